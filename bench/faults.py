@@ -1,6 +1,7 @@
 """What faults do to jaxprof: files with flipped bytes, lost lines and wrong values; and processes that are killed.
 
     python bench/faults.py [--inputs 500] [--profiles 60] [--from 0] [--keep FOLDER]
+    python bench/faults.py --surfaces [--inputs 500] [--smoke]
     python bench/faults.py --kills [--phase compile]...
 
 Each input goes through its reader and through every command that takes such a file; the same number is the same input
@@ -8,6 +9,10 @@ Each input goes through its reader and through every command that takes such a f
 or a control character in the output; an error with words is none. Prints a row for each way with the inputs, how many
 ended with another exit code than 0, the slowest and the faults, and exits 1 if there is a fault. `--keep` writes each
 input with a fault to a file.
+
+With `--surfaces`, what else comes from outside: settings and limits, SQL, folders of jobs with pipes and endless links,
+sessions that name commands to be started, web servers that lie, requests to `serve`, and calls of the tools of `mcp`.
+There a process that is not jaxprof's own is a fault, too. `--smoke` takes three inputs.
 
 With `--kills`, no files: the client or the engine of a compiled run is killed at the begin of every phase, by SIGKILL
 and SIGTERM, the client also by SIGINT, while native code of the engine sleeps with the interpreter's lock or without
@@ -19,20 +24,47 @@ jaxprof to when nothing is left.
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
+import io
+import os
+import random
+import socket
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
 from cli.test_kills import JIT_PHASES, Measuring, check, every_case  # noqa: E402
-from mutated import COMMANDS, NAMES, READERS, Fault, called, fault_of_reader, mutated, originals, outcome  # noqa: E402
+from jaxprof import reaper  # noqa: E402
+from jaxprof.cli.agent.server import make_server  # noqa: E402
+from jaxprof.cli.page_server import FollowedPage, PageServer  # noqa: E402
+from jaxprof.errors import JaxprofError  # noqa: E402
+from jaxprof.events import RunPlanned, RunSpec, WorkerStarted  # noqa: E402
+from jaxprof.session.log import LogWriter, new_header  # noqa: E402
+from job_folders import job, loop  # noqa: E402
+from mutated import (  # noqa: E402
+    COMMANDS,
+    NAMES,
+    READERS,
+    Fault,
+    attempt,
+    called,
+    fault_of_reader,
+    mutated,
+    originals,
+    outcome,
+    spoken,
+)  # fmt: skip
 
 Way = Callable[[bytes], tuple[int, Fault | None]]
 
@@ -96,6 +128,281 @@ def kills(phases: Sequence[str]) -> int:
     return int(any(row.faults for row in table.values()))
 
 
+STARTED: list[str] = []
+"""Commands that this process started and that are not jaxprof's own."""
+
+
+def watch(event: str, arguments: tuple[object, ...]) -> None:
+    """As an audit hook: note what is started."""
+    if event in ("os.system", "os.exec", "os.posix_spawn", "os.startfile"):
+        STARTED.append(repr(arguments)[:200])
+    elif event == "subprocess.Popen":
+        words = [os.fsdecode(word) for word in arguments[1]]  # type: ignore[attr-defined]
+        own = words[:2] == [sys.executable, "-P"] and "jaxprof" in words[3]
+        if not own and words[:3] != ["/bin/sh", "-c", reaper._SCRIPT]:
+            STARTED.append(" ".join(words)[:200])
+
+
+WORDS = (
+    "[",
+    "]",
+    "{",
+    "}",
+    "=",
+    ".",
+    '"',
+    "'",
+    "\n",
+    ",",
+    "\0",
+    "\x1b[2J",
+    "9" * 20,
+    "1e999",
+    "-1",
+    "null",
+    "\udcff",
+    "∞",
+)
+SQL = (
+    "SELECT * FROM runs", "SELECT lpad('x', 2000000000, 'y')", "SELECT hex(repeat('x', 999999999))",
+    "FROM kernels, runs", "COPY runs TO '/tmp/x'", "FROM read_csv('/etc/passwd')", "INSTALL httpfs",
+    "SELECT sum(a.range * b.range) FROM range(9000000000) a, range(9000) b", "SELECT getenv('HOME')",
+    "WITH RECURSIVE t AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM t) FROM t",
+    "SELECT regexp_matches(repeat('a', 9999), '(a*)*b')", "FROM query('SELECT 1')", "PRAGMA database_list",
+)  # fmt: skip
+WEB = ("endless", "huge", "short", "redirect", "nonsense", "gzip")
+
+
+def shuffled(text: str, chance: random.Random) -> str:
+    """The text with some pieces taken out, doubled, or of another kind."""
+    for _ in range(chance.randrange(5)):
+        at, size = chance.randrange(len(text) + 1), chance.randrange(1, 8)
+        text = (
+            text[:at]
+            + chance.choice(WORDS) * chance.choice((0, 1, 1, 3, 5000))
+            + text[at + size * chance.randrange(2) :]
+        )
+    return text
+
+
+def in_environment(words: Sequence[str], home: Path, **variables: str) -> tuple[int, str]:
+    """`jaxprof WORDS` with variables of the environment that cannot hold a null byte."""
+    given = {name: value.replace("\0", "") for name, value in variables.items()}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        return called(list(words), home)
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def try_settings(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A file of settings, limits, and variables."""
+    text = 'theme = "dark"\nbudget = 2\nmargin = "2%"\ndevices = ["cpu:0"]\n[keys]\n"results.compare" = "ctrl+k"\n'
+    path = home / "config.toml"
+    path.write_bytes(shuffled(text, chance).encode("utf-8", "surrogateescape"))
+    limits = shuffled("file=1GiB,depth=100,query_time=3,planes=7", chance) if chance.random() < 0.5 else ""
+    return in_environment(["config"], home, JAXPROF_CONFIG=str(path), JAXPROF_LIMITS=limits)
+
+
+def try_sql(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A query."""
+    path = home / "a.jaxprof"
+    path.write_bytes(originals("session")[0])
+    sql = chance.choice(SQL) if chance.random() < 0.5 else shuffled(chance.choice(SQL), chance)
+    return in_environment(
+        ["query", str(path), sql.replace("\0", "")], home, JAXPROF_LIMITS="query_time=3,query_memory=64MiB"
+    )
+
+
+def try_job(home: Path, chance: random.Random) -> tuple[int, str]:
+    """The folder of a job, in which some files are others."""
+    folder = job(home / "run.jaxprof.d", loop(), loop())
+    called(["rollup", "--workers", "1", str(folder)], home)
+    for path in [
+        *folder.rglob("*"),
+        folder / "process-00007.jaxprof",
+        folder / "rollup" / "processes" / "\udcff.parquet",
+    ]:
+        what = chance.randrange(12)
+        if what < 6 and path.is_dir():
+            continue
+        if what < 6:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+        if what == 0:
+            os.mkfifo(path)
+        elif what == 1:
+            path.symlink_to(path.name)
+        elif what == 2:
+            path.mkdir()
+        elif what == 3:
+            path.symlink_to("/dev/zero")
+        elif what == 4:
+            path.write_bytes(chance.randbytes(300))
+        elif what == 5:
+            path.write_bytes(mutated("session", chance.randrange(10_000)))
+    command = chance.choice(
+        (
+            ["explain"],
+            ["show"],
+            ["rollup", "--workers", "1"],
+            ["show", "--timeline"],
+            ["sessions", "list"],
+            ["compare", str(folder)],
+        )
+    )
+    return called([*command, *([] if command[0] == "sessions" else [str(folder)])], home)
+
+
+def try_command(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A session that names what is to be started, without anybody who says yes."""
+    bait = ["-c", f"open({str(home / 'bait')!r}, 'w')"]
+    spec = RunSpec(
+        workload="x", variant="program", how="program", device="cpu:0",
+        target=chance.choice(("/bin/sh", "-m", "-c", str(home / "p.py"))),
+        argv=chance.choice((bait, ["/bin/sh", *bait], ["-m", "pip", "install", "evil"], [str(home / "p.py")])),
+    )  # fmt: skip
+    (home / "p.py").write_text(f"open({str(home / 'bait')!r}, 'w')")
+    path = home / "a.jaxprof"
+    writer = LogWriter(replace(new_header({}), host=chance.choice(("evil", socket.gethostname()))), path)
+    for event in (
+        RunPlanned(run="r1", spec=spec),
+        WorkerStarted(run="r1", pid=1, python=chance.choice(("/bin/sh", sys.executable))),
+    ):
+        writer.append(event)
+    writer.close()
+    words = chance.choice((["run", "--from"], ["explain", "--try"], ["script", "--from"], ["show"], ["explain"]))
+    code, said = called([*words, str(path)], home)
+    return code, said + ("Traceback (most recent call last): the bait ran" if (home / "bait").exists() else "")
+
+
+def try_web(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A web server that lies."""
+
+    class Liar(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            kind = self.path.split("/")[1]
+            with contextlib.suppress(OSError):
+                if kind == "nonsense":
+                    self.wfile.write(chance.randbytes(500))
+                    return
+                self.send_response(302 if kind == "redirect" else 200)
+                length = {"huge": 10**15, "short": 10**6}.get(kind)
+                for name, value in (
+                    ("Location", "/redirect/x"),
+                    ("Content-Length", length),
+                    ("Content-Encoding", "gzip"),
+                ):
+                    if value and (name, kind) not in (("Content-Encoding", "endless"), ("Location", "endless")):
+                        self.send_header(name, str(value))
+                self.end_headers()
+                for _ in range(0 if self.command == "HEAD" or kind == "redirect" else 1 if kind == "short" else 1000):
+                    self.wfile.write(b"<a href='process-00000.jaxprof'>" * 10_000)
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def log_message(self, *words: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Liar) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        name = chance.choice(("a.jaxprof", "run.jaxprof.d", "x.hlo"))
+        url = f"http://127.0.0.1:{server.server_address[1]}/{chance.choice(WEB)}/{name}"
+        ended = in_environment(["show", url], home, JAXPROF_LIMITS="fetched=2MiB,fetch_time=4")
+        server.shutdown()
+    return ended[0], ended[1] + "".join(
+        f"Traceback (most recent call last): {path}" for path in home.rglob("*.partial")
+    )
+
+
+def try_serve(home: Path, chance: random.Random) -> tuple[int, str]:
+    """Requests to the server of a page."""
+    path = home / "a.jaxprof"
+    path.write_bytes(mutated("session", chance.randrange(10_000)))
+    try:
+        page = FollowedPage(path, "a")
+    except JaxprofError:
+        return 1, ""
+    said = io.StringIO()
+    with PageServer(page) as server, contextlib.redirect_stderr(said):
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        request = shuffled(f"GET /{server.token}/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", chance)
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=5) as made:
+            made.sendall(request.encode("utf-8", "surrogateescape"))
+            made.shutdown(socket.SHUT_WR)
+            while made.recv(1 << 16):
+                pass
+        server.shutdown()
+    return 0, said.getvalue()
+
+
+def try_mcp(home: Path, chance: random.Random) -> tuple[int, str]:
+    """A call of a tool."""
+    (home / "p.py").write_text(f"open({str(home / 'bait')!r}, 'w')")
+    server = make_server(allow_run=False, allow_urls=False)
+    values = (
+        "last",
+        f"{home}/p.py:f",
+        "os:system",
+        "http://127.0.0.1:9/x",
+        "--help",
+        "-c",
+        "",
+        "\0",
+        "x" * 9999,
+        7,
+        None,
+        [],
+        ["a"],
+        {"a": 1},
+    )
+    tools = {tool.name: list(tool.input_schema["properties"]) for tool in asyncio.run(server.list_tools())}
+    name = chance.choice([*tools, "run", "nothing"])
+    arguments = {key: chance.choice(values) for key in (*tools.get(name, ()), "file") if chance.random() < 0.5}
+    before = os.environ.get("JAXPROF_HOME")
+    os.environ["JAXPROF_HOME"] = str(home)
+    try:
+        answer = asyncio.run(server.call_tool(name, arguments))
+    finally:
+        os.environ.pop("JAXPROF_HOME") if before is None else os.environ.update(JAXPROF_HOME=before)
+    bait = "Traceback (most recent call last): the bait ran" if (home / "bait").exists() else ""
+    return int(answer.is_error), "".join(content.text for content in answer.content) + bait
+
+
+SURFACES = {
+    "settings": try_settings, "SQL": try_sql, "jobs": try_job, "commands": try_command, "URLs": try_web,
+    "serve": try_serve, "mcp": try_mcp,
+}  # fmt: skip
+
+
+def surfaces(first: int, inputs: int) -> int:
+    """Tries all surfaces, prints the table, and returns 1 if there was a fault."""
+    sys.addaudithook(watch)
+    sys.stdin = open(os.devnull)  # noqa: SIM115 - nobody says yes
+    faults = 0
+    print(f"{'surface':12} {'inputs':>6} {'not 0':>6} {'slowest':>8}  started  faults")
+    for name, surface in SURFACES.items():
+        refused, slowest, found = 0, 0.0, list[str]()
+        STARTED.clear()
+        for number in range(first, first + inputs):
+            with tempfile.TemporaryDirectory() as folder:
+                ended: list[tuple[int, str]] = []
+                began = time.perf_counter()
+                chance = random.Random(f"{name} {number}")
+                fault = attempt(lambda: ended.append(surface(Path(folder), chance)))  # noqa: B023
+                slowest = max(slowest, time.perf_counter() - began)
+                fault = fault or (spoken(ended[0][1]) if ended else None)
+                refused += not ended or ended[0][0] != 0
+            found += [f"input {number}: {fault.kind}: {fault.what}"] if fault else []
+        found += [f"started: {words}" for words in STARTED]
+        print(f"{name:12} {inputs:6} {refused:6} {slowest:6.2f} s  {len(STARTED):7}  {len(found)}", flush=True)
+        print("".join(f"  {line}\n" for line in found[:20]), end="", flush=True)
+        faults += len(found)
+    return int(faults > 0)
+
+
 def main() -> int:
     """Runs all ways, and returns 1 if one has a fault."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -105,11 +412,15 @@ def main() -> int:
     )
     parser.add_argument("--from", dest="first", type=int, default=0, help="the number of the first input")
     parser.add_argument("--keep", type=Path, help="a folder for the inputs with a fault")
+    parser.add_argument("--surfaces", action="store_true", help="try what else comes from outside")
+    parser.add_argument("--smoke", action="store_true", help="of --surfaces: three inputs each")
     parser.add_argument("--kills", action="store_true", help="kill processes instead")
     parser.add_argument("--phase", action="append", choices=JIT_PHASES, help="of --kills: only at this one")
     options = parser.parse_args()
     if options.kills:
         return kills(options.phase or JIT_PHASES)
+    if options.surfaces:
+        return surfaces(options.first, 3 if options.smoke else options.inputs)
     faults = 0
     print(f"{'way':52} {'inputs':>6} {'not 0':>7} {'slowest':>8}  faults")
     for kind in READERS:

@@ -92,6 +92,12 @@ def test_what_is_no_toml_is_refused_but_not_of_a_project(own: Path, tmp_path: Pa
         read_config(tmp_path)
 
 
+def test_lists_in_lists_are_no_toml(own: Path, tmp_path: Path) -> None:
+    written(own, "x = " + "[" * 10_000 + "]" * 10_000)
+    with pytest.raises(FileRefusedError, match="is not TOML"):
+        read_config(tmp_path)
+
+
 def test_keys_are_by_the_id_of_an_action_quoted_or_not(own: Path, tmp_path: Path) -> None:
     written(own, '[keys]\n"results.compare" = "ctrl+k"\nhome.run = "f9"\n"app.mode.hlo" = "f12"\n')
     assert read_config(tmp_path).keys == {"results.compare": "ctrl+k", "home.run": "f9", "app.mode.hlo": "f12"}

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import sys
 import tracemalloc
 import zlib
@@ -21,7 +22,7 @@ from cli.calling import Caller
 from jaxprof import limits
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.files import open_regular, read_whole, unpacked, with_home
+from jaxprof.files import PRIVATE, open_regular, private_folder, read_whole, taking_place, unpacked, with_home
 from jaxprof.session import Session
 from jaxprof.session.log import Library, load
 from jaxprof.session.log.codec import encode_header, encode_line
@@ -234,6 +235,11 @@ def test_the_variable_names_what_it_does_not_know(call: Caller, monkeypatch: pyt
         monkeypatch.setenv(limits.VARIABLE, text)
         with pytest.raises(UsageError, match="is no limit"):
             limits.check()
+    for text in ("file=99999999999999999999", "query_time=1000000000000", "depth=1001", f"names={'9' * 400}"):
+        monkeypatch.setenv(limits.VARIABLE, text)
+        with pytest.raises(UsageError, match="is too high"):
+            limits.check()
+    monkeypatch.setenv(limits.VARIABLE, "planes=-1")
     said = call("sessions")
     assert (said.code, "JAXPROF_LIMITS: 'planes=-1' is no limit" in said.err) == (2, True)
     monkeypatch.setenv(limits.VARIABLE, "unpacked=1.5GiB, planes=7,line=2k")
@@ -251,3 +257,17 @@ def test_a_home_that_nobody_has_is_a_file_that_is_not_there(call: Caller) -> Non
         assert said.code == ExitCode.USAGE
     source = Path(jaxprof.__file__).parent
     assert [path for path in source.rglob("*.py") if re.search(r"(?<!os\.path)\.expanduser\(", path.read_text())] == []
+
+
+def test_a_new_file_takes_a_name_that_nobody_had_and_only_its_owner_reads_it(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with taking_place(tmp_path / "a", PRIVATE) as fresh:
+            assert fresh.name != ".a.partial"
+            assert stat.S_IMODE(fresh.stat().st_mode) == 0o600
+            fresh.write_text("x")
+        private_folder(tmp_path / "x" / "y")
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "x", "x/y")] == [0o600, 0o700, 0o700]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "x"]

@@ -28,6 +28,8 @@ _KINDS: Final = (
     (stat.S_ISBLK, "a device"),
 )
 _PIECE: Final = 1 << 24
+PARTIAL: Final = ".partial"
+PRIVATE: Final = 0o600
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
@@ -59,16 +61,30 @@ def with_home(path: str | os.PathLike[str]) -> Path:
     return Path(os.path.expanduser(path))
 
 
+def private_folder(path: Path) -> None:
+    """Make a folder for its owner alone, and those above it that are missing; `mkdir` gives those to everybody. Raises
+    OSError."""
+    if not path.is_dir():
+        if path.parent != path:
+            private_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
 @contextlib.contextmanager
-def taking_place(path: Path) -> Iterator[Path]:
-    """A path beside `path` for a new file, which takes its place at the end. After an error, such as a full disk, what
-    was there is still there, and nothing else. What is no regular file (`/dev/stdout`) is written where it is."""
+def taking_place(path: Path, mode: int = 0o666) -> Iterator[Path]:
+    """A new file beside `path`, which takes its place at the end. After an error, such as a full disk, what was there
+    is still there, and nothing else. What is no regular file (`/dev/stdout`) is written where it is.
+
+    The file has a name that nobody can have taken before, in a folder that others write to, and the `mode` as far as
+    the user's umask allows.
+    """
     if path.exists() and not path.is_file():
         yield path
         return
     target = Path(os.path.realpath(path))
-    fresh = target.with_name(f".{target.name}.partial")
+    fresh = target.with_name(f".{target.name[:50]}.{os.urandom(4).hex()}{PARTIAL}")
     try:
+        os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
         yield fresh
         fresh.replace(target)
     finally:
@@ -79,7 +95,8 @@ def taking_place(path: Path) -> Iterator[Path]:
 def read_whole(path: str | os.PathLike[str]) -> bytes:
     """The content of the regular file at `path`. Raises OSError, and FileRefusedError beyond the limit `file`."""
     with open_regular(path) as file:
-        data = file.read(FILE.most + 1)
+        size = os.fstat(file.fileno()).st_size  # `read` takes memory for all that it may read; /proc tells sizes of 0
+        data = file.read(FILE.most + 1) if not 0 < size <= FILE.most else file.read(size + 1)
     if len(data) > FILE.most:
         raise FileRefusedError(f"{os.fspath(path)} has {FILE.words}", FILE.hint)
     return data

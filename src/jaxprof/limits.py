@@ -33,6 +33,11 @@ class Limit:
         return _given(os.environ.get(VARIABLE, "")).get(self.name, self.default)
 
     @property
+    def highest(self) -> int:
+        """What it can be raised to: more no machine has, and no clock or stack takes."""
+        return {"seconds": 10**8, "levels": 1000}.get(self.what, 1 << 50)
+
+    @property
     def words(self) -> str:
         """`more than 256 MiB`, `more than 10 000 planes`: of what exceeded it."""
         if self.what == "bytes":
@@ -73,6 +78,10 @@ FETCHED: Final = Limit("fetched", 16 << 30, "bytes")
 """What is fetched from one URL."""
 FETCHED_FILES: Final = Limit("fetched_files", 50_000, "files")
 """Of a folder at a URL. A job of 4096 processes has some 30 000."""
+HELD_OF_FETCHED: Final = 64 << 20
+"""Bytes of it that are held in memory at once: a listing, or what a session has grown by. Files are taken in pieces."""
+FETCH_TIME: Final = Limit("fetch_time", 3600, "seconds")
+"""How long fetching from one URL may take, listings included."""
 QUERY_MEMORY: Final = Limit("query_memory", 2 << 30, "bytes")
 """What a query may hold while it is computed, and the rows of the tables that it reads."""
 QUERY_TIME: Final = Limit("query_time", 60, "seconds")
@@ -80,10 +89,10 @@ QUERY_TIME: Final = Limit("query_time", 60, "seconds")
 
 LIMITS: Final = (
     FILE, UNPACKED, PLANES, LINES, NAMES, EVENTS, INSTRUCTIONS, OUTPUT, LINE, DEPTH, PROCESSES,
-    FETCHED, FETCHED_FILES, QUERY_MEMORY, QUERY_TIME,
+    FETCHED, FETCHED_FILES, FETCH_TIME, QUERY_MEMORY, QUERY_TIME,
 )  # fmt: skip
 
-_UNITS: Final = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
+_UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _ITEM = re.compile(r"(\w+)=(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 
@@ -96,11 +105,14 @@ def _given(text: str) -> dict[str, int]:
         match = _ITEM.fullmatch(item)
         if match is None or match[1] not in known:
             raise UsageError(
-                f"{VARIABLE}: {item!r} is no limit",
+                f"{VARIABLE}: {item[:60]!r} is no limit",
                 f"Give NAME=NUMBER, such as unpacked=1GiB. Names: {', '.join(limit.name for limit in LIMITS)}.",
             )
-        number = float(match[2])
-        given[match[1]] = int(number) if not match[3] else int(number * (1 << _UNITS[match[3].lower()]))
+        number = float(match[2]) * (1 << _UNITS[match[3].lower()])
+        limit = next(limit for limit in LIMITS if limit.name == match[1])
+        if number > limit.highest:
+            raise UsageError(f"{VARIABLE}: {item[:60]!r} is too high", f"The highest is {integer(limit.highest)}.")
+        given[limit.name] = int(number)
     return given
 
 

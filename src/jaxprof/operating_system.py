@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -46,7 +47,11 @@ def signals(*names: str) -> tuple[signal.Signals, ...]:
 
 @contextmanager
 def unwound_by_signals() -> Iterator[None]:
-    """Inside, signals that would end the process at once unwind it, so that nothing is left behind."""
+    """Inside, signals that would end the process at once unwind it, so that nothing is left behind. In another thread
+    than the main one, which alone may say what signals do, nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def unwind(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

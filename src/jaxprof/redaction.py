@@ -25,7 +25,7 @@ _STRONG = frozenset(
      "apikey", "authorization", "auth", "oauth", "cookie", "cookies", "bearer", "jwt")
 )  # fmt: skip
 _GLUED = re.compile(
-    r"(?:passw(?:or)?d|passphrase|secret|(?:access|account|api|auth|private|secret)key"
+    r"(?:passw(?:or)?d|passphrase|sshpass|secret|(?:access|account|api|auth|private|secret)key"
     r"|(?:access|api|auth|bearer|csrf|gh|github|gitlab|hf|id|refresh|session|slack)token)$"
 )
 """Ends of names without a border between their words: `PGPASSWORD`, `dbpasswd`, `authtoken`."""
@@ -146,7 +146,7 @@ def redacted(command: Sequence[str]) -> list[str]:
             kept.append(word)
         elif before and not word.startswith("-"):
             kept.append(_next_word(before, word))
-            before = ""
+            before = word if "." in word and is_secret_name(word.rpartition(".")[2]) else ""  # --set db.password X
         else:
             name = _secret_before_equals(word)
             kept.append(f"{name}={REDACTED}" if name else scrubbed(word))

@@ -131,6 +131,11 @@ def test_many_sessions_stand_in_one_table(tmp_path: Path) -> None:
     assert rows == [[source.name, 4] for source in sources]
 
 
+def test_a_name_that_is_no_text_is_escaped(path: Path) -> None:
+    answer = ask("SELECT DISTINCT session FROM runs", [AskedSession("a\udcff", path)])
+    assert answer.first(1)[0] == [["a\\udcff"]]
+
+
 def test_a_session_that_cannot_be_read_is_left_out_or_refused(path: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.jaxprof"
     bad.write_bytes(b"")

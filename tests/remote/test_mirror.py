@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ from flaky_store import FlakyFileSystem
 from jaxprof.errors import FileRefusedError, MissingFileError, UsageError
 from jaxprof.remote.mirror import Mirror, forget_old
 from jaxprof.remote.place import RemotePlace
+from jaxprof.remote.store import StoredFile, StoreFailure
 from jaxprof.session.log.entry import is_live
 from jaxprof.session.log.state import FETCHED_FROM, url_of
 from job_folders import job, loop
@@ -252,3 +257,93 @@ def test_what_is_followed_is_fetched_again(folder: Path, flaky: type[FlakyFileSy
         time.sleep(0.01)
     mirror.close()
     assert (mirror.path / "process-00002.jaxprof").exists()
+
+
+class LyingServer(BaseHTTPRequestHandler):
+    """Sends more than it tells, or nothing, by the first part of the path."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        kind = self.path.split("/")[1]
+        if kind != "unknown":
+            self.send_header("Content-Length", str(10**15 if kind == "huge" else 1000))
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        kind = self.path.split("/")[1]
+        with suppress(OSError):
+            self.send_response(206 if "Range" in self.headers else 200)
+            self.end_headers()
+            self.wfile.write(b"x" * 10)
+            if kind == "silent":
+                self.server.ended.wait(30)  # type: ignore[attr-defined]
+            while not self.server.ended.is_set():  # type: ignore[attr-defined]
+                self.wfile.write(b"<a href='process-00000.jaxprof'>" * 1000)
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+@pytest.fixture
+def liar() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), LyingServer) as server:
+        server.ended = threading.Event()  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.ended.set()  # type: ignore[attr-defined]
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("place", "what"),
+    [
+        ("unknown/a.jaxprof", "sends is more than 1.00 MiB"),
+        ("known/a.jaxprof", "sends is more than 1.00 MiB"),
+        ("huge/a.jaxprof", "holds more than 1.00 MiB"),
+        ("silent/a.jaxprof", "no answer within"),
+        ("known/run.jaxprof.d", "more than 64 MiB of a listing"),
+    ],
+)
+def test_a_web_server_that_sends_without_end_or_nothing_is_given_up(
+    liar: str, place: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("aiohttp")
+    monkeypatch.setenv("JAXPROF_LIMITS", "fetched=1MiB")
+    monkeypatch.setattr("jaxprof.remote.store._SILENT_SECONDS", 2.0)
+    mirror = Mirror(RemotePlace(f"{liar}/{place}"))
+    with pytest.raises(FileRefusedError) as refused:
+        mirror.refresh()
+    assert what in refused.value.what
+    assert not list(mirror.path.parent.glob("**/*.partial"))
+    assert not mirror.path.is_file()
+
+
+def test_what_a_session_has_grown_by_is_no_more_than_the_server_told(liar: str) -> None:
+    pytest.importorskip("aiohttp")
+    store = Mirror(RemotePlace(f"{liar}/known/a.jaxprof")).store
+    with pytest.raises(StoreFailure, match="more than it was asked for"):
+        store.read(StoredFile("", f"{liar}/known/a.jaxprof", 1000, "", None), 500)
+
+
+def test_all_of_it_takes_no_longer_than_the_limit(
+    folder: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror = mirror_of(folder)
+    monkeypatch.setenv("JAXPROF_LIMITS", "fetch_time=0")
+    with pytest.raises(FileRefusedError, match="it took more than 0 seconds"):
+        mirror.refresh()
+
+
+def test_what_a_killed_process_left_half_fetched_goes(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+    mirror = mirror_of(folder)
+    mirror.path.mkdir(parents=True)
+    half = mirror.path / ".process-00000.jaxprof.partial"
+    half.write_text("half")
+    mirror.refresh()
+    assert not half.exists()
+
+
+def test_a_process_that_is_kept_from_urls_takes_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAXPROF_URLS", "refused")
+    with pytest.raises(UsageError, match="URLs are not allowed here"):
+        mirror_of(folder)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import JaxprofError
-from jaxprof.files import taking_place
+from jaxprof.files import private_folder, taking_place
 from jaxprof.hlo.analysis.cost.peaks import DevicePeaks, device, device_of_kind
 from jaxprof.hlo.analysis.cost.roofline import measured_device, with_measured
 from jaxprof.session import Run, Session
@@ -131,7 +131,7 @@ def remember(session: Session, folder: Path | None = None) -> None:
     payload = {kind: {"bandwidth": ceilings.bandwidth, "peaks": ceilings.peaks} for kind, ceilings in kept.items()}
     path = _path(folder)
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(path.parent)
         with taking_place(path) as place:
             place.write_text(json.dumps(payload, indent=1), encoding="utf-8")
 

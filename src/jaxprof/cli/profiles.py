@@ -83,7 +83,7 @@ def import_to(
     if not replace:
         refuse_existing(target)
     partial = target.with_name(
-        f".{target.name}.partial"
+        f".{target.name[:50]}.{os.urandom(4).hex()}.partial"
     )  # not named like a session, so it is not listed and never `last`
     writer = LogWriter(new_header({}), partial, replace_existing=True)
     try:

@@ -93,8 +93,7 @@ def _named(place: RemotePlace, *, job: bool) -> RemotePlace:
 def _checked(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> frozenset[str]:
     """The names of sessions that are there, after those that may be replaced are deleted. A store that does not answer
     is no error: it may later. Raises UsageError, StorageError or FileRefusedError."""
-    from jaxprof.remote.store import StoreFailure, store_error
-    from jaxprof.remote.upload import bounded
+    from jaxprof.remote.store import StoreFailure, bounded, store_error
 
     try:
         return bounded(lambda: _clear(place, index=index, force=force, job=job), CHECK_SECONDS)

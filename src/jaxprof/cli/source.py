@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.cli.output import note
+from jaxprof.operating_system import unwound_by_signals
 
 if TYPE_CHECKING:
     from jaxprof.remote.mirror import Mirror
@@ -60,7 +61,9 @@ def _fetched(url: str) -> Path:
                 due = time.monotonic() + 5 * _PATIENCE_SECONDS
                 note(f"fetching {place.shown}: {done} of {count} files")
 
-        for line in mirror.refresh(progress):
+        with unwound_by_signals():
+            failed = mirror.refresh(progress)
+        for line in failed:
             note(f"note: {line}")
         _mirrors[url] = mirror
     return mirror.path

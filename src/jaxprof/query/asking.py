@@ -23,7 +23,7 @@ from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.limits import QUERY_MEMORY, QUERY_TIME
 from jaxprof.operating_system import python_words
 from jaxprof.query.cache import read_cached, stamp, write_cached
-from jaxprof.query.columnar import arrow_schema, arrow_table, table_of
+from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text, table_of
 from jaxprof.query.job_tables import PROCESSES_TABLE, process_part
 from jaxprof.query.schema import SESSION, SessionFile, SqlTable
 from jaxprof.query.tables import TABLES
@@ -173,7 +173,8 @@ def ask(sql: str, sources: Sequence[AskedSession]) -> Iterator[SqlAnswer]:
     """
     process = SqlProcess()  # which imports what it needs meanwhile
     try:
-        tables, notices = tables_of(sql, sources)
+        with _errors_of_memory():
+            tables, notices = tables_of(sql, sources)
         with _errors_of(process):
             _send(process, sql, tables)
             process.start_clock()
@@ -206,11 +207,18 @@ def _refuse_error(process: SqlProcess) -> None:
 def _errors_of(process: SqlProcess) -> Iterator[None]:
     """What its pipes say once it has ended as the reason of that."""
     try:
+        with _errors_of_memory():
+            yield
+    except (OSError, ValueError) as error:  # also those of Arrow
+        raise process.error from error
+
+
+@contextmanager
+def _errors_of_memory() -> Iterator[None]:
+    try:
         yield
     except MemoryError as error:
         raise UsageError(f"SQL: the query needs {QUERY_MEMORY.words}", f"Ask for less. {QUERY_MEMORY.hint}") from error
-    except (OSError, ValueError) as error:  # also those of Arrow
-        raise process.error from error
 
 
 def tables_of(sql: str, sources: Sequence[AskedSession]) -> tuple[dict[str, Any], list[str]]:
@@ -239,7 +247,9 @@ def gather(sources: Iterable[AskedSession], names: Sequence[str]) -> tuple[dict[
             notices.append(f"{source.name} was left out: {with_urls(error.what)}")
             continue
         for name, (table, said) in found.items():
-            session = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), len(table)), [source.name])
+            session = pa.DictionaryArray.from_arrays(
+                pa.repeat(pa.scalar(0, pa.int8()), len(table)), pa.array([clean_text(source.name)])
+            )
             parts[name].append(table.add_column(0, SESSION.name, session))
             notices += (f"{source.name}: {notice}" for notice in said)
     schemas = {name: _whole_schema(TABLES[name]) for name in names}

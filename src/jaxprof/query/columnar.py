@@ -73,7 +73,7 @@ def _array(type_: SqlType, values: Any, count: int) -> Any:
 
 def _of(type_: SqlType, cells: Any) -> Any:
     if type_ in (TEXT, MOMENT):
-        clean = _text if type_ == TEXT else _moment
+        clean = clean_text if type_ == TEXT else _moment
         return pa.array([clean(cell) for cell in cells], _ARROW[type_])
     try:
         return pa.array(cells, _ARROW[type_], from_pandas=True)  # NaN is unknown
@@ -81,7 +81,7 @@ def _of(type_: SqlType, cells: Any) -> Any:
         return pa.array([_number(type_, cell) for cell in cells], _ARROW[type_])
 
 
-def _text(cell: Any) -> str | None:
+def clean_text(cell: Any) -> str | None:
     """A text; lists and objects as JSON. An empty text is unknown, and a lone surrogate is written as an escape."""
     if cell is None or cell == "":
         return None

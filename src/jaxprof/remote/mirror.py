@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import JaxprofError, StorageError, system_words
-from jaxprof.files import taking_place
+from jaxprof.files import private_folder, taking_place
 from jaxprof.remote.place import RemotePlace
 from jaxprof.remote.store import Store, StoredFile, StoreFailure, store_error
 from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
@@ -88,10 +88,12 @@ class Mirror:
             self._let_go(path)
 
     def _make_folder(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self._folder)
         (self._folder / FETCHED_FROM).write_text(self.store.place.shown, "utf-8")
 
     def _refresh(self, progress: Progress | None) -> list[str]:
+        for left in self._folder.glob("**/.*.partial"):  # by a process that was killed
+            left.unlink(missing_ok=True)
         files = self.store.files()
         known = self._read_known()
         due = [file for file in _in_order(files) if not self._is_current(file, known.get(file.name))]
@@ -124,7 +126,7 @@ class Mirror:
 
     def _fetch(self, file: StoredFile, before: list[int | str] | None) -> list[int | str]:
         target = self._target(file)
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(target.parent)
         if before is None or not self._continue(file, target):
             part = target.with_name(f".{target.name}.partial")
             try:

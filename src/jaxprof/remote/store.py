@@ -6,17 +6,23 @@ that go on without the store a `StoreFailure`.
 
 from __future__ import annotations
 
+import io
 import os
+import re
+import shutil
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from jaxprof.errors import FileRefusedError, JaxprofError, MissingFileError, UsageError
-from jaxprof.limits import FETCHED, FETCHED_FILES
-from jaxprof.remote.place import RemotePlace
+from jaxprof.files import PARTIAL, PRIVATE, private_folder, taking_place
+from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES, HELD_OF_FETCHED
+from jaxprof.remote.place import REFUSED, URLS, RemotePlace
 
 PACKAGES: Final = {
     "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs",
@@ -38,13 +44,19 @@ _REFUSED: Final = (
     "authentication", "invalidaccesskeyid", "signaturedoesnotmatch", "expiredtoken", "401", "403", "login",
 )  # fmt: skip
 """In the words of an error, or in the name of its class: the store knows us, and refuses, or does not know us."""
+_WEB: Final = frozenset(("http", "https"))
 _VERSIONS: Final = (
     "ETag", "etag", "md5Hash", "content_md5", "generation", "Last-Modified", "LastModified", "last_modified",
     "updated", "mtime", "modified",
 )  # fmt: skip
 """Keys of what fsspec tells of a file, of which one changes with its content."""
-PARTIAL: Final = ".partial"
+_HERE: Final = frozenset(("file", "local"))
+"""On this machine, where others may look: what is written is for its owner alone."""
 _DEEPEST: Final = 8
+_SILENT_SECONDS: Final = 60.0
+"""After which a store that sends nothing is given up."""
+
+T = TypeVar("T")
 
 
 class StoreFailure(Exception):
@@ -73,6 +85,107 @@ class StoredFile:
     """When it was written, by the store's clock."""
 
 
+class Intake:
+    """What one look at a place has taken, in bytes and time, while it comes: a store need not keep to the sizes that it
+    tells."""
+
+    def __init__(self, place: RemotePlace) -> None:
+        self._shown = place.shown
+        self._lock = threading.Lock()
+        self._bytes = 0
+        self._end = time.monotonic() + FETCH_TIME.most
+        self._most = FETCHED.most
+
+    def take(self, count: int) -> None:
+        """Count what came. Raises FileRefusedError where it is too much, StoreFailure where it is too late."""
+        with self._lock:
+            self._bytes += count
+            if self._bytes > self._most:
+                raise FileRefusedError(f"what {self._shown} sends is {FETCHED.words}", FETCHED.hint)
+        self.seconds_left()
+
+    def seconds_left(self) -> float:
+        """How long may still be waited. Raises StoreFailure where the time is over."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise StoreFailure(f"it took {FETCH_TIME.words}. {FETCH_TIME.hint}")
+        return left
+
+
+class StoreCall:
+    """One call of a store, which is given up when nothing has come for a while. The call goes on then, until it
+    notices; nobody waits for it."""
+
+    def __init__(self, intake: Intake, most_bytes: int | None = None) -> None:
+        self._intake = intake
+        self._left = most_bytes
+        self._last = time.monotonic()
+        self._given_up = False
+
+    def take(self, count: int) -> None:
+        """Count what came. Raises StoreFailure where no more is wanted."""
+        self._last = time.monotonic()
+        if self._left is not None:
+            self._left -= count
+        if self._given_up or (self._left is not None and self._left < 0):
+            raise StoreFailure("it sends more than it was asked for")
+        self._intake.take(count)
+
+    def wait_for(self, call: Callable[[], T]) -> T:
+        """What the call returns or raises. Raises StoreFailure where the store is silent, or the time is over."""
+
+        def due() -> float:
+            return min(self._last + _SILENT_SECONDS, time.monotonic() + self._intake.seconds_left())
+
+        try:
+            return _until(due, call)
+        except BaseException:
+            self._given_up = True
+            raise
+
+    def callback(self) -> Any:
+        """As fsspec's file systems call it for each piece."""
+        from fsspec.callbacks import Callback
+
+        take = self.take
+
+        class Counted(Callback):  # type: ignore[misc]
+            def relative_update(self, inc: int = 1) -> None:
+                super().relative_update(inc)
+                take(inc)
+
+        return Counted()
+
+
+def bounded(call: Callable[[], T], seconds: float) -> T:
+    """What the call returns or raises; StoreFailure if it takes longer. It goes on then, and nobody waits for it."""
+    end = time.monotonic() + seconds
+    return _until(lambda: end, call)
+
+
+def _until(due: Callable[[], float], call: Callable[[], T]) -> T:
+    """`due`: a time of the monotonic clock, which may move."""
+    done: list[T] = []
+    raised: list[BaseException] = []
+    began = time.monotonic()
+
+    def work() -> None:
+        try:
+            done.append(call())
+        except BaseException as error:  # noqa: BLE001  raised again below
+            raised.append(error)
+
+    thread = threading.Thread(target=work, name="jaxprof-store", daemon=True)
+    thread.start()
+    while thread.is_alive() and (left := due() - time.monotonic()) > 0:
+        thread.join(left)
+    if raised:
+        raise raised[0]
+    if not done:
+        raise StoreFailure(f"no answer within {time.monotonic() - began:.0f} s")
+    return done[0]
+
+
 class Store:
     """The file system of a place. Not for two threads at once."""
 
@@ -80,23 +193,26 @@ class Store:
         """Find the file system, which may connect already. Raises UsageError for a scheme that does not exist and
         without the packages that it needs, StoreFailure where it refuses us or cannot be reached."""
         self.place = place
-        self._files, self._root = _filesystem(place)
+        self._token = os.urandom(4).hex()
+        self._intake = Intake(place)
+        self._files, self._root = self._wait_for(lambda: _filesystem(place))
 
     @property
     def takes_several(self) -> bool:
         """Whether several threads may fetch at once."""
-        return bool(getattr(self._files, "async_impl", False)) or self.place.scheme in ("file", "local")
+        return bool(getattr(self._files, "async_impl", False)) or self.place.scheme in _HERE
 
     def files(self) -> list[StoredFile]:
         """The files of the folder, below it as well, or the one file; only names that are safe to have here. Raises
         StoreFailure, and FileRefusedError for more than the limits allow."""
         root, place = self._root.rstrip("/"), self.place
+        self._intake = Intake(place)
         try:
             self._files.invalidate_cache()
             if not place.is_folder:
-                info = self._files.info(self._root)
+                info = self._wait_for(lambda: self._files.info(self._root))
                 if info.get("type") != "directory":
-                    return [_stored("", self._root, info)]
+                    return self._no_more_than_allowed([_stored("", self._root, info)])
             kept = [self._measured(file) for file in self._below(root)]
         except FileRefusedError:
             raise
@@ -104,35 +220,55 @@ class Store:
             raise self._failure(error) from error
         if not kept:
             raise StoreFailure("there is nothing", missing=True)
-        if sum(max(file.size, 0) for file in kept) > FETCHED.most:
-            raise FileRefusedError(f"{place.shown} holds {FETCHED.words}", FETCHED.hint)
-        return kept
+        return self._no_more_than_allowed(kept)
 
     def file(self, name: str) -> StoredFile:
         """The file of that name in the folder. Raises StoreFailure."""
         path = f"{self._root.rstrip('/')}/{name}"
         try:
             self._files.invalidate_cache()
-            return _stored(name, path, self._files.info(path))
+            return _stored(name, path, self._wait_for(lambda: self._files.info(path)))
         except Exception as error:
             raise self._failure(error) from error
 
     def fetch(self, file: StoredFile, target: Path) -> None:
-        """Write its content to `target`. Raises StoreFailure, and OSError where the disk refuses."""
+        """Write its content to `target`. Raises StoreFailure, FileRefusedError for more than the limits allow, and
+        OSError where the disk refuses."""
+        transfer = StoreCall(self._intake)
         try:
-            self._files.get_file(file.path, str(target))
+            transfer.wait_for(lambda: self._files.get_file(file.path, str(target), callback=transfer.callback()))
+        except FileRefusedError:
+            raise
         except Exception as error:
             raise self._failure(error) from error
         if not target.exists():  # some file systems take the file for a folder where it has gone
             raise StoreFailure("it has gone", missing=True)
 
     def read(self, file: StoredFile, start: int) -> bytes:
-        """Its bytes from `start` to its size. Raises StoreFailure."""
+        """Its bytes from `start` to its size, or none if they are too many to be held. Raises StoreFailure."""
+        if file.size - start > HELD_OF_FETCHED:
+            return b""
+        transfer = StoreCall(self._intake, file.size - start)
         try:
-            data: bytes = self._files.cat_file(file.path, start=start, end=file.size)
+            if self.place.scheme not in _WEB:
+                return bytes(transfer.wait_for(lambda: self._files.cat_file(file.path, start=start, end=file.size)))
+            data, headers = io.BytesIO(), {"Range": f"bytes={start}-{file.size - 1}"}
+            more = {"headers": headers, "callback": transfer.callback()}
+            transfer.wait_for(lambda: self._files.get_file(file.path, data, **more))
+            return data.getvalue()
+        except FileRefusedError:
+            raise
         except Exception as error:
             raise self._failure(error) from error
-        return data
+
+    def _no_more_than_allowed(self, files: list[StoredFile]) -> list[StoredFile]:
+        if sum(max(file.size, 0) for file in files) > FETCHED.most:
+            raise FileRefusedError(f"{self.place.shown} holds {FETCHED.words}", FETCHED.hint)
+        return files
+
+    def _wait_for(self, call: Callable[[], T]) -> T:
+        """What a call returns that brings no content."""
+        return StoreCall(self._intake).wait_for(call)
 
     def put(self, source: Path, name: str) -> None:
         """Write the file as `name`, whole: whoever reads it has the former content or all of the new. Raises
@@ -140,8 +276,13 @@ class Store:
         target = f"{self._root.rstrip('/')}/{name}" if name else self._root
         folder, _, last = target.rpartition("/")
         atomic = self.place.scheme in _ATOMIC
-        partial = target if atomic else f"{folder}/.{last}{PARTIAL}"
+        partial = target if atomic else self._partial(folder, last)
         try:
+            if self.place.scheme in _HERE:
+                private_folder(Path(folder))
+                with taking_place(Path(target), PRIVATE) as fresh:
+                    shutil.copyfile(source, fresh)
+                return
             if not atomic:
                 self._files.makedirs(folder, exist_ok=True)
             self._files.put_file(str(source), partial)
@@ -154,8 +295,10 @@ class Store:
         """Write an empty file beside where `name` will be, and delete it. Raises StoreFailure."""
         target = f"{self._root.rstrip('/')}/{name}" if name else self._root
         folder, _, last = target.rpartition("/")
-        probe = f"{folder}/.{last}{PARTIAL}"
+        probe = self._partial(folder, last)
         try:
+            if self.place.scheme in _HERE:
+                private_folder(Path(folder))
             if self.place.scheme not in _ATOMIC:
                 self._files.makedirs(folder, exist_ok=True)
             self._files.pipe_file(probe, b"")
@@ -179,12 +322,17 @@ class Store:
         except Exception as error:
             raise self._failure(error) from error
 
+    def _partial(self, folder: str, name: str) -> str:
+        """A name that nobody can have taken in a folder that others write to; the same one for a file that is sent
+        again."""
+        return f"{folder}/.{name}.{self._token}{PARTIAL}"
+
     def _below(self, root: str) -> Iterator[StoredFile]:
         """Every file below the root. Not with fsspec's `find`, for which a folder that cannot be listed is empty."""
         count, folders = 0, [(root, 0)]
         while folders:
             folder, depth = folders.pop()
-            for info in self._files.ls(folder, detail=True):
+            for info in self._wait_for(lambda folder=folder: self._files.ls(folder, detail=True)):  # type: ignore[misc]
                 path = str(info["name"]).rstrip("/")
                 name = _relative(path, root)
                 count += 1
@@ -202,7 +350,9 @@ class Store:
         if file.size >= 0:
             return file
         try:
-            return _stored(file.name, file.path, self._files.info(file.path))
+            return _stored(file.name, file.path, self._wait_for(lambda: self._files.info(file.path)))
+        except StoreFailure:
+            raise
         except Exception:  # noqa: BLE001  fetching it says why
             return file
 
@@ -220,6 +370,11 @@ class Store:
 
 
 def _filesystem(place: RemotePlace) -> tuple[Any, str]:
+    if os.environ.get(URLS) == REFUSED:
+        raise UsageError(
+            f"{place.shown} is a URL, and URLs are not allowed here",
+            "`jaxprof mcp --allow-urls` allows its tools them.",
+        )
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
@@ -232,7 +387,7 @@ def _filesystem(place: RemotePlace) -> tuple[Any, str]:
         wanted = "fsspec knows file, gs, s3, abfs, ssh, sftp, http, hdfs and others, and those of installed packages."
         raise UsageError(f"{place.scheme}:// is the scheme of no store that fsspec knows", wanted)
     try:
-        files, root = url_to_fs(place.url)
+        files, root = url_to_fs(place.url, **_web_options(place.url))
     except ImportError as error:
         package = PACKAGES.get(place.scheme)
         hint = f"{sys.executable} -m pip install {package}" if package else place.clean(str(error))
@@ -240,6 +395,20 @@ def _filesystem(place: RemotePlace) -> tuple[Any, str]:
     except Exception as error:
         raise _failure(place, error) from error
     return files, str(root)
+
+
+def _web_options(url: str) -> dict[str, Any]:
+    """What keeps a web server to the bounds, also one within `zip::https://host/x.zip`."""
+    schemes = set(re.findall(r"(?:^|::)(https?)://", url))
+    if not schemes:
+        return {}
+    from aiohttp import ClientTimeout
+
+    from jaxprof.remote.web import BoundedResponse
+
+    timeout = ClientTimeout(total=None, sock_connect=_SILENT_SECONDS, sock_read=_SILENT_SECONDS)
+    client = {"response_class": BoundedResponse, "timeout": timeout}
+    return {scheme: {"client_kwargs": client} for scheme in schemes}
 
 
 def _failure(place: RemotePlace, error: Exception) -> StoreFailure:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from jaxprof.errors import UsageError, system_words
 from jaxprof.remote.place import RemotePlace
@@ -33,8 +33,6 @@ _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _PAUSE_AT_END_SECONDS: Final = 5.0
 _BLOCK: Final = 1 << 20
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,27 +188,6 @@ class Uploader:
             self._ending.wait(seconds)
         else:
             self._given_up.wait(min(seconds, _PAUSE_AT_END_SECONDS))
-
-
-def bounded(call: Callable[[], T], seconds: float) -> T:
-    """What the call returns or raises; StoreFailure if it takes longer. It goes on then, and nobody waits for it."""
-    done: list[T] = []
-    raised: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            done.append(call())
-        except BaseException as error:  # noqa: BLE001  raised again below
-            raised.append(error)
-
-    thread = threading.Thread(target=work, name="jaxprof-store", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if raised:
-        raise raised[0]
-    if not done:
-        raise StoreFailure(f"no answer within {seconds:.0f} s")
-    return done[0]
 
 
 def _version(path: Path) -> Version:

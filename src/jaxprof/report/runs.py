@@ -18,31 +18,16 @@ from jaxprof.errors import UsageError
 from jaxprof.events import PHASES, STAGES, EnvironmentRead, Scalar
 from jaxprof.report.renderers import to_csv_text
 from jaxprof.report.table import Column, Table, at
-from jaxprof.session import Run, Session
+from jaxprof.session import Run, RunEnd, Session
 from jaxprof.text import json_text
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio_interval, scaled, seconds
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """`status` is one of `events.STATUSES`; `queued` and `running` only in a session that is still being written."""
-
-    status: str
-    error: str
-    advice: str
-
-
-def outcome(session: Session, run: Run, *, live: bool = False) -> Outcome:
+def outcome(session: Session, run: Run, *, live: bool = False) -> RunEnd:
     """The outcome of `run`. `live`: a process is writing the session's file now."""
-    if run.over or live:
-        return Outcome(run.status, run.error, run.advice)
-    again = "Run it again to have it."
-    if run.status == "queued":
-        return Outcome("cancelled", "the session ended before this run began", again)
-    where = f", in phase {run.current_phase}" if run.current_phase else ""
-    return Outcome("crashed", f"the session was interrupted in the middle of this run{where}", again)
+    return run.end(deserted=not live)
 
 
 def failed(session: Session, *, live: bool = False) -> list[Run]:
@@ -130,7 +115,7 @@ class RunRow:
 
     label: str
     result: RunResult
-    outcome: Outcome
+    outcome: RunEnd
     program: ProgramResult | None = None
 
     @property

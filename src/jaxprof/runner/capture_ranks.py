@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.files import taking_place
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.figures import ProcessFigures
@@ -168,10 +169,8 @@ class CaptureChoice:
             return
         named = [member.index for member in job.members if self._ranks.names(member.index)]
         chosen = sorted({*named, *([] if late is None else [late])})
-        partial = self._folder / f".{CHOICE}.partial"
-        with suppress(OSError):
+        with suppress(OSError), taking_place(self._folder / CHOICE) as partial:
             partial.write_text(json.dumps({"processes": chosen, "slowest": late}), "utf-8")
-            partial.replace(self._folder / CHOICE)
 
 
 def read_choice(folder: Path) -> set[int] | None:

@@ -61,6 +61,11 @@ class Session:
             unread.append(f"what looks like a secret in the command line was not kept: {REDACTED} stands for it")
         return unread
 
+    def desert(self, *, deserted: bool = True) -> None:
+        """Note whether nobody writes it any more: then no run of it is waiting or running."""
+        for run in self.runs.values():
+            run.deserted = deserted
+
     def notice(self, text: str) -> None:
         """Record that a part of the file could not be read or used."""
         known = text in self._problems or len(self._problems) < _MOST_NOTICES

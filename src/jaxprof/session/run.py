@@ -83,6 +83,20 @@ class RunLaunch:
     """Its calls in one go, before the first turn, in seconds a call."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """`status` is one of `events.STATUSES`; `queued` and `running` only in a session that is still being written."""
+
+    status: str
+    error: str
+    advice: str
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.status not in ("queued", "running")
+
+
 @dataclass(slots=True)
 class Run:
     """One run so far."""
@@ -137,6 +151,24 @@ class Run:
     """If the run is a program: what was recorded inside it."""
     finished: RunFinished | None = None
     closed: RunClosed | None = None
+    deserted: bool = False
+    """Whether nobody writes its session any more, as far as whoever shows it knows."""
+
+    def end(self, *, deserted: bool) -> RunEnd:
+        """How it ended; every view shows this. `deserted`: nobody writes its session any more, so that a run which was
+        not over stays so. `queued` and `running` are only those of a session that is being written."""
+        if self.over or not deserted:
+            return RunEnd(self.status, self.error, self.advice)
+        again = "Run it again to have it."
+        if self.status == "queued":
+            return RunEnd("cancelled", "the session ended before this run began", again)
+        where = f", in phase {self.current_phase}" if self.current_phase else ""
+        return RunEnd("crashed", f"the session was interrupted in the middle of this run{where}", again)
+
+    @property
+    def shown(self) -> RunEnd:
+        """How it ended, as a screen shows it."""
+        return self.end(deserted=self.deserted)
 
     @property
     def present_phases(self) -> dict[str, Phase]:

@@ -183,6 +183,7 @@ class SessionInView:
 
     def _tell(self, runs: frozenset[str], *, replaced: bool = False) -> None:
         """Posts a change to the screens in view; the others note it for later."""
+        self.session.desert(deserted=not self._app.session_grows)
         for screen in self._app.session_screens:
             if self._app.current_mode == screen.MODE:
                 screen.post_message(SessionChanged(runs, replaced=replaced))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cli.calling import SOURCE, Caller
+from jaxprof.cli.agent import answers
 from jaxprof.cli.agent.answers import MOST_CHARACTERS
 from jaxprof.session.log import LogWriter
 from report import sessions
@@ -104,6 +105,28 @@ async def test_what_is_wrong_is_an_answer(kept: Path, state_home: Path) -> None:
         assert wrong["message"].startswith("show was called wrongly: view: Input should be 'summary', ")
         assert "limit: " in wrong["message"]
         assert (await call(client, "nothing"))["error"]["message"] == "Unknown tool: nothing"
+        other = (await call(client, "show", file="last"))["error"]
+        assert (other["code"], other["message"]) == ("usage", "show has no argument file")
+        schemas = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
+        assert all(schema["additionalProperties"] is False for schema in schemas.values())
+
+
+async def test_urls_are_fetched_only_if_that_is_allowed(kept: Path, state_home: Path) -> None:
+    url = f"file://{kept}"
+    calls = [
+        ("explain", {"session": url}), ("show", {"session": url}), ("compare", {"before": url, "after": url}),
+        ("query", {"sql": "FROM runs", "sessions": [url]}),
+    ]  # fmt: skip
+    async with serving(state_home) as client:
+        for name, arguments in calls:
+            assert "URLs are not allowed here" in (await call(client, name, **arguments))["error"]["message"], name
+        for target in ({"target": url}, {"target": str(kept), "diff": url}):
+            assert (await call(client, "hlo", **target))["error"]["code"] == "not_allowed"
+    assert not (state_home / "fetched").exists()
+    async with serving(state_home, "--allow-urls") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert tools["show"].annotations.open_world_hint is True
+        assert (await call(client, "show", session=url))["kind"] == "session"
 
 
 async def test_code_is_not_run_unless_that_is_allowed(tmp_path: Path, state_home: Path) -> None:
@@ -126,6 +149,32 @@ async def test_code_is_not_run_unless_that_is_allowed(tmp_path: Path, state_home
             assert (await call(client, name, **arguments))["kind"] == "error"
         assert (await call(client, "run", target=f"{program}:step"))["kind"] == "error"
     assert not ran.exists()
+
+
+async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"name": "x" * 300, "inner": [1.0] * 40} for _ in range(500)]
+    whole = {"schema": "2.0", "kind": "query", "data": {"rows": rows}, "truncated": {"rows": 7}, "next": []}
+    asked = []
+
+    async def run(words: list[str], seconds: float) -> answers.ToolAnswer:
+        asked.append(words)
+        return answers.ToolAnswer(json.dumps(whole))
+
+    monkeypatch.setattr(answers, "_run", run)
+    answer = json.loads((await answers.answer_of_command("query", [], ["x"], seconds=1, limit=500)).text)
+    assert len(asked) == 1
+    assert len(answer["data"]["rows"]) + answer["truncated"]["rows"] == 507
+    assert answer["next"] == []
+    whole["data"] = {"rows": [{"x": "x" * 30_000}]}
+    assert (await answers.answer_of_command("query", [], ["x"], seconds=1, limit=500)).is_error
+
+
+async def test_a_command_that_writes_without_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = [sys.executable, "-c", "while True: print('x' * 10**6)"]
+    monkeypatch.setattr(answers, "python_words", lambda *words: endless)
+    monkeypatch.setattr(answers, "_MOST_READ", 1 << 20)
+    answer = await answers.answer_of_command("query", [], ["x"], seconds=60)
+    assert json.loads(answer.text)["error"]["code"] == "too_long"
 
 
 async def test_a_long_answer_becomes_a_short_one_that_says_so(kept: Path, state_home: Path) -> None:

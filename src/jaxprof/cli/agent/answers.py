@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import anyio
+from anyio.abc import ByteReceiveStream, Process
 
 from jaxprof.operating_system import python_words
 from jaxprof.text import json_text
@@ -22,6 +23,9 @@ MOST_CHARACTERS: Final = 24_000
 """Of an answer: some 7 000 tokens."""
 _FEWER: Final = (50, 20, 8, 3, 1)
 """Rows of each list, until the answer is short enough."""
+_MOST_READ: Final = 16 << 20
+"""Bytes that are read of a command's answer."""
+_MOST_OF_ERROR: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +46,72 @@ def error_answer(code: str, message: str, hint: str) -> ToolAnswer:
 async def answer_of_command(
     command: str, options: Sequence[str], arguments: Sequence[str], *, seconds: float, limit: int | None = None
 ) -> ToolAnswer:
-    """The answer of `jaxprof COMMAND OPTIONS -- ARGUMENTS`. With a `limit` of rows, fewer if they are long."""
-    bounds: list[int | None] = [None] if limit is None else [limit, *(rows for rows in _FEWER if rows < limit)]
-    for rows in bounds:
-        bounded = [] if rows is None else ["--limit", str(rows)]
-        answer = await _run([*command.split(), *options, *bounded, "--format", "json", "--", *arguments], seconds)
-        if len(answer.text) <= MOST_CHARACTERS:
-            return answer
+    """The answer of `jaxprof COMMAND OPTIONS -- ARGUMENTS`. With a `limit` of rows; of a long answer fewer are passed
+    on."""
+    bounded = [] if limit is None else ["--limit", str(limit)]
+    answer = await _run([*command.split(), *options, *bounded, "--format", "json", "--", *arguments], seconds)
+    return answer if len(answer.text) <= MOST_CHARACTERS else _shortened(answer, limit or max(_FEWER) + 1)
+
+
+def _shortened(answer: ToolAnswer, limit: int) -> ToolAnswer:
+    """The answer with fewer rows of each list, and the rest counted in `truncated`; an error if that is no help."""
+    from jaxprof.report.envelope import Bounds
+
+    whole = json.loads(answer.text)
+    for rows in filter(lambda rows: "data" in whole and rows < limit, _FEWER):
+        bounds = Bounds(whole["kind"], rows)
+        data = bounds.cut(whole["data"])
+        left_out = {
+            path: whole["truncated"].get(path, 0) + bounds.left_out.get(path, 0)
+            for path in whole["truncated"] | bounds.left_out
+        }
+        text = json_text({**whole, "data": data, "truncated": left_out}, compact=True)
+        if len(text) <= MOST_CHARACTERS:
+            return ToolAnswer(text)
+    return _too_long(f"{len(answer.text)} characters, more than {MOST_CHARACTERS}")
+
+
+def _too_long(words: str) -> ToolAnswer:
     return error_answer(
-        "too_long",
-        f"the answer has {len(answer.text)} characters, more than {MOST_CHARACTERS}",
-        "Ask for less: a view, one run, fewer columns, or aggregates.",
+        "too_long", f"the answer has {words}", "Ask for less: a view, one run, fewer columns, or aggregates."
     )
 
 
 async def _run(words: Sequence[str], seconds: float) -> ToolAnswer:
+    command = python_words(sys.executable, "-m", "jaxprof", *words)
+    said: dict[str, bytes] = {}
     try:
         with anyio.fail_after(seconds):
-            done = await anyio.run_process(
-                python_words(sys.executable, "-m", "jaxprof", *words), stdin=subprocess.DEVNULL, check=False
-            )
+            async with await anyio.open_process(command, stdin=subprocess.DEVNULL) as process:
+                assert process.stdout is not None
+                assert process.stderr is not None
+                async with anyio.create_task_group() as readers:
+                    readers.start_soon(_read, process, process.stdout, said, "stdout")
+                    readers.start_soon(_read, process, process.stderr, said, "stderr")
+                await process.wait()
     except TimeoutError:
         return error_answer("timed_out", f"no answer within {seconds:g} s", "Ask for less, or run the command itself.")
-    out = done.stdout.decode("utf-8", "replace").strip()
+    if len(said["stdout"]) > _MOST_READ:
+        return _too_long(f"more than {_MOST_READ >> 20} MiB")
+    out = said["stdout"].decode("utf-8", "replace").strip()
     try:
         answer = json.loads(out)
         return ToolAnswer(out, is_error="error" in answer)
     except (ValueError, TypeError):
-        notes = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        what = notes[0] if notes else f"the command ended with exit code {done.returncode} and said nothing"
-        return error_answer("failed", what, " ".join(notes[1:3]))
+        notes = said["stderr"].decode("utf-8", "replace").strip().splitlines()
+        what = notes[0] if notes else f"the command ended with exit code {process.returncode} and said nothing"
+        return error_answer("failed", what[:_MOST_OF_ERROR], " ".join(notes[1:3])[:_MOST_OF_ERROR])
+
+
+async def _read(process: Process, stream: ByteReceiveStream, said: dict[str, bytes], name: str) -> None:
+    """Take what the command writes; one that writes without end is killed."""
+    taken = bytearray()
+    async for piece in stream:
+        if len(taken) > _MOST_READ:
+            process.kill()
+            break
+        taken += piece
+    said[name] = bytes(taken)
 
 
 def data_answer(kind: str, data: object) -> ToolAnswer:

@@ -3,11 +3,12 @@ if the user has allowed them."""
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any, Final, Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from jaxprof.cli.agent.answers import ToolAnswer, answer_of_command, data_answer, error_answer
@@ -15,13 +16,13 @@ from jaxprof.cli.agent.documents import read_page, search_pages, titles
 from jaxprof.cli.agent.skill import ORDER
 from jaxprof.cli.hlo_target import is_compiled_now
 from jaxprof.errors import UsageError
+from jaxprof.remote.place import ALLOWED, REFUSED, URLS
 from jaxprof.version import __version__
 from jaxprof.workloads import names
 
 _READ_SECONDS: Final = 120.0
 _COMPILE_SECONDS: Final = 600.0
 _MOST_OF_PAGE: Final = 12_000
-_READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _RUNS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 
 Session = Annotated[
@@ -38,8 +39,21 @@ HloView = Literal["kernels", "findings", "barriers", "summary"]
 class _Server(MCPServer):
     """Answers also a call that it refuses as a command would."""
 
+    async def list_tools(self) -> list[Tool]:
+        """The tools, whose schemas say that nothing else is taken."""
+        tools = await super().list_tools()
+        return [
+            tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
+            for tool in tools
+        ]
+
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """The answer of a tool."""
+        """The answer of a tool. An argument that it does not have is refused: what was meant by it would be missing."""
+        known = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
+        unknown = sorted(arguments.keys() - known.get(name, arguments).keys())
+        if unknown:
+            what = f"{name} has no argument {', '.join(unknown)[:200]}"
+            return _result(error_answer("usage", what, f"It has {', '.join(known[name]) or 'none'}."))
         try:
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError:
@@ -52,12 +66,15 @@ class _Server(MCPServer):
             return _result(error_answer("usage", what, "The tool's input schema says what it takes."))
 
 
-def make_server(*, allow_run: bool) -> MCPServer:
-    """The server with its tools. `allow_run`: also those that run the user's code."""
+def make_server(*, allow_run: bool, allow_urls: bool) -> MCPServer:
+    """The server with its tools. `allow_run`: also those that run the user's code. `allow_urls`: what is named may be a
+    URL, which carries words of the client to whoever answers there."""
+    os.environ[URLS] = ALLOWED if allow_urls else REFUSED
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=allow_urls)
     server = _Server("jaxprof", version=__version__, instructions=ORDER, log_level="ERROR")
     reading = (explain, explain_code, show, query, query_schema, compare, list_sessions, docs)
     for tool in (*reading, _hlo(allow_run=allow_run)):
-        server.add_tool(tool, annotations=_READS, structured_output=False)
+        server.add_tool(tool, annotations=reads, structured_output=False)
     for tool in (run, ab) if allow_run else ():
         server.add_tool(tool, annotations=_RUNS, structured_output=False)
     return server

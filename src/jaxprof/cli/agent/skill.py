@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import StorageError
+from jaxprof.files import taking_place
 from jaxprof.version import __version__
 
 ORDER: Final = """\
@@ -107,14 +107,11 @@ def skill_places(base: Path, agents: tuple[str, ...] = ()) -> list[SkillPlace]:
 
 def write_skill(place: SkillPlace) -> None:
     """Write the skill, whole or not at all. Raises StorageError."""
-    partial = place.path.with_name(f".{place.path.name}.partial")
     try:
         place.path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(SKILL, "utf-8")
-        partial.replace(place.path)
+        with taking_place(place.path) as partial:
+            partial.write_text(SKILL, "utf-8")
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
         raise StorageError(
             f"{place.path} cannot be written: {error.strerror or error}", "Name another --dir."
         ) from error

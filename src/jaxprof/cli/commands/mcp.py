@@ -11,7 +11,8 @@ from jaxprof.errors import UsageError
 
 @click.command("mcp")
 @click.option("--allow-run", is_flag=True, help="Also offer tools that run code: run, ab, and hlo of your functions.")
-def command(allow_run: bool) -> None:
+@click.option("--allow-urls", is_flag=True, help="Let tools fetch what is named by URL.")
+def command(allow_run: bool, allow_urls: bool) -> None:
     """Serve tools for a coding agent over stdin and stdout (MCP): explain, show, query, compare, hlo, docs.
 
     They read what was recorded and change nothing. A client starts this command itself; its configuration names the
@@ -29,4 +30,4 @@ def command(allow_run: bool) -> None:
         )
     from jaxprof.cli.agent.server import make_server
 
-    make_server(allow_run=allow_run).run("stdio")
+    make_server(allow_run=allow_run, allow_urls=allow_urls).run("stdio")

@@ -23,6 +23,7 @@ from typing import Any
 
 from jaxprof.devices.targets.chips import Vendor
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.files import private_folder
 from jaxprof.operating_system import python_words
 from jaxprof.session.log.state import state_folder
 
@@ -198,7 +199,7 @@ def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_u
             raise
         lines, checks = wanted, []
     shutil.rmtree(place, ignore_errors=True)
-    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(place.parent)
     names = ", ".join(line.split()[0] for line in lines)
     tell(f"installing {names} into {place}" + ("" if checks else " (not checked against known hashes)"))
     with tempfile.TemporaryDirectory(prefix="jaxprof-target-") as scratch:

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, system_words, unknown_name
+from jaxprof.files import private_folder
 from jaxprof.session.log.entry import is_live
 from jaxprof.session.log.state import state_folder
 from jaxprof.session.log.writer import FILE_MODE
@@ -102,7 +103,7 @@ class Baselines:
             raise UsageError(f"there is a baseline {name} already", "Give another name, or --force to replace it.")
         fresh = self._beside(path)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(self.folder)
             yield fresh
             fresh.chmod(FILE_MODE)
             self._decisions(name).unlink(missing_ok=True)

@@ -6,6 +6,7 @@ Deleting takes the whole folder, and only what jaxprof has written there: other 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -159,8 +160,8 @@ def _refuse_live(folder: Path, done: str) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether jaxprof writes what is there; also what it had not finished: `.process-00000.jaxprof.partial`."""
-    name = path.name.removeprefix(".").removesuffix(".partial")
+    """Whether jaxprof writes what is there; also what it had not finished (`.ranks.json.1f2e3d4c.partial`)."""
+    name = re.sub(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$", r"\1", path.name)
     return name in _OURS or process_number(name) is not None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from jaxprof.errors import StorageError, UsageError, not_found, system_words
 from jaxprof.events import Header
-from jaxprof.files import taking_place, with_home
+from jaxprof.files import PRIVATE, private_folder, taking_place, with_home
 from jaxprof.session.log.entry import Entry, is_live, read_entry
 from jaxprof.session.log.state import forget_derived, state_folder, url_of
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION
@@ -151,10 +151,9 @@ class Library:
                 target = target / path.name
             if target.exists() and not replace:
                 raise StorageError(f"{target} already exists", "Give another name.")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with taking_place(target) as fresh:
+            private_folder(target.parent)
+            with taking_place(target, PRIVATE) as fresh:
                 shutil.copyfile(path, fresh)
-                fresh.chmod(0o600)
         except OSError as error:
             raise StorageError(f"the session cannot be copied to {target}: {system_words(error)}") from error
         return target

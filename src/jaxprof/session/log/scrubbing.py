@@ -8,7 +8,6 @@ is about them.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ import msgspec
 
 from jaxprof.errors import FileRefusedError, StorageError, system_words
 from jaxprof.events import Header, TextChunk
-from jaxprof.files import open_regular, taking_place
+from jaxprof.files import open_regular, private_folder, taking_place
 from jaxprof.limits import LINE
 from jaxprof.lines import LineBuffer
 from jaxprof.private import HIDDEN
@@ -79,11 +78,9 @@ def scrub(source: Path, target: Path, *, replace_existing: bool = False) -> Scru
         raise StorageError(f"{target} already exists", "Give another name with --out, or --force to replace it.")
     cleaner = _Cleaner(follower.session.header, _users(source), Scrubbed(target))
     try:
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with open_regular(source) as file, taking_place(target) as fresh:
-            fresh.unlink(missing_ok=True)
-            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as copy:
-                copy.writelines(cleaner.lines(file))
+        private_folder(target.parent)
+        with open_regular(source) as file, taking_place(target, FILE_MODE) as fresh, fresh.open("wb") as copy:
+            copy.writelines(cleaner.lines(file))
     except OSError as error:
         raise StorageError(f"{target} cannot be written: {system_words(error)}", "Name another with --out.") from error
     return cleaner.done

@@ -12,6 +12,7 @@ import secrets
 import shutil
 from pathlib import Path
 
+from jaxprof.files import private_folder
 from jaxprof.session_names import FETCHED
 
 HOME_VARIABLE = "JAXPROF_HOME"
@@ -43,7 +44,7 @@ def make_derived_folder(session: Path) -> Path:
     """As `derived_folder`, but made if it does not exist. Raises OSError."""
     folder = derived_folder(session)
     if not (folder / _SESSION).exists():
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(folder)
         (folder / _SESSION).write_text(str(session.resolve()), "utf-8", "backslashreplace")
     return folder
 
@@ -89,7 +90,7 @@ def is_fetched(path: Path) -> bool:
 def make_spool(url: str) -> Path:
     """A new folder for what is recorded here and uploaded to a URL, given without its secrets. Raises OSError."""
     folder = _spools() / secrets.token_hex(8)
-    folder.mkdir(parents=True, mode=0o700)
+    private_folder(folder)
     (folder / FETCHED_FROM).write_text(url, "utf-8")
     return folder
 

@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from jaxprof.errors import StorageError, system_words
 from jaxprof.events import Event, Header, LogLine, RunClosed, SessionClosed
+from jaxprof.files import private_folder
 from jaxprof.redaction import REDACTED, LineScrubber, is_secret_name, redacted, scrubbed
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session_names import EXTENSION
@@ -206,7 +207,7 @@ class LogWriter:
     def _open(self, path: Path, replace_existing: bool) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _PLAIN_BYTES | (0 if replace_existing else os.O_EXCL)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(path.parent)
         except OSError as error:
             self._fail(error)
             return

@@ -22,6 +22,7 @@ from textual.message_pump import MessagePump
 from textual.strip import Strip
 
 from jaxprof.errors import JaxprofError, system_words
+from jaxprof.files import private_folder
 from jaxprof.tui.messages import Failed
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def log_defect(text: str) -> str:
 
 
 def _append(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(path.parent)
     too_long = path.exists() and path.stat().st_size > LARGEST_LOG_BYTES
     with path.open("w" if too_long else "a", encoding="utf-8", errors="backslashreplace") as file:
         path.chmod(0o600)

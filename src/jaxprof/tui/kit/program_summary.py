@@ -251,9 +251,9 @@ def command_line(result: ProgramResult) -> str:
 
 def status_of(run: Run, result: ProgramResult) -> str:
     """The status of a program that no longer runs; one that ended with the session has crashed."""
-    if run.over:
-        return run.status
-    return "ok" if result.ended and result.exit_code in (0, None) else "crashed"
+    if not run.over and result.ended and result.exit_code in (0, None):
+        return "ok"
+    return run.end(deserted=True).status
 
 
 def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:

@@ -61,7 +61,7 @@ class RunList(TableView[Union["Run", RunHeading]]):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn("", self._of_run(lambda run: status_mark(self._status(run))), 1),
+                TableColumn("", self._of_run(lambda run: status_mark(run.shown.status)), 1),
                 TableColumn("variant", self._of_run(lambda run: run.variant), 12, most=33, fits=True),
                 TableColumn("device", self._of_run(lambda run: run.plan.device), 7, style="$text-muted"),
                 TableColumn("phase", self._of_run(self._phase), 12),
@@ -111,13 +111,15 @@ class RunList(TableView[Union["Run", RunHeading]]):
             if run.id in runs or run.plan.baseline in runs:
                 self._results.pop(run.id, None)
                 changed.add(run.id)
-        self._next = next((run.id for run in session.runs.values() if run.status == "queued"), "") if growing else ""
+        self._next = (
+            next((run.id for run in session.runs.values() if run.shown.status == "queued"), "") if growing else ""
+        )
         self.show_rows(rows, None if replaced else {*changed, self._next})
 
     def tick(self) -> None:
         """Redraws the clocks whose text has changed."""
         if self._session is not None:
-            self.redraw(run.id for run in self._session.runs.values() if run.status == "running")
+            self.redraw(run.id for run in self._session.runs.values() if run.shown.status == "running")
 
     def whole_line(self, row: Run | RunHeading, width: int) -> Content | None:
         return row.line(width) if isinstance(row, RunHeading) else None
@@ -135,8 +137,8 @@ class RunList(TableView[Union["Run", RunHeading]]):
         return self._results[run.id]
 
     def _phase(self, run: Run) -> tuple[str, str]:
-        status = self._status(run)
-        if run.id in self.cancelling and not run.over:
+        status = run.shown.status
+        if run.id in self.cancelling and not run.shown.over:
             return "cancelling", "bold $warning"
         if run.id == self._next and status == "queued":
             return "next", "$accent"
@@ -150,15 +152,15 @@ class RunList(TableView[Union["Run", RunHeading]]):
         return ("waiting", "$text-muted") if run.present_phases else ("starting", "bold $warning")
 
     def _time(self, run: Run) -> tuple[str, str]:
-        return self._clock(run), "" if self._status(run) == "running" else "$text-muted"
+        return self._clock(run), "" if run.shown.status == "running" else "$text-muted"
 
     def _instead_of_figures(self, run: Run) -> Span | None:
         """The text in place of figures: a program's summary, or an error."""
         if is_program(run) and self._session is not None:
             return Span((in_a_line(program_result(self._session, run.id)), "$text-muted"))
-        status = self._status(run)
-        if run.error and status != "ok":
-            return Span((run.error.splitlines()[0], "$error" if status != "cancelled" else "$quiet"))
+        status = run.shown.status
+        if run.shown.error and status != "ok":
+            return Span((run.shown.error.splitlines()[0], "$error" if status != "cancelled" else "$quiet"))
         return None
 
     def _speedup(self, run: Run) -> tuple[str, str]:
@@ -169,7 +171,7 @@ class RunList(TableView[Union["Run", RunHeading]]):
         return "baseline" if run_result.summary and not run.plan.baseline else "", "$quiet"
 
     def _progress(self, run: Run) -> Cell:
-        if self._status(run) != "running" or run.fraction is None or run.current_phase not in SAMPLED_PHASES:
+        if run.shown.status != "running" or run.fraction is None or run.current_phase not in SAMPLED_PHASES:
             return ""
         share = round(run.fraction, 2)
 
@@ -188,15 +190,9 @@ class RunList(TableView[Union["Run", RunHeading]]):
         summary = self._result(run).summary
         return half_width_short(summary) if summary is not None else ""
 
-    def _status(self, run: Run) -> str:
-        """The status; in a session that nobody writes, a run that was not over is cancelled or crashed."""
-        if run.over or self._growing:
-            return run.status
-        return "cancelled" if run.status == "queued" else "crashed"
-
     def _clock(self, run: Run) -> str:
         """The time in the current phase while it runs; the duration of the whole run when it is over."""
-        if run.status == "running" and self._growing:
+        if run.shown.status == "running" and self._growing:
             began = _began_seconds(run)
             return clock(monotonic() + self.shift_seconds - began) if began is not None else ""
         if run.started_seconds is None or run.ended_seconds is None:
@@ -226,7 +222,7 @@ def _batches(session: Session) -> dict[int | None, str]:
         return {}
     return {
         batch: " · ".join(
-            [*([f"batch {batch}"] if batch else []), f"{sum(run.over for run in members)} of {len(members)}"]
+            [*([f"batch {batch}"] if batch else []), f"{sum(run.shown.over for run in members)} of {len(members)}"]
         )
         for batch, members in runs.items()
     }

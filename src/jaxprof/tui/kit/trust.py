@@ -65,10 +65,10 @@ def why_no_capture(run: Run) -> str:
         return "NumPy runs are not profiled: JAX's profiler sees what XLA runs."
     if run.plan.how == "compile":
         return "This program was compiled and not run."
-    if not run.over:
+    if not run.shown.over:
         return "The capture follows the timing, which this run has not finished."
-    if run.status != "ok":
-        how = "was cancelled" if run.status == "cancelled" else run.status
+    if run.shown.status != "ok":
+        how = "was cancelled" if run.shown.status == "cancelled" else run.shown.status
         return f"This run {how} before it was captured."
     if run.plan.how == "imported":
         return "This program has no capture of its own; see the whole profile."
@@ -88,7 +88,11 @@ class TrustLine(Guarded, Widget):
 
     def show(self, run: Run | None) -> None:
         """Shows the worst check of a run's captures."""
-        key = (run.id, run.status, tuple(len(event.rows) for event in run.trust.values())) if run is not None else None
+        key = (
+            (run.id, run.shown.status, tuple(len(event.rows) for event in run.trust.values()))
+            if run is not None
+            else None
+        )
         if key != self._key:
             self._key = key
             self._line = _line(run) if run is not None else Content("")

@@ -53,11 +53,11 @@ def unfit(run: Run) -> UsageError | None:
         return UsageError(f"{name} is a recorded program", "jaxprof compare A B compares the sessions of programs.")
     if run.plan.how == "imported":
         return UsageError(f"{name} is an opened profile", "jaxprof compare A B compares profiles.")
-    if not run.over:
+    if not run.shown.over:
         return UsageError(f"{name} has not ended", "It can be compared as soon as it has.")
-    if run.status != "ok":
+    if run.shown.status != "ok":
         advice = "r on the Run screen (2) runs it again."
-        ended = "was cancelled" if run.status == "cancelled" else run.status
+        ended = "was cancelled" if run.shown.status == "cancelled" else run.shown.status
         return UsageError(f"{name} {ended}: there is nothing to compare", advice)
     return None
 

@@ -254,9 +254,9 @@ def warning_lines(result: RunResult, width: int) -> list[Content]:
 def failure_lines(result: RunResult, width: int, *, traceback: bool = True) -> list[Content]:
     """The error, its advice, and its traceback."""
     run = result.run
-    if not run.error or run.status == "ok":
+    if not run.shown.error or run.shown.status == "ok":
         return []
-    lines = [*wrapped(run.error, width, "$error"), *wrapped(run.advice, width, "$text-muted")]
+    lines = [*wrapped(run.shown.error, width, "$error"), *wrapped(run.shown.advice, width, "$text-muted")]
     trace = run.finished.traceback if run.finished is not None and traceback else ""
     if trace.strip():
         lines += [Content(""), *(Content.styled(line, "$quiet") for line in safe_lines(trace.rstrip()))]

@@ -174,7 +174,7 @@ class ResultList(TableView[ResultRow]):
 
     def _mark(self, run_result: RunResult) -> Content:
         run = run_result.run
-        return mark(on=True) if run.id in self.marked else status_mark(run.status)
+        return mark(on=True) if run.id in self.marked else status_mark(run.shown.status)
 
     def _median(self, run_result: RunResult) -> Cell:
         if run_result.summary is not None:
@@ -183,8 +183,12 @@ class ResultList(TableView[ResultRow]):
         if is_program(run) and self._session is not None:
             words = in_a_line(program_result(self._session, run.id))
         else:
-            words = run.error.splitlines()[0] if run.error else run.current_phase.replace("_", " ") or run.status
-        return Span((words, "$error" if run.status in ("failed", "crashed", "timed out") else "$quiet"))
+            words = (
+                run.shown.error.splitlines()[0]
+                if run.shown.error
+                else run.current_phase.replace("_", " ") or run.shown.status
+            )
+        return Span((words, "$error" if run.shown.status in ("failed", "crashed", "timed out") else "$quiet"))
 
     def _bar(self, run_result: RunResult) -> Cell:
         longest = self._longest[run_result.run.id]

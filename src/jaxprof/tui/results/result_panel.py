@@ -106,7 +106,7 @@ class ResultPanel(Guarded, VerticalScroll):
             lines.show(None, lambda width: ())
             return
         program = program_result(session, result.run.id)
-        key = (result.run.id, result.run.status, len(program.sample_windows), len(program.compiles))
+        key = (result.run.id, result.run.shown.status, len(program.sample_windows), len(program.compiles))
         lines.show(key, lambda width: summary_lines(session, program, width))
 
     def _show_run(self, session: Session, result: RunResult | None, group: RunGroup | None) -> None:
@@ -119,7 +119,7 @@ class ResultPanel(Guarded, VerticalScroll):
             result.run.id,
             measured,
             result.summary,
-            result.run.status,
+            result.run.shown.status,
             len(result.warnings),
             result.run.check is None,
             result.cost,

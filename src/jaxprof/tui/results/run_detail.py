@@ -102,7 +102,7 @@ class RunDetailScreen(SessionScreen):
         theirs = baseline.summary if baseline is not None else None
         key = (
             run.id,
-            run.status,
+            run.shown.status,
             tuple(run_result.phase_seconds.items()),
             run_result.summary,
             theirs,
@@ -210,7 +210,7 @@ def _head(session: Session, run_result: RunResult, width: int) -> list[Content]:
         (shorten(run_result.run.variant, 30), "bold"),
         (f"  {safe(plan.device)}  ", ""),
         (safe(parameters_text(plan.parameters)), "$text-muted"),
-        (safe(f"{preset} · {how}{precision} · {run_result.run.status}"), "$text-muted"),
+        (safe(f"{preset} · {how}{precision} · {run_result.run.shown.status}"), "$text-muted"),
     )
     side = side_title(session, run_result.run)
     return [title.truncate(width, ellipsis=True), *(hang(Content(" "), side, width) if side else ())]

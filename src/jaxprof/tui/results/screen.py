@@ -237,7 +237,7 @@ def row_text(result: RunResult, baseline: str) -> str:
     run = result.run
     head = f"{safe(run.label)} {parameters_text(run.plan.parameters)}".rstrip()
     if result.summary is None:
-        return f"{head}: {run.status}" + (f" ({safe(run.error)})" if run.error else "")
+        return f"{head}: {run.shown.status}" + (f" ({safe(run.shown.error)})" if run.shown.error else "")
     text = f"{head}: median {seconds(result.summary.median)} {half_width(result.summary)} ({interval(result.summary)})"
     if result.versus is not None:
         text += f", {speedup_text(result.versus.speedup)} over {safe(baseline)}"

@@ -63,7 +63,7 @@ def _step(result: RunResult, phase: str, growing: bool) -> PhaseStep:
     if not found_phases:
         return PhaseStep(phase, "", False)
     durations = [value for name in found_phases if (value := result.phase_seconds[name]) is not None]
-    if not durations and phase == "run" and run.status == "running" and growing:
+    if not durations and phase == "run" and run.shown.status == "running" and growing:
         return PhaseStep(phase, "", False)  # warm, and waiting for its first turn
     total = sum(durations) if len(durations) == len(found_phases) else None
     zero_copy = phase in run.phases and run.phases[phase].zero_copy
@@ -125,15 +125,15 @@ _WIDTHS_SHOWN = 4
 def why_no_samples(run: Run) -> str:
     """The text in place of the samples."""
     if run.plan.how == "compile":
-        return "compiled, and not run" if run.over else "this is compiled, and not run"
+        return "compiled, and not run" if run.shown.over else "this is compiled, and not run"
     if run.plan.how == "imported":
         return "an opened profile: its kernels have times, but no call was timed"
-    return "no samples were taken" if run.over else WAITING
+    return "no samples were taken" if run.shown.over else WAITING
 
 
 def launch_text(run: Run) -> str:
     """`launch 2 of 3, in turns with 2 more` while it runs; empty where there is only one launch, or in the first."""
-    if run.status != "running":
+    if run.shown.status != "running":
         return ""
     if run.current_phase == "run" and run.note:
         return shorten(run.note, 48)
@@ -184,6 +184,6 @@ def figures(result: RunResult, baseline: str, so_far: str, width: int) -> list[C
 
 def failure(run: Run, width: int) -> list[Content]:
     """The error of a run, and its advice."""
-    lines = [cell(line, width, "$error") for line in safe_lines(run.error) if line] if run.error else []
-    lines += [cell(line, width, "$text-muted") for line in safe_lines(run.advice) if line]
+    lines = [cell(line, width, "$error") for line in safe_lines(run.shown.error) if line] if run.shown.error else []
+    lines += [cell(line, width, "$text-muted") for line in safe_lines(run.shown.advice) if line]
     return lines[:_FAILURE_LINES]

@@ -112,9 +112,9 @@ class RunScreen(SessionScreen):
     def _show_summary(self) -> None:
         """Shows on the frame of the list how many runs are done, and about how long the others will take."""
         runs = self.profiler.session.runs.values()
-        parts = [f"{sum(run.over for run in runs)} of {len(runs)} done"] if runs else []
+        parts = [f"{sum(run.shown.over for run in runs)} of {len(runs)} done"] if runs else []
         if self.profiler.session_grows:
-            waiting = sum(run.status == "queued" for run in runs)
+            waiting = sum(run.shown.status == "queued" for run in runs)
             parts += [f"{waiting} queued"] if waiting else []
             parts += [left_in_words(seconds_left(runs, monotonic() + self.profiler.clock_shift_seconds))]
         self._set_title("runs-box", "", " · ".join(filter(None, parts)))
@@ -137,12 +137,12 @@ class RunScreen(SessionScreen):
             self.query_one(LogPane).show("", ())
             return
         run_result = result(self.profiler.session, run.id)
-        state = f"{run.status} · pid {run.pid}" if run.status == "running" and run.pid else run.status
+        state = f"{run.shown.status} · pid {run.pid}" if run.shown.status == "running" and run.pid else run.shown.status
         state = " · ".join(part for part in (launch_text(run), state) if part)
         self._set_title("run-now", shorten(f"{run.variant} · {run.plan.device}", 48), state)
         self.query_one(PhaseStrip).show(steps(run_result, growing=self.profiler.session_grows))
         samples = run.samples("run")
-        broken = run.status in ("failed", "crashed", "timed out") or bool(run.error and not samples)
+        broken = run.shown.status in ("failed", "crashed", "timed out") or bool(run.shown.error and not samples)
         program = is_program(run)
         self.query_one(PhaseStrip).display = not program
         self.query_one("#samples").display = not broken and not program
@@ -162,10 +162,10 @@ class RunScreen(SessionScreen):
         theirs = len(baseline.samples("run")) if baseline is not None else 0
         name = baseline.as_baseline if baseline is not None else ""
         self.query_one("#figures", Lines).show(
-            (key, theirs, run.status, run.check is None), lambda width: figures(run_result, name, so_far, width)
+            (key, theirs, run.shown.status, run.check is None), lambda width: figures(run_result, name, so_far, width)
         )
         self.query_one("#failure", Lines).show(
-            (run.id, run.status, run.error), lambda width: failure(run, width) if broken else ()
+            (run.id, run.shown.status, run.shown.error), lambda width: failure(run, width) if broken else ()
         )
         self.query_one(LogPane).show(run.id, run.log)
 
@@ -176,7 +176,7 @@ class RunScreen(SessionScreen):
             lines.show(None, lambda width: ())
             return
         session, program = self.profiler.session, program_result(self.profiler.session, run.id)
-        key = (run.id, run.status, len(program.sample_windows), len(program.compiles))
+        key = (run.id, run.shown.status, len(program.sample_windows), len(program.compiles))
         lines.show(key, lambda width: summary_lines(session, program, width))
 
     # -- the clock --------------------------------------------------------------------------------------------
@@ -236,11 +236,11 @@ class RunScreen(SessionScreen):
         if action in ("open", "log"):
             return None if run is None else True
         if action == "cancel":
-            return True if run is not None and not run.over and self._ours else None
+            return True if run is not None and not run.shown.over and self._ours else None
         if action == "cancel_all":
             return True if self._ours and self.profiler.live.busy else None
         if action == "again":
-            return True if run is not None and run.over else None
+            return True if run is not None and run.shown.over else None
         if action == "hlo":
             return True if run is not None and "hlo" in run.texts else None
         if action == "profile":
@@ -250,7 +250,7 @@ class RunScreen(SessionScreen):
     def why_not(self, action: str) -> str:
         run = self._run()
         if action == "cancel" and run is not None:
-            return "this run has ended" if run.over else "another process runs this session: cancel it there"
+            return "this run has ended" if run.shown.over else "another process runs this session: cancel it there"
         if action in ("cancel", "cancel_all"):
             return "nothing runs or waits here"
         if action == "again" and run is not None:
@@ -273,7 +273,7 @@ class RunScreen(SessionScreen):
     def action_cancel(self) -> None:
         """Cancels the run under the cursor."""
         run = self._run()
-        if run is not None and not run.over:
+        if run is not None and not run.shown.over:
             self.profiler.live.cancel(run.id)
             self._show_cancelling()
 

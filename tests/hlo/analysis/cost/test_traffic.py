@@ -167,3 +167,19 @@ def test_elsewhere_the_same_number_of_a_memory_space_is_ordinary_memory() -> Non
     """
     (kernel,) = kernels(written(text))
     assert kernel.bytes == 8000
+
+
+def test_a_number_that_no_parameter_has_takes_no_memory() -> None:
+    text = """
+fused {
+p = f32[1000] parameter(888888888888)
+ROOT n = f32[1000] negate(p)
+}
+
+ENTRY main {
+p = f32[1000] parameter(0)
+ROOT f = f32[1000] fusion(p), kind=kLoop, calls=fused
+}
+"""
+    (kernel,) = kernels(written(text))
+    assert (kernel.bytes_read, kernel.bytes_written) == (4000, 4000)

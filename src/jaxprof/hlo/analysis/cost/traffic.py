@@ -116,7 +116,8 @@ class TrafficModel:
                     part = _demand(instruction, number, min(1.0, need), instruction.name in in_place)
                 used[name] = min(1.0, used.get(name, 0.0) + part)
         self._missing.update(name for name in used if computation.get(name) is None)
-        count = max(fractions, default=-1) + 1
+        # Parameters are numbered from 0 without gaps; a text from outside may number one 10**12.
+        count = len(fractions) if all(number < len(fractions) for number in fractions) else 0
         written = sum(self._written_of(output) for output in outputs)
         return tuple(fractions.get(number, 0.0) for number in range(count)), constants, written
 
