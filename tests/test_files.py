@@ -271,3 +271,6 @@ def test_a_new_file_takes_a_name_that_nobody_had_and_only_its_owner_reads_it(tmp
         os.umask(before)
     assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "x", "x/y")] == [0o600, 0o700, 0o700]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "x"]
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="a named pipe"), taking_place(tmp_path / "pipe", only_regular=True):
+        pass

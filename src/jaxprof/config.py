@@ -296,5 +296,5 @@ def _read(path: Path) -> str:
 def _parse(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of 5000 digits is a ValueError
         raise FileRefusedError(f"{path} is not TOML: {error}", "`jaxprof config edit` opens your file.") from error

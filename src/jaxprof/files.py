@@ -71,14 +71,17 @@ def private_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def taking_place(path: Path, mode: int = 0o666) -> Iterator[Path]:
+def taking_place(path: Path, mode: int = 0o666, *, only_regular: bool = False) -> Iterator[Path]:
     """A new file beside `path`, which takes its place at the end. After an error, such as a full disk, what was there
-    is still there, and nothing else. What is no regular file (`/dev/stdout`) is written where it is.
+    is still there, and nothing else. What is no regular file (`/dev/stdout`) is written where it is, or with
+    `only_regular` refused with an OSError.
 
     The file has a name that nobody can have taken before, in a folder that others write to, and the `mode` as far as
     the user's umask allows.
     """
     if path.exists() and not path.is_file():
+        if only_regular:  # a named pipe that somebody put there would be waited for
+            _refuse_others(path.stat())
         yield path
         return
     target = Path(os.path.realpath(path))

@@ -35,7 +35,7 @@ def compact(connection: Any, folder: Path, table: str, files: list[Path]) -> Pat
     path = _place(folder, table, files)
     path.parent.mkdir(parents=True, exist_ok=True)
     quoted = ", ".join(_quoted(each) for each in files)
-    with taking_place(path) as fresh:
+    with taking_place(path, only_regular=True) as fresh:
         connection.execute(
             f"COPY (SELECT * FROM read_parquet([{quoted}]) ORDER BY process) TO {_quoted(fresh)} "
             "(FORMAT parquet, COMPRESSION zstd)"

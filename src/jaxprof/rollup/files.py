@@ -58,7 +58,7 @@ def write(folder: Path, index: int, tables: Mapping[str, Any]) -> int:
             path.unlink(missing_ok=True)
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        with taking_place(path) as fresh:
+        with taking_place(path, only_regular=True) as fresh:
             parquet.write_table(tables[name], fresh, **_options(name))
         size += path.stat().st_size
     return size

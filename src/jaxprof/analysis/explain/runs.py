@@ -77,7 +77,7 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[RankedFindi
                 f"a call takes {seconds(summary.median)}, and {seconds(dispatch)} of it until it returns: the host "
                 "takes longer to start the work than the device to do it",
             )  # fmt: skip
-        moved = [name for name in figures.transfers if not run.phases[name].zero_copy]
+        moved = [name for name in figures.transfers if name in run.phases and not run.phases[name].zero_copy]
         copying = sum(figures.transfers[name].median for name in moved)
         if copying > summary.median:
             yield _of_call(
