@@ -169,6 +169,12 @@ async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch: pytest.
     assert (await answers.answer_of_command("query", [], ["x"], seconds=1, limit=500)).is_error
 
 
+@pytest.mark.parametrize("text", ["a\0b", "x" * (3 << 20)])
+async def test_what_no_command_line_holds_is_an_answer(text: str) -> None:
+    answer = await answers.answer_of_command("query", [], [text], seconds=60)
+    assert json.loads(answer.text)["error"]["code"] == "usage"
+
+
 async def test_a_command_that_writes_without_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     endless = [sys.executable, "-c", "while True: print('x' * 10**6)"]
     monkeypatch.setattr(answers, "python_words", lambda *words: endless)

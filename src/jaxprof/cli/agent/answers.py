@@ -89,7 +89,9 @@ async def _run(words: Sequence[str], seconds: float) -> ToolAnswer:
                     readers.start_soon(_read, process, process.stdout, said, "stdout")
                     readers.start_soon(_read, process, process.stderr, said, "stderr")
                 await process.wait()
-    except TimeoutError:
+    except (ValueError, OSError) as error:  # a null byte, or more than a command line holds
+        if not isinstance(error, TimeoutError):
+            return error_answer("usage", f"no command takes that: {error}", "Give a shorter text without null bytes.")
         return error_answer("timed_out", f"no answer within {seconds:g} s", "Ask for less, or run the command itself.")
     if len(said["stdout"]) > _MOST_READ:
         return _too_long(f"more than {_MOST_READ >> 20} MiB")
