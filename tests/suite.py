@@ -65,6 +65,8 @@ def _limit(item: pytest.Item) -> float:
     """Seconds that pytest-timeout gives the test; 0: without end."""
     marker = item.get_closest_marker("timeout")
     given = (marker.args[0] if marker.args else marker.kwargs.get("timeout")) if marker else None
+    if given is None:
+        given = item.config.getoption("timeout", None)
     return float(given if given is not None else item.config.getini("timeout") or 0)
 
 

@@ -60,6 +60,7 @@ def test_folded_constants_are_named(engine: Child, tmp_path: Path) -> None:
     assert all(len(text) < 20_000 for text in texts.values()), "weights must not end in the file"
 
 
+@pytest.mark.process
 def test_dead_code_is_named(engine: Child, tmp_path: Path) -> None:
     path = written(tmp_path, "import jax.numpy as jnp\ndef dead(x):\n    jnp.linalg.svd(x)\n    return jnp.sum(x)\n")
     lines = ask(engine, f"{path}:dead", arguments=["f32[8,8]"])
@@ -68,6 +69,7 @@ def test_dead_code_is_named(engine: Child, tmp_path: Path) -> None:
     assert "svd" in warning["message"]
 
 
+@pytest.mark.process
 def test_a_narrowed_dtype_is_named(engine: Child, tmp_path: Path) -> None:
     path = written(
         tmp_path,
@@ -79,6 +81,7 @@ def test_a_narrowed_dtype_is_named(engine: Child, tmp_path: Path) -> None:
     assert "dtype_narrowed" in warnings(lines)
 
 
+@pytest.mark.process
 def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine: Child, tmp_path: Path) -> None:
     path = written(tmp_path, "def branch(x):\n    if x[0] > 0:\n        return x\n    return -x\n")
     lines = ask(engine, f"{path}:branch", arguments=["f32[8]"])
@@ -91,6 +94,7 @@ def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine
     assert "trace" not in phases(lines), "a phase that failed has no end"
 
 
+@pytest.mark.process
 def test_a_function_that_exits_is_a_failed_run_and_the_process_lives(engine: Child, tmp_path: Path) -> None:
     path = written(tmp_path, "import sys\ndef leave(x):\n    sys.exit(3)\n")
     finished = ask(engine, f"{path}:leave", "jax", arguments=["f32[8]"])[-1]
@@ -99,6 +103,7 @@ def test_a_function_that_exits_is_a_failed_run_and_the_process_lives(engine: Chi
     assert engine.process.poll() is None
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("raised", ["KeyboardInterrupt('enough')", "type('Odd', (BaseException,), {})('enough')"])
 @pytest.mark.parametrize("when", ["imported", "called"])
 def test_what_is_no_exception_is_a_failed_run_and_the_process_lives(
@@ -112,6 +117,7 @@ def test_what_is_no_exception_is_a_failed_run_and_the_process_lives(
     assert engine.process.poll() is None
 
 
+@pytest.mark.process
 def test_what_does_not_fit_is_said_before_it_is_run(engine: Child) -> None:
     lines = ask(engine, "matmul", "numpy", parameters={"n": 10_000_000})
     assert lines[-1]["status"] == "failed"
@@ -119,6 +125,7 @@ def test_what_does_not_fit_is_said_before_it_is_run(engine: Child) -> None:
     assert "inputs" not in phases(lines)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("changes", "near"),
     [

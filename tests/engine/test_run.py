@@ -79,11 +79,13 @@ def test_a_compiled_variant_goes_through_every_phase(compiled: list[Line]) -> No
     check_compiled_run(compiled)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("python", FURTHER)
 def test_other_interpreters_say_the_same(start: Start, python: str) -> None:
     check_compiled_run(completed(start(python=python).run(request("jit"))))
 
 
+@pytest.mark.process
 def test_phases_last_as_long_as_their_events_are_apart(compiled: list[Line]) -> None:
     began = {line["phase"]: line["monotonic_seconds"] for line in of_type(compiled, "phase_started")}
     for name in ("trace", "lower", "compile", "run"):
@@ -91,6 +93,7 @@ def test_phases_last_as_long_as_their_events_are_apart(compiled: list[Line]) -> 
         assert ended["seconds"] == pytest.approx(ended["monotonic_seconds"] - began[name], abs=0.02), name
 
 
+@pytest.mark.process
 def test_the_side_series_are_cheaper_than_a_blocked_call(engine: Child) -> None:
     lines = completed(engine.run(request("jit", parameters={"n": 4_000_000})))
     assert 0 < median(samples(lines, "dispatch")) < median(samples(lines, "run"))
@@ -98,6 +101,7 @@ def test_the_side_series_are_cheaper_than_a_blocked_call(engine: Child) -> None:
     assert {line["calls_per_sample"] for line in pipelined} <= {16}
 
 
+@pytest.mark.process
 def test_op_by_op_the_first_call_is_split_by_its_compilations(engine: Child) -> None:
     lines = completed(engine.run(request("jax", parameters={"n": 77_777})))
     ended = phases(lines)
@@ -136,6 +140,7 @@ def test_an_import_made_while_waiting_is_told_as_such(start: Start) -> None:
     assert "waited" in imported["note"]
 
 
+@pytest.mark.process
 def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_disturbance(engine: Child) -> None:
     lines = completed(engine.run(request("jit", capture=True)))
     names = list(phases(lines))
@@ -150,6 +155,7 @@ def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_disturbanc
     assert all(row["count"] == taken["run"]["calls"] for row in measured["rows"])
 
 
+@pytest.mark.process
 def test_a_profile_that_is_to_be_kept_is_kept(engine: Child, tmp_path: Path) -> None:
     path = tmp_path / "kept.xplane.pb"
     lines = completed(engine.run(replace(request("jit", capture=True), keep_trace=str(path))))

@@ -47,16 +47,19 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.mark.skipif(not peer_has_reader(), reason="this jaxlib has no reader of HLO text to compare with")
+@pytest.mark.process
 def test_agrees_with_the_peer(compiled: Path) -> None:
     paths = sorted(compiled.glob("*.txt"))
     assert assert_agreement(paths) == len(paths) == 6
 
 
+@pytest.mark.process
 def test_the_proto_is_the_text(compiled: Path) -> None:
     for path in sorted(compiled.glob("*.pb")):
         assert_proto_is_the_text(path)
 
 
+@pytest.mark.process
 def test_what_only_devices_have(compiled: Path) -> None:
     opcodes = set()
     tiled = 0

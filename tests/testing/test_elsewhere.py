@@ -52,6 +52,7 @@ def needs_compiler(device: str) -> None:
         pytest.skip(f"{error.what}: {error.hint}")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("device", ["h100", "tpu-v5e"])
 def test_a_program_is_compiled_for_a_device_that_is_not_here(run_tests: Run, device: str) -> None:
     needs_compiler(device)

@@ -133,6 +133,7 @@ def test_a_program_with_a_mesh_of_its_own_goes_on_the_same_places_of_the_targets
     }
 
 
+@pytest.mark.process
 def test_a_result_lies_as_its_jit_says(elsewhere: Compile, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(
@@ -153,6 +154,7 @@ def test_a_result_lies_as_its_jit_says(elsewhere: Compile, tmp_path: Path) -> No
         assert (shapes(events), entry.root.shape.leaves()[0].dimensions) == ([(8,)], (rows,))
 
 
+@pytest.mark.process
 def test_arrays_bring_their_own_sharding_and_the_command_line_overrides_it(elsewhere: Compile) -> None:
     events = elsewhere(f"{HERE}/own_mesh.py:by_arrays")
     assert shapes(events) == [(16, 64), (64, 32)]
@@ -164,6 +166,7 @@ def test_arrays_bring_their_own_sharding_and_the_command_line_overrides_it(elsew
     assert advice == "", "whoever uses the option knows it"
 
 
+@pytest.mark.process
 def test_the_mesh_of_the_command_line_may_be_over_some_of_the_devices(elsewhere: Compile) -> None:
     events = elsewhere(f"{HERE}/context.py:constrained", BOTH, mesh={"data": 2}, shard=["x=data"])
     assert (partitions(events), sorted(shapes(events))) == ("2", [(32, 64), (64, 64)])
@@ -172,6 +175,7 @@ def test_the_mesh_of_the_command_line_may_be_over_some_of_the_devices(elsewhere:
     )
 
 
+@pytest.mark.process
 def test_a_program_that_names_no_mesh_is_whole_on_each_device_unless_it_is_split(elsewhere: Compile) -> None:
     events = elsewhere(f"{HERE}/context.py:says_nothing")
     assert (partitions(events), shapes(events)) == ("8", [(64, 256), (256, 64), (64, 64)])
@@ -185,12 +189,14 @@ def test_a_program_that_names_no_mesh_is_whole_on_each_device_unless_it_is_split
     assert "op_name=\"params[\\'w1\\']\"" in text(events, "hlo")
 
 
+@pytest.mark.process
 def test_for_one_device_nothing_is_split_and_nothing_said(elsewhere: Compile) -> None:
     events = elsewhere(f"{HERE}/context.py:says_nothing", devices=1)
     assert (partitions(events), shapes(events)) == ("1", [(64, 256), (256, 64), (64, 64)])
     assert not [event for event in events if isinstance(event, WarningRaised)]
 
 
+@pytest.mark.process
 def test_the_companion_says_how_inputs_are_split_and_what_is_consumed_is_reused(
     elsewhere: Compile, tmp_path: Path
 ) -> None:
@@ -211,6 +217,7 @@ def test_the_companion_says_how_inputs_are_split_and_what_is_consumed_is_reused(
     assert "float32[33,64] x cannot be split along dimension 0 into 8" in finished.error
 
 
+@pytest.mark.process
 def test_a_built_in_workload_says_how_it_is_split_where_its_size_allows_it(elsewhere: Compile) -> None:
     events = elsewhere("matmul", workload="matmul", parameters={"n": 64})
     assert shapes(events) == [(8, 64)]
@@ -220,17 +227,20 @@ def test_a_built_in_workload_says_how_it_is_split_where_its_size_allows_it(elsew
     assert said(events)[0].endswith("no input is split")
 
 
+@pytest.mark.process
 def test_a_topology_with_another_number_of_devices_is_refused(elsewhere: Compile) -> None:
     finished = refused(elsewhere(f"{HERE}/context.py:says_nothing", devices=4))
     assert finished.error == "the topology 2x4 has 8 devices, not 4"
 
 
+@pytest.mark.process
 def test_a_numpy_variant_has_nothing_to_compile(elsewhere: Compile) -> None:
     finished = refused(elsewhere("selu", variant="numpy"))
     assert finished.error == "selu numpy is NumPy: there is nothing to compile"
     assert finished.advice == "Choose a jit variant."
 
 
+@pytest.mark.process
 def test_an_exported_program_is_compiled_under_its_name_with_what_it_consumes(
     elsewhere: Compile, tmp_path: Path
 ) -> None:
@@ -248,6 +258,7 @@ def test_an_exported_program_is_compiled_under_its_name_with_what_it_consumes(
     assert sorted(shapes(events)) == [(1, 4), (4, 4)]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("platform", ["", "cpu"], ids=["this process's device", "elsewhere"])
 def test_a_large_constant_stays_out_unless_it_is_wanted(elsewhere: Compile, tmp_path: Path, platform: str) -> None:
     file = tmp_path / "f.py"
@@ -260,6 +271,7 @@ def test_a_large_constant_stays_out_unless_it_is_wanted(elsewhere: Compile, tmp_
         assert ("1.521500e+03" in text(events, "stablehlo")) == keep
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("variant", "precise"), [("jit", False), ("jit-highest", True)])
 def test_a_variants_precision_is_that_of_its_program(elsewhere: Compile, variant: str, precise: bool) -> None:
     events = elsewhere("matmul", variant=variant, parameters={"n": 64}, devices=1)

@@ -42,6 +42,7 @@ def test_shardings_that_do_not_fit_each_other(texts: dict[str, str], program: st
     assert resharding(texts[mended]) is None
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("program", "word"),
     [
@@ -57,6 +58,7 @@ def test_collectives_that_are_meant(texts: dict[str, str], program: str, word: s
     assert resharding(texts[program]) is None
 
 
+@pytest.mark.process
 def test_a_collective_of_unknown_origin_is_not_told(texts: dict[str, str]) -> None:
     text = texts["rows_and_columns"].replace("op_name=", "op_type=")
     assert resharding(text) is None
