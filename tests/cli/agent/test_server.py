@@ -111,6 +111,7 @@ async def test_what_is_wrong_is_an_answer(kept: Path, state_home: Path) -> None:
         assert all(schema["additionalProperties"] is False for schema in schemas.values())
 
 
+@pytest.mark.process
 async def test_urls_are_fetched_only_if_that_is_allowed(kept: Path, state_home: Path) -> None:
     url = f"file://{kept}"
     calls = [
@@ -169,12 +170,14 @@ async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch: pytest.
     assert (await answers.answer_of_command("query", [], ["x"], seconds=1, limit=500)).is_error
 
 
-@pytest.mark.parametrize("text", ["a\0b", "x" * (3 << 20)])
+@pytest.mark.process
+@pytest.mark.parametrize("text", ["a\0b", "x" * (3 << 20)], ids=["null", "long"])
 async def test_what_no_command_line_holds_is_an_answer(text: str) -> None:
     answer = await answers.answer_of_command("query", [], [text], seconds=60)
     assert json.loads(answer.text)["error"]["code"] == "usage"
 
 
+@pytest.mark.process
 async def test_a_command_that_writes_without_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     endless = [sys.executable, "-c", "while True: print('x' * 10**6)"]
     monkeypatch.setattr(answers, "python_words", lambda *words: endless)
