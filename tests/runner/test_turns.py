@@ -65,6 +65,14 @@ for line in control:
         print(turn["series"], *states, flush=True)
     if variant == "fragile" and taken == 3:
         os._exit(7)
+    if variant == "capped" and taken == 3:
+        say("run_finished", status="ok")
+        break
+    if variant == "capped after its samples" and taken == 2:
+        run = {"run": request["run"]}
+        samples = {"type": "samples_taken", "series": "run", "seconds": [1e-3] * 2, "block": turn["block"], **run}
+        events.write(json.dumps(samples) + "\\n" + json.dumps({"type": "run_finished", "status": "ok", **run}) + "\\n")
+        break
     say("samples_taken", series=turn["series"], seconds=[1e-3] * 2, block=turn["block"])
 open(os.environ["ALIVE"], "w").write("")
 control.readline()
@@ -264,6 +272,16 @@ def test_one_side_that_dies_leaves_the_others_alone(stage: Stage) -> None:
     assert len(session.runs["r2"].launches[0].turns) == 2, "what was measured is kept"
     counts = {run: blocks(session, 1).count(run) for run in ("r1", "r3")}
     assert counts["r1"] == counts["r3"]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("capped", ["capped", "capped after its samples"])
+def test_a_side_that_its_hard_cap_ends_in_a_turn_is_asked_for_no_other(stage: Stage, capped: str) -> None:
+    session = stage.run(capped, "b")
+    assert [run.status for run in session.runs.values()] == ["ok", "ok"]
+    order = blocks(session, 1)
+    assert order.count("r1") == 2
+    assert order.count("r2") >= 4
 
 
 @pytest.mark.process

@@ -61,6 +61,8 @@ class EngineRun:
         """Why it was ended from here; empty if it was not."""
         self._let_go = let_go
         self._silent_told = False
+        self._end: Event | None = None
+        """The worker's final event, where it came together with one that was waited for."""
 
     def send(self, request: Request) -> None:
         """Sends a request. A worker that has gone is no error here: `follow` reads its last words and says whether it
@@ -80,8 +82,11 @@ class EngineRun:
 
     def _follow(self, until: Callable[[Event], bool], began: float) -> Event:
         while True:
+            if self._end is not None:
+                return replace(self._end, run=self.run)
             events = self.process.read(BATCH_SECONDS)
             last = next((event for event in events if self._ends(event) or until(event)), None)
+            self._end = next((event for event in events if self._ends(event) and event is not last), None)
             if isinstance(last, RunFinished):
                 events += self.process.read(BATCH_SECONDS)  # the child's stderr comes on another pipe
             now = time.monotonic()

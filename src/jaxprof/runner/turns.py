@@ -129,6 +129,12 @@ class Side:
         return None if most is None else most - self.spent_seconds
 
     @property
+    def has_turns(self) -> bool:
+        """Whether its process of this launch goes on: not after a failure, nor after the hard cap, which ends a launch
+        well."""
+        return self.finished is None and self.at_work is not None
+
+    @property
     def name(self) -> str:
         """`jit on cpu:0`; `B, jit on cpu:0` for a side of a comparison."""
         spec = self.plan.spec
@@ -236,7 +242,7 @@ class Group:
                     if len(sides) > 1:
                         self._alone(side, launch)
                     side.warm_seconds = time.monotonic()
-                    if side.finished is None:
+                    if side.has_turns:
                         self._put_to_rest(side)
                         self._recorder.emit(PhaseStarted(run=side.run, phase=WAITING))
                         ready.append(side)
@@ -338,7 +344,7 @@ class Group:
             self._recorder.emit(PhaseEnded(run=side.run, phase=WAITING, seconds=waited))
             self._recorder.emit(PhaseStarted(run=side.run, phase="run"))
         for number, index in enumerate(plan.order, start=1):
-            if sides[index].finished is None:
+            if sides[index].has_turns:
                 self._turn(sides[index], launch, plan)
                 self._put_to_rest(sides[index])
             now = time.monotonic()
@@ -363,7 +369,7 @@ class Group:
         blocks: dict[str, list[list[float]]] = {side.run: [] for side in sides}
         for index in plan.order:
             side = sides[index]
-            if side.finished is None:
+            if side.has_turns:
                 blocks[side.run].append(self._block(side, launch, "settling", plan.block_seconds, plan.most_samples))
                 self._put_to_rest(side)
         for side in unknown:
@@ -396,6 +402,7 @@ class Group:
         if isinstance(event, SamplesTaken):
             return event.seconds
         self._launch_over(side, launch, event)
+        self._close(side)  # it has ended the run, and would wait for ever
         return []
 
     def _put_to_rest(self, side: Side) -> None:
