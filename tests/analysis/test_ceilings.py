@@ -12,7 +12,12 @@ from jaxprof.session import Session
 
 
 def session_of(
-    *, host: str, workloads: dict[str, tuple[float, float]], platform: str = "cpu", kind: str = "cpu"
+    *,
+    host: str,
+    workloads: dict[str, tuple[float, float]],
+    platform: str = "cpu",
+    kind: str = "cpu",
+    settings: dict[str, float] | None = None,
 ) -> Session:
     """Runs of one second a call, with these FLOPs and bytes."""
     made: list[e.Event] = []
@@ -24,7 +29,7 @@ def session_of(
                 run=run,
                 python="3",
                 numpy="2",
-                settings={"cpu_model": "Some CPU"},
+                settings={"cpu_model": "Some CPU", **(settings or {})},
                 devices=[{"platform": platform, "kind": kind}],
             ),
             e.CostReported(run=run, flops=flops, bytes_accessed=traffic, source=e.ESTIMATED_BY),
@@ -32,7 +37,7 @@ def session_of(
             e.CheckReported(run=run, passed=True, precision="float32"),
             e.RunFinished(run=run, status="ok"),
         ]
-    return fold(e.Header(host=host), made)
+    return fold(e.Header(host=host, wall_seconds=1_767_312_000.0), made)
 
 
 HERE = os.uname().nodename
@@ -54,6 +59,24 @@ def test_it_is_kept_for_the_machine_and_only_grows(tmp_path: Path) -> None:
     device = ceilings_for(later, later.runs["r1"], tmp_path)
     assert device is not None
     assert device.bandwidth == pytest.approx(10e9)
+
+
+def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(tmp_path: Path) -> None:
+    small = session_of(host=HERE, workloads={**JUDGED, "triad": (1e6, 48e6)})
+    assert measured_in(small, "cpu:0").bandwidth is None
+    busy = session_of(host=HERE, workloads=JUDGED, settings={"other_busy_cores": 1.5, "cores": 2})
+    assert not measured_in(busy, "cpu:0")
+    (tmp_path / "ceilings.json").write_text('{"Some CPU": {"bandwidth": 1e12, "peaks": {"f32": 1e12}}}')
+    later = session_of(host=HERE, workloads={"selu": (5e6, 8e6)})
+    assert ceilings_for(later, later.runs["r1"], tmp_path) is None, "kept without size and date"
+
+
+def test_a_measured_roofline_says_when(tmp_path: Path) -> None:
+    remember(session_of(host=HERE, workloads=JUDGED), tmp_path)
+    later = session_of(host=HERE, workloads={"selu": (5e6, 8e6)})
+    device = ceilings_for(later, later.runs["r1"], tmp_path)
+    assert device is not None
+    assert device.name.endswith("on 2026-01-02")
 
 
 def test_another_machines_session_does_not_get_ours(tmp_path: Path) -> None:

@@ -231,6 +231,20 @@ def test_too_few_samples_are_no_tie() -> None:
     assert "cannot be told apart" in crossover.sentence("n")
 
 
+def test_a_size_that_is_unclear_is_not_every_size() -> None:
+    def sentence(*spread: float) -> str:
+        groups = []
+        for index, (n, slow) in enumerate(zip((10, 100, 1000), spread, strict=True)):
+            base, other = f"r{2 * index + 1}", f"r{2 * index + 2}"
+            groups += [run_events(base, "numpy", STEADY, n=n)]
+            groups += [run_events(other, "jit", [slow * one for one in STEADY], base, n=n)]
+        (crossover,) = sweep_groups(session_of(*groups))[0].crossovers()
+        return crossover.sentence("n")
+
+    assert sentence(50.0, 50.0, 50.0) == "jit cpu:0 is slower at every size measured"
+    assert sentence(50.0, 1.0, 50.0) == "jit cpu:0 is slower at 2 of 3 sizes, unclear at the others"
+
+
 def test_what_is_equally_fast_at_every_size_is_a_tie() -> None:
     groups = []
     for index, n in enumerate((10, 1000)):

@@ -72,9 +72,14 @@ def test_a_target_is_no_revision(folder: Path, word: str) -> None:
     assert found("own.py:step", word).about.reading == "target"
 
 
-def test_without_a_word_it_is_head_where_something_is_not_committed(folder: Path) -> None:
+def test_without_a_word_it_is_head_where_something_is_not_committed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UsageError, match="is as it was committed"):
         found("own.py:step", None)
+    with monkeypatch.context() as hook:
+        hook.setenv("GIT_INDEX_FILE", ".git/index")
+        assert found("own.py:step", None).about.name == "HEAD", "git commit --amend is not blocked"
     (folder / "own.py").write_text(OWN + "\n")
     about = found("own.py:step", None).about
     assert (about.name, about.reading, about.dirty) == ("HEAD", "revision", True)

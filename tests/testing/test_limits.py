@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from jaxprof.testing.limits import limits_of
@@ -11,6 +14,9 @@ LIMITED = """
 import jax
 import jax.numpy as jnp
 import numpy as np
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 X = np.ones((8, 4), np.float32)
@@ -152,3 +158,23 @@ def test_of_several_markers_the_nearest_decides() -> None:
             return [pytest.mark.jaxprof(max_compiles=2).mark, pytest.mark.jaxprof(max_compiles=1, max_flops=9).mark]
 
     assert limits_of(Marked()) == {"max_compiles": 2, "max_flops": 9}  # type: ignore[arg-type]
+
+
+def test_a_worker_of_xdist_fails_the_test_and_not_the_run() -> None:
+    import pytest_jaxprof
+    from jaxprof.testing.items import limited
+
+    class Marked(SimpleNamespace):
+        def get_closest_marker(self, name: str) -> Any:
+            return pytest.mark.jaxprof(max_kernel=1).mark
+
+        def iter_markers(self, name: str) -> list[Any]:
+            return [pytest.mark.jaxprof(max_kernel=1).mark]
+
+    item: Any = Marked(config=SimpleNamespace(workerinput={}), nodeid="test_it.py::test_it")
+    pytest_jaxprof.pytest_collection_modifyitems([item])
+    with pytest.raises(pytest.fail.Exception, match="max_kernels"), limited(item):
+        pass
+    item.config = SimpleNamespace()
+    with pytest.raises(pytest.UsageError):
+        pytest_jaxprof.pytest_collection_modifyitems([item])

@@ -10,7 +10,8 @@ import json
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 BANDWIDTH_WORKLOAD, PEAK_WORKLOAD = "triad", "gemm-peak"
 _DTYPES = {"float32": "f32", "tf32": "tf32", "bfloat16 passes": "bf16", "bfloat16": "bf16"}
 """The effective precision of products that a check reports, under the names that the rates of devices have."""
+LEAST_BYTES = float(256 << 20)
+"""What a call moves at least whose rate is that of memory: less may fit into a last-level cache."""
+_DISTURBED = frozenset({"busy_machine", "disturbed"})
+"""Warnings of runs that reached less than the device can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,10 @@ class MeasuredCeilings:
 
     bandwidth: float | None = None
     peaks: dict[str, float] = field(default_factory=dict)
+    bandwidth_bytes: float | None = None
+    """Bytes that a call moved whose rate `bandwidth` is."""
+    measured: float | None = None
+    """Unix time of the newest of them."""
 
     def __bool__(self) -> bool:
         return self.bandwidth is not None or bool(self.peaks)
@@ -43,8 +52,9 @@ class MeasuredCeilings:
     def best(self, other: MeasuredCeilings) -> MeasuredCeilings:
         """The greater of the two figures for each."""
         peaks = {key: max(self.peaks.get(key, 0.0), other.peaks.get(key, 0.0)) for key in {**self.peaks, **other.peaks}}
-        bandwidths = [value for value in (self.bandwidth, other.bandwidth) if value is not None]
-        return MeasuredCeilings(max(bandwidths, default=None), peaks)
+        memory = max((self, other), key=lambda each: each.bandwidth or 0.0)
+        moments = [each.measured for each in (self, other) if each.measured is not None]
+        return MeasuredCeilings(memory.bandwidth, peaks, memory.bandwidth_bytes, max(moments, default=None))
 
 
 def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> DevicePeaks | None:
@@ -63,7 +73,9 @@ def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> Devi
     if datasheet is not None:
         return with_measured(datasheet, bandwidth=measured.bandwidth, matrix=measured.peaks) if measured else datasheet
     if measured.bandwidth and measured.peaks:
-        return measured_device(f"{run.plan.device} as measured here", 0, measured.bandwidth, measured.peaks)
+        day = "" if measured.measured is None else f" on {datetime.fromtimestamp(measured.measured, UTC):%Y-%m-%d}"
+        name = f"{run.plan.device} as measured here{day}"
+        return measured_device(name, 0, measured.bandwidth, measured.peaks)
     return None
 
 
@@ -105,18 +117,22 @@ def device_kind(run: Run) -> str:
 
 
 def measured_in(session: Session, device_id: str) -> MeasuredCeilings:
-    """What `triad` and `gemm-peak` reached on a device in this session."""
+    """What `triad` and `gemm-peak` reached on a device in this session, where nothing else used the machine."""
     ceilings = MeasuredCeilings()
+    moment = session.header.wall_seconds or None
     for run in _measuring(session):
         if run.plan.device != device_id:
             continue
         figures = result(session, run.id)
-        if run.plan.workload == BANDWIDTH_WORKLOAD and figures.bytes_per_second:
-            ceilings = ceilings.best(MeasuredCeilings(figures.bytes_per_second))
+        if any(warning.code in _DISTURBED for warning in figures.warnings):
+            continue
+        moved = figures.bytes_accessed or 0.0
+        if run.plan.workload == BANDWIDTH_WORKLOAD and moved >= LEAST_BYTES and figures.bytes_per_second:
+            ceilings = ceilings.best(MeasuredCeilings(figures.bytes_per_second, {}, moved, moment))
         elif run.plan.workload == PEAK_WORKLOAD and figures.flops_per_second:
             precision = run.check.precision if run.check is not None else ""
             dtype = "bf16" if run.plan.variant == "jit-bfloat16" else _DTYPES.get(precision, "f32")
-            ceilings = ceilings.best(MeasuredCeilings(None, {dtype: figures.flops_per_second}))
+            ceilings = ceilings.best(MeasuredCeilings(None, {dtype: figures.flops_per_second}, None, moment))
     return ceilings
 
 
@@ -128,7 +144,7 @@ def remember(session: Session, folder: Path | None = None) -> None:
     kept = _kept(folder)
     for kind, measured in fresh.items():
         kept[kind] = kept.get(kind, MeasuredCeilings()).best(measured)
-    payload = {kind: {"bandwidth": ceilings.bandwidth, "peaks": ceilings.peaks} for kind, ceilings in kept.items()}
+    payload = {kind: asdict(ceilings) for kind, ceilings in kept.items()}
     path = _path(folder)
     with suppress(OSError):
         private_folder(path.parent)
@@ -157,15 +173,19 @@ def _path(folder: Path | None) -> Path:
 
 
 def _kept(folder: Path | None) -> dict[str, MeasuredCeilings]:
-    """The kept ceilings by device kind; empty if there is no readable file."""
+    """The kept ceilings by device kind; empty if there is no readable file. What older versions kept says neither when
+    nor with how many bytes it was measured, and may be the rate of a cache or of a busy machine."""
     try:
         payload: Any = json.loads(_path(folder).read_text())
         return {
             str(kind): MeasuredCeilings(
                 None if entry["bandwidth"] is None else float(entry["bandwidth"]),
                 {str(dtype): float(rate) for dtype, rate in entry["peaks"].items()},
+                None if entry["bandwidth_bytes"] is None else float(entry["bandwidth_bytes"]),
+                float(entry["measured"]),
             )
             for kind, entry in payload.items()
+            if entry.get("measured") is not None
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}

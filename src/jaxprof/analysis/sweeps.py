@@ -37,7 +37,11 @@ class Crossover:
     low: float | None
     high: float | None
     verdict: Verdict = "faster"
-    """At the largest sizes."""
+    """At the largest sizes at which one is certain."""
+    certain: int = 1
+    """At so many sizes it is."""
+    measured: int = 1
+    """Of so many."""
 
     def sentence(self, parameter: str) -> str:
         """In words, e.g. `jit cpu:0 is faster from n ≈ 12 000 (between 10 000 and 31 623)`."""
@@ -46,6 +50,10 @@ class Crossover:
         if self.verdict == "inconclusive":
             return f"{self.label} and the baseline cannot be told apart at the sizes measured"
         if self.size is None or self.low is None or self.high is None:
+            if self.certain < self.measured:
+                return (
+                    f"{self.label} is {self.verdict} at {self.certain} of {self.measured} sizes, unclear at the others"
+                )
             return f"{self.label} is {self.verdict} at every size measured"
         rounded = round(self.size, 1 - math.floor(math.log10(self.size)))
         between = f"(between {integer(self.low)} and {integer(self.high)})"
@@ -117,16 +125,16 @@ def _group(workload: str, parameter: str, members: list[RunResult]) -> SweepGrou
 def _crossover(baseline: SweepLine, line: SweepLine) -> Crossover | None:
     """The verdict, from sizes at which the intervals allow one; no crossing if the two cannot be told apart."""
     certain: list[tuple[float, float]] = []
-    verdicts: set[str] = set()
+    verdicts: list[str] = []
     for size, point in zip(line.sizes, line.results, strict=True):
         if point.versus is None or size not in baseline.sizes:
             continue
         faster = point.versus.speedup
-        verdicts.add(faster.verdict)
+        verdicts.append(faster.verdict)
         if faster.verdict in ("faster", "slower"):
             certain.append((size, faster.ratio))
     if not certain:
-        tie: Verdict = "same" if verdicts == {"same"} else "inconclusive"
+        tie: Verdict = "same" if set(verdicts) == {"same"} else "inconclusive"
         return Crossover(line.label, None, None, None, tie) if verdicts else None
     verdict: Verdict = "faster" if certain[-1][1] > 1 else "slower"
     for (low, before), (high, after) in reversed(list(pairwise(certain))):
@@ -134,4 +142,4 @@ def _crossover(baseline: SweepLine, line: SweepLine) -> Crossover | None:
             share = math.log(before) / (math.log(before) - math.log(after))
             size = math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
             return Crossover(line.label, size, low, high, verdict)
-    return Crossover(line.label, None, None, None, verdict)
+    return Crossover(line.label, None, None, None, verdict, len(certain), len(line.sizes))

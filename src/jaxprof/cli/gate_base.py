@@ -99,7 +99,8 @@ def _default(target: str) -> Repository:
         raise UsageError(f"what is {target} held against? {error.what}", example) from error
     if repository.commit(_HEAD) is None:
         raise UsageError(f"what is {target} held against? {repository.folder} has no commit yet", example)
-    if not repository.dirty:
+    in_a_hook = "GIT_INDEX_FILE" in os.environ  # of `git commit --amend`, which may change the message alone
+    if not repository.dirty and not in_a_hook:
         raise UsageError(
             f"{repository.folder} is as it was committed: without --base, the gate compares with {_HEAD}",
             "Name the base: --base origin/main, --base HEAD~1.",

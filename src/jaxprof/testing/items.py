@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from jaxprof.errors import JaxprofError
 from jaxprof.session.log.codec import encode_line
 from jaxprof.testing.calls import Caller
 from jaxprof.testing.compilations import CompileWatch
@@ -60,8 +61,12 @@ def lines_of(item: pytest.Item) -> list[str]:
 @contextmanager
 def limited(item: pytest.Item) -> Iterator[None]:
     """Around the test's body: fails the test if it passed and a limit of its marker is exceeded."""
+    try:
+        limits = limits_of(item)
+    except JaxprofError as error:
+        pytest.fail(f"jaxprof: {error.what}. {error.hint}", pytrace=False)
     with watched(item) as watch:
         yield
-        failures = exceeded(limits_of(item), watch.compilations, watch.caller)
+        failures = exceeded(limits, watch.compilations, watch.caller)
     if failures:
         pytest.fail("\n".join(f"jaxprof: {failure}" for failure in failures), pytrace=False)

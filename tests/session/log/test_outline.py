@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from jaxprof.files import open_regular
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, read_outline
 from jaxprof.session.log import outline as of_outline
+from jaxprof.session.log.entry import read_entry
 from jaxprof.session.log.outline import events_of, read_header
 from report import sessions
 
@@ -107,3 +109,15 @@ def test_a_file_that_is_truncated_while_it_is_read_ends_there(path: Path) -> Non
         assert next(events) is not None
         os.truncate(path, 0)
         assert list(events)
+
+
+@pytest.mark.parametrize("sort", [False, True], ids=["spaces", "sorted"])
+def test_a_session_that_another_tool_wrote_again_is_the_same(path: Path, sort: bool) -> None:
+    lines = path.read_text().splitlines()
+    again = path.with_name("again.jaxprof")
+    again.write_text("".join(json.dumps(json.loads(line), sort_keys=sort) + "\n" for line in lines))
+    short, other = read_outline(path), read_outline(again)
+    assert list(other.runs) == list(short.runs)
+    assert [run.closed for run in other.runs.values()] == [run.closed for run in short.runs.values()]
+    assert not list(other.runs["r1"].log), "types that were not asked for are left out"
+    assert len(read_entry(again).planned) == len(read_entry(path).planned) > 0

@@ -77,9 +77,11 @@ def events_of(file: BinaryIO, types: tuple[str, ...]) -> Iterator[Event]:
         end = data.rfind(b"\n")
         for match in _lines(types).finditer(data):
             try:
-                yield decode_line(match.group(1))
+                event = decode_line(match.group(1))
             except ValueError:
                 continue
+            if event.type in types:
+                yield event
         rest = data[max(end, 0) :]
         if len(rest) > LINE.most:
             rest = b""  # without a line break before it, what follows of the line is no line
@@ -88,4 +90,5 @@ def events_of(file: BinaryIO, types: tuple[str, ...]) -> Iterator[Event]:
 @cache
 def _lines(types: tuple[str, ...]) -> re.Pattern[bytes]:
     names = "|".join(types).encode()
-    return re.compile(rb'\n(\{"type":"(?:' + names + rb')"[^\n]*)(?=\n)')
+    # What another tool has written again (spaces, sorted keys) is decoded to know its type.
+    return re.compile(rb'\n((?:\{"type":"(?:' + names + rb')"|(?!\{"type":")\s*\{)[^\n]*)(?=\n)')

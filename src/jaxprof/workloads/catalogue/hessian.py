@@ -57,7 +57,7 @@ def estimate():
     estimate=estimate,
     published=(
         published_value(
-            "JAX quickstart",
+            "executed copy of the JAX quickstart",
             {},
             "4×3×3, all 0 but [2][1][1] = 8, [3][0][0] = -2.524413, [3][0][2] = [3][2][0] = 0.5403023",
             variant="jit",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxprof.workloads.catalogue import jax, jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Parameter, Variant, published_value
+from jaxprof.workloads.model import Estimate, Parameter, Variant
 
 
 def products_numpy(products):
@@ -71,13 +71,6 @@ def estimate(n):
     matrix_products=False,
     estimate=estimate,
     shardings=("0", "0", "0", "0"),
-    published=(
-        published_value(
-            "JAX quickstart",
-            {"n": 1, "products": "vjp"},
-            "cos(0.5) · 0.5 = 0.4387913 and -sin(1.0) · 1.0 = -0.8414710",
-        ),
-    ),
 )
 def products_jax(products):
     def f(x, y):

@@ -28,7 +28,7 @@ def estimate(rows, columns, vectors):
 
 _SIZES = {"rows": 150, "columns": 100, "vectors": 10}
 _SOURCE: dict[str, Any] = {
-    "source": "JAX quickstart",
+    "source": "executed copy of the JAX quickstart",
     "hardware": "GPU, not named",
     "parameters": _SIZES,
     "kind": "mean",
