@@ -12,16 +12,19 @@ from jaxprof.report.comparison import FIGURES, KERNELS_COMPARED, facts_table, ke
 from jaxprof.report.renderers import records, text_lines
 from jaxprof.report.table import Table
 from jaxprof.text import safe
+from jaxprof.units import counted
 
 _AROUND: Final = 2
 """Lines that are the same, before and after each change."""
-NO_DIFFERENCE: Final = "no difference: names, numbers, places in the source and the order of the text are left out"
+NO_DIFFERENCE: Final = "no difference in what is computed: names, numbers and places in the source are left out"
+_SETTINGS_SHOWN: Final = 12
 _SIGNS: Final = {"same": " ", "new": "+", "gone": "-"}
 
 
 def difference_text(before: Module, after: Module) -> Iterator[str]:
     """The report, a line at a time."""
     difference = text_difference(before, after)
+    yield from _how(difference)
     if not difference.differs:
         yield NO_DIFFERENCE
         return
@@ -37,6 +40,24 @@ def difference_text(before: Module, after: Module) -> Iterator[str]:
         if number or difference.header:
             yield ""
         yield from _computation(computation)
+
+
+def _how(difference: TextDifference) -> Iterator[str]:
+    """What differs in how the same is computed: the schedule, settings of kernels, the code of custom kernels."""
+    for name, before, after in difference.reordered:
+        yield safe(f"%{name} runs in another order: the first that differ are %{before} and %{after}")
+    for setting in difference.settings[:_SETTINGS_SHOWN]:
+        yield safe(f"%{setting.kernel}: {setting.name} {setting.before or '-'} → {setting.after or '-'}")
+    if len(difference.settings) > _SETTINGS_SHOWN:
+        yield f"and {len(difference.settings) - _SETTINGS_SHOWN} more settings of kernels"
+    if difference.code:
+        named = ", ".join(f"%{name}" for name in difference.code[:3])
+        yield safe(
+            f"the code of {counted(len(difference.code), 'custom kernel')} has other bytes ({named}): whether it does "
+            "the same is unknown, because it holds the lines that it was written on"
+        )
+    if difference.reordered or difference.settings or difference.code:
+        yield ""
 
 
 def _computation(computation: ComputationLines) -> Iterator[str]:
@@ -98,6 +119,14 @@ def difference_json(before: Module, after: Module) -> dict[str, Any]:
             for attribute in difference.header
         ],
         "computations": _computations(difference),
+        "settings": [
+            {"kernel": each.kernel, "name": each.name, "before": each.before or None, "after": each.after or None}
+            for each in difference.settings
+        ],
+        "code": list(difference.code),
+        "reordered": [
+            {"computation": name, "before": before, "after": after} for name, before, after in difference.reordered
+        ],
         "facts": list(records(Table(FIGURES, exact.facts))),
         "kernels": None if exact.kernels is None else list(records(Table(KERNELS_COMPARED, exact.kernels.rows))),
     }

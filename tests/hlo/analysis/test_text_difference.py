@@ -67,6 +67,37 @@ def test_names_numbers_places_and_order_are_no_difference(pattern: str, replacem
     assert not _diff(other).differs
 
 
+def test_another_schedule_is_told_where_both_have_one() -> None:
+    other = re.sub(r"(  %fusion\.1 = .*\n)(  %fusion\.2 = .*\n)", r"\2\1", TEXT)
+    assert _diff(other).reordered == (("main", "fusion.1", "fusion.2"),)
+    assert _diff(other, TEXT.replace("is_scheduled=true, ", "")).reordered == ()
+    assert _diff(re.sub(r"(  %x = .*\n)(  %y = .*\n)", r"\2\1", TEXT)).reordered == (), "parameters do not run"
+
+
+def test_tiles_are_a_setting_and_no_other_computation() -> None:
+    config = ', backend_config={"fusion_backend_config":{"kind":"__triton","block":{"num_warps":"%s"}}}'
+    one, other = (TEXT.replace("calls=%inner", "calls=%inner" + config % warps) for warps in (4, 8))
+    found = _diff(other, one)
+    assert not found.differs
+    assert [(each.kernel, each.name, each.before, each.after) for each in found.settings] == [
+        ("fusion.1", "fusion_backend_config.block.num_warps", '"4"', '"8"')
+    ]
+    assert _diff(one, one + "\n").settings == ()
+
+
+@pytest.mark.parametrize("grid", ["2", "4"])
+def test_the_code_of_a_custom_kernel_is_not_what_it_computes(grid: str) -> None:
+    """It holds line numbers; a setting beside it is one of the kernel."""
+
+    def kernel(code: str, grid: str) -> str:
+        config = f'{{"grid":"{grid}","body":"{code}"}}'
+        call = f'custom-call(%a), custom_call_target="tpu_custom_call", backend_config={config}'
+        return TEXT.replace("exponential(%a)", call)
+
+    found = _diff(kernel("A" * 299 + "B", grid), kernel("A" * 300, "2"))
+    assert (found.differs, found.code) == (grid != "2", ("b",))
+
+
 def test_a_change_shows_where_it_is_and_not_in_what_depends_on_it() -> None:
     found = _diff(TEXT.replace("exponential(", "log(").replace("%a = ", "%a.4 = ").replace("(%a)", "(%a.4)"))
     assert _said(found) == [("gone", "b", ""), ("new", "", "b")]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _LEFT_OUT: Final = frozenset(
     {"metadata", "channel_id", "frontend_attributes", "control-predecessors", "backend_config", "origin", "id"}
 ) | frozenset(CALLING_ATTRIBUTES)
+CODE: Final = re.compile(r'"(?:[^"\\]|\\.){200,}+"')
+"""The code of a custom kernel in its `backend_config`: MLIR or LLVM, as text or in base64."""
 _NUMBER: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 
 
@@ -123,10 +125,11 @@ class Fingerprints:
 
 
 def settings_of(instruction: Instruction) -> dict[str, str]:
-    """The attributes that say what an instruction computes, as the text has them, in the order of their names."""
+    """The attributes that say what an instruction computes, as the text has them, in the order of their names. The code
+    of a custom kernel (Pallas, Triton) is left out: it holds the lines that it was written on."""
     keeps_config = instruction.opcode == "custom-call"
     return {
-        key: " ".join(text.split())
+        key: " ".join(CODE.sub('"..."', text).split()) if key == "backend_config" else " ".join(text.split())
         for key, text in sorted(instruction.attributes.items())
         if key not in _LEFT_OUT or (key == "backend_config" and keeps_config)
     }

@@ -8,13 +8,16 @@ and its operation are the same. So a change shows where it was made, and not in 
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 
-from jaxprof.hlo.analysis.fingerprint import ComputationDifference, Fingerprints, diff, settings_of
+from jaxprof.hlo.analysis.fingerprint import CODE, ComputationDifference, Fingerprints, diff, settings_of
+from jaxprof.hlo.analysis.opcodes import FREE, base_opcode
 from jaxprof.hlo.model import Computation, Instruction, Module
 
 LineStatus: TypeAlias = Literal["same", "changed", "new", "gone"]
@@ -50,16 +53,34 @@ class HeaderDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingDifference:
+    """A setting of one kernel's code generator (`fusion_backend_config...num_warps`), as JSON; empty where absent."""
+
+    kernel: str
+    """Its name in the second module."""
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class TextDifference:
-    """What differs between two modules; empty where only names, numbers, places or the order do."""
+    """What differs between two modules; empty where only names, numbers or places do."""
 
     header: tuple[HeaderDifference, ...]
     computations: tuple[ComputationLines, ...]
     """Those with a line that is not the same."""
+    settings: tuple[SettingDifference, ...] = ()
+    """How XLA emits kernels that compute the same: tiles, warps, algorithms."""
+    code: tuple[str, ...] = ()
+    """Custom kernels (Pallas, Triton) whose code has other bytes. Whether it does the same is unknown: it holds the
+    lines that it was written on, too."""
+    reordered: tuple[tuple[str, str, str], ...] = ()
+    """Computations that run in another order: the name, and the first instructions of each that differ."""
 
     @property
     def differs(self) -> bool:
-        """Whether anything is not the same."""
+        """Whether anything is computed otherwise."""
         return bool(self.header or self.computations)
 
 
@@ -71,14 +92,89 @@ def text_difference(before: Module, after: Module) -> TextDifference:
     tokens = {pair.before: pair.after for pair in pairs if pair.before and pair.after}
     ours, theirs = Fingerprints(before), Fingerprints(after)
     changed: list[ComputationLines] = []
+    settings: list[SettingDifference] = []
+    code: list[str] = []
+    reordered: list[tuple[str, str, str]] = []
+    scheduled = before.is_scheduled and after.is_scheduled
     for pair in pairs:
-        if pair.status == "same":
-            continue
         first, second = before.get(pair.before), after.get(pair.after)
-        lines = tuple(_lines(first, second, tokens, ours, theirs))
-        if any(line.status != "same" for line in lines):
-            changed.append(ComputationLines(pair, lines))
-    return TextDifference(tuple(_header(before, after)), tuple(changed))
+        if pair.status != "same":
+            lines = tuple(_lines(first, second, tokens, ours, theirs))
+            alike = [(line.before, line.after) for line in lines if line.before and line.after]
+            if any(line.status != "same" for line in lines):
+                changed.append(ComputationLines(pair, lines))
+        elif first is not None and second is not None:
+            alike = _alike(first, second, ours, theirs)
+            if scheduled and _runs_in_order(after, second) and (parted := _parting(first, alike)):
+                reordered.append((pair.after, *parted))
+        for left, right in alike:
+            settings += _setting_differences(left, right)
+            if _code_differs(left, right):
+                code.append(right.name)
+    header = tuple(_header(before, after))
+    return TextDifference(header, tuple(changed), tuple(settings), tuple(code), tuple(reordered))
+
+
+Pairs: TypeAlias = list[tuple[Instruction, Instruction]]
+
+
+def _alike(before: Computation, after: Computation, ours: Fingerprints, theirs: Fingerprints) -> Pairs:
+    """The instructions of two equal computations that belong together, in the order of the second."""
+    values, others = ours.values(before), theirs.values(after)
+    waiting: dict[Hashable, list[Instruction]] = defaultdict(list)
+    for instruction in reversed(list(before)):
+        waiting[values.get(instruction.name)].append(instruction)
+    found = [(waiting.get(others.get(instruction.name)), instruction) for instruction in after]
+    return [(partners.pop(), instruction) for partners, instruction in found if partners]
+
+
+def _runs_in_order(module: Module, computation: Computation) -> bool:
+    """Whether its instructions are kernels, which run one after the other: the entry, and what control flow calls."""
+    called_by = {caller.opcode for caller in module.callers.get(computation.name, ())}
+    return computation.is_entry or bool(called_by & {"while", "conditional", "call"})
+
+
+def _parting(before: Computation, alike: Pairs) -> tuple[str, str] | None:
+    """The first instructions at which the two orders part; None where they are the same. What takes no time has no
+    place in an order."""
+    place = {instruction.name: number for number, instruction in enumerate(before)}
+    runs = [(place[left.name], left, right) for left, right in alike if base_opcode(left.opcode) not in FREE]
+    for first, second in zip(sorted(runs, key=itemgetter(0)), runs, strict=True):
+        if first is not second:
+            return first[1].name, second[2].name
+    return None
+
+
+def _setting_differences(before: Instruction, after: Instruction) -> Iterator[SettingDifference]:
+    """What of a fusion's `backend_config` differs: of one that is JSON, leaf by leaf."""
+    texts = before.attributes.get("backend_config", ""), after.attributes.get("backend_config", "")
+    if texts[0] == texts[1] or after.opcode == "custom-call":
+        return
+    left, right = map(_leaves, texts)
+    for name in dict.fromkeys((*left, *right)):
+        if left.get(name) != right.get(name):
+            yield SettingDifference(after.name, name, left.get(name, ""), right.get(name, ""))
+
+
+def _leaves(config: str) -> dict[str, str]:
+    try:
+        value = json.loads(config) if config else {}
+    except (ValueError, RecursionError):
+        return {"backend_config": config}
+    leaves: dict[str, str] = {}
+    waiting = [("", value)]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(f"{name}.{key}" if name else key, inner) for key, inner in value.items()]
+        else:
+            leaves[name] = json.dumps(value)
+    return leaves
+
+
+def _code_differs(before: Instruction, after: Instruction) -> bool:
+    ours, theirs = before.attributes.get("backend_config", ""), after.attributes.get("backend_config", "")
+    return ours != theirs and CODE.findall(ours) != CODE.findall(theirs)
 
 
 def _header(before: Module, after: Module) -> Iterator[HeaderDifference]:
