@@ -71,6 +71,19 @@ REMADE = [
 ]
 CHANGED = sessions.HLO.replace("exponential", "tanh")
 CUT_OFF = sessions.HLO[: sessions.HLO.index("ROOT %fusion")] + "what is this\n"
+APART = """HloModule m, is_scheduled=true
+
+ENTRY %%main (x: f32[8]) -> (f32[8], f32[8]) {
+  %%x = f32[8]{0} parameter(0)
+  %%k = f32[8]{0} negate(%%x), backend_config={"num_warps":"%s"}
+  %%c = f32[8]{0} custom-call(%%k), custom_call_target="tpu_custom_call", backend_config={"body":"%s"}
+%s
+%s
+  ROOT %%t = (f32[8]{0}, f32[8]{0}) tuple(%%a, %%b)
+}
+"""
+"""The same computed in another way: warps, the code of a custom kernel, two lines in either order."""
+ORDER = ("  %a = f32[8]{0} sine(%c)", "  %b = f32[8]{0} cosine(%c)")
 KINDS = sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
@@ -97,6 +110,8 @@ def files(tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     )
     written(tmp_path / "again.jaxprof", with_other_hlo)
     (tmp_path / "changed.hlo").write_text(CHANGED)
+    (tmp_path / "apart.hlo").write_text(APART % ("4", "A" * 300, *ORDER))
+    (tmp_path / "tiled.hlo").write_text(APART % ("8", "B" * 300, *reversed(ORDER)))
     written(tmp_path / "modes.jaxprof", TWO_MODES)
     written(
         tmp_path / "remade.jaxprof", program_events.program(*REMADE, *program_events.shaped(3)), program_events.HEADER
@@ -159,7 +174,8 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "hlo-flame": ["hlo cut.hlo --flame", "hlo large.hlo --flame", "hlo captured.jaxprof --flame"],
     "hlo-memory": ["hlo cut.hlo --memory", "hlo large.hlo --memory", "hlo captured.jaxprof --memory"],
     "hlo-stage": ["hlo small.hlo --stage hlo"],
-    "hlo-diff": ["hlo small.hlo --diff large.hlo", "hlo small.hlo --diff changed.hlo"],
+    "hlo-diff": ["hlo small.hlo --diff large.hlo", "hlo small.hlo --diff changed.hlo",
+                 "hlo apart.hlo --diff tiled.hlo"],
     "hlo-passes": ["hlo dump --passes"],
     "sessions": ["sessions"],
     "workloads": ["workloads"],

@@ -119,11 +119,11 @@ def difference_json(before: Module, after: Module) -> dict[str, Any]:
             for attribute in difference.header
         ],
         "computations": _computations(difference),
-        "settings": [
-            {"kernel": each.kernel, "name": each.name, "before": each.before or None, "after": each.after or None}
+        "kernel_settings": [
+            {"kernel": each.kernel, "name": each.name, "before": each.before, "after": each.after}
             for each in difference.settings
         ],
-        "code": list(difference.code),
+        "custom_code": list(difference.code),
         "reordered": [
             {"computation": name, "before": before, "after": after} for name, before, after in difference.reordered
         ],

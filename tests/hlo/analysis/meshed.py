@@ -72,9 +72,19 @@ def the_same_axes(x):
     return lax.with_sharding_constraint(jnp.sin(x), split("a", "b", mesh=SQUARE))
 
 
-@program(array("d", None), array("d", None))
-def split_weights(x, w):
+@program(array("d", None, shape=(4096, 1024)), array("d", None))
+def split_argument(x, w):
     return x @ w
+
+
+@program(array("d", None, shape=(4096, 1024)), array(None, None))
+def whole_argument(x, w):
+    return x @ w
+
+
+@program(array("d", None, shape=(4096, 1024)), array("d", None))
+def split_weights(x, w):
+    return w - jax.grad(lambda w: jnp.tanh(x @ w).sum())(w)
 
 
 @program(array("d", None), out=split())

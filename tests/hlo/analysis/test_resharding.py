@@ -30,6 +30,7 @@ def resharding(text: str) -> HloFinding | None:
     ("program", "mended", "word"),
     [
         ("rows_and_columns", "rows_and_rows", "all-to-all"),
+        ("split_argument", "whole_argument", "all-gather"),
         ("split_layer_then_whole", "split_layers_that_fit", "all-gather"),
         ("swapped_axes", "the_same_axes", "collective-permute"),
     ],

@@ -34,14 +34,19 @@ def resharded(scene: Scene) -> Iterator[HloFinding]:
     them.
 
     An all-to-all of the partitioner moves the split from one dimension to another, a permute of a whole array the parts
-    to other devices, and an all-gather of what was computed makes an array whole. An all-gather of an argument is none
-    (weights that are split on purpose, FSDP), and neither is one whose array is a result, nor an all-reduce or
-    reduce-scatter, which add up.
+    to other devices, and an all-gather makes an array whole. Of arguments only those count that the program does not
+    give back in their own shape: state that is split to save memory (FSDP) is gathered on purpose. Neither counts one
+    whose array is a result, nor an all-reduce or reduce-scatter, which add up.
     """
+    module = scene.table.module
+    root = module.entry.root if module.entry is not None else None
+    given_back = {str(leaf.without_layout()) for leaf in root.shape.leaves()} if root is not None else set()
     found = [
         collective
-        for collective in collectives(scene.table.module)
-        if total(collective.kernel) >= LARGE_BYTES and _is_partitioners(collective) and _reshards(collective)
+        for collective in collectives(module)
+        if total(collective.kernel) >= LARGE_BYTES
+        and _is_partitioners(collective)
+        and _reshards(collective, given_back)
     ]
     words = ", ".join(dict.fromkeys(collective.opcode for collective in found))
     yield from gather(
@@ -69,7 +74,7 @@ _OWN: Final = frozenset(
 """JAX's own collective primitives."""
 
 
-def _reshards(collective: Collective) -> bool:
+def _reshards(collective: Collective, given_back: set[str]) -> bool:
     instruction = collective.kernel.instruction
     if collective.opcode == "all-to-all":
         return True
@@ -78,7 +83,10 @@ def _reshards(collective: Collective) -> bool:
         return False
     if collective.opcode == "collective-permute":
         return moved.opcode not in _PARTS
-    return collective.opcode == "all-gather" and not _is_result(instruction) and not _is_given(moved)
+    if collective.opcode != "all-gather" or _is_result(instruction):
+        return False
+    argument = _argument(moved)
+    return argument is None or (argument.fusions == () and str(argument.shape.without_layout()) not in given_back)
 
 
 def _moved(instruction: Instruction) -> Value | None:
@@ -89,16 +97,16 @@ def _moved(instruction: Instruction) -> Value | None:
     return made_of[0] if made_of else None
 
 
-def _is_given(value: Value) -> bool:
-    """Whether it is an argument, or a part of one, also of a loop: at most rearranged."""
+def _argument(value: Value) -> Value | None:
+    """The argument or constant that it is, at most rearranged, also in a loop; None for what was computed."""
     for _ in range(_MOST):
         if value.opcode == "parameter" or value.opcode == "constant":
-            return True
+            return value
         made_of = sources(value) if value.opcode in _REARRANGING else []
         if not made_of:
-            return False
+            return None
         value = made_of[0]
-    return True
+    return value
 
 
 def _is_result(instruction: Instruction) -> bool:
