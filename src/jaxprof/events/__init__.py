@@ -21,7 +21,8 @@ History of the schema (a minor version adds types or optional fields, a major on
      blocked by its device.
 1.9  of runs in turns: the first call of a block, and the series `alone` and `settling`. Of a program: the exception
      that ended it.
-1.10 of a program: the lines that name its debug settings; times in which others had its processor.
+1.10 of a program: the lines that name its debug settings; times in which others had its processor. Of a sampled
+     line: the library that calls from there, and kinds for what no stack shows (`inline`, `unseen`, `contended`).
 """
 
 from __future__ import annotations

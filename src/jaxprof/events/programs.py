@@ -222,12 +222,16 @@ class SampledLine:
     kind: str = ""
     """What is done there, finer than the state: `host`, `call` (the Python code around the call of a compiled
     function), `read` (`np.asarray`), `dispatch` (an operation outside any jit), `compiled`, `fed` (one that is given
-    NumPy arrays), `callback` (Python that a compiled function calls), `sync`, `transfer`, `data`, or a stage; empty in
-    an older file."""
+    NumPy arrays), `inline` (one in whose call the thread runs without the interpreter's lock: it launches or
+    computes), `callback` (Python that a compiled function calls), `sync`, `transfer`, `data`, `unseen` (the
+    interpreter's lock was held, and it is not known by what), `contended` (the thread waited for a processor or for
+    that lock), or a stage; empty in an older file."""
     bytes: int | None = None
     """Of the largest array that was read there."""
     sites: list[int] = field(default_factory=list)
     """Numbers of the loops around it, innermost first."""
+    through: str = ""
+    """The library whose Python code is between the line and the compiled function, such as `flax.nnx`."""
 
     @property
     def place(self) -> SourceLocation:

@@ -46,6 +46,15 @@ def _judge(file: str) -> str:
     return STDLIB if file.startswith(_STDLIB_FOLDER) else USER
 
 
+def package_of(file: str) -> str:
+    """The package of a library's file, with the folder in it: `equinox`, `flax.nnx`; empty for a file that is in no
+    folder of packages."""
+    for folder in _PACKAGE_FOLDERS:
+        if folder in file:
+            return ".".join(file.rpartition(folder)[2].split(os.sep)[:-1][:2])
+    return ""
+
+
 def _jax_folders() -> tuple[str, ...]:
     modules = (sys.modules.get("jax"), sys.modules.get("jaxlib"))
     files = [getattr(module, "__file__", None) for module in modules]

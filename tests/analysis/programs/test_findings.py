@@ -67,7 +67,7 @@ BUSY = made.line(40, 0.5, "host_busy", "jnp.sin()", "advance", kind="dispatch", 
 SYNC = made.line(91, 0.4, "device_busy", "float()", kind="sync")
 FETCH = made.line(92, 0.4, "transfer", "jax.device_get()", kind="transfer", bytes=8 << 20)
 FED = made.line(88, 0.4, "transfer", "step", kind="fed")
-CALL = made.line(88, 0.8, "device_busy", "step")
+CALL = made.line(88, 0.8, "host_busy", "step", kind="call")
 BIG = [e.ProgramArray(type="f32[2048,1024]", bytes=8 << 20)]
 
 
@@ -142,7 +142,7 @@ PAIRS: dict[str, tuple[list[e.Event], list[e.Event]]] = {
     ),
     "dispatch_bound": (
         [*loop(CALL), made.steps(100_000, 14e-6, lines={88: 1.0})],
-        [*loop(CALL), made.steps(1_000, 2e-3, lines={88: 1.0})],
+        [*loop({**CALL, "kind": "compiled", "state": "device_busy"}), made.steps(100_000, 14e-6, lines={88: 1.0})],
     ),
     "many_tiny_jits": (tiny(20), tiny(20, operations=400)),
     "slow_tracing": (
@@ -209,12 +209,34 @@ def test_a_short_clean_program_has_no_finding() -> None:
     assert codes(*inside, *made.arrays([50] * 10)) == []
 
 
-@pytest.mark.parametrize("kind", ["compiled", "call"])
-def test_what_few_brief_passes_leave_open_is_not_called_dispatch(kind: str) -> None:
+def test_what_few_brief_passes_leave_open_is_not_called_dispatch() -> None:
     """Twenty passes of 19 µs do not make a second: the samples saw something else, such as the wait for their work."""
-    line = {**CALL, "kind": kind, "state": "device_busy" if kind == "compiled" else "host_busy"}
-    assert "dispatch_bound" in codes(*loop(line, count=1), made.steps(250, 19e-6, lines={88: 1.0}), wall=1.0)
-    assert "dispatch_bound" not in codes(*loop(line, count=1), made.steps(20, 19e-6, lines={88: 1.0}), wall=1.0)
+    assert "dispatch_bound" in codes(*loop(CALL, count=1), made.steps(250, 19e-6, lines={88: 1.0}), wall=1.0)
+    assert "dispatch_bound" not in codes(*loop(CALL, count=1), made.steps(20, 19e-6, lines={88: 1.0}), wall=1.0)
+
+
+class TestDispatch:
+    def test_a_library_around_the_calls_is_named_where_most_go_through_it(self) -> None:
+        through, plain = {**CALL, "through": "flax.nnx"}, {**CALL, "seconds": 0.1}
+        found = only("dispatch_bound", *loop(through), made.steps(1_000, 2e-3, lines={88: 1.0}))
+        assert "flax.nnx" in found.message
+        assert "nnx.cached_partial" in found.advice
+        mixed = only("dispatch_bound", *loop({**through, "seconds": 0.3}, {**CALL, "seconds": 0.5}))
+        assert "flax" not in mixed.message + mixed.advice
+        quarter = {**through, "seconds": 0.3}
+        assert "dispatch_bound" in codes(*loop(quarter))
+        assert "dispatch_bound" not in codes(*loop({**quarter, "through": ""}))
+        assert "dispatch_bound" not in codes(*loop({**through, "seconds": 0.1}, plain))
+
+    @pytest.mark.parametrize(
+        ("leaves", "operations", "many", "unused"),
+        [(3000, 3, True, True), (3000, 3000, True, False), (99, 3, False, False)],
+    )
+    def test_many_leaves_are(self, leaves: int, operations: int, *, many: bool, unused: bool) -> None:
+        first = [made.leaf("x", "f32[3]")]
+        row = made.compiled("step", signature=first, signature_more=leaves - 1, operations=operations)
+        found = only("dispatch_bound", row, *loop(CALL))
+        assert ("leaves" in found.message, "unused" in found.message) == (many, unused)
 
 
 class TestFailures:

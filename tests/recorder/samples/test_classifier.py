@@ -19,7 +19,18 @@ from jaxprof.recorder.places import JAX, USER
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import Stack, read_stack
-from jaxprof.recorder.samples.states import CALLBACK, COMPILED, DATA, DISPATCH, HOST, IMPORT, SYNC, TRANSFER, Seen
+from jaxprof.recorder.samples.states import (
+    CALLBACK,
+    COMPILED,
+    DATA,
+    DISPATCH,
+    HOST,
+    IMPORT,
+    SYNC,
+    TRANSFER,
+    UNSEEN,
+    Seen,
+)
 
 
 def _stack() -> Stack:
@@ -155,9 +166,9 @@ class TestData:
             classifier.working_at(_users(_above(_step(inputs))))
             stack = _users(_stack())
         (loop,) = loops_at(stack.codes[0], stack.offsets[0])
-        kind, head = classifier.at_line(loop, loop.line)
+        kind, head = classifier.at_line(loop.code, loop.line, loop.line)
         assert (kind, head.call) == (HOST, "enumerate()")
-        kind, made = classifier.at_line(loop, loop.line + 1)
+        kind, made = classifier.at_line(loop.code, loop.line + 1, loop.line)
         assert (kind, made.call) == (DATA, "map()")
 
     def test_before_the_work_of_the_loop_is_known_nothing_is_data(self) -> None:
@@ -494,13 +505,22 @@ def test_importing(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Classifier().classify(stacks[0]).kind == IMPORT
 
 
-def test_before_a_call_is_python_on_the_same_line() -> None:
+@pytest.mark.parametrize(
+    ("kind", "forced", "becomes"),
+    [
+        (COMPILED, False, UNSEEN),
+        (COMPILED, True, UNSEEN),  # it looked at its arguments
+        (HOST, False, UNSEEN),
+        (HOST, True, HOST),  # Python that had to hand the lock over was here
+        (TRANSFER, False, TRANSFER),
+    ],
+)
+def test_a_sample_that_waited_for_the_lock_saw_where_it_was_given_away(kind: str, forced: bool, becomes: str) -> None:
     seen = Classifier().classify(_stack())
-    earlier = Seen(COMPILED, seen.line, seen.sites, "").before()
-    assert earlier.kind == HOST
+    earlier = Seen(kind, seen.line, seen.sites).held(forced=forced)
+    assert earlier.kind == becomes
     assert earlier.line is not None
-    assert earlier.line.call == ""
-    assert Seen(TRANSFER).before().kind == TRANSFER
+    assert (earlier.line.call == "") == (becomes == UNSEEN)
 
 
 def test_a_copy_over_the_host_that_device_put_makes_was_asked_for() -> None:

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import CodeType
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.events import PROGRAM_STATES
-from jaxprof.recorder.samples.sample_window import MOST_LINES, SampleWindow
-from jaxprof.recorder.samples.states import COMPILED, DATA, HOST, READ, STATES, SYNC, Seen, UserLine
+from jaxprof.recorder.samples.line_clock import JUMP, LEFT, CallTimes
+from jaxprof.recorder.samples.loops import loops_of
+from jaxprof.recorder.samples.sample_window import MOST_LINES, SampleWindow, TimedLoop
+from jaxprof.recorder.samples.states import (
+    CALL,
+    COMPILED,
+    DATA,
+    HOST,
+    READ,
+    STATES,
+    SYNC,
+    UNSEEN,
+    Seen,
+    Site,
+    UserLine,
+)
 
 NO_STAGES = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
 
@@ -135,4 +152,75 @@ def test_a_thread_that_was_only_seen_preempted_stays_where_it_was() -> None:
     stretch.delayed(0.6, 1.0)
     event = stretch.event(1.0, None)
     assert event.states == {"device_busy": 1.0}
-    assert [line.line for line in event.lines] == [1]
+    assert {line.line for line in event.lines} == {1}
+
+
+def _train(step: Callable[[], None]) -> None:
+    for _ in range(3):
+        step()
+
+
+def _step() -> None:
+    abs(-1)
+    abs(-2)
+
+
+LOOP = loops_of(_train.__code__)[0]
+CALLS, BOOKS, WORKS = LOOP.line + 1, _step.__code__.co_firstlineno + 1, _step.__code__.co_firstlineno + 2
+
+
+def _kinds(held: int, free: int, *, calls: CallTimes | None = None, busy: float = 1.0) -> dict[tuple[str, int], float]:
+    """Seconds by kind and line: of so many samples that found the interpreter's lock held, and others that found the
+    thread inside a compiled function without it."""
+    place = UserLine(__file__, WORKS if calls else CALLS, "f", "", "flax.nnx")
+    site = Site(__file__, "_train", LOOP.line, LOOP.last_line, CALLS, "", loop=LOOP)
+    path = ((_step.__code__, WORKS), (_train.__code__, CALLS)) if calls else ((_train.__code__, CALLS),)
+    window = SampleWindow(0.0)
+    for number in range(held + free):
+        seen = Seen(UNSEEN if number < held else COMPILED, place, (site,), path=path)
+        each = 1.0 / (held + free)
+        window.add(seen, each, running=True, stages=NO_STAGES, busy_seconds=busy * each, held=number < held)
+
+    def at_line(code: CodeType, line: int) -> tuple[str, UserLine]:
+        return CALL if line in (CALLS, WORKS) else HOST, UserLine(__file__, line, code.co_name, "")
+
+    timed = TimedLoop(
+        LOOP, {LOOP.line: 0.0, CALLS: 1.0}, at_line, {CALLS: 100}, {_step.__code__: calls} if calls else {}
+    )
+    return {(row.kind, row.line or 0): round(row.seconds, 6) for row in window.event(1.0, None, timed=timed).lines}
+
+
+def test_while_the_lock_is_held_the_time_is_of_python_at_a_line_that_was_timed() -> None:
+    assert _kinds(90, 10) == {("call", CALLS): 0.9, ("inline", CALLS): 0.1}
+    assert _kinds(5, 95) == {("call", CALLS): 0.05, ("inline", CALLS): 0.95}
+
+
+def test_in_a_function_that_the_loop_calls_each_line_has_its_time() -> None:
+    """Samples see the call of a compiled function, which gives the lock away, and never the Python before it."""
+    calls = CallTimes()
+    calls.take([mark for at in range(10) for mark in ((JUMP, at), (BOOKS, at), (WORKS, at + 0.008), (LEFT, at + 0.01))])
+    assert calls.calls == 10
+    assert _kinds(90, 10, calls=calls) == {("host", BOOKS): 0.8, ("call", WORKS): 0.1, ("inline", WORKS): 0.1}
+    brief = CallTimes(10, {BOOKS: 0.0002, WORKS: 0.0998})
+    assert _kinds(90, 10, calls=brief)["call", WORKS] > 0.89
+
+
+def test_a_lock_that_others_hold_is_not_known_to_be_pythons_at_the_line() -> None:
+    """By its clock the thread was blocked, and by the samples hardly ever without the lock held."""
+    with_others = SampleWindow(0.0)
+    for number in range(100):
+        seen = Seen(UNSEEN if number < 90 else SYNC, _line(1))
+        with_others.add(seen, 0.01, running=number < 90, stages=NO_STAGES, busy_seconds=0.002, held=number < 90)
+    states = {(row.kind, row.state): row.seconds for row in with_others.event(1.0, None).lines}
+    assert states["sync", "device_busy"] < 0.2, "and not 0.8"
+    assert states["contended", "waiting"] > 0.6
+
+
+def test_a_thread_that_was_kept_from_running_in_a_call_is_not_known_to_compute_nor_to_wait() -> None:
+    """The little that held the lock, which is never taken for blocked, is not the rest of it either."""
+    window = SampleWindow(0.0)
+    for kind, running in ((COMPILED, True),) * 4 + ((COMPILED, False),) * 5 + ((UNSEEN, True),):
+        window.add(Seen(kind, _line(1)), 0.1, running=running, stages=NO_STAGES, busy_seconds=0.05, held=kind == UNSEEN)
+    window.delayed(0.3, 1.0)
+    found = {row.kind: round(row.seconds, 6) for row in window.event(1.0, None).lines}
+    assert found == {"inline": 0.4, "contended": 0.3, "compiled": 0.2, "unseen": 0.1}

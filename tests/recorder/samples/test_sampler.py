@@ -224,20 +224,20 @@ def test_stretches_get_longer_with_age() -> None:
 
 
 @pytest.mark.parametrize(
-    ("late", "switches", "waited", "let_in"),
+    ("late", "switches", "held", "forced"),
     [
         (0.0001, 1, False, False),
         (0.0100, 1, False, False),  # the scheduler was late, nobody held the lock
-        (0.0001, 2, False, False),
-        (0.0010, 2, True, True),
-        (0.0060, 3, True, False),
-        (0.0004, None, False, False),
-        (0.0020, None, True, True),
+        (0.0001, 2, True, False),
+        (0.0010, 2, True, False),
+        (0.0060, 3, True, True),
+        (0.0004, None, None, False),
+        (0.0020, None, True, False),
     ],
 )
-def test_what_lateness_says(late: float, switches: int | None, waited: bool, let_in: bool) -> None:
+def test_what_lateness_says(late: float, switches: int | None, held: bool | None, forced: bool) -> None:
     wait = judge_wait(late, switches)
-    assert (wait.waited, wait.let_in) == (waited, let_in)
+    assert (wait.held, wait.forced) == (held, forced)
 
 
 def test_that_steps_cannot_be_counted_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:

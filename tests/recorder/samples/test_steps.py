@@ -282,3 +282,26 @@ class TestMonitoring:
             for number in (3, 4):
                 assert sys.monitoring.get_tool(number) == "other"
                 sys.monitoring.free_tool_id(number)
+
+
+@monitored
+def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from jaxprof.recorder.samples import monitored_loop
+
+    monkeypatch.setattr(monitored_loop, "compiled_by", lambda value: "user" if value is abs else "")
+    loop = _inner(_train.__code__)
+    clock = monitored_loop.MonitoredLines(threading.get_ident())
+    begun = clock.begin(loop, [_books.__code__])
+    assert begun is not None
+    _train(20, _books)
+    clock.close()
+    times = line_clock.CallTimes()
+    times.take(begun[1][_books.__code__])
+    first = _books.__code__.co_firstlineno
+    assert (times.calls, set(times.seconds)) == (10, {first + 1, first + 2})
+    assert [code for code, _ in clock.compiled] == [_books.__code__], "told once"
+
+
+def _books() -> None:
+    sum(range(10))
+    abs(-1)

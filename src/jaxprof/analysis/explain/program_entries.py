@@ -150,11 +150,12 @@ ENTRIES: Final = (
     ),
     _entry(
         "dispatch_bound",
-        "steps so small that calling them is the work",
-        "A call of a compiled function costs some 5 to 20 µs on the host, whatever it computes. Steps shorter than "
-        "that leave the device idle.",
+        "calling the steps is the work",
+        "A call of a compiled function costs some 5 to 20 µs on the host, whatever it computes, and more for each "
+        "leaf of its arguments, used or not. nnx.jit and eqx.filter_jit take modules apart in Python in each call, "
+        "which can be milliseconds. Steps shorter than that leave the device idle.",
         "Give one call more to do: many passes in lax.scan or fori_loop, many problems in vmap; pass fewer, larger "
-        "arrays.",
+        "arrays; nnx.cached_partial, or split or partition the model once and jax.jit a function of its arrays.",
     ),
     _entry(
         "many_tiny_jits",

@@ -149,7 +149,7 @@ def _derive(session: Session, run: Run, program: RecordedProgram, kept: _Kept) -
         functions=functions,
         compile_count=sum(function.count for function in functions),
         compile_seconds=sum(function.seconds for function in functions),
-        loops=loops(program.steps),
+        loops=loops(program.steps, program.passes),
         passes=pass_series(program.passes, hot.where),
         transfers=transfers(program.transfers),
         arrays=array_figures(program.arrays, began),

@@ -16,6 +16,7 @@ from jaxprof.events import (
     SampledLine,
     SourceLocation,
     StepsCounted,
+    StepsTaken,
     TransfersSeen,
 )
 
@@ -64,11 +65,9 @@ class StepFigures:
     """Name of a step annotation; empty for a loop."""
     found_by: str
     """`monitoring`, `annotation`, or in older sessions `tracing` (in short spells)."""
-
-    @property
-    def per_second(self) -> float | None:
-        """Steps a second, over all of its time; None for spells of tracing, which can miss the steps that wait."""
-        return self.count / self.seconds if self.seconds > 0 and self.found_by != "tracing" else None
+    per_second: float | None = None
+    """Steps a second: by all steps that were told or counted by their number, where there are any; None for spells that
+    can miss the steps that wait, for a processor or for the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,25 +183,48 @@ _FEW_STEPS = 5
 """Number of single steps below which no jitter is given."""
 
 
-def loops(counted: Sequence[StepsCounted]) -> tuple[StepFigures, ...]:
-    """The loops of a program, those that took most time first; of equal ones, those that the program itself named."""
+BRIEF_SECONDS = 100e-6
+"""Mean iteration below which spells of a few hundred say nothing of the time between them: they begin when the thread
+has a processor, and end before it loses it."""
+
+
+def loops(counted: Sequence[StepsCounted], taken: Sequence[StepsTaken] = ()) -> tuple[StepFigures, ...]:
+    """The loops of a program, those that took most time first; of equal ones, those that the program itself named.
+    `taken`: their steps one by one, where these were told."""
     grouped: dict[tuple[SourceLocation | None, str, str], list[StepsCounted]] = {}
     for event in counted:
         key = (event.where or None, event.name, event.found_by)
         grouped.setdefault(key, []).append(event)
-    figures = [_loop(where, name, by, events) for (where, name, by), events in grouped.items()]
+    steps: dict[SourceLocation, tuple[int, float]] = {}
+    for each in taken:
+        count, took = steps.get(each.where, (0, 0.0))
+        steps[each.where] = (count + each.count, took + sum(each.seconds))
+    figures = [
+        _loop(where, name, by, events, steps.get(where) if where is not None else None)
+        for (where, name, by), events in grouped.items()
+    ]
     return tuple(sorted(figures, key=lambda loop: (-loop.seconds, loop.found_by != "annotation")))
 
 
-def _loop(where: SourceLocation | None, name: str, found_by: str, events: Sequence[StepsCounted]) -> StepFigures:
+def _loop(
+    where: SourceLocation | None,
+    name: str,
+    found_by: str,
+    events: Sequence[StepsCounted],
+    steps: tuple[int, float] | None,
+) -> StepFigures:
     single = [seconds for event in events for seconds in event.intervals_seconds]
     middle = median(single) if single else None
     jitter = None
     if middle and len(single) >= _FEW_STEPS:
         jitter = median(abs(seconds - middle) for seconds in single) / middle
+    count, took = sum(event.count for event in events), sum(event.seconds for event in events)
+    brief = found_by == "monitoring" and took < BRIEF_SECONDS * count
+    rated = steps if steps is not None and steps[1] > 0 else (count, 0.0 if brief or found_by == "tracing" else took)
     return StepFigures(
-        count=sum(event.count for event in events),
-        seconds=sum(event.seconds for event in events),
+        count=count,
+        seconds=took,
+        per_second=rated[0] / rated[1] if rated[1] > 0 else None,
         median_seconds=middle,
         jitter=jitter,
         where=where,

@@ -9,7 +9,7 @@ from typing import Final
 
 from jaxprof.events import STAGES, LoopSite, ProgramSampled, SourceLocation, StepsCounted
 
-WORKS: Final = frozenset({"compiled", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
+WORKS: Final = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
 """Kinds of work that JAX does."""
 _KINDS: Final = {"device_busy": "compiled", "host_busy": "host", "waiting": "host"}
 """Kind by state, for a session that was recorded before lines had a kind."""
@@ -45,6 +45,8 @@ class Spot:
     """Number of samples that it rests on."""
     bytes: int | None = None
     """Size of the largest array that was read there."""
+    through: str = ""
+    """The library that calls from there, such as `flax.nnx`."""
 
     def site_in(self, loop: LoopKey) -> LoopSite | None:
         """Its place in a loop; None outside that loop."""
@@ -92,7 +94,7 @@ class Spots:
 
     def __init__(self) -> None:
         self.consumed = 0
-        self._found: dict[tuple[SourceLocation, str, str, str, tuple[LoopSite, ...]], list[float]] = {}
+        self._found: dict[tuple[SourceLocation, str, str, str, tuple[LoopSite, ...], str], list[float]] = {}
 
     def take(self, sampled: Sequence[ProgramSampled]) -> None:
         """Adds the sample windows that have arrived since the last call."""
@@ -102,7 +104,14 @@ class Spots:
                 if not line.file or line.seconds <= 0:
                     continue
                 around = tuple(site for number in line.sites if (site := _numbered(window.sites, number)) is not None)
-                key = (line.place, line.state, line.kind or _KINDS.get(line.state, line.state), line.call, around)
+                key = (
+                    line.place,
+                    line.state,
+                    line.kind or _KINDS.get(line.state, line.state),
+                    line.call,
+                    around,
+                    line.through,
+                )
                 total = self._found.setdefault(key, [0.0, 0.0, 0.0])
                 total[0] += line.seconds
                 total[1] += window.samples * line.seconds / length if length > 0 else 0.0
@@ -112,8 +121,8 @@ class Spots:
     def spots(self) -> tuple[Spot, ...]:
         """The spots, those that took most first."""
         merged = [
-            Spot(where, state, kind, call, sites, took, samples, int(size) or None)
-            for (where, state, kind, call, sites), (took, samples, size) in self._found.items()
+            Spot(where, state, kind, call, sites, took, samples, int(size) or None, through)
+            for (where, state, kind, call, sites, through), (took, samples, size) in self._found.items()
         ]
         return tuple(sorted(merged, key=lambda spot: -spot.seconds))
 

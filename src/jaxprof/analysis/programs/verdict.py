@@ -21,8 +21,15 @@ from jaxprof.units import counted, percent_or_less
 DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"
 PARTS: Final = (DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE)
 """What the time of a loop can go to; a verdict is one of these words and `-bound`."""
-TINY_CALL_SECONDS: Final = 50e-6
-"""A line that calls compiled functions and takes less than this spends it on calling: JAX needs some 5 to 20 µs."""
+UNKNOWN: Final = "unknown"
+LAUNCH_SECONDS: Final = (1e-6, 25e-6)
+"""What the calling thread needs at least, and at most, to launch a compiled function of few arguments, without the
+interpreter's lock. A thread that runs for longer computes the function itself, as XLA has it do on a CPU."""
+LAUNCH_SHARE: Final = 0.5
+"""What launching a function takes at least, over what the same call takes with the interpreter's lock, to look at its
+arguments: an empty call has 0.5 to 1.4 times as much."""
+LAUNCH_LEAF_SECONDS: Final = 3e-6
+"""At most, for each argument: as many results are allowed for."""
 MANY_OF_JAX: Final = 8
 """Number of compilations of one of JAX's own functions for other shapes from which they are more than a set-up."""
 LEAST_SAMPLES: Final = 12
@@ -34,6 +41,7 @@ _APART: Final = 1.28
 """Standard errors between the two largest parts from which one of them counts as the larger: nine in ten."""
 _PARTS: Final = {
     "compiled": DEVICE,
+    "inline": DEVICE,
     "sync": DEVICE,
     "dispatch": DISPATCH,
     "call": DISPATCH,
@@ -42,6 +50,8 @@ _PARTS: Final = {
     "callback": HOST,
     "data": DATA,
     "host": HOST,
+    "unseen": UNKNOWN,
+    "contended": UNKNOWN,
 }
 
 
@@ -68,6 +78,8 @@ class Verdict:
     """Time of the loop, without first compilations."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """Seconds that go to each of `PARTS`."""
+    unknown: float = 0.0
+    """Seconds that are in none of them, because no clock says what they go to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +100,15 @@ class HotLoop:
     """The lines of the loop under which JAX was at work."""
     eager: frozenset[int]
     """The lines that mostly run operations outside any jit: the Python code around these belongs to them."""
-    tiny: frozenset[int]
-    """The lines whose calls of compiled functions take no longer than calling takes."""
     unaccounted: frozenset[int]
     """The lines at which samples saw more than iterations like the timed ones can make up."""
+    unknown: float = 0.0
+    """Seconds of which no clock says what they go to: they are in none of `parts`."""
 
     @property
     def seconds(self) -> float:
         """Seconds of its steady state."""
-        return sum(self.parts.values())
+        return sum(self.parts.values()) + self.unknown
 
     @property
     def where(self) -> SourceLocation | None:
@@ -109,8 +121,8 @@ class HotLoop:
         return site is None or site.line not in self.unaccounted
 
     def part(self, spot: Spot) -> str:
-        """What the time at a line goes to."""
-        return part_of(spot, self.key, self.tiny, self.working, self.eager)
+        """What the time at a line goes to; `UNKNOWN` where that is not known."""
+        return part_of(spot, self.key, self.working, self.eager)
 
 
 def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | None:
@@ -143,21 +155,24 @@ def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, r
     staged = [spot for spot in inside if spot.kind in STAGES]
     working, eager = working_lines(inside, key), eager_lines(steady, key)
     unaccounted = unaccounted_lines(steady, key, times)
-    tiny = tiny_lines(times, unaccounted)
-    parts = dict.fromkeys(PARTS, 0.0)
+    parts = dict.fromkeys((*PARTS, UNKNOWN), 0.0)
     for spot in steady:
-        parts[part_of(spot, key, tiny, working, eager)] += spot.seconds
+        parts[part_of(spot, key, working, eager)] += spot.seconds
+    for part, seconds in _inline(steady, times, rows).items():
+        parts[part] += seconds
+        parts[DEVICE] -= seconds
+    unknown = parts.pop(UNKNOWN)
     compiling = sum(spot.seconds for spot in staged)
     again = min(compiling, _compiled_again(staged, rows))
     parts[COMPILE] = again
     samples = sum(spot.samples for spot in steady)
-    if samples >= _SEEN_AT_ALL and _pure(steady, key, times, tiny, working, eager):
+    if samples >= _SEEN_AT_ALL and _pure(steady, key, times, working, eager):
         samples += times.iterations
     samples += sum(spot.samples for spot in staged) * again / compiling if compiling else 0.0
     sites = [site for spot in inside if key is not None and (site := spot.site_in(key)) is not None]
     last = max((site.last_line for site in sites), default=None)
     library = any(site.library for site in sites)
-    return HotLoop(key, steady, times, parts, samples, last, library, working, eager, tiny, unaccounted)
+    return HotLoop(key, steady, times, parts, samples, last, library, working, eager, unaccounted, unknown)
 
 
 def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
@@ -170,8 +185,35 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
         if spot.kind != "import" and spot.kind not in STAGES and (loop.key is None or spot.site_in(loop.key))
     )
     for spot in _queued_told_apart(inside, loop.spots):
-        parts[loop.part(spot)] += spot.seconds
+        part = loop.part(spot)
+        parts[HOST if part == UNKNOWN else part] += spot.seconds
     return parts
+
+
+def _inline(spots: Sequence[Spot], times: LoopTimes, rows: Sequence[Compiled]) -> dict[str, float]:
+    """Of the time in which the calling thread ran inside compiled functions: what is no time of the device's. A launch
+    needs some, and how much is known between two limits."""
+    inline = [spot for spot in spots if spot.kind == "inline"]
+    ran = sum(spot.seconds for spot in inline)
+    each = times.seconds / times.iterations if times.iterations else 0.0
+    if not ran or not each:
+        return {UNKNOWN: ran}
+    places = {spot.place for spot in inline}
+    passes = sum(spot.seconds for spot in spots) / each
+    names = {spot.call.removesuffix("()").rpartition(".")[2] for spot in inline}
+    compiled = [row for row in rows if not row.op_by_op]
+    called = [row for row in compiled if row.called_from in places or row.function in names]
+    leaves = max(map(leaves_of, called or compiled), default=1)
+    least, most = (passes * len(places) * seconds for seconds in LAUNCH_SECONDS)
+    beside = sum(spot.seconds for spot in spots if spot.kind == "call" and spot.place in places and not spot.through)
+    launching = min(ran, max(least, min(most, LAUNCH_SHARE * beside)))
+    most = max(launching, min(ran, most + passes * leaves * LAUNCH_LEAF_SECONDS))
+    return {DISPATCH: launching, UNKNOWN: most - launching}
+
+
+def leaves_of(row: Compiled) -> int:
+    """How many arrays and other leaves the arguments of a compiled function have."""
+    return len(row.signature) + row.signature_more
 
 
 def _queued_told_apart(spots: tuple[Spot, ...], loop: Sequence[Spot]) -> tuple[Spot, ...]:
@@ -192,7 +234,6 @@ def _pure(
     spots: Sequence[Spot],
     key: LoopKey | None,
     times: LoopTimes,
-    tiny: frozenset[int],
     working: frozenset[int],
     eager: frozenset[int],
 ) -> bool:
@@ -202,15 +243,14 @@ def _pure(
         site = spot.site_in(key) if key is not None else None
         if site is not None:
             parts = at.setdefault(site.line, {})
-            part = part_of(spot, key, tiny, working, eager)
+            part = part_of(spot, key, working, eager)
             parts[part] = parts.get(part, 0.0) + spot.seconds
     whole = sum(sum(parts.values()) for parts in at.values())
     return sum(max(parts.values()) for line, parts in at.items() if line in times.by_line) >= _PURE * whole > 0
 
 
 def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
-    """What bounds the loop. `timed`: whether its lines could be timed. Samples alone cannot tell a call of a compiled
-    function that computes from one that only calls: both give the interpreter's lock away."""
+    """What bounds the loop. `timed`: whether its lines could be timed. Its interval is as wide as what is not known."""
     total, samples = loop.seconds, loop.samples
     works = loop.key is not None or loop.parts[COMPILE] or any(spot.kind in WORKS for spot in loop.spots)
     if not works or total <= 0:
@@ -227,22 +267,23 @@ def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
     if name == DISPATCH and doubtful > total / 2:
         words = f"its {loop.times.iterations} timed passes are too few, and too brief, for what samples saw of it"
         return _unsure(loop, words, _rounded_up(2 * total))
-    calling = 0.0 if timed else sum(spot.seconds for spot in loop.spots if spot.kind == "compiled")
-    least = most - calling if name == DEVICE else most
-    if calling and name != DISPATCH and least <= max(next_most, loop.parts[DISPATCH] + calling):
-        words = "whether calls of compiled functions compute, or are only called, is not known: lines were not timed"
-        return _unsure(loop, words, None)
-    low = min(low, interval(least / total, samples)[0])
+    high = interval(min(1.0, (most + loop.unknown) / total), samples)[1]
+    if most <= next_most + loop.unknown:
+        words = f"of {percent_or_less(loop.unknown / total)} of its time it is not known what it goes to"
+        return _unsure(loop, words if timed else f"{words}: lines were not timed", None)
     spread = math.sqrt(max(share + other - (share - other) ** 2, 1e-9) / samples)
     if share - other < _APART * spread:
         more = (_APART * spread / max(share - other, 0.02)) ** 2
         words = f"{name} ({percent_or_less(share)}) and {second} ({percent_or_less(other)}) cannot be told apart"
         return _unsure(loop, words, _rounded_up(total * more))
-    return Verdict(f"{name}-bound", share, low, high, loop.where, loop.last_line, "", None, total, loop.parts)
+    return Verdict(
+        f"{name}-bound", share, low, high, loop.where, loop.last_line, "", None, total, loop.parts, loop.unknown
+    )
 
 
 def _unsure(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:
-    return Verdict(None, None, None, None, loop.where, loop.last_line, reason, needs_seconds, loop.seconds, loop.parts)
+    where = (loop.where, loop.last_line)
+    return Verdict(None, None, None, None, *where, reason, needs_seconds, loop.seconds, loop.parts, loop.unknown)
 
 
 def interval(share: float, samples: float) -> tuple[float, float]:
@@ -286,23 +327,13 @@ def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: LoopTim
     return frozenset(line for line, sampled in seconds.items() if not times.accounts_for(line, sampled))
 
 
-def tiny_lines(times: LoopTimes, unaccounted: frozenset[int]) -> frozenset[int]:
-    """The lines of a loop at which the time of compiled functions is that of calling them."""
-    each = {line: times.each(line) for line in times.by_line if line not in unaccounted}
-    return frozenset(line for line, took in each.items() if took is not None and took < TINY_CALL_SECONDS)
-
-
-def part_of(
-    spot: Spot, key: LoopKey | None, tiny: frozenset[int], working: frozenset[int], eager: frozenset[int]
-) -> str:
+def part_of(spot: Spot, key: LoopKey | None, working: frozenset[int], eager: frozenset[int]) -> str:
     """What the time at a line goes to."""
     site = spot.site_in(key) if key is not None else None
     if site is not None and site.line in eager and spot.kind in ("host", "data"):
         return DISPATCH
     if spot.kind == "read":
         return DEVICE if spot.state == "device_busy" else HOST
-    if spot.kind in ("compiled", "sync") and site is not None:
-        return DISPATCH if site.line in tiny else DEVICE
     if spot.kind == "host" and not spot.call and site is not None and site.line in working:
         return DISPATCH  # Python code on its way into a JAX call
     return _PARTS.get(spot.kind, HOST)

@@ -11,10 +11,10 @@ import re
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from jaxprof.recorder.places import JAX, LIBRARY, USER
+from jaxprof.recorder.places import JAX, LIBRARY, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, compiled_by, is_foreign, look_up, spot_of
 from jaxprof.recorder.samples.flow import feeds, statement_at
-from jaxprof.recorder.samples.loops import Loop, loops_at
+from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import Stack
 from jaxprof.recorder.samples.states import (
     CALL,
@@ -36,6 +36,7 @@ from jaxprof.recorder.samples.states import (
     sites_of,
 )
 
+_DEEPEST_PATH: Final = 8
 _FUNCTIONS_AT_MOST: Final = 4_000
 _OF_A_FUNCTION_AT_MOST: Final = 100
 _SEEN_AT_MOST: Final = 1_000
@@ -78,6 +79,25 @@ _IN_SO_MANY_WORDS: Final = frozenset({"block_until_ready", "device_get"})
 """Waiting that the program requested: a synchronisation, not an implicit transfer."""
 _WAITS: Final = ("block_until_ready", "try_to_block")
 _TRANSFER_NAMES: Final = ("device_put", "shard_args", "make_array_from", "copy_to_host", "copy_to_device")
+_IN_AND_OUT: Final = frozenset(
+    {
+        "write",
+        "read",
+        "readline",
+        "readlines",
+        "flush",
+        "recv",
+        "send",
+        "sendall",
+        "sleep",
+        "get",
+        "put",
+        "join",
+        "result",
+    }
+    | {"acquire", "wait", "append", "extend", "close", "commit", "execute", "next", "poll", "select", "communicate"}
+)
+"""Methods that no compiled function has as its name."""
 _ARRAY_MAKERS: Final = ("asarray", "array", "frombuffer", "from_dlpack")
 
 
@@ -107,14 +127,14 @@ class Classifier:
             return Seen(DISPATCH, seen.line, seen.sites)
         return seen
 
-    def at_line(self, loop: Loop, line: int) -> tuple[str, UserLine]:
-        """For a line of a loop that no sample saw running: its kind and what it calls, from the source alone."""
-        code = loop.code
+    def at_line(self, code: CodeType, line: int, head: int = 0) -> tuple[str, UserLine]:
+        """For a line that no sample saw running: its kind and what it calls, from the source alone. `head`: the first
+        line of the loop."""
         spans = self._work.spans(code)
         if any(span[0] <= line <= span[1] for span in spans):
             return CALL, UserLine(code.co_filename, line, code.co_name, "")
         span, call = statement_at(code.co_filename, line)
-        steps_on = line == loop.line and call in STEPPING
+        steps_on = line == head and call in STEPPING
         fed = not steps_on and span is not None and bool(spans) and feeds(code.co_filename, span, spans)
         return DATA if fed else HOST, UserLine(code.co_filename, line, code.co_name, call)
 
@@ -130,6 +150,13 @@ class Classifier:
                 self._sites[key] = stack.codes[at]
                 self._seen.clear()
         self.working_at(stack)
+
+    def calls_compiled(self, code: CodeType, offset: int) -> None:
+        """Notes that this instruction was seen to call a compiled function."""
+        if (id(code), offset) not in self._sites and len(self._sites) < _SITES_AT_MOST:
+            self._sites[id(code), offset] = code
+            self._work.add(code, offset)
+            self._seen.clear()
 
     def working_at(self, stack: Stack) -> None:
         """Notes that JAX is at work under this stack."""
@@ -162,7 +189,9 @@ class Classifier:
             kind = made if kind == HOST or made == DATA else READ
         elif kind in WORK:
             self.working_at(stack)
-        return Seen(kind, _user_line(stack, names), sites_of(stack, kind), _implicit(kind, spot, names), copied)
+        line, sites, implicit = _user_line(stack, names), sites_of(stack, kind), _implicit(kind, spot, names)
+        doubtful = kind == HOST and at == 0 and _may_be_compiled(stack, spot)
+        return Seen(kind, line, sites, implicit, copied, _path(stack), doubtful)
 
     def _fed_bytes(self, stack: Stack) -> int | None:
         """The bytes from NumPy passed to the compiled function that is called here, if copying them takes time."""
@@ -225,8 +254,10 @@ class Classifier:
             if not offsets:
                 continue
             if stack.offsets[index] in offsets:
-                if index == 0:  # an operand of the very operation at which JAX was seen
-                    return DISPATCH
+                if index == 0:  # an operand of the very operation at which JAX was seen, or about to call it
+                    spot = spot_of(code, stack.offsets[0])
+                    of_jax = _is_of_jax(look_up(spot.callee, code, stack.globals[0]))
+                    return CALL if spot.is_call and not of_jax else DISPATCH
                 if any(code.co_flags & GENERATORS for code in stack.codes[:index]):
                     return DATA  # `reduce(step, batches())`: one call takes from a generator, and hands to JAX
                 return CALL if index == stack.user and LIBRARY in stack.kinds[:index] else HOST
@@ -265,7 +296,7 @@ class _WorkPlaces:
     def saw(self, stack: Stack) -> bool:
         """Adds each of the user's instructions on this stack; returns whether any of them is new."""
         new = [
-            self._add(code, offset)
+            self.add(code, offset)
             for code, offset, whose in zip(stack.codes, stack.offsets, stack.kinds, strict=True)
             if whose == USER
         ]
@@ -287,9 +318,10 @@ class _WorkPlaces:
             if not (outermost.begins <= at <= outermost.ends and instruction.opname.startswith("CALL")):
                 continue
             if compiled_by(look_up(spot_of(code, at).callee, code, names)) == "user":
-                self._add(code, at)
+                self.add(code, at)
 
-    def _add(self, code: CodeType, offset: int) -> bool:
+    def add(self, code: CodeType, offset: int) -> bool:
+        """Adds an instruction; returns whether it is new."""
         if id(code) not in self._offsets:
             if len(self._offsets) >= _FUNCTIONS_AT_MOST:
                 return False
@@ -335,6 +367,25 @@ def _reads_arrays(value: Any) -> bool:
     return type(value) is BuiltinFunctionType and value.__name__ in ("asarray", "array", "ascontiguousarray")
 
 
+def _may_be_compiled(stack: Stack, spot: CallSpot) -> bool:
+    """Whether the innermost instruction calls something of which only its name is known."""
+    if not spot.is_call or spot.method in _IN_AND_OUT or _is_builtin(spot):
+        return False
+    code, names = stack.codes[0], stack.globals[0]
+    return look_up(spot.callee, code, names) is None and not is_foreign(spot.callee, code, names)
+
+
+def _path(stack: Stack) -> tuple[tuple[CodeType, int], ...]:
+    """The user's frames above JAX's and libraries', innermost first, as far as they follow one another."""
+    path: list[tuple[CodeType, int]] = []
+    for code, offset, kind in zip(stack.codes, stack.offsets, stack.kinds, strict=True):
+        if kind == USER:
+            path.append((code, spot_of(code, offset).line))
+        elif path or len(path) >= _DEEPEST_PATH:
+            break
+    return tuple(path)
+
+
 def _user_line(stack: Stack, names: list[str]) -> UserLine | None:
     at = stack.user
     if at < 0:
@@ -346,7 +397,10 @@ def _user_line(stack: Stack, names: list[str]) -> UserLine | None:
         call = _SYNC_CALLS.get(names[-1]) or call
         if call == "print()" and "print" not in spot.text:
             call = "str()" if spot.text in ("", "str()", "repr()") else spot.text
-    return UserLine(code.co_filename, spot.line, code.co_name, call)
+    between = [stack.codes[index] for index in range(at) if stack.kinds[index] == LIBRARY]
+    return UserLine(
+        code.co_filename, spot.line, code.co_name, call, package_of(between[-1].co_filename) if between else ""
+    )
 
 
 def _implicit(kind: str, spot: CallSpot, names: list[str]) -> str:

@@ -30,10 +30,9 @@ if _resource is not None and not hasattr(_resource, "RUSAGE_THREAD"):  # macOS
 _TICKS: Final = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 RUNNING_SHARE: Final = 0.3
 """A thread was running if its CPU clock advanced by more than this share of the time between two readings."""
-LATE_SECONDS: Final = 0.0002
-"""A shorter wait is a call's own dispatch, and counts as inside the call."""
+BRIEF_SECONDS: Final = 0.0002
 LATE_SECONDS_UNSURE: Final = 0.001
-"""The same limit if the system does not report whether we waited at all."""
+"""A longer wait was for the lock, if the system does not report whether we waited at all."""
 FORCED_SHARE: Final = 0.9
 """Share of the switch interval: after so long a wait, the holder had to hand over the lock wherever it was."""
 _SWITCHES_OF_A_WAIT: Final = 2
@@ -151,12 +150,13 @@ def runnable_threads() -> int:
 class Wait:
     """How a sample got the lock."""
 
-    waited: bool
-    """Another thread held it when the sample was due."""
-    let_in: bool
-    """That thread released it by itself, at a call that it had not begun when the sample was due."""
-    unseen: bool = False
-    """The same for waits of any length: the stack does not show what the thread was doing."""
+    held: bool | None
+    """Another thread held it when the sample was due: of all samples, the share of these is the share of the time in
+    which the lock was held. None if the system does not report it."""
+    forced: bool = False
+    """That thread had to hand it over, wherever it was, and did not reach a call that releases it."""
+    brief: bool = False
+    """The wait was no longer than one operation of JAX takes."""
 
 
 def judge_wait(late_seconds: float, switches: int | None) -> Wait:
@@ -166,9 +166,9 @@ def judge_wait(late_seconds: float, switches: int | None) -> Wait:
     it.
     """
     if switches is None:
-        stopped = waited = late_seconds > LATE_SECONDS_UNSURE
+        held = True if late_seconds > LATE_SECONDS_UNSURE else None
     else:
-        stopped = switches >= _SWITCHES_OF_A_WAIT
-        waited = stopped and late_seconds > LATE_SECONDS
-    forced = late_seconds >= FORCED_SHARE * sys.getswitchinterval()
-    return Wait(waited, waited and not forced, stopped and not forced)
+        held = switches >= _SWITCHES_OF_A_WAIT
+    return Wait(
+        held, bool(held) and late_seconds >= FORCED_SHARE * sys.getswitchinterval(), late_seconds < BRIEF_SECONDS
+    )

@@ -50,7 +50,9 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     working = {id(statement): statement for span in calls if (statement := _around(statements, span)) is not None}
     if id(here) in working:  # beside the call, in the same statement: processing of its result
         return False
-    wanted = frozenset[str]().union(*(_taken_by(working[id(statement)], calls) for statement in working.values()))
+    # `trainer.book()` beside `trainer.step()` changes the trainer, and is no more than that
+    receivers = not isinstance(here.node, ast.Expr)
+    wanted = frozenset[str]().union(*(_taken_by(each, calls, receivers=receivers) for each in working.values()))
     reached = set(here.gives)
     growing = True
     while growing:
@@ -171,7 +173,7 @@ def _given(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.AugAssign | ast.AnnAssign):
         yield from _bound(node.target)
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-        yield from _dotted(node.value.func.value)
+        yield from (name for name in _dotted(node.value.func.value) if name not in ("self", "cls"))
     for inner in ast.walk(node):
         if isinstance(inner, ast.NamedExpr):
             yield from _bound(inner.target)
@@ -201,16 +203,19 @@ def _names(node: ast.AST) -> Iterator[str]:
             yield from _dotted(inner)
 
 
-def _taken_by(statement: _Statement, work: list[Span]) -> frozenset[str]:
-    """The names in the arguments of the calls of `work` in a statement."""
+def _taken_by(statement: _Statement, work: list[Span], *, receivers: bool) -> frozenset[str]:
+    """The names in the arguments of the calls of `work` in a statement; with `receivers`, those of objects whose
+    methods they are."""
     taken: set[str] = set()
+    called = False
     for inner in ast.walk(statement.node):
         if isinstance(inner, ast.Call) and _span(inner) in work:
             for argument in (*inner.args, *(keyword.value for keyword in inner.keywords)):
                 taken.update(_names(argument))
-            if isinstance(inner.func, ast.Attribute):
+            called = True
+            if isinstance(inner.func, ast.Attribute) and receivers:
                 taken.update(_dotted(inner.func.value))
-    return frozenset(taken) if taken else statement.takes
+    return frozenset(taken) if taken or (called and not receivers) else statement.takes
 
 
 def _around(statements: list[_Statement], span: Span) -> _Statement | None:

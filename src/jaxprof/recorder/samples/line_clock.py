@@ -63,3 +63,35 @@ class LineTimes:
     def _add(self, line: int, seconds: float) -> None:
         self.seconds[line] = self.seconds.get(line, 0.0) + max(0.0, seconds)
         self.hits[line] = self.hits.get(line, 0) + 1
+
+
+@dataclass(slots=True)
+class CallTimes:
+    """What the spells measured of a function that the loop calls: its lines, over its whole calls."""
+
+    calls: int = 0
+    seconds: dict[int, float] = field(default_factory=dict)
+    """By line, including everything that the line calls."""
+
+    def take(self, moments: Moments) -> None:
+        """Adds the calls that began and ended: `JUMP` is the beginning of one, `LEFT` its end."""
+        took: dict[int, float] | None = None
+        line, since = None, 0.0
+        for mark, at in moments:
+            if took is not None and line is not None:
+                took[line] = took.get(line, 0.0) + max(0.0, at - since)
+            if mark == JUMP:
+                took, line = {}, None
+            elif mark == LEFT:
+                if took is not None:
+                    self.calls += 1
+                    for number, seconds in took.items():
+                        self.seconds[number] = self.seconds.get(number, 0.0) + seconds
+                took = line = None
+            else:
+                line, since = mark, at
+
+    @property
+    def each_call(self) -> float:
+        """Mean seconds of one call."""
+        return sum(self.seconds.values()) / self.calls if self.calls else 0.0

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import RLock
@@ -21,6 +21,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, ParamSpec, TypeVar
 
 from jaxprof.recorder.samples import line_clock as lines
+from jaxprof.recorder.samples.call_text import compiled_by
 from jaxprof.recorder.samples.counters import LoopCounter, read_counter
 from jaxprof.recorder.samples.line_clock import JUMP, LEFT, Moments
 from jaxprof.recorder.samples.loops import Loop, loops_of
@@ -29,6 +30,7 @@ from jaxprof.recorder.samples.passes import Values
 
 _TOOLS: Final = (4, 3)
 """The tool numbers that Python leaves free; the named ones belong to debuggers, coverage tools and profilers."""
+_MOST_SITES: Final = 100
 _MOST_WAITING: Final = 100_000
 """Moments that wait for the sampler's thread. Without it, as in a process that the program forked, no more are kept."""
 
@@ -112,16 +114,24 @@ class MonitoredLines:
         self._turn = RLock()
         """Held for microseconds, and by the program's thread only to take the number."""
         self._code: CodeType | None = None
+        self.compiled: deque[tuple[CodeType, int]] = deque(maxlen=_MOST_SITES)
+        """Instructions that were seen to call a compiled function: code, and offset."""
+        self._called: list[CodeType] = []
+        """Of the spell: functions whose lines are timed beside those of the loop."""
         self._watched: tuple[CodeType, _Jumped, _Jumped] | None = None
         """The code whose passes are watched, and what is called at the end of one, and where the function begins or
         returns."""
 
     @_in_turn
-    def begin(self, loop: Loop) -> Moments | None:
-        """Begins a spell, which fills the returned list; None if Python has no free number for another tool."""
+    def begin(self, loop: Loop, called: Sequence[CodeType] = ()) -> tuple[Moments, dict[CodeType, Moments]] | None:
+        """Begins a spell, which fills the returned lists: of the loop, and of each function that is `called` in it;
+        None if Python has no free number for another tool."""
         if self._tool is None and not self._take_tool():
             return None
         moments: Moments = []
+        own = self._watched[0] if self._watched is not None else None
+        calls: dict[CodeType, Moments] = {code: [] for code in called if code not in (loop.code, own)}
+        compiled = self.compiled
         begins, first, last, main_thread = loop.begins, loop.line, loop.last_line, self._main_thread
         disable, clock, current = _monitoring().DISABLE, time.perf_counter, _thread.get_ident
         most = lines.MOST_EVENTS
@@ -135,7 +145,21 @@ class MonitoredLines:
                 moments.append((JUMP, clock()))
             return None
 
-        def lined(_code: object, line: int) -> object:
+        def called_at(code: CodeType, mark: int) -> object:
+            if len(calls[code]) >= most:
+                return disable
+            if current() == main_thread:
+                calls[code].append((mark, clock()))
+            return None
+
+        def started(code: CodeType, offset: int) -> object:
+            if code in calls:
+                return called_at(code, JUMP)
+            return watched[2](code, offset, 0) if watched is not None else disable
+
+        def lined(code: CodeType, line: int) -> object:
+            if code in calls:
+                return called_at(code, line)
             inside = first <= line <= last
             if len(moments) >= most or (not inside and moments and moments[-1][0] == LEFT):
                 return disable  # lines outside cost nothing, except the one at which the loop is left
@@ -143,7 +167,9 @@ class MonitoredLines:
                 moments.append((line if inside else LEFT, clock()))
             return None
 
-        def returned(code: object, offset: int, value: Any) -> object:
+        def returned(code: CodeType, offset: int, value: Any) -> object:
+            if code in calls:
+                return called_at(code, LEFT)
             further = watched[2](code, offset, value) if watched is not None else disable
             if len(moments) >= most:
                 return further
@@ -151,21 +177,41 @@ class MonitoredLines:
                 moments.append((LEFT, clock()))
             return None
 
+        def calling(code: CodeType, offset: int, callee: object, _first: object) -> object:
+            try:
+                if compiled_by(callee) == "user":
+                    compiled.append((code, offset))
+            except Exception:  # noqa: BLE001 - it would be one of the program's
+                return disable
+            return disable
+
         self.end()
-        self._code = loop.code
+        self._code, self._called = loop.code, list(calls)
         events = _monitoring().events
-        for event, callback in ((events.JUMP, jumped), (events.LINE, lined), (events.PY_RETURN, returned)):
+        for event, callback in (
+            (events.JUMP, jumped),
+            (events.LINE, lined),
+            (events.PY_RETURN, returned),
+            (events.PY_START, started),
+            (events.CALL, calling),
+        ):
             _monitoring().register_callback(self._tool, event, callback)
+        for code in self._called:
+            _monitoring().set_local_events(
+                self._tool, code, events.LINE | events.PY_START | events.PY_RETURN | events.CALL
+            )
         self._set(loop.code, spell=True)
-        return moments
+        return moments, calls
 
     @_in_turn
     def end(self) -> None:
         """Ends the spell."""
         if self._code is not None and self._tool is not None:
+            for code in self._called:
+                _monitoring().set_local_events(self._tool, code, 0)
             self._set(self._code, spell=False)
             self._call_watched()
-        self._code = None
+        self._code, self._called = None, []
 
     @_in_turn
     def watch(self, loop: Loop, counters: tuple[LoopCounter, ...]) -> WatchedPasses | None:
@@ -195,7 +241,7 @@ class MonitoredLines:
         self.unwatch()
         if self._tool is not None:
             events = _monitoring().events
-            for event in (events.JUMP, events.LINE, events.PY_RETURN, events.PY_START):
+            for event in (events.JUMP, events.LINE, events.PY_RETURN, events.PY_START, events.CALL):
                 _monitoring().register_callback(self._tool, event, None)
             _monitoring().free_tool_id(self._tool)
             self._tool = None
@@ -213,7 +259,7 @@ class MonitoredLines:
         if self._watched is not None and self._watched[0] is code:
             wanted |= events.JUMP | events.PY_START | events.PY_RETURN
         if spell:
-            wanted |= events.JUMP | events.LINE | events.PY_RETURN
+            wanted |= events.JUMP | events.LINE | events.PY_RETURN | events.CALL
         _monitoring().set_local_events(self._tool, code, wanted)
 
     def _call_watched(self) -> None:

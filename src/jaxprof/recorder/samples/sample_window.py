@@ -6,23 +6,50 @@ the rest the thread ran and for how long it was blocked, also exact. The samples
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from types import CodeType
 from typing import Final
 
 from jaxprof.events import STAGES, CopiesSeen, LoopSite, ProgramSampled, SampledLine, TransfersSeen
+from jaxprof.recorder.samples.line_clock import CallTimes
 from jaxprof.recorder.samples.loops import Loop
-from jaxprof.recorder.samples.states import STATES, SYNC, TRANSFER, Seen, Site, UserLine
+from jaxprof.recorder.samples.states import (
+    CALL,
+    COMPILED,
+    CONTENDED,
+    DISPATCH,
+    FED,
+    HOST,
+    INLINE,
+    READ,
+    STATES,
+    SYNC,
+    TRANSFER,
+    UNSEEN,
+    Seen,
+    Site,
+    UserLine,
+)
 
 MOST_LINES: Final = 24
 _WORTH_A_STATE: Final = 0.02
 """If no sample saw the thread running, a share of CPU time below this counts as blocked."""
 _Key = tuple[str, str, UserLine | None, tuple[Site, ...]]
 """State, kind, the user's line, the loops around it."""
+_What = tuple[str, UserLine | None, tuple[Site, ...]]
+_Path = tuple[tuple[CodeType, int], ...]
+_Leaf = tuple[CodeType, int]
+"""A line whose time is known, and no part of it more closely."""
 _Weights = dict[_Key, float]
 _NOTHING: Final = ("host_busy", "host", None, ())
 MOST_ROWS: Final = 64
+_MAY_RUN: Final = frozenset({COMPILED, DISPATCH, FED, TRANSFER, READ, CALL})
+_SURELY: Final = 2.0
+"""Standard errors of a share of samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +59,11 @@ class TimedLoop:
     loop: Loop
     seconds: Mapping[int, float]
     """Seconds by line, for lines that were timed often enough to stand for the time between the spells."""
-    at_line: Callable[[int], tuple[str, UserLine]]
+    at_line: Callable[[CodeType, int], tuple[str, UserLine]]
     """For a line that no sample saw: its kind, and what it calls."""
+    hits: Mapping[int, int] = field(default_factory=dict)
+    calls: Mapping[CodeType, CallTimes] = field(default_factory=dict)
+    """Functions that the loop calls on its way to JAX, and whose lines were timed."""
 
 
 @dataclass(slots=True)
@@ -45,10 +75,12 @@ class SampleWindow:
     stage_lines: _Weights = field(default_factory=lambda: defaultdict(float))
     running: _Weights = field(default_factory=lambda: defaultdict(float))
     blocked: _Weights = field(default_factory=lambda: defaultdict(float))
-    if_running: _Weights = field(default_factory=lambda: defaultdict(float))
-    """The blocked samples again, by the state that they would have as CPU time."""
-    blind: _Weights = field(default_factory=lambda: defaultdict(float))
-    """Those of the running samples whose line may be wrong."""
+    inline: bool = True
+    """Whether a thread that runs inside the call of a compiled function may compute it."""
+    held: _Weights = field(default_factory=lambda: defaultdict(float))
+    """Those of the running samples that had to wait for the interpreter's lock."""
+    paths: dict[_What, _Path] = field(default_factory=dict)
+    """The user's frames at the samples."""
     largest: dict[UserLine, int] = field(default_factory=dict)
     """Bytes of the largest array that was read at a line."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
@@ -70,14 +102,15 @@ class SampleWindow:
         stages: dict[str, float],
         stage: str = "",
         busy_seconds: float | None = None,
-        blind: bool = False,
+        held: bool = False,
+        inline: bool = True,
         array_bytes: int | None = None,
     ) -> None:
         """Adds a sample that stands for the `seconds` before it, of which `stages` were spent compiling.
 
-        `seen` is None if the stack does not describe the rest, because the stage `stage` is still running. `blind`: the
-        thread held the interpreter's lock when the sample was due, at a line that the sample did not see.
-        `array_bytes`: the size of the array that is being read.
+        `seen` is None if the stack does not describe the rest, because the stage `stage` is still running. `held`: the
+        interpreter's lock was not free when the sample was due. `inline`: as the field. `array_bytes`: the size of the
+        array that is being read.
         """
         self.samples += 1
         in_stages = sum(stages.values())
@@ -95,12 +128,13 @@ class SampleWindow:
         if stage:
             self.stage_lines[stage, stage, seen.line, seen.sites] += in_stages
         elif rest > 0:
-            what = (seen.kind, seen.line, seen.sites)
-            (self.running if running else self.blocked)[seen.state(running), *what] += rest
-            if blind and running:
-                self.blind[seen.state(running), *what] += rest
-            if not running:
-                self.if_running[_NOTHING if seen.kind == SYNC else (seen.state(True), *what)] += rest
+            self.inline = inline
+            kind = (INLINE if inline else CALL) if seen.kind == COMPILED and running else seen.kind
+            what = (kind, seen.line, seen.sites)
+            self.paths[what] = seen.path
+            (self.running if running else self.blocked)[STATES[kind][0 if running else 1], *what] += rest
+            if held and running:
+                self.held[STATES[kind][0], *what] += rest
 
     def delayed(self, seconds: float, now: float) -> None:
         """The thread would have run for so much longer in this window if the scheduler had let it."""
@@ -143,24 +177,73 @@ class SampleWindow:
         )
 
     def _shared_out(self, rest: float, least: str) -> _Weights:
-        """The time outside the stages, by state and line."""
+        """The time outside the stages, by state and line. Samples are fair to the lines; how long the thread ran, and
+        for how long it was blocked, is known by clocks."""
         on, off = sum(self.running.values()), sum(self.blocked.values())
         if not on and not off:
             return {(least, "", None, ()): rest}
-        ran = rest * on / (on + off)
-        if self.busy is not None:
+        blocked = rest * off / (on + off)
+        running, over, lost = rest - blocked, 0.0, 0.0
+        if self.busy is not None and off:
             # A thread that the scheduler keeps waiting looks blocked: delay counts only if it was also seen running.
             ran = min(rest, self.busy + (self.delay if on else 0.0))
-            if not off:  # never seen blocked
-                ran = rest
-            elif not on and ran < _WORTH_A_STATE * rest:
+            if not on and ran < _WORTH_A_STATE * rest:
                 ran = 0.0
+            lost = self._lost(rest - ran, rest)
+            over = max(0.0, blocked - (rest - ran))
+            running = rest - blocked if over else ran
+            blocked = min(blocked, rest - ran) if over else rest - ran - lost
         shared: _Weights = defaultdict(float)
-        for weights, seconds in ((self.running if on else self.if_running, ran), (self.blocked, rest - ran)):
-            whole = sum(weights.values())
-            for key, weight in weights.items():
-                shared[key] += seconds * weight / whole
+        for key, weight in self.running.items():
+            shared[key] += running * weight / on
+        for key, weight in self.held.items():
+            shared[self._like(key, CONTENDED)] += lost * weight / sum(self.held.values())
+        for key, (took, ran) in self._preempted(blocked, over).items():
+            shared[key] += took
+            shared[self._if_running(key) if not on else self._kept(key)] += ran
+        return {key: seconds for key, seconds in shared.items() if seconds > 0}
+
+    def _preempted(self, blocked: float, over: float) -> dict[_Key, tuple[float, float]]:
+        """The blocked samples' seconds, and those in which they were only kept from running: `over` of them, in calls
+        that may run before others."""
+        off = sum(self.blocked.values())
+        each = {key: (blocked + over) * weight / off for key, weight in self.blocked.items()}
+        may_run = sum(seconds for key, seconds in each.items() if key[1] in _MAY_RUN)
+        first = min(over, may_run)
+        others = sum(each.values()) - may_run
+        shared = {}
+        for key, seconds in each.items():
+            whole, part = (may_run, first) if key[1] in _MAY_RUN else (others, over - first)
+            ran = seconds * part / whole if whole else 0.0
+            shared[key] = (seconds - ran, ran)
         return shared
+
+    def _if_running(self, key: _Key) -> _Key:
+        """What a blocked sample saw, had the thread run there."""
+        if key[1] == SYNC:
+            return _NOTHING
+        kind = (INLINE if self.inline else CALL) if key[1] == COMPILED else key[1]
+        return self._like(key, kind)
+
+    def _kept(self, key: _Key) -> _Key:
+        """What a blocked sample saw, had the thread been kept from running there. After it was blocked by the device it
+        may as well have waited for a processor alone."""
+        return self._like(key, CONTENDED) if key[1] in (COMPILED, SYNC, READ) else self._if_running(key)
+
+    def _like(self, key: _Key, kind: str) -> _Key:
+        """The same place, where the thread ran."""
+        self.paths.setdefault((kind, *key[2:]), self.paths.get(key[1:], ()))
+        return (STATES[kind][0], kind, *key[2:])
+
+    def _lost(self, blocked: float, rest: float) -> float:
+        """Seconds in which the thread was blocked, by its clock, although fewer samples than that found the
+        interpreter's lock free: it waited for the lock, which another thread held."""
+        on, off, held = (sum(weights.values()) for weights in (self.running, self.blocked, self.held))
+        if not held or not self.samples:
+            return 0.0
+        share = off / (on + off)
+        most = share + _SURELY * math.sqrt(max(share * (1 - share), 0.05) / self.samples)
+        return max(0.0, blocked - rest * most)
 
     def _device_wait(self, rest: float) -> float | None:
         """Of the time outside the stages: how long the thread was blocked by the device.
@@ -209,26 +292,97 @@ class SampleWindow:
         if not sampled or not whole:
             return
         for line, seconds in took.items():
-            wanted = sampled * seconds / whole
-            keys = {key: lines.pop(key) for key in inside[line]}
-            sure = {key: share * took for key, took in keys.items() if (share := self._sure(key)) > 0} or keys
-            if not sum(sure.values()):  # all of its samples saw it blocked, which the clock contradicts
-                sure = {
-                    (STATES[kind][0], kind, where, sites): self._weight((state, kind, where, sites))
-                    for state, kind, where, sites in keys
-                }
-            total = sum(sure.values())
-            for key, share in sure.items():
-                lines[key] = lines.get(key, 0.0) + wanted * share / total if total else 0.0
-            if not total and wanted > 0:
-                kind, where = timed.at_line(line)
-                sites = (replace(around[0], line=line, call=where.call), *around[1:])
-                lines[STATES[kind][0], kind, where, sites] = wanted
+            at: dict[_Leaf, list[_Key]] = defaultdict(list)
+            for key in inside[line]:
+                at[self._leaf(key, timed, line)].append(key)
+            here = (timed.loop.code, line)
+            each = timed.seconds[line] / timed.hits[line] if timed.hits.get(line) else None
+            sites = (replace(around[0], line=line, call=""), *around[1:])
+            leaves = self._leaves(here, sampled * seconds / whole, each, timed, inside[line])
+            above = {above for key in inside[line] for _, above in pairwise(self.paths.get(key[1:], ()))}
+            for leaf, wanted in leaves.items():
+                called = len(leaves) > 1 and leaf in above
+                self._settle(lines, at.pop(leaf, []), wanted, leaf, timed, sites, called=called)
+            for keys in at.values():  # of a function that the clock found elsewhere
+                for key in keys:
+                    lines.pop(key)
 
-    def _sure(self, key: _Key) -> float:
-        """The share of a line's samples that are not blind."""
+    def _leaf(self, key: _Key, timed: TimedLoop, line: int) -> _Leaf:
+        """Where a sample's time is known most closely: in the innermost of the functions that were timed."""
+        for code, number in self.paths.get(key[1:], ()):
+            if code is timed.loop.code:
+                break
+            if code in timed.calls and number in timed.calls[code].seconds:
+                return code, number
+        return timed.loop.code, line
+
+    def _leaves(
+        self, here: _Leaf, wanted: float, each: float | None, timed: TimedLoop, keys: Sequence[_Key]
+    ) -> dict[_Leaf, float]:
+        """The seconds of a line, which takes `each` once, and of the lines of the timed functions that it calls."""
+        called: set[CodeType] = set()
+        for key in keys:
+            path = self.paths.get(key[1:], ())
+            called |= {code for (code, _), above in pairwise(path) if above == here and code in timed.calls}
+        took = {code: timed.calls[code].each_call for code in called}
+        if not each or not sum(took.values()):
+            return {here: wanted}
+        most = max(each, sum(took.values()))
+        leaves: dict[_Leaf, float] = {here: wanted * (1 - sum(took.values()) / most)}
+        for code, seconds in took.items():
+            lines = timed.calls[code].seconds
+            for line, spent in lines.items():
+                share = spent / sum(lines.values())
+                below = self._leaves((code, line), wanted * share * seconds / most, seconds * share, timed, keys)
+                leaves.update(below)
+        return leaves
+
+    def _settle(
+        self,
+        lines: _Weights,
+        keys: list[_Key],
+        wanted: float,
+        leaf: _Leaf,
+        timed: TimedLoop,
+        sites: tuple[Site, ...],
+        *,
+        called: bool,
+    ) -> None:
+        """Gives a line its `wanted` seconds: what samples found with the interpreter's lock free is fair; in the rest
+        the lock was held, by Python at that line. `called`: these are what functions that the line calls leave."""
+        found = {key: lines.pop(key) for key in keys}
+        free = {key: took * (1 - self._held_share(key)) for key, took in found.items() if key[1] != UNSEEN}
+        scale = min(1.0, wanted / sum(free.values())) if sum(free.values()) else 0.0
+        for key, took in free.items():
+            lines[key] = lines.get(key, 0.0) + scale * took
+        rest = wanted - scale * sum(free.values())
+        if rest <= 1e-9:
+            return
+        kinds = {key[1] for key, took in free.items() if took > 0}
+        through = max(found, key=lambda key: (key[1] in (UNSEEN, COMPILED, INLINE), found[key]))[2] if found else None
+        named: _Weights = defaultdict(float)
+        for key, took in found.items():
+            if key[1] == UNSEEN or key[2] is None or not took * self._held_share(key):
+                continue
+            kind, where = key[1], key[2]
+            if kind == DISPATCH and kinds & {COMPILED, INLINE} and DISPATCH not in kinds:
+                kind = CALL  # JAX's own Python around a compiled function, such as a library's tree.map
+            if kind == CALL and through is not None:
+                where = replace(where, through=through.through)
+            named[STATES[kind][0], kind, where, key[3]] += took * self._held_share(key)
+        if not named:
+            kind, where = timed.at_line(*leaf) if not called else (UNSEEN, _nothing_of(leaf))
+            kind = CALL if kind == HOST and SYNC in kinds else kind  # Python on its way to the wait
+            if kind == CALL and through is not None:
+                where = replace(where, through=through.through)
+            named[STATES[kind][0], kind, where, (replace(sites[0], call=where.call), *sites[1:])] = 1.0
+        for key, weight in named.items():
+            lines[key] = lines.get(key, 0.0) + rest * weight / sum(named.values())
+
+    def _held_share(self, key: _Key) -> float:
+        """The share of a line's samples that had to wait for the interpreter's lock."""
         weight = self._weight(key)
-        return 1.0 - self.blind.get(key, 0.0) / weight if weight > 0 else 0.0
+        return min(1.0, self.held.get(key, 0.0) / weight) if weight > 0 else 0.0
 
     def _weight(self, key: _Key) -> float:
         return self.running.get(key, 0.0) + self.blocked.get(key, 0.0)
@@ -244,6 +398,11 @@ class SampleWindow:
         return shared
 
 
+def _nothing_of(leaf: _Leaf) -> UserLine:
+    code, line = leaf
+    return UserLine(code.co_filename, line, code.co_name, "")
+
+
 def _largest(lines: _Weights, read: Mapping[UserLine, int]) -> tuple[list[SampledLine], list[LoopSite | None]]:
     """The lines that took the most time, and the loops around them, to which the lines refer by number."""
     named = [(*key, seconds) for key, seconds in lines.items() if key[2] is not None and seconds > 0]
@@ -257,6 +416,7 @@ def _largest(lines: _Weights, read: Mapping[UserLine, int]) -> tuple[list[Sample
             state=state,
             seconds=seconds,
             call=line.call,
+            through=line.through,
             kind=kind,
             bytes=read.get(line) if kind in (SYNC, TRANSFER) else None,
             sites=[sites.setdefault(site, len(sites)) for site in around],

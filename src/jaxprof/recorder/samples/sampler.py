@@ -35,7 +35,7 @@ from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judg
 from jaxprof.recorder.samples.sample_window import SampledTransfers, SampleWindow, TimedLoop
 from jaxprof.recorder.samples.stack import Stack, read_stack
 from jaxprof.recorder.samples.standstill import STOOD_STILL, StandstillTest
-from jaxprof.recorder.samples.states import Seen
+from jaxprof.recorder.samples.states import COMPILED, Seen
 from jaxprof.recorder.samples.steps import StepCounter
 
 CLOSE_INTERVAL: Final = 0.005
@@ -126,6 +126,7 @@ class StackSampler:
         self._interval = CLOSE_INTERVAL
         self._close_left = CLOSE_SECONDS
         self._steps_missed = False
+        self._inline: bool | None = None
         self._task = _task(main_thread)
         self._cpu = CpuClock(main_thread)
         self._running_test = RunningTest(self._cpu)
@@ -246,9 +247,9 @@ class StackSampler:
         self._steps.passes.sample(frame)
         del frame
         stage = self._main_stage() if any(passed.values()) else ""
-        seen = self._understand(stack, stage, before=wait.let_in)
+        seen = self._understand(stack, stage, wait)
         share = ran / seconds if ran is not None and seconds > 0 else None
-        running = running or wait.waited or wait.unseen or (share is not None and share > seen.running_above)
+        running = running or bool(wait.held) or (share is not None and share > seen.running_above)
         self._stretch.add(
             seen,
             seconds,
@@ -256,7 +257,8 @@ class StackSampler:
             stages=passed,
             stage=stage,
             busy_seconds=ran,
-            blind=wait.unseen,
+            held=bool(wait.held),
+            inline=self._computes_inline(),
             array_bytes=stack.fetched_bytes or stack.array_bytes,
         )
         if not stage:
@@ -264,7 +266,7 @@ class StackSampler:
             if seen.implicit and seen.line is not None:
                 self._transfers.saw(seen.implicit, seen.line, seconds, stack.array_bytes or seen.copied_bytes)
 
-    def _understand(self, stack: Stack, stage: str, *, before: bool) -> Seen:
+    def _understand(self, stack: Stack, stage: str, wait: Wait) -> Seen:
         while self._compiled_calls:
             file, line, numpy_bytes, compiling = self._compiled_calls.pop()
             self._classifier.compiled_at(file, line, numpy_bytes)
@@ -273,7 +275,22 @@ class StackSampler:
         if stage == "compile":
             self._classifier.compiling_at(stack)
         seen = self._classifier.classify(stack)
-        return seen.before() if before and not stage else seen
+        if stage:
+            return seen
+        if seen.doubtful and self._steps.unavailable:
+            return seen.held(forced=False)
+        if wait.held is False:
+            return seen
+        return seen.held(forced=wait.forced, brief=wait.brief) if wait.held or seen.kind == COMPILED else seen
+
+    def _computes_inline(self) -> bool:
+        """Whether the thread that calls a compiled function may compute it itself, as on a CPU."""
+        if self._inline is None and self._last_stages.get("compile", 0.0) > 0:
+            try:
+                self._inline = sys.modules["jax"].default_backend() == "cpu"
+            except Exception:  # noqa: BLE001 - no such function, or a backend that fails: the program will hear of it
+                self._inline = True
+        return self._inline is not False
 
     def _main_stage(self) -> str:
         return next((item.stage for item in self._ledger.running() if not item.thread), "")
@@ -306,13 +323,18 @@ class StackSampler:
         return replace(event, debug_settings=names, debug_settings_at=at)
 
     def _timed(self, counted: StepsCounted | None) -> TimedLoop | None:
-        loop, seconds = self._steps.loop, self._steps.timed_lines(counted)
+        steps = self._steps
+        loop, seconds, calls = steps.loop, steps.timed_lines(counted), steps.timed_calls()
         if loop is None or not seconds:
             return None
-        return TimedLoop(loop, seconds, lambda line: self._classifier.at_line(loop, line))
+        return TimedLoop(
+            loop, seconds, lambda code, line: self._classifier.at_line(code, line, loop.line), steps.line_hits, calls
+        )
 
     def _tick(self, now: float) -> None:
         self._steps.look()
+        for code, offset in self._steps.compiled_calls():
+            self._classifier.calls_compiled(code, offset)
         if self._steps.unavailable and not self._steps_missed:
             self._steps_missed = True
             message = f"steps are not counted and lines are not timed, {self._steps.unavailable}"

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import Final
 
 from jaxprof.recorder.places import JAX, LIBRARY, USER
@@ -22,7 +23,7 @@ _SITES_OF_A_STACK: Final = 6
 WORTH_COPYING_BYTES: Final = 65_536
 """Copying a ready array smaller than this takes no time: the thread is only just waking up."""
 
-HOST, CALL, READ, DISPATCH, COMPILED, FED, CALLBACK, SYNC, TRANSFER, DATA, IMPORT = (
+HOST, CALL, READ, DISPATCH, COMPILED, FED, CALLBACK, SYNC, TRANSFER, DATA, IMPORT, INLINE, UNSEEN, CONTENDED = (
     "host",
     "call",
     "read",
@@ -34,10 +35,15 @@ HOST, CALL, READ, DISPATCH, COMPILED, FED, CALLBACK, SYNC, TRANSFER, DATA, IMPOR
     "transfer",
     "data",
     "import",
+    "inline",
+    "unseen",
+    "contended",
 )
 """`call`: the Python code around the call of a compiled function, such as libraries' wrappers and the flattening of
 arguments. `read`: `np.asarray`, which waits for a JAX array without showing it; while it is blocked, that is what it
-does."""
+does. `inline`: inside the call of a compiled function the thread runs, without the interpreter's lock: it launches the
+function, or computes it itself. `unseen`: the interpreter's lock was held, at a line that the sample did not see.
+`contended`: the thread waited for a processor or for the lock."""
 STATES: Final = {
     # kind: (state while it runs, state while it is blocked)
     HOST: ("host_busy", "waiting"),
@@ -53,8 +59,11 @@ STATES: Final = {
     TRANSFER: ("transfer", "transfer"),
     DATA: ("data", "data"),
     IMPORT: ("import", "import"),
+    INLINE: ("device_busy", "device_busy"),
+    UNSEEN: ("host_busy", "host_busy"),
+    CONTENDED: ("waiting", "waiting"),
 }
-WORK: Final = frozenset({COMPILED, FED, CALLBACK, DISPATCH, TRANSFER})
+WORK: Final = frozenset({COMPILED, INLINE, FED, CALLBACK, DISPATCH, TRANSFER})
 """What a loop does with JAX; waiting for a value is not included."""
 
 
@@ -66,6 +75,8 @@ class UserLine:
     line: int
     function: str
     call: str
+    through: str = ""
+    """The library whose Python code is between the line and the compiled function, such as `flax.nnx`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +110,10 @@ class Seen:
     """Direction of an implicit copy; empty if there is none."""
     copied_bytes: int | None = None
     """Bytes of that copy, if the ledger has reported them."""
+    path: tuple[tuple[CodeType, int], ...] = field(default=(), compare=False, repr=False)
+    """The user's frames and their lines, innermost first."""
+    doubtful: bool = False
+    """What is called cannot be known without reading the program's locals: it may be a compiled function."""
 
     def state(self, running: bool) -> str:
         """One of `PROGRAM_STATES`."""
@@ -115,14 +130,16 @@ class Seen:
         appears blocked: it may only be waiting for the interpreter's lock, which the asker holds."""
         return 0.5 if self.kind == DISPATCH else 0.9
 
-    def before(self) -> Seen:
-        """What ran just before, if this call could not start yet because it lacked the interpreter's lock: Python, on
-        the way to this line. Loading, importing and copying hold that lock themselves, so they are what they appear to
-        be."""
-        if self.kind not in (COMPILED, SYNC, HOST):
-            return self
-        line = UserLine(self.line.file, self.line.line, self.line.function, "") if self.line else None
-        return Seen(HOST, line, self.sites)
+    def held(self, *, forced: bool, brief: bool = False) -> Seen:
+        """The same for a sample that had to wait for the interpreter's lock: what was running is not this call, which
+        gives the lock away, but Python before or in it, at a line that is not known. A holder that was `forced` to hand
+        the lock over was at this line, unless it is a compiled function's. Loading, importing and copying hold the lock
+        themselves, so they are what they appear to be, and so does a single operation after a `brief` wait."""
+        if self.kind in (COMPILED, SYNC) or (
+            not forced and (self.kind == HOST or (self.kind == DISPATCH and not brief))
+        ):
+            return replace(self, kind=UNSEEN, line=replace(self.line, call="") if self.line else None)
+        return self
 
 
 def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:

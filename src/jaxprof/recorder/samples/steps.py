@@ -6,16 +6,18 @@ number of lines: a loop of microseconds is measured by a sample of its iteration
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import CodeType
 from typing import Final
 
 from jaxprof.events import StepsCounted, TimedLine
 from jaxprof.hot_loop import hot_loop
-from jaxprof.recorder.samples.line_clock import MOST_EVENTS, LineTimes, Moments
+from jaxprof.recorder.samples.line_clock import LEFT, MOST_EVENTS, CallTimes, LineTimes, Moments
 from jaxprof.recorder.samples.loops import Loop
 from jaxprof.recorder.samples.pass_watch import PassWatch, line_clock
-from jaxprof.recorder.samples.states import SYNC, Seen
+from jaxprof.recorder.samples.states import GENERATORS, SYNC, UNSEEN, Seen
 
 MOST_INTERVALS: Final = 100
 LEAST_WEIGHT_SECONDS: Final = 0.05
@@ -26,6 +28,10 @@ LEAST_HITS: Final = 5
 """A line that was timed less often does not represent the time between the spells."""
 FEW_INTERVALS: Final = 10
 _CHAINS_AT_MOST: Final = 200
+_CALLED_AT_MOST: Final = 50
+_CALLED_TIMED: Final = 4
+"""Functions between the loop and JAX whose lines are timed, too."""
+_NO_CALLS: Final = GENERATORS | inspect.CO_COROUTINE
 _LINES_AT_MOST: Final = 40
 _STOPS_AT_MOST: Final = 20
 
@@ -47,9 +53,18 @@ class StepCounter:
         """Whether a loop was seen."""
         self.passes = PassWatch(self._clock)
         """Of the same loop."""
-        self._spell: tuple[Loop, Moments] | None = None
+        self._spell: tuple[Loop, Moments, dict[CodeType, Moments]] | None = None
+        self._called: list[CodeType] = []
+        """Functions that are timed in this spell."""
+        self._paths: dict[CodeType, float] = {}
+        """Functions between the loop and its calls of JAX, and for how long samples saw them there."""
+        self._calls: dict[CodeType, CallTimes] = {}
+        """Of these functions, since the last `collect`."""
+        self._timed: dict[CodeType, CallTimes] = {}
         self.times: LineTimes | None = None
         """Of the loop that is counted, since the last `collect`."""
+        self.line_hits: dict[int, int] = {}
+        """How often these lines began, in the same iterations as `timed_lines`."""
         self._still: list[tuple[float, float]] = []
         """When the process stood still, and for how long, while the last events were taken."""
 
@@ -62,7 +77,11 @@ class StepCounter:
         if self._users and seen.sites[0].library:  # the user has loops: those of libraries belong to them
             return
         loops = [site.loop for site in seen.sites if site.loop is not None]
-        key = (tuple(loop.key for loop in loops), seen.works or seen.kind == SYNC)
+        if self._loop is not None and (seen.works or seen.doubtful or seen.kind in (SYNC, UNSEEN)):
+            for code in _below(seen.path, self._loop.code):
+                if code in self._paths or len(self._paths) < _CALLED_AT_MOST:
+                    self._paths[code] = self._paths.get(code, 0.0) + seconds
+        key = (tuple(loop.key for loop in loops), seen.works or seen.kind == SYNC or seen.doubtful)
         if key in self._weights or len(self._weights) < _CHAINS_AT_MOST:
             self._weights[key] = self._weights.get(key, 0.0) + seconds
             self._loops.update((loop.key, loop) for loop in loops)
@@ -78,16 +97,19 @@ class StepCounter:
         self._take()
         best = self._hot()
         if best is not None and (self._loop is None or best.key != self._loop.key):
-            self._loop, self.times = best, LineTimes(best)
             self._take()
+            self._loop, self.times = best, LineTimes(best)
+            self._paths, self._calls, self._timed = {}, {}, {}
+            self._end()
             self.passes.follow(best)
         self.passes.look(self._usual_seconds())
         if self._loop is not None and self._spell is None:
-            moments = self._clock.begin(self._loop)
-            if moments is None:
+            self._called = self._to_time()
+            begun = self._clock.begin(self._loop, self._called)
+            if begun is None:
                 self.close()
             else:
-                self._spell = (self._loop, moments)
+                self._spell = (self._loop, begun[0], dict(begun[1]))
 
     def collect(self, now: float) -> StepsCounted | None:
         """What was counted since the last call; None if there is not one whole iteration."""
@@ -107,6 +129,11 @@ class StepCounter:
         timed = self.times.intervals[-FEW_INTERVALS:] if self.times is not None else []
         return sum(timed) / len(timed) if len(timed) == FEW_INTERVALS else None
 
+    def compiled_calls(self) -> list[tuple[CodeType, int]]:
+        """Instructions that were seen to call a compiled function since the last call: code, and offset."""
+        compiled = self._clock.compiled if self._clock is not None else ()
+        return [compiled.popleft() for _ in range(len(compiled))] if compiled else []
+
     @property
     def unavailable(self) -> str:
         """Why a loop that was seen cannot be followed, as the end of a sentence; empty if it can."""
@@ -121,11 +148,18 @@ class StepCounter:
         """The loop that is counted now."""
         return self._loop
 
+    def timed_calls(self) -> dict[CodeType, CallTimes]:
+        """The lines of the functions that the loop calls on its way to JAX, of those that were timed often enough."""
+        self._timed |= {code: timed for code, timed in self._calls.items() if timed.calls >= LEAST_HITS}
+        self._calls = {}
+        return self._timed
+
     def timed_lines(self, counted: StepsCounted | None) -> dict[int, float]:
         """Seconds of the loop's lines that were timed often enough in this count. Empty where no iteration was counted:
         the program may hang in one of them, and earlier ones say nothing of that."""
         if counted is None:
             return {}
+        self.line_hits = {line.line: line.hits for line in counted.lines}
         return {line.line: line.seconds for line in counted.lines if line.hits >= LEAST_HITS}
 
     def close(self) -> None:
@@ -139,14 +173,34 @@ class StepCounter:
         """A spell that is not full continues: the current iteration is counted when it ends."""
         if self._spell is None or self._clock is None:
             return
-        loop, moments = self._spell
+        loop, moments, calls = self._spell
         current = self.times is not None and loop.key == self.times.loop.key
         if self.times is not None and current:
             done = self.times.take(without(list(moments), self._still))
+            self._take_calls(calls)
             if len(moments) < MOST_EVENTS:
                 del moments[:done]
-                return
-        self._clock.end()
+                if not done or set(self._to_time()) <= set(self._called):
+                    return
+        self._end()
+
+    def _to_time(self) -> list[CodeType]:
+        return sorted(self._paths, key=lambda code: -self._paths[code])[:_CALLED_TIMED]
+
+    def _take_calls(self, calls: dict[CodeType, Moments]) -> None:
+        """The calls of functions that are over. Of a function that fills its list, that is all."""
+        for code, made in list(calls.items()):
+            taken = list(made)
+            ended = next((len(taken) - back for back, (mark, _) in enumerate(reversed(taken)) if mark == LEFT), 0)
+            self._calls.setdefault(code, CallTimes()).take(without(taken[:ended], self._still))
+            if len(taken) >= MOST_EVENTS:
+                del calls[code]
+            else:
+                del made[:ended]
+
+    def _end(self) -> None:
+        if self._clock is not None and self._spell is not None:
+            self._clock.end()
         self._spell = None
 
     def _hot(self) -> Loop | None:
@@ -155,6 +209,13 @@ class StepCounter:
             return None
         weight = sum(seconds for (chain, _), seconds in self._weights.items() if key in chain)
         return self._loops.get(key) if weight >= LEAST_WEIGHT_SECONDS else None
+
+
+def _below(path: Sequence[tuple[CodeType, int]], code: CodeType) -> Iterator[CodeType]:
+    """The functions of a path that the one with the loop calls."""
+    codes = [each for each, _ in path]
+    if code in codes:
+        yield from (each for each in codes[: codes.index(code)] if not each.co_flags & _NO_CALLS)
 
 
 def without(moments: Moments, still: Sequence[tuple[float, float]]) -> Moments:

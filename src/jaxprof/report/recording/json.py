@@ -134,6 +134,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "needs_seconds": verdict.needs_seconds,
         "seconds": verdict.seconds,
         "parts": dict(verdict.parts),
+        "unknown_seconds": verdict.unknown,
     }
 
 

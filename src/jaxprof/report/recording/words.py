@@ -90,6 +90,8 @@ def verdict_parts(program: ProgramResult) -> str:
         for took, name in others
         if bound.seconds and took > 0.01 * bound.seconds
     ]
+    if bound.seconds and bound.unknown > 0.01 * bound.seconds:
+        shares.append(f"unknown {percent(bound.unknown / bound.seconds)}")
     return ", ".join(shares)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.result import ProgramFinding, finding, is_single
-from jaxprof.analysis.programs.verdict import COMPILE, DATA, DISPATCH, HOST, interval
+from jaxprof.analysis.programs.verdict import COMPILE, DATA, DISPATCH, HOST, interval, leaves_of
 from jaxprof.events import SourceLocation
 from jaxprof.text import safe, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds
@@ -28,6 +28,12 @@ LARGE_BYTES: Final = 1 << 20
 """Size of an array from which fetching it counts as a copy, not as a wait for a value."""
 CALLS_SHARE: Final = 0.5
 """Share of the hot loop that calling compiled functions must take to be what bounds it."""
+WRAPPED_SHARE: Final = 0.25
+"""The same where the reason is known."""
+MANY_LEAVES: Final = 200
+"""Leaves of arguments from which looking at them is what a call takes its time for: some 0.4 µs each."""
+_OPERANDS: Final = 4
+"""Arguments that an operation uses, at most, on average."""
 SYNC_SHARE: Final = 0.25
 """Share of the hot loop, spent waiting for values fetched in each pass, that is reported whatever a fix saves."""
 SYNC_STEP_SECONDS: Final = 0.02
@@ -61,6 +67,25 @@ _FETCH_SELDOM: Final = (
 _DECIDE_SELDOM: Final = (
     "While it waits it cannot dispatch the next step: look at the value every N passes, or move the loop with its "
     "condition into one compiled function (jax.lax.while_loop)."
+)
+_ONE_CALL: Final = (
+    "Give one call more to do: many passes in one compiled function (jax.lax.fori_loop or scan around them), or "
+    "many independent problems at once (jax.vmap); and pass fewer, larger arrays."
+)
+_LIBRARIES: Final = {
+    "flax.nnx": "nnx.jit takes the modules apart and puts them together again in each call: bind them once with "
+    "nnx.cached_partial(step, model, optimizer), or nnx.split them once, and jax.jit a function of the state.",
+    "equinox": "eqx.filter_jit sorts the leaves of its arguments in each call: eqx.partition the model once, and "
+    "jax.jit a function of its arrays that combines them (eqx.combine), or put many passes into one call.",
+}
+"""What helps, by the library whose Python is around the calls."""
+_PASS_USED: Final = (
+    "Pass only the leaves that it uses: each call looks at all of them, whether they are used or not, before it can "
+    "launch anything."
+)
+_FEWER_LEAVES: Final = (
+    "Pass fewer, larger arrays (parameters of one shape stacked into one, as jax.lax.scan over layers takes them), or "
+    "put many passes into one call: each call looks at all of them before it can launch anything."
 )
 _OF_WORKERS: Final = re.compile(r"\.(get|recv|result)\(\)$")
 """What already waits for another thread or process, if it is a wait for data at all."""
@@ -309,28 +334,59 @@ def _is_brief(result: ProgramResult, spot: Spot) -> bool:
 
 
 def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
-    """Compiled functions so small that the loop spends its time calling them."""
+    """The loop spends its time calling compiled functions: they are small, or a library's Python is around them, or
+    their arguments have many leaves."""
     loop = result.hot
     spots = [spot for spot in claims.free_spots(loop.spots) if loop.part(spot) == DISPATCH and spot.sites]
     calls = [spot for spot in spots if spot.kind != "dispatch" and loop.is_accounted_for(spot)]
+    around, many = _library_around(calls), _most_leaves(result, calls)
+    least = WRAPPED_SHARE if around or many is not None else CALLS_SHARE
     took = _seconds(calls)
     saves = (1 - KEPT_SHARE) * took
-    if not calls or took < CALLS_SHARE * loop.seconds or not claims.worth(saves, _samples(calls)):
+    if not calls or took < least * loop.seconds or not claims.worth(saves, _samples(calls)):
         return
     claims.take(calls)
     steps = loop.times
     each = f" {seconds(steps.seconds / steps.iterations, 2)} a pass:" if steps.iterations else ""
+    does = "spends its time calling compiled functions"
+    advice = _ONE_CALL
+    if around:
+        does = f"calls compiled functions through {safe(around)}, whose Python takes the time"
+        advice = _LIBRARIES.get(around, f"Call {safe(around)} less often: {_ONE_CALL[0].lower()}{_ONE_CALL[1:]}")
+    elif many is not None:
+        few = many.operations is not None and many.operations * _OPERANDS < leaves_of(many)
+        of = f", most of them unused: its program has {counted(many.operations or 0, 'operation')}" if few else ""
+        does = f"calls `{safe(many.function)}` with {integer(leaves_of(many))} leaves{of}"
+        advice = _PASS_USED if few else _FEWER_LEAVES
     yield finding(
         "dispatch_bound",
-        f"the loop spends its time calling compiled functions:{each} {_calls(result, calls)}, "
-        f"{_about(result, took)}{_named(result, calls)}",
-        "Give one call more to do: many passes in one compiled function (jax.lax.fori_loop or scan around them), or "
-        "many independent problems at once (jax.vmap); and pass fewer, larger arrays.",
+        f"the loop {does}:{each} {_calls(result, calls)}, {_about(result, took)}{_named(result, calls)}",
+        advice,
         _places(result, calls),
         seconds=took,
         saves=saves,
         estimate=True,
     )
+
+
+def _library_around(calls: Sequence[Spot]) -> str:
+    """The library whose Python most of the calls go through; empty if most go through none."""
+    by_library: dict[str, float] = {}
+    for spot in calls:
+        by_library[spot.through] = by_library.get(spot.through, 0.0) + spot.seconds
+    return max(by_library, key=lambda name: by_library[name], default="")
+
+
+def _most_leaves(result: ProgramResult, calls: Sequence[Spot]) -> Compiled | None:
+    """The function called there whose arguments have most leaves; None if they are few."""
+    places = {spot.place for spot in calls} | {_loop_line(result, spot) for spot in calls}
+    names = {name for spot in calls for name in (spot.call, spot.call.rpartition(".")[2].removesuffix("()")) if name}
+    rows = [
+        row
+        for row in result.compiles
+        if not is_single(row) and (row.called_from in places or row.function in names) and leaves_of(row) >= MANY_LEAVES
+    ]
+    return max(rows, key=leaves_of, default=None)
 
 
 def _seconds(spots: Sequence[Spot] | Iterator[Spot]) -> float:
