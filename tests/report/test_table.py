@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 
 from jaxprof.report.renderers import PAGE, html_table, markdown_lines, records, text_lines, to_csv_text, wrap
-from jaxprof.report.table import Column, Table, at, joined, pick, plain
+from jaxprof.report.table import Column, Table, at, joined, pick, plain, remembering
 from jaxprof.text import columns
 from jaxprof.units import bytes_, seconds
 
@@ -149,3 +150,24 @@ class TestText:
 
     def test_wrapping_never_breaks_a_word(self) -> None:
         assert wrap("a " + "b" * 30, width=10, indent="  ", first="- ") == ["- a", "  " + "b" * 30]
+
+
+def test_a_number_that_comes_again_is_shown_as_at_first_and_other_cells_are_not_kept() -> None:
+    asked: list[object] = []
+
+    def show(cell: object) -> str:
+        asked.append(cell)
+        return f"<{cell}>"
+
+    shown = remembering(show)
+    assert [shown(cell) for cell in (1.5, True, 1.5, None, True, 2, 2)] == [
+        "<1.5>", "<True>", "<1.5>", "<None>", "<True>", "<2>", "<2>"
+    ]  # fmt: skip
+    assert asked == [1.5, True, None, True, 2]
+
+
+def test_what_lacks_on_the_way_to_a_cell_is_none_and_what_no_row_has_is_an_error() -> None:
+    row = SimpleNamespace(kernel=None, other=SimpleNamespace(name="f"))
+    assert (at("kernel.name")(row), at("other.name")(row)) == (None, "f")
+    with pytest.raises(AttributeError):
+        at("other.nothing")(row)

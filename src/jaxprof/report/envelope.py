@@ -234,11 +234,14 @@ def json_pieces(data: Any) -> Iterator[str]:
     if isinstance(data, Iterator):
         opened = "["
         for value in data:
-            yield opened
-            yield from json_pieces(value)
+            if isinstance(value, dict) and not _has_iterator(value):
+                yield opened + _encoded(value)
+            else:
+                yield opened
+                yield from json_pieces(value)
             opened = ","
         yield "]" if opened == "," else "[]"
-    elif isinstance(data, dict) and any(isinstance(value, Iterator | dict) for value in data.values()):
+    elif isinstance(data, dict) and _has_iterator(data):
         opened = "{"
         for key, value in data.items():
             yield f"{opened}{json_text(str(key))}:"
@@ -247,6 +250,19 @@ def json_pieces(data: Any) -> Iterator[str]:
         yield "}"
     else:
         yield _encoded(data)
+
+
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
+def _has_iterator(data: dict[Any, Any]) -> bool:
+    """Whether something in it is still to be worked out; most objects are encoded at once."""
+    for value in data.values():
+        if value.__class__ in _SCALARS:
+            continue
+        if isinstance(value, Iterator) or (isinstance(value, dict) and _has_iterator(value)):
+            return True
+    return False
 
 
 def _encoded(value: Any) -> str:

@@ -100,7 +100,8 @@ def kernel_json(kernel: Kernel) -> dict[str, Any]:
     """One kernel with all its source lines; figures are for one execution, and null if the HLO does not have them."""
     from jaxprof.hlo.frames import is_own
 
-    place = kernel.source
+    sources = kernel.sources
+    place = sources[0] if sources else None
     return {
         "name": kernel.name,
         "kind": kernel.kind,
@@ -111,9 +112,7 @@ def kernel_json(kernel: Kernel) -> dict[str, Any]:
         "intensity": kernel.intensity,
         "count": kernel.count,
         "source": {"file": place.file, "line": place.line} if place is not None else None,
-        "sources": [
-            {"file": source.file, "line": source.line, "own": is_own(source.file)} for source in kernel.sources
-        ],
+        "sources": [{"file": source.file, "line": source.line, "own": is_own(source.file)} for source in sources],
         "op_name": kernel.op_name or None,
         "computation": kernel.computation,
     }

@@ -53,7 +53,15 @@ def _aligned(
 ) -> Iterator[str]:
     """The lines of a page that may have a `rest`: of that it is not known yet which columns say nothing."""
 
+    widest = [column.widest for column in columns]
+
     def cut(row: Sequence[str]) -> list[str]:
+        whole = "".join(row)
+        if whole.isascii() and whole.isprintable():  # nothing to make safe, and each character takes one column
+            return [
+                cell if not most or len(cell) <= most else cell[: most - 1] + "…"
+                for cell, most in zip(row, widest, strict=True)
+            ]
         return [
             shorten(cell, column.widest) if column.widest else safe(cell)
             for cell, column in zip(row, columns, strict=True)
@@ -72,8 +80,9 @@ def _aligned(
         widths[narrowed] = max(NARROWEST, widths[narrowed] - excess)
         for row in cells:
             row[narrowed] = shorten(row[narrowed], widths[narrowed])
+    placed = [(at, widths[at], columns[at].is_right) for at in kept]
     for row in chain(cells, map(cut, rest or ())):
-        yield (indent + GAP.join(_pad(row[at], widths[at], columns[at].is_right) for at in kept)).rstrip()
+        yield (indent + GAP.join([_pad(row[at], width, right) for at, width, right in placed])).rstrip()
 
 
 def wrap(text: str, *, width: int, indent: str, first: str | None = None) -> list[str]:
@@ -89,6 +98,8 @@ def wrap(text: str, *, width: int, indent: str, first: str | None = None) -> lis
 
 
 def _pad(cell: str, width: int, right: bool) -> str:
+    if cell.isascii():
+        return cell.rjust(width) if right else cell.ljust(width)
     space = " " * (width - terminal_columns(cell))
     return space + cell if right else cell + space
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
-from typing import Any, Generic, TypeVar
+from operator import attrgetter, itemgetter
+from typing import Any, Final, Generic, TypeVar
 
 from jaxprof.units import UNKNOWN
 
@@ -29,15 +29,39 @@ def plain(cell: Any) -> str:
 def at(path: str) -> Callable[[Any], Any]:
     """What reads the attribute of an attribute of a row, `run.memory.peak_bytes`: None if one on the way is None."""
     names = path.split(".")
+    get = attrgetter(path)
 
     def read(row: Any) -> Any:
-        for name in names:
-            if row is None:
-                return None
-            row = getattr(row, name)
-        return row
+        try:
+            return get(row)  # a third of the time of the loop
+        except AttributeError:
+            for name in names:
+                if row is None:
+                    return None
+                row = getattr(row, name)
+            return row
 
     return read
+
+
+_MOST_SHOWN: Final = 4096
+
+
+def remembering(show: Callable[[Any], str]) -> Callable[[Any], str]:
+    """`show`, which formats a number that comes again only once: in a long table most do."""
+    known: dict[float, str] = {}
+
+    def shown(cell: Any) -> str:
+        if cell.__class__ is not float and cell.__class__ is not int:
+            return show(cell)
+        text = known.get(cell)
+        if text is None:
+            text = show(cell)
+            if len(known) < _MOST_SHOWN:
+                known[cell] = text
+        return text
+
+    return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +128,10 @@ class Table(Generic[Row]):
 
 def texts(table: Table[Row]) -> Iterator[list[str]]:
     """The rows as people read them, one list of cells after the other."""
-    readers = [(column.reader(), column.show) for column in table.for_people()]
+    readers = [
+        (column.reader(), column.show if column.show is plain else remembering(column.show))
+        for column in table.for_people()
+    ]
     return ([show(read(row)) for read, show in readers] for row in table.rows)
 
 

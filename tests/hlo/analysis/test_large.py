@@ -7,6 +7,7 @@ import sys
 import time
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from hlo.analysis.programs import written
 from hlo.corpus import REAL_FILES
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.barriers import barriers
+from jaxprof.hlo.analysis.kernel import Kernel
 from jaxprof.hlo.analysis.kernels import KernelAnalysis, alike, kernels
 from jaxprof.hlo.collecting import not_collecting
 from jaxprof.hlo.read import files
@@ -114,6 +116,22 @@ def test_the_first_kernels_are_there_long_before_the_last() -> None:
         return first / (time.process_time() - start)
 
     assert min(share() for _ in range(3)) < 0.5
+
+
+def test_a_page_of_kernels_copies_none_of_those_before_it() -> None:
+    copied: list[int] = []
+
+    class Counting(list[Kernel]):
+        def __getitem__(self, key: Any) -> Any:
+            found = super().__getitem__(key)
+            copied.append(len(found))
+            return found
+
+    table = KernelAnalysis(module(_module_of(2000)))
+    table._made = Counting()
+    count = sum(1 for _ in table.stream())
+    assert len(copied) > 4
+    assert sum(copied) == count
 
 
 def test_time_grows_with_the_module_and_not_faster() -> None:

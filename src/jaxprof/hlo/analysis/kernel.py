@@ -9,11 +9,19 @@ from jaxprof.hlo.analysis.kinds import fused
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.model import Instruction
+    from jaxprof.hlo.model import Instruction, Module
     from jaxprof.hlo.shape import Shape
 
 MATRIX_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
 """Kinds whose FLOPs run on matrix units where the device has them."""
+
+
+_MOST_KNOWN: Final = 1 << 16
+
+
+def _by_metadata(module: Module) -> dict[str, tuple[Origin, ...]]:
+    """The origins of what is no fusion, by the text of its metadata: a loop that was unrolled has the same ones."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +165,19 @@ class Kernel:
         """Where it came from, its own place first; several where several lines were fused. Read on request."""
         if self._origins is None:
             instruction = self.instruction
-            held = fused(instruction) if instruction.opcode == "fusion" else []
-            stack_of = instruction.computation.module.stack_of
-            self._origins = origins(instruction.metadata, (inner.metadata for inner in held), stack_of)
+            module = instruction.computation.module
+            own = instruction.metadata
+            if instruction.opcode == "fusion":
+                held = fused(instruction)
+                self._origins = origins(own, (inner.metadata for inner in held), module.stack_of)
+            else:
+                known = module.once(_by_metadata)
+                found = known.get(own.text)
+                if found is None:
+                    found = origins(own, (), module.stack_of)
+                    if len(known) < _MOST_KNOWN:
+                        known[own.text] = found
+                self._origins = found
         return self._origins
 
     def release(self) -> None:

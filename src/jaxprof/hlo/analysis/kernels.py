@@ -101,16 +101,21 @@ class KernelAnalysis:
 
     def first(self, count: int) -> Sequence[Kernel]:
         """The first `count` kernels, or as many as there are; the others are read on request."""
+        return self._between(0, count)
+
+    def _between(self, begin: int, end: int) -> Sequence[Kernel]:
+        """Those of these places, of which there may be fewer. Copies no others: all pages together cost what there
+        is."""
         with self._lock:
             if self._all is not None:
-                return self._all[:count]
-            self._made.extend(islice(self._making, max(0, count - len(self._made))))
-            return self._made[:count]
+                return self._all[begin:end]
+            self._made.extend(islice(self._making, max(0, end - len(self._made))))
+            return self._made[begin:end]
 
     def stream(self) -> Iterator[Kernel]:
         """All of them, each as soon as it was read."""
         at = 0
-        while page := self.first(at + _PAGE)[at:]:
+        while page := self._between(at, at + _PAGE):
             yield from page
             at += len(page)
 

@@ -181,6 +181,8 @@ def origins(
 def sources_of(places: Iterable[HloSourceLocation | None]) -> tuple[HloSourceLocation, ...]:
     """The lines of a kernel's origins, each once: the user's own first, otherwise in the order of the origins."""
     stated = [place for place in places if place is not None]
+    if len(stated) < 2:
+        return tuple(stated)
     return tuple(dict.fromkeys(sorted(stated, key=lambda place: not is_own(place.file))))
 
 
