@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.fixture(autouse=True)
 def state_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path_factory.mktemp("state")
+    # Not mktemp: that reads the whole folder for the next number, and there are thousands of tests.
+    homes = tmp_path_factory.getbasetemp() / "homes"
+    homes.mkdir(exist_ok=True)
+    home = Path(tempfile.mkdtemp(dir=homes))
     monkeypatch.setenv("JAXPROF_HOME", str(home))
     monkeypatch.setenv("JAXPROF_CONFIG", str(home / "config.toml"))
     return home
