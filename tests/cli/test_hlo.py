@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -296,6 +297,16 @@ def test_a_long_table_is_printed_page_by_page_with_every_row(call: Caller, tmp_p
     assert len(shown) == 1201
     assert [line.split()[0] for line in shown[1:]] == [f"v{n + 1}" for n in range(1200)]
     assert shown[1].index("elementwise") == shown[0].index("kind")
+
+
+def test_the_short_text_is_the_same_program(call: Caller, tmp_path: Path) -> None:
+    config = ', metadata={op_name="a}b"}, backend_config={"x":{"y":[{"z":1}]}}, frontend_attributes={k="v"}'
+    (tmp_path / "long.hlo").write_text(sessions.HLO.replace(", kind=", f"{config}, kind="))
+    said = call("hlo", tmp_path / "long.hlo", "--short")
+    assert said.code == 0
+    assert not {"metadata", "backend_config", "op_name"} & set(re.findall(r"\w+", said.out))
+    assert said.out.count(" = ") == sessions.HLO.count(" = ")
+    assert call("hlo", tmp_path / "long.hlo", "--short", "--kernels").code == 2
 
 
 def test_diff_of_two_files(call: Caller, tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ SORTS = (
 @click.option("--dot", metavar="KERNEL", help="A kernel and its neighbours as Graphviz DOT.")
 @click.option("--diff", "other", metavar="B", help="What differs from the module B, whatever the names are.")
 @click.option("--stage", type=click.Choice(STAGES), help="The program's text at this stage.")
+@click.option("--short", is_flag=True, help="The text without metadata and the backend's configuration.")
 @click.option("--run", "run_id", metavar="ID", shell_complete=complete_run, help="The run of a session: r2.")
 @click.option("--module", "number", type=click.IntRange(1), metavar="N", help="The Nth module of a dump.")
 @target_options("Compile for h100, a100:8, tpu-v5e...")
@@ -97,6 +98,7 @@ def command(
     dot: str | None,
     other: str | None,
     stage: str | None,
+    short: bool,
     run_id: str | None,
     number: int | None,
     form: str,
@@ -134,7 +136,7 @@ def command(
     elif view is not None or (options.targets and stage is None):
         _view(modules, view or "kernels", _kernel_options(sort, top))
     else:
-        _text(modules, stage or "hlo", target)
+        _text(modules, stage or "hlo", target, short=short)
     of_text = view is None and form == "text" and not (tree or dot or options.targets)
     return ExitCode.NOT_WHOLE if _is_doubtful(modules, stage, of_text=of_text) else ExitCode.OK
 
@@ -165,6 +167,8 @@ def _refuse_misfits(view: str | None, options: CompileOptions, form: str) -> Non
     if view != "kernels" and not options.targets:
         refuse(("top", "sort"), "applies to the list of kernels", "Give --kernels, too.")
     refuse_without("out", ("force",))
+    if is_given("short") and (view is not None or form != "text"):
+        raise UsageError("--short applies to the module's text", "Give it without a view and without --format.")
     if form != "text" and (is_given("tree") or is_given("dot")):
         refuse(("form",), "has no effect beside --tree and --dot", "They are text; --format json has all kernels.")
     if view == "passes":
@@ -212,7 +216,8 @@ def _passes(folder: Path, number: int | None, form: str) -> None:
         print_lines(passes_text(changes))
 
 
-def _text(modules: list[TargetModule], stage: str, target: str) -> None:
+def _text(modules: list[TargetModule], stage: str, target: str, *, short: bool) -> None:
+    from jaxprof.hlo.read.syntax import short_text
     from jaxprof.text import safe_lines
 
     name = stage.replace("-", "_")
@@ -227,7 +232,8 @@ def _text(modules: list[TargetModule], stage: str, target: str) -> None:
             raise UsageError(f"--stage {stage} prints one program", "Name one device with --for.")
         raise UsageError(f"{len(having)} runs of {target} have {stage}", f"Choose one with --run: {named}.")
     for module in having:
-        print_lines(safe_lines(_plain(name, module.stages.text(name)).rstrip("\n")))
+        text = _plain(name, module.stages.text(name))
+        print_lines(safe_lines((short_text(text) if short else text).rstrip("\n")))
         if name == "hlo":
             _note(module)
 

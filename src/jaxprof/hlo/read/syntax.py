@@ -36,6 +36,27 @@ def balanced_end(text: str, at: int, limit: int) -> int:
     return -1
 
 
+_DETAIL = re.compile(r", (?:metadata|backend_config|frontend_attributes|origin)=(?=[{\"])")
+
+
+def short_text(text: str) -> str:
+    """HLO text without what neither computes nor connects: metadata, backend configurations, frontend attributes."""
+    pieces: list[str] = []
+    kept = 0
+    for match in _DETAIL.finditer(text):
+        if match.start() < kept:
+            continue
+        at = match.end()
+        limit = text.find("\n", at)
+        limit = len(text) if limit < 0 else limit
+        string = _TOKEN.match(text, at, limit)
+        end = string.end() if string is not None and text[at] == '"' else balanced_end(text, at, limit)
+        if end > 0:
+            pieces.append(text[kept : match.start()])
+            kept = end
+    return "".join([*pieces, text[kept:]])
+
+
 _BLANK = re.compile(rf"(?:\s++|{COMMENT}|//[^\n]*+)*+")
 
 
