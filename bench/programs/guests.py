@@ -598,7 +598,7 @@ def garbage(seconds: float) -> None:
         step(x)
         time.sleep(0.01)
     del x
-    print(len(dead) > 0, alive() is None, gc.isenabled(), gc.callbacks)
+    print(len(dead) > 0, alive() is None, gc.isenabled(), [each.__name__ for each in gc.callbacks])
 
 
 def frames(seconds: float) -> None:
@@ -666,7 +666,11 @@ def few_descriptors(seconds: float) -> None:
 
 
 def daemon_at_the_end(seconds: float) -> None:
-    threading.Thread(target=train, args=(1000.0,), daemon=True).start()
+    def forever() -> None:  # in Python: JAX itself aborts where a daemon is in XLA at the end
+        while True:
+            own_passes()
+
+    threading.Thread(target=forever, daemon=True).start()
     train(seconds)
     atexit.register(print, "bye")
     print("end")

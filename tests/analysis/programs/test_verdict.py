@@ -51,6 +51,12 @@ def test_what_most_of_the_loop_goes_to(line: dict[str, Any], kind: str) -> None:
     assert (found.where.line, found.last_line) == (85, 99)
 
 
+def test_a_server_asleep_in_its_event_loop_is_not_bound_by_its_host() -> None:
+    found = verdict(*loop(made.line(95, 0.88, "waiting", "asyncio.run()", kind="idle")))
+    assert (found.kind, found.seconds) == ("device-bound", pytest.approx(1.2))
+    assert verdict(*loop(made.line(95, 0.88, "waiting", "time.sleep()"))).kind == "host-bound"
+
+
 @pytest.mark.parametrize(
     ("unseen", "device", "kind"), [(0.0, 1.0, "device-bound"), (0.3, 0.7, "device-bound"), (0.6, 0.4, None)]
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dis
 import functools
+import os
 import queue
+import selectors
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ from jaxprof.recorder.samples.states import (
     DATA,
     DISPATCH,
     HOST,
+    IDLE,
     IMPORT,
     SYNC,
     TRANSFER,
@@ -66,6 +69,18 @@ class TestHost:
         assert seen.line is not None
         assert seen.line.file == __file__
         assert seen.line.function == "test_plain_python"
+
+    def test_an_event_loop_that_waits_is_idle_and_a_sleep_is_not(self) -> None:
+        reading, writing = os.pipe()
+        selector = selectors.DefaultSelector()
+        selector.register(reading, selectors.EVENT_READ)
+        stack = _blocked_in(selector.select, lambda: os.write(writing, b"x"), "select")
+        assert Classifier().classify(stack).kind == IDLE
+        over = threading.Event()
+        assert Classifier().classify(_blocked_in(over.wait, over.set, "wait")).kind == HOST
+        selector.close()
+        os.close(reading)
+        os.close(writing)
 
     def test_a_queue_waits_at_the_users_line(self) -> None:
         channel: queue.Queue[int] = queue.Queue()

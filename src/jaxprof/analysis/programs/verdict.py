@@ -39,6 +39,9 @@ _PURE: Final = 0.95
 _Z: Final = 1.96
 _APART: Final = 1.28
 """Standard errors between the two largest parts from which one of them counts as the larger: nine in ten."""
+OUTSIDE: Final = frozenset({"import", "idle"})
+"""Kinds of work that are no part of a loop: importing, and waiting for what comes from outside (a server asleep in its
+event loop)."""
 _PARTS: Final = {
     "compiled": DEVICE,
     "inline": DEVICE,
@@ -149,7 +152,7 @@ def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | 
 
 def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, rows: Sequence[Compiled]) -> HotLoop:
     """The figures of a loop; with `key` None, of the whole program."""
-    inside = [spot for spot in spots if spot.kind != "import" and (key is None or spot.site_in(key) is not None)]
+    inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
     unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
     steady = _queued_told_apart(unstaged, unstaged)
     staged = [spot for spot in inside if spot.kind in STAGES]
@@ -182,7 +185,7 @@ def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
     inside = tuple(
         spot
         for spot in spots
-        if spot.kind != "import" and spot.kind not in STAGES and (loop.key is None or spot.site_in(loop.key))
+        if spot.kind not in OUTSIDE and spot.kind not in STAGES and (loop.key is None or spot.site_in(loop.key))
     )
     for spot in _queued_told_apart(inside, loop.spots):
         part = loop.part(spot)

@@ -7,11 +7,12 @@ between them. The stages of compilations are not decided here: JAX announces the
 from __future__ import annotations
 
 import dis
+import os
 import re
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from jaxprof.recorder.places import JAX, LIBRARY, USER, package_of
+from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, USER, package_of
 from jaxprof.recorder.samples.call_text import CallSpot, compiled_by, is_foreign, look_up, spot_of
 from jaxprof.recorder.samples.flow import feeds, statement_at
 from jaxprof.recorder.samples.loops import loops_at
@@ -25,6 +26,7 @@ from jaxprof.recorder.samples.states import (
     FED,
     GENERATORS,
     HOST,
+    IDLE,
     IMPORT,
     READ,
     SYNC,
@@ -187,6 +189,8 @@ class Classifier:
         if kind in (HOST, READ):
             made = self._kind_of_host(stack)
             kind = made if kind == HOST or made == DATA else READ
+            if kind == HOST and _waits_for_events(stack):
+                kind = IDLE
         elif kind in WORK:
             self.working_at(stack)
         line, sites, implicit = _user_line(stack, names), sites_of(stack, kind), _implicit(kind, spot, names)
@@ -331,6 +335,14 @@ class _WorkPlaces:
             return False
         offsets.add(offset)
         return True
+
+
+def _waits_for_events(stack: Stack) -> bool:
+    """Whether the thread is in a selector, as an event loop is when it has nothing to do."""
+    code = stack.codes[0]
+    return (
+        stack.kinds[0] == STDLIB and code.co_name == "select" and os.path.basename(code.co_filename) == "selectors.py"
+    )
 
 
 def _that_called_back(stack: Stack) -> Stack | None:

@@ -23,8 +23,9 @@ _SITES_OF_A_STACK: Final = 6
 WORTH_COPYING_BYTES: Final = 65_536
 """Copying a ready array smaller than this takes no time: the thread is only just waking up."""
 
-HOST, CALL, READ, DISPATCH, COMPILED, FED, CALLBACK, SYNC, TRANSFER, DATA, IMPORT, INLINE, UNSEEN, CONTENDED = (
+HOST, IDLE, CALL, READ, DISPATCH, COMPILED, FED, CALLBACK, SYNC, TRANSFER, DATA, IMPORT, INLINE, UNSEEN, CONTENDED = (
     "host",
+    "idle",
     "call",
     "read",
     "dispatch",
@@ -39,14 +40,16 @@ HOST, CALL, READ, DISPATCH, COMPILED, FED, CALLBACK, SYNC, TRANSFER, DATA, IMPOR
     "unseen",
     "contended",
 )
-"""`call`: the Python code around the call of a compiled function, such as libraries' wrappers and the flattening of
-arguments. `read`: `np.asarray`, which waits for a JAX array without showing it; while it is blocked, that is what it
-does. `inline`: inside the call of a compiled function the thread runs, without the interpreter's lock: it launches the
-function, or computes it itself. `unseen`: the interpreter's lock was held, at a line that the sample did not see.
-`contended`: the thread waited for a processor or for the lock."""
+"""`idle`: blocked until something comes from outside (`select`, `epoll`), as a server does between requests: no part of
+what its loop takes. `call`: the Python code around the call of a compiled function, such as libraries' wrappers and the
+flattening of arguments. `read`: `np.asarray`, which waits for a JAX array without showing it; while it is blocked, that
+is what it does. `inline`: inside the call of a compiled function the thread runs, without the interpreter's lock: it
+launches the function, or computes it itself. `unseen`: the interpreter's lock was held, at a line that the sample did
+not see. `contended`: the thread waited for a processor or for the lock."""
 STATES: Final = {
     # kind: (state while it runs, state while it is blocked)
     HOST: ("host_busy", "waiting"),
+    IDLE: ("host_busy", "waiting"),
     CALL: ("host_busy", "waiting"),
     READ: ("host_busy", "device_busy"),
     DISPATCH: ("host_busy", "device_busy"),
