@@ -1,12 +1,13 @@
 """What `jaxprof script` costs the program that it records, beside cProfile and `jax.profiler.trace`.
 
-    python bench/overhead.py [--rounds 7] [--program hot_loop] [--peers 2]
+    python bench/overhead.py [--rounds 7] [--program hot_loop] [--peers 2] [--smoke]
 
 Each round runs a program plainly, under `jaxprof script --plain`, and plainly again; a pair is jaxprof's wall time over
 the mean of the two plain runs around it, both from the start of the process to its end. The fixed start is what the
 `empty` program takes longer (it imports JAX and compiles once); it is taken off before the ratio, and has a limit of
-its own. The peers run `--peers` rounds, with their own start inside, because they have no other. Exits 1 past a limit,
-unless the plain runs differ among themselves by more than the excess: then it says so.
+its own. The peers run `--peers` rounds, with their own start inside, because they have no other. `--smoke` runs each
+once, without peers. Exits 1 past a limit, unless the plain runs differ among themselves by more than the excess: then
+it says so.
 """
 
 from __future__ import annotations
@@ -104,7 +105,10 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--peers", type=int, default=2)
     parser.add_argument("--program", action="append", choices=sorted(LIMITS))
+    parser.add_argument("--smoke", action="store_true", help="one round, without peers")
     args = parser.parse_args()
+    if args.smoke:
+        args.rounds, args.peers = 1, 0
     began, failed = time.perf_counter(), False
     empty = pairs("empty", args.rounds)
     start = max(0.0, empty.extra_seconds)
