@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 WATCHED_AFTER_SECONDS = 0.5
 """Looking for devices takes longer than a short program."""
+BATCH_SECONDS = 1.0
+"""A program runs for hours beside us: a screen that shows it anew more often takes more of its processor than it tells.
+The first event after a pause is passed on at once."""
 PATIENCE_SECONDS = 2.0
 """How long a program may take to end by itself when the app is left: to write its checkpoint, and its last events."""
 HOST = "host"
@@ -145,7 +148,7 @@ class ProgramScheduler:
                 events = process.read(LOOK_SECONDS)
                 for event in events:
                     self._take(event)
-                self._session_recorder.flush_when_due()
+                self._session_recorder.flush_when_due(BATCH_SECONDS)
                 now = time.monotonic()
                 for stop in stops.end(now) if process.over else stops.look(now):
                     self._emit(stop)

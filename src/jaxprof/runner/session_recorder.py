@@ -114,9 +114,9 @@ class SessionRecorder:
             self.flush()
             self.writer.close()
 
-    def flush_when_due(self) -> None:
+    def flush_when_due(self, every_seconds: float = BATCH_SECONDS) -> None:
         """Passes on the batch if the last one is long enough ago."""
-        if time.monotonic() - self._flushed_seconds >= BATCH_SECONDS:
+        if time.monotonic() - self._flushed_seconds >= every_seconds:
             self.flush()
 
     def flush(self) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.timer import Timer
     from textual.types import CSSPathType
+    from textual.widget import Widget
 
     from jaxprof.tui.kit.explanation import ExplanationHead
 
@@ -42,6 +43,7 @@ class SessionScreen(DividedScreen):
         """Whether what is in view stays as it is while the session goes on."""
         self._replaced = True
         self._composed = False
+        self._innermost: Widget | None = None
         self._settling: Timer | None = None
         self._when_settled: Callable[[], object] = self.come_into_view
 
@@ -53,8 +55,11 @@ class SessionScreen(DividedScreen):
     @property
     def whole(self) -> bool:
         """Whether all widgets exist: messages also arrive while the screen composes, and while the app closes."""
-        whole = self._composed and all(child.is_attached for child in self.children)
-        return whole and bool(self.query(self.AUTO_FOCUS or KeyBar))
+        if not self._composed or not all(child.is_attached for child in self.children):
+            return False
+        if self._innermost is None:  # found once: each key of the bar asks, several times a second
+            self._innermost = next(iter(self.query(self.AUTO_FOCUS or KeyBar)), None)
+        return self._innermost is not None and self._innermost.is_attached
 
     def compose(self) -> ComposeResult:
         yield ModeBar(self.MODE)

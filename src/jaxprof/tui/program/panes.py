@@ -49,6 +49,8 @@ class ProgramPanes(Guarded, Container):
         self._result: ProgramResult | None = None
         self._titles: dict[str, str] = {}
         self._main = "ledger"
+        self._divided = ""
+        """The rows of the grid as they were set last."""
 
     def compose(self) -> ComposeResult:
         for name, widget in (
@@ -95,6 +97,7 @@ class ProgramPanes(Guarded, Container):
             screen.has_class("-tall") and (screen.has_class("-wide") or screen.has_class("-very-wide"))
         ) or screen.has_class("-zoom"):
             self.styles.clear_rule("grid_rows")
+            self._divided = ""
             return
         rows = {name: self.query_one(f"#{name}", RowList).count + 3 for name in ("ledger", "findings", "lines")}
         rows["flame"] = height  # a picture takes what there is
@@ -105,11 +108,16 @@ class ProgramPanes(Guarded, Container):
         above = max(rows["ledger"], rows["findings"] + rows["lines"]) if large else rows[main]
         low = max(_LEAST, min(time, max(_LOW[large], height - above), height - _LEAST))
         if not large:
-            self.styles.grid_rows = f"1fr {low}"
+            self._divide(f"1fr {low}")
             return
         top = height - low
         findings = max(_LEAST, min(rows["findings"], max(top // 2, top - rows["lines"]), top - _LEAST))
-        self.styles.grid_rows = f"{findings} 1fr {low}"
+        self._divide(f"{findings} 1fr {low}")
+
+    def _divide(self, rows: str) -> None:
+        if rows != self._divided:  # each new value is a new layout of the screen
+            self._divided = rows
+            self.styles.grid_rows = rows
 
     def set_filter(self, text: str) -> None:
         """Shows only functions, findings and lines with all these words."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from jaxprof.session import Run
 
-TICK_SECONDS = 0.1
+TICK_SECONDS = 0.5
 CANCELLING = (
     "Interrupted, as by ctrl+c. Press {key} again to terminate it.",
     "Asked to terminate. Press {key} again to kill it.",
