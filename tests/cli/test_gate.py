@@ -114,6 +114,23 @@ def test_the_turns_of_a_loop_count(fact: str) -> None:
     assert _state(loop, unknown, fact) == _state(unknown, loop, fact) == "undecided"
 
 
+def test_constants_are_known_where_only_the_sums_of_memory_are() -> None:
+    def holding(count: int) -> Session:
+        hlo = f"""HloModule m, is_scheduled=true
+
+ENTRY main {{
+  x = f32[{count}]{{0}} parameter(0)
+  c = f32[{count}]{{0}} constant({{...}})
+  ROOT y = f32[{count}]{{0}} add(x, c)
+}}
+"""
+        sums = e.MemoryReported(run="r1", argument_bytes=4, output_bytes=4, temporary_bytes=0)
+        return _session(hlo, sums)
+
+    assert _state(holding(10), holding(10), "constant") == "within"
+    assert _state(holding(10), holding(20), "constant") == "passed"
+
+
 def test_xlas_count_of_an_old_base_is_said_and_not_compared() -> None:
     def old(flops: float, hlo: str | None) -> Session:
         return _session(hlo, e.CostReported(run="r1", flops=flops))

@@ -59,10 +59,21 @@ def test_a_history_without_a_change_seldom_has_one() -> None:
     assert wrong <= 3
 
 
-def test_a_change_of_a_few_deviations_is_found_in_most_histories() -> None:
+@pytest.mark.parametrize("correlation", [0.4, 0.7])
+def test_sessions_that_resemble_the_ones_before_them_seldom_have_a_change(correlation: float) -> None:
+    wrong = 0
+    for seed in range(100):
+        noise = np.random.default_rng(seed).normal(size=24)
+        for at in range(1, 24):
+            noise[at] = correlation * noise[at - 1] + math.sqrt(1 - correlation**2) * noise[at]
+        wrong += bool(change_points([float(0.01 * math.exp(0.02 * one)) for one in noise]))
+    assert wrong <= 1
+
+
+def test_a_change_of_some_deviations_is_found_in_most_histories() -> None:
     right = 0
     for seed in range(40):
-        found = change_points(history((0.010, 10), (0.0107, 8), seed=seed))
+        found = change_points(history((0.010, 10), (0.0117, 8), seed=seed))
         right += len(found) == 1 and abs(found[0].index - 10) <= 1
     assert right >= 32
 

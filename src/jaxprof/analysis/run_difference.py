@@ -322,9 +322,20 @@ def _of_module(module: Module | None) -> _Known:
         "kernels": (len(listed), ""),
         "launches": (_sum(counts), ""),
         **_of_cost(module_cost(module)),
+        "constant": (_constant_bytes(module), "byte"),
         "collectives": (_sum(exchanges), ""),
         "collective_bytes": (None if None in exchanges else sum(moved), "byte"),
     }
+
+
+def _constant_bytes(module: Module) -> int:
+    """Bytes of the constants that have a place in memory: those in fusions are part of the code. What memory analyses
+    of absent devices do not say."""
+    from jaxprof.hlo.analysis.kernels import analysis_of
+
+    running = (module.get(name) for name in analysis_of(module).execution.post_order())
+    instructions = (instruction for each in running if each is not None for instruction in each.instructions)
+    return sum(instruction.shape.bytes for instruction in instructions if instruction.opcode == "constant")
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -2,8 +2,10 @@
 
 E-divisive (D. S. Matteson and N. A. James, "A nonparametric approach for multiple change point analysis of multivariate
 data", 2014), which MongoDB, Hunter and Apache Otava use on benchmark histories: the cut that maximises the energy
-distance between the values before and after it, tested by permuting, then again within both parts. It supposes sessions
-that are independent of each other: a machine that is slower every afternoon has changed, each time.
+distance between the values before and after it, tested by permuting, then again within both parts. That supposes values
+that are independent of each other, and sessions are not: a machine is slower for an afternoon. So a cut must also be
+larger than those of histories without a change in which each value resembles the one before it (an autoregressive
+process), by more than these values seem to.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ PERMUTATIONS = 399
 LONGEST = 200
 """Of a longer history the newest values are looked at: the work grows with the square of their number."""
 _SEED = 20_140_101
+_DOUBT = 0.5
+"""Added to the estimated correlation of neighbours, which a few dozen values tell no better."""
+_HIGHEST_CORRELATION = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,8 @@ class ChangePoint:
     after: float
     """The median from this change to the next one, or the end."""
     p_value: float
-    """The share of permuted histories with as large a change."""
+    """The share of histories without a change, permuted or of values that depend on each other, with as large a one:
+    the greater of the two."""
 
     @property
     def ratio(self) -> float:
@@ -73,6 +79,8 @@ def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -
         if largest <= 0:
             break
         p_value = _p_value(parts, largest, significance, random)
+        if p_value <= significance:
+            p_value = max(p_value, _p_value_of_neighbours(parts[where], largest))
         if p_value > significance:
             break
         surety[edges[where] + cut] = p_value
@@ -98,6 +106,36 @@ def _p_value(
         if as_large > significance * (1 + PERMUTATIONS):
             break
     return as_large / (1 + PERMUTATIONS)
+
+
+def _p_value_of_neighbours(part: NDArray[np.float64], largest: float) -> float:
+    """The share of histories whose values depend on those before them, without a change, with as large a cut.
+
+    The dependence and the scale are those of the differences of neighbours, of which a change alters one or two. Of
+    values x(t) with correlation r, x(t+2) - x(t) has 1 + r times the variance of x(t+1) - x(t).
+    """
+    import numpy as np
+
+    step, two_steps = (float(np.median(np.abs(part[lag:] - part[:-lag]))) for lag in (1, 2))
+    if step <= 0:
+        return 0.0
+    correlation = min(_HIGHEST_CORRELATION, max(0.0, (two_steps / step) ** 2 - 1) + _DOUBT)
+    simulated = _cuts_of_neighbours(len(part), round(correlation, 1))
+    return (1 + int((simulated >= largest / step).sum())) / (1 + len(simulated))
+
+
+@lru_cache(maxsize=256)
+def _cuts_of_neighbours(count: int, correlation: float) -> NDArray[np.float64]:
+    """The largest cuts of simulated histories without a change, in units of the median difference of neighbours."""
+    import numpy as np
+
+    noise = np.random.default_rng(_SEED).normal(size=(PERMUTATIONS, count))
+    values = noise.copy()
+    for at in range(1, count):
+        values[:, at] = correlation * values[:, at - 1] + math.sqrt(1 - correlation**2) * noise[:, at]
+    steps = np.median(np.abs(np.diff(values, axis=1)), axis=1)
+    cuts: NDArray[np.float64] = np.array([_best_cut(row)[0] for row in values]) / steps
+    return cuts
 
 
 def _best_cut(values: NDArray[np.float64]) -> tuple[float, int]:
