@@ -25,7 +25,8 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     monkeypatch.setattr(inprocess, "RunSpec", functools.partial(inprocess.RunSpec, capture=False))
     made = InteractiveShell()
     made.run_line_magic("load_ext", "jaxprof")
-    made.run_cell("import jax, jax.numpy as jnp\ndef step(x, n=2):\n    return jnp.tanh(x) * n\nx = jnp.ones(8)")
+    cell = "import jax, jax.numpy as jnp\ndef step(x, n=2):\n    return jnp.tanh(x) * n\nx = jnp.ones(8)"
+    made.run_cell(cell, store_history=True)
     yield made
     made.history_manager.end_session()
     InteractiveShell.clear_instance()
@@ -53,8 +54,7 @@ def test_the_session_of_a_line_is_shown_as_text_and_as_html(shell: Any) -> None:
 def test_a_cell_is_recorded_and_stays_as_it_is(shell: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "cell.jaxprof"
     cell = "jitted = jax.jit(step)\nfor size in (3, 4):\n    last = jitted(jnp.ones(size))\nprint('done')\nlast.shape"
-    shell.execution_count = 2  # as in a notebook, which counts the cells
-    assert shell.run_cell(f"%%jaxprof {path}\n{cell}").success
+    assert shell.run_cell(f"%%jaxprof {path}\n{cell}", store_history=True).success, "a notebook counts its cells"
     shown = capsys.readouterr().out
     assert "done" in shown
     assert "(4,)" in shown

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 import jaxprof
 from jaxprof import events as e
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.api.program_log import file_for, job_process
 from jaxprof.api.recording import Cell
 from jaxprof.errors import StorageError, UsageError
@@ -244,6 +246,25 @@ def test_an_exception_of_the_block_is_in_the_session_and_goes_on(tmp_path: Path)
         1 / 0  # noqa: B018
     run = recording.session.runs["r1"]
     assert (run.status, run.error) == ("failed", "ZeroDivisionError: division by zero")
+
+
+def test_our_own_set_up_is_no_time_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import jax  # noqa: F401  imported before the block: nothing of it is an import
+
+    from jaxprof.recorder.recorder import Recorder
+
+    ready: list[float] = []
+    start_ledger = Recorder._start_ledger
+    monkeypatch.setattr(Recorder, "_start_ledger", lambda self: (start_ledger(self), ready.append(time.monotonic())))
+    with jaxprof.record(tmp_path / "run.jaxprof") as recording:
+        pass
+    run = recording.session.runs["r1"]
+    assert run.program is not None
+    assert all(window.began_seconds >= ready[0] for window in run.program.sampled)
+    result = program_result(recording.session, "r1")
+    assert result.began_seconds >= ready[0]
+    assert run.program.ended is not None
+    assert run.program.ended.wall_seconds <= time.monotonic() - ready[0]
 
 
 def test_a_window_joins_the_session_and_leaves_no_folder(tmp_path: Path) -> None:

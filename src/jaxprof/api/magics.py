@@ -59,13 +59,26 @@ def record_cell(shell: Any, line: str, cell: str) -> None:
             f"%%jaxprof takes the name of a file, and was given {len(words)} words", "%%jaxprof run.jaxprof"
         )
     path = with_home(words[0]) if words else None
-    with begin(path, f"In [{shell.execution_count}]", lambda file: cell_name(shell, file)) as recording:
+    title, counted = cell_title(shell), f"In [{shell.execution_count}]"
+
+    def name_of(file: str) -> str:
+        name = cell_name(shell, file)
+        return title if name == counted else name
+
+    with begin(path, title, name_of) as recording:
         result = shell.run_cell(_with_its_first_line(cell), store_history=False)
         recording.stop(result.error_before_exec or result.error_in_exec)
     if recording.note:
         print(recording.note)  # noqa: T201 - a magic's output is the cell's
     else:
         _show(recording.session)
+
+
+def cell_title(shell: Any) -> str:
+    """`In [4]` for the cell that runs now. IPython 9 counts a cell before it runs it, earlier versions after that; both
+    have put it into `In`, where its number is its index."""
+    inputs = shell.user_ns.get("In")
+    return f"In [{len(inputs) - 1 if inputs and len(inputs) > 1 else shell.execution_count}]"
 
 
 def _with_its_first_line(cell: str) -> str:

@@ -287,7 +287,7 @@ class Recording:
         log.emit(RunPlanned(spec=RunSpec(workload=name, variant="program", how="program", device="host")))
         log.emit(WorkerStarted(pid=os.getpid(), python=sys.executable))
         argv = [name] if self._cell is not None else None
-        self._recorder = Recorder(self._take, options, began_seconds=self._began, how=how, argv=argv)
+        self._recorder = Recorder(self._take, options, how=how, argv=argv)
         atexit.register(self._at_exit)
         self._recorder.start()
 

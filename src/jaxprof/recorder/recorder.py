@@ -60,6 +60,8 @@ class Recorder:
         self._emit = emit
         self._options = options
         self._began = time.monotonic() if began_seconds is None else began_seconds
+        self._is_within = began_seconds is None
+        """Whether it begins within a program, whose time our own set-up is not."""
         self._how, self._argv = how, argv
         self._owner = os.getpid()
         self._finder = JaxFinder(self._jax_is_there)
@@ -95,6 +97,7 @@ class Recorder:
             self._jax_is_there(import_seconds)
         else:
             self._finder.install()
+            self._set_up()
 
     def stop(
         self, exit_code: int | None = None, notes: Sequence[Note] = (), *, error: BaseException | None = None
@@ -196,9 +199,14 @@ class Recorder:
             )
             self._ledger.on_call = self._tap.offer
 
+    def _set_up(self) -> None:
+        if self._is_within:
+            self._began, self._is_within = time.monotonic(), False
+
     def _start_sampler(self) -> None:
         from jaxprof.recorder.samples.sampler import StackSampler
 
+        self._set_up()
         self._sampler = StackSampler(
             self._take, self._ledger, main_thread=threading.main_thread().ident or 0, began_seconds=self._began
         )

@@ -165,7 +165,10 @@ def _derive(session: Session, run: Run, program: RecordedProgram, kept: _Kept) -
 
 def _began(run: Run, program: RecordedProgram, last: float) -> float:
     """The start of its process if known, else of the recording, else of the first event; for a
-    program that has not begun, the `last` moment there is."""
+    program that has not begun, the `last` moment there is. A recording within a program begins when it is set up."""
+    within = program.started is not None and program.started.how in ("record", "cell")
+    if within and program.sampled and program.sampled[0].began_seconds:
+        return program.sampled[0].began_seconds
     moments = [
         at
         for at in (
