@@ -115,6 +115,20 @@ def test_passes_timed_in_spells_give_no_rate() -> None:
     assert rate("monitoring") == pytest.approx(1000)
 
 
+def test_steps_a_second_of_brief_passes_are_those_by_their_numbers() -> None:
+    """Spells of some hundred passes begin when the thread has a processor, and end before it loses it."""
+    spells = made.steps(500, 40e-6, lines={88: 1.0})
+    told = made.passes(0, [2.0], counts=[13_000])
+
+    def rate(*more: e.Event) -> float | None:
+        found = made.result(*loop(), spells, *more, wall=10.0)
+        assert found.steps is not None
+        return found.steps.per_second
+
+    assert rate() is None
+    assert rate(told) == pytest.approx(6_500)
+
+
 def test_a_loop_whose_calls_were_never_seen_is_known_by_what_was_compiled_in_it() -> None:
     waits = made.line(30, 0.9, "data", "time.sleep()", "readings", under=86)
     compiling = made.line(88, 0.1, "compile", "step", kind="compile")
