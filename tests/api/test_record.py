@@ -17,7 +17,7 @@ import pytest
 import jaxprof
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.api.program_log import file_for, job_process
+from jaxprof.api.program_log import job_process
 from jaxprof.api.recording import Cell
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.job_process import JobProcess
@@ -183,15 +183,6 @@ def test_a_job_that_jax_numbers_later_is_told_apart(tmp_path: Path) -> None:
         assert f"process {index} of 2" in to_text(session)
 
 
-def test_two_processes_that_nobody_numbered_do_not_write_one_file(tmp_path: Path) -> None:
-    with jaxprof.record(tmp_path / "run.jaxprof") as recording:
-        done = run_program(tmp_path, "import jaxprof; print(jaxprof.record('run.jaxprof').path)")
-        other = tmp_path / done.stdout.strip()
-    assert other != recording.path
-    assert jaxprof.load(other).complete
-    assert recording.session.complete
-
-
 @pytest.mark.parametrize(
     ("variables", "process"),
     [
@@ -203,11 +194,6 @@ def test_two_processes_that_nobody_numbered_do_not_write_one_file(tmp_path: Path
 )
 def test_the_launcher_says_which_process_it_is(variables: dict[str, str], process: JobProcess) -> None:
     assert job_process(variables) == process
-
-
-def test_a_file_has_its_process_in_its_name() -> None:
-    assert file_for(Path("a/run"), JobProcess()) == Path("a/run.jaxprof")
-    assert file_for(Path("a/run.jaxprof"), JobProcess(3, 16)) == Path("a/run.process3.jaxprof")
 
 
 def test_a_second_recording_is_refused_while_the_first_goes_on(tmp_path: Path) -> None:

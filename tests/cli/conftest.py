@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
-from jaxprof.session.log import LogWriter
+from folding import written
 from report import sessions
 
 
@@ -18,8 +18,5 @@ def call(capsys: pytest.CaptureFixture[str]) -> Caller:
 def kept(state_home: Path) -> Path:
     """A session in the user's folder."""
     path = state_home / "sessions" / "2026-11-21T04-05-06-0123.jaxprof"
-    writer = LogWriter(sessions.HEADER, path)
-    for event in sessions.events():
-        writer.append(event)
-    writer.close()
+    written(path, sessions.events(), sessions.HEADER)
     return path

@@ -12,12 +12,11 @@ import pytest
 
 import program_events as made
 from cli.calling import Caller
-from folding import fold
+from folding import fold, written
 from jaxprof import events as e
 from jaxprof.analysis.opener import modules_of
 from jaxprof.cli import hlo_target
 from jaxprof.cli.hlo_target import TargetModule
-from jaxprof.session.log import LogWriter
 from job_folders import job, loop
 from report import sessions
 
@@ -27,10 +26,7 @@ FUSED_AGAIN = sessions.HLO.replace("fused_computation", "fused_computation.7").r
 
 
 def _write(path: Path, events: Iterable[e.Event], **header: Any) -> Path:
-    writer = LogWriter(replace(sessions.HEADER, session=path.stem, **header), path)
-    for event in events:
-        writer.append(event)
-    writer.close()
+    written(path, events, replace(sessions.HEADER, session=path.stem, **header))
     return path
 
 
@@ -124,15 +120,6 @@ def test_two_runs_of_one_session_took_turns(call: Caller, first: Path) -> None:
     assert verdicts["import"] == "inconclusive"
 
 
-def test_a_failed_run_is_no_measurement(call: Caller, first: Path, tmp_path: Path) -> None:
-    events = [
-        replace(one, passed=False) if isinstance(one, e.CheckReported) and one.run == "r2" else one
-        for one in sessions.events()
-    ]
-    second = _write(tmp_path / "second.jaxprof", events)
-    assert "inconclusive: the second result is wrong" in call("compare", first, second).out
-
-
 def test_programs_are_compared_by_their_ledgers(call: Caller, tmp_path: Path) -> None:
     def program(*inside: e.Event) -> list[e.Event]:
         return [
@@ -188,26 +175,6 @@ def test_unfinished_empty_and_single_sample_sessions(call: Caller, first: Path, 
     assert (said.code, "inconclusive: not measured together" in said.out) == (0, True)
 
 
-def test_a_session_of_an_older_and_of_a_newer_schema(call: Caller, first: Path, tmp_path: Path) -> None:
-    older = _write(tmp_path / "older.jaxprof", sessions.events(), schema_minor=0)
-    assert call("compare", first, older).code == 0
-    newer = _write(tmp_path / "newer.jaxprof", sessions.events(), schema_minor=99)
-    assert "newer schema" in call("compare", first, newer).out
-    refused = _write(tmp_path / "refused.jaxprof", sessions.events(), schema_major=9)
-    said = call("compare", first, refused)
-    assert (said.code, "schema 9" in said.err) == (2, True)
-
-
-def test_no_control_character_reaches_the_terminal(call: Caller, first: Path, tmp_path: Path) -> None:
-    events = [
-        replace(one, settings={"x64\x1b[31m": "\x1b]0;boo\x07"}) if isinstance(one, e.EnvironmentRead) else one
-        for one in _hlo(sessions.events(), sessions.HLO.replace("fusion(", "fus\x1bion("))
-    ]
-    second = _write(tmp_path / "second.jaxprof", events)
-    for form in ("text", "markdown", "csv"):
-        assert not {"\x1b", "\x07"} & set(call("compare", first, second, "--format", form).out)
-
-
 def _compiled_for(*devices: str, hlo: str = sessions.HLO) -> list[TargetModule]:
     events: list[e.Event] = []
     for number, device in enumerate(devices, 1):
@@ -232,12 +199,6 @@ def test_programs_for_devices_that_are_not_here(call: Caller, monkeypatch: pytes
     assert call(*words).out.count("kernels: 1 changed") == 2
     said = call("compare", "--for", "h100", "old.py:step", "other.py:step")
     assert (said.code, "no device in common" in said.err) == (2, True)
-
-
-def test_options_of_compiling_need_a_device(call: Caller, first: Path, tmp_path: Path) -> None:
-    second = _write(tmp_path / "second.jaxprof", sessions.events())
-    said = call("compare", first, second, "--arg", "f32[8]")
-    assert (said.code, "--for" in said.err) == (2, True)
 
 
 def test_the_only_function_of_each_session_is_the_same_function(call: Caller, tmp_path: Path) -> None:
@@ -289,13 +250,6 @@ def test_two_jobs_over_their_processes(call: Caller, tmp_path: Path) -> None:
     assert found["findings_new"] == []
     for form in ("csv", "markdown"):
         assert "more" in call("compare", before, after, "--format", form).out
-
-
-def test_the_same_job_twice_differs_in_nothing_that_is_decided(call: Caller, tmp_path: Path) -> None:
-    jobs = [job(tmp_path / f"{name}.jaxprof.d", *(loop() for _ in range(4))) for name in ("a", "b")]
-    [found] = call("compare", *jobs, "--format", "json").data["comparisons"]
-    assert {each["verdict"] for each in found["figures"]} == {"same", "undecided"}
-    assert "no finding in either" in call("compare", *jobs).out
 
 
 def test_of_two_processes_no_verdict_is_given(call: Caller, tmp_path: Path) -> None:

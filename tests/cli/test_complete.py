@@ -36,18 +36,6 @@ def test_presets_and_parameters_too() -> None:
     assert offered("hlo", "matmul", "--preset", "q") == ["quick"]
 
 
-def test_devices_here_and_elsewhere() -> None:
-    assert "cpu:0" in offered("run", "selu", "--device", "")
-    assert offered("run", "selu", "--device", "x") == []
-    assert "h100" in offered("hlo", "selu", "--for", "h")
-    assert "h100,a100" in offered("hlo", "selu", "--for", "h100,a")
-
-
-def test_targets_of_hlo() -> None:
-    assert "selu" in offered("hlo", "se")
-    assert offered("hlo", "selu:j")[:2] == ["selu:jax", "selu:jit"]
-
-
 def test_runs_of_the_session_that_was_typed(kept: Path) -> None:
     assert offered("show", str(kept), "--run", "") == ["r1", "r2", "r3"]
     assert offered("hlo", str(kept), "--run", "r2") == ["r2"]

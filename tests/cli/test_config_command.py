@@ -10,23 +10,6 @@ from cli.calling import Caller
 from jaxprof.cli.exit_codes import ExitCode
 
 
-def test_settings_are_shown_with_where_they_are_from(
-    call: Caller, state_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pyproject.toml").write_text("[tool.jaxprof]\nbudget = 5\n")
-    monkeypatch.setenv("JAXPROF_DEVICES", "cuda:0,cpu:0")
-    assert call("config", "set", "preset", "published").code == ExitCode.OK
-    lines = {line.split()[0]: line for line in call("config").out.splitlines() if line}
-    assert str(state_home / "config.toml") in lines["preset"]
-    assert "published" in lines["preset"]
-    assert "5 s" in lines["budget"]
-    assert str(tmp_path / "pyproject.toml") in lines["budget"]
-    assert "JAXPROF_DEVICES" in lines["devices"]
-    assert "not set" in lines["theme"]
-    assert call("config", "path").out == f"{state_home / 'config.toml'}\n"
-
-
 def test_a_value_is_set_and_taken_out(call: Caller, state_home: Path) -> None:
     call("config", "set", "devices", "cuda:0,cpu:0")
     call("config", "set", "budget", "2.5")
@@ -69,19 +52,6 @@ def test_run_takes_what_is_not_given_from_the_settings(
     assert "JAXPROF_PRESET: preset is 'fast'" in said.err
 
 
-def test_the_file_is_made_for_the_editor_and_checked_afterwards(
-    call: Caller, state_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    editor = tmp_path / "editor"
-    editor.write_text('#!/bin/sh\necho \'preset = "slow"\' >> "$1"\n')
-    editor.chmod(0o755)
-    monkeypatch.setenv("VISUAL", str(editor))
-    said = call("config", "edit")
-    assert "preset is 'slow'" in said.err
-    assert said.code == ExitCode.USAGE
-    assert (state_home / "config.toml").read_text().startswith("# Settings of jaxprof")
-
-
 def test_settings_in_json_have_their_values_and_sources(
     call: Caller, state_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,26 +70,13 @@ def test_settings_in_json_have_their_values_and_sources(
     assert (data["keys"], data["clashes"]) == ([key], [])
 
 
-def test_keys_that_clash_are_reported(call: Caller) -> None:
-    call("config", "set", "keys.results.compare", "f12")
-    assert "out of reach" not in call("config").out
-    said = call("config", "set", "keys.results.copy", "f12")
-    assert "F12 is the key of results.compare and of results.copy: one of them is out of reach" in said.err
-    assert "F12 is the key of results.compare and of results.copy" in call("config").out
-    (clash,) = call("config", "--format", "json").data["clashes"]
-    assert clash == {"key": "F12", "actions": ["results.compare", "results.copy"]}
-
-
 @pytest.mark.parametrize(
     ("words", "option", "usual"),
     [
-        ("ab", "--preset", "published"),
-        ("ab", "--device", "cuda:1"),
         ("ab", "--budget", "90"),
         ("ab", "--margin", "4%"),
         ("hlo", "--preset", "published"),
         ("gate", "--device", "cuda:1"),
-        ("gate", "--budget", "90"),
         ("gate", "--fail-on", "kernels"),
     ],
 )

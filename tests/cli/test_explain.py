@@ -9,8 +9,8 @@ import pytest
 
 import program_events
 from cli.calling import Caller
+from folding import written
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.session.log import LogWriter
 from report.sessions import TRANSPOSES
 
 
@@ -34,10 +34,7 @@ def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call: Caller, 
     assert answer["next"]
     assert all(line.startswith("jaxprof ") and "--format json" in line for line in answer["next"])
     path = tmp_path / "quiet.jaxprof"
-    writer = LogWriter(program_events.HEADER, path)
-    for event in program_events.program():
-        writer.append(event)
-    writer.close()
+    written(path, program_events.program(), program_events.HEADER)
     answer = json.loads(call("explain", path, "--format", "json").out)
     assert answer["data"]["findings"] == []
     commands = [unknown["command"] for unknown in answer["data"]["unknown"] if unknown["command"]]
@@ -48,10 +45,9 @@ def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call: Caller, 
 
 def test_a_program(call: Caller, tmp_path: Path) -> None:
     path = tmp_path / "program.jaxprof"
-    writer = LogWriter(program_events.HEADER, path)
-    for event in program_events.program(*program_events.shaped(33, compile_seconds=0.1), wall=10.0):
-        writer.append(event)
-    writer.close()
+    written(
+        path, program_events.program(*program_events.shaped(33, compile_seconds=0.1), wall=10.0), program_events.HEADER
+    )
     for form in ("text", "json", "markdown"):
         said = call("explain", path, "--format", form)
         assert (said.code, "compiled again for" in said.out) == (0, True)
@@ -63,14 +59,6 @@ def test_hlo(call: Caller, tmp_path: Path) -> None:
     file.write_text(TRANSPOSES)
     assert "layout-copy" in call("explain", file).out
     assert "layout-copy" in call("explain", tmp_path).out
-
-
-@pytest.mark.parametrize("form", ["text", "json", "markdown"])
-def test_a_code(call: Caller, form: str) -> None:
-    said = call("explain", "--code", "host-sync", "--format", form)
-    assert said.code == 0
-    assert "host_sync" in said.out
-    assert call("explain", "--code", "all", "--format", form).out.count("host_sync") == 1
 
 
 @pytest.mark.parametrize(
@@ -88,11 +76,3 @@ def test_what_it_refuses(call: Caller, kept: Path, words: tuple[str, ...], why: 
     assert said.code == ExitCode.USAGE
     assert "findings" not in said.out
     assert why in said.err
-
-
-def test_a_program_that_was_not_recorded_is_named_as_such(call: Caller, kept: Path, tmp_path: Path) -> None:
-    file = tmp_path / "train.py"
-    file.write_text("print(1)\n")
-    said = call("explain", file)
-    assert said.code == ExitCode.USAGE
-    assert f"jaxprof script {file}" in said.err

@@ -16,6 +16,7 @@ import pytest
 
 import program_events
 from cli.calling import Caller
+from folding import written
 from jaxprof import events as e
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.session.log import LogWriter
@@ -199,15 +200,6 @@ def test_what_it_refuses(call: Caller, tmp_path: Path, words: tuple[str, ...], w
     assert why in said.err
 
 
-def test_hlo_holds_nothing_to_start(call: Caller, tmp_path: Path) -> None:
-    (tmp_path / "a.hlo").write_text(
-        "HloModule a\n\nENTRY %main (x: f32[4]) -> f32[4] {\n  ROOT %x = f32[4] parameter(0)\n}\n"
-    )
-    said = call("explain", tmp_path / "a.hlo", "--try")
-    assert said.code == ExitCode.USAGE
-    assert "holds no program that could be started" in said.err
-
-
 def test_an_explanation_names_the_command_only_where_something_can_be_tried(call: Caller, tmp_path: Path) -> None:
     remade = [program_events.compiled("step", "new_function", compile_seconds=0.1) for _ in range(30)]
     assert "--try" not in call("explain", recorded(tmp_path, HELPS, *remade, wall=10.0)).out
@@ -350,21 +342,22 @@ def measured(folder: Path, source: str = STEP, **changes: Any) -> Path:
     )  # fmt: skip
     header = replace(program_events.HEADER, **{"host": socket.gethostname(), **changes})
     path = folder / "runs.jaxprof"
-    writer = LogWriter(header, path)
-    for event in (
-        e.RunPlanned(run="r1", spec=spec),
-        e.WorkerStarted(run="r1", pid=100, python=sys.executable),
-        e.TextRecorded(run="r1", name="hlo", text=STEP_HLO),
-        e.RunFinished(run="r1", status="ok"),
-    ):
-        writer.append(event)
-    writer.close()
+    written(
+        path,
+        (
+            e.RunPlanned(run="r1", spec=spec),
+            e.WorkerStarted(run="r1", pid=100, python=sys.executable),
+            e.TextRecorded(run="r1", name="hlo", text=STEP_HLO),
+            e.RunFinished(run="r1", status="ok"),
+        ),
+        header,
+    )
     return path
 
 
 def test_a_donation_is_measured_in_bytes_beside_the_same_call(call: Caller, tmp_path: Path, state_home: Path) -> None:
     session = measured(tmp_path)
-    said = call("explain", session, "--try", "--yes", "--code", "lost-donation", "--budget", "2", "--format", "json")
+    said = call("explain", session, "--try", "--yes", "--code", "lost-donation", "--budget", "1", "--format", "json")
     (finding,) = said.data["findings"]
     tried = finding["measured"]
     assert tried["outcome"] in ("faster", "slower", "same", "inconclusive"), tried["sentence"]

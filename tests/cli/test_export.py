@@ -35,12 +35,6 @@ def test_the_times_of_a_session_are_written(call: Caller, tmp_path: Path) -> Non
     assert "already exists" in again.err
 
 
-def test_it_is_printed_without_out(call: Caller, tmp_path: Path) -> None:
-    file = session(tmp_path / "s.jaxprof", "r1", "r2")
-    done = call("export", file, "--format", "pytest-benchmark", "--run", "r1")
-    assert [benchmark["name"] for benchmark in json.loads(done.out)["benchmarks"]] == ["test r1 cpu:0"]
-
-
 def test_what_has_no_times_is_refused(call: Caller, tmp_path: Path) -> None:
     file = session(tmp_path / "s.jaxprof", "r1")
     for words, said in (((), ""), (("--run", "r2"), "run r2 has no times"), (("--run", "r9"), "unknown run 'r9'")):
@@ -50,10 +44,3 @@ def test_what_has_no_times_is_refused(call: Caller, tmp_path: Path) -> None:
     empty = call("export", session(tmp_path / "e.jaxprof"), "--format", "pytest-benchmark")
     assert empty.code == 2
     assert "has times" in empty.err
-
-
-def test_options_of_a_timeline_are_refused(call: Caller, tmp_path: Path) -> None:
-    file = session(tmp_path / "s.jaxprof", "r1")
-    done = call("export", file, "--format", "pytest-benchmark", "--host", "h")
-    assert done.code == 2
-    assert "applies to the timeline of a profile" in done.err

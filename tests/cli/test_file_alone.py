@@ -58,13 +58,6 @@ def test_a_session_is_printed_as_show_does(call: Caller, kept: Path) -> None:
     assert call(kept, "--format", "json").data == call("show", kept, "--format", "json").data
 
 
-def test_hlo_is_printed_as_hlo_does(call: Caller, files: Path) -> None:
-    said = call("m.hlo")
-    assert said.code == call("hlo", "m.hlo").code
-    assert said.out == call("hlo", "m.hlo").out
-    assert "negate" in said.out
-
-
 @pytest.mark.parametrize(
     ("word", "what", "hint"),
     [
@@ -87,9 +80,3 @@ def test_a_command_wins_over_a_file_of_its_name(call: Caller, files: Path) -> No
     (files / "sessions").write_text(HLO)
     assert "negate" not in call("sessions", "--help").out
     assert "negate" in call("./sessions").out
-
-
-def test_json_of_a_program_alone_is_the_programs(call: Caller, files: Path) -> None:
-    """What follows FILE.py belongs to the program: an error of ours is then no answer in JSON."""
-    assert call("trian.py", "--format", "json").out == ""
-    assert call("notes.md", "--format", "json").out.startswith('{"schema"')

@@ -201,17 +201,6 @@ def test_exit_codes_and_forms(call: Caller, known: dict[str, Session]) -> None:
     assert call("gate", "old:f", "--base", "old:f", "--fail-on", "bytes").code == 0
 
 
-def test_an_unknown_fact_is_undecided(call: Caller, known: dict[str, Session]) -> None:
-    known |= {"old:f": _session(), "new:f": _session()}
-    words = ("gate", "new:f", "--base", "old:f", "--fail-on", "donated", "--fail-on", "kernels")
-    said = call(*words)
-    assert (said.code, "not known of either side" in said.out) == (0, True)
-    assert call(*words, "--strict").code == 4
-    for strict, failures, skipped in (((), "0", "1"), (("--strict",), "1", "0")):
-        xml = ElementTree.fromstring(call(*words, *strict, "--format", "junit").out)
-        assert (xml.attrib["failures"], xml.attrib["skipped"]) == (failures, skipped)
-
-
 def test_a_passed_limit_comes_before_an_undecided_one(call: Caller, known: dict[str, Session]) -> None:
     known |= {"old:f": _session(), "new:f": _session(sessions.HLO.replace("f32", "f64"))}
     said = call("gate", "new:f", "--base", "old:f", "--fail-on", "donated", "--fail-on", "bytes", "--strict")

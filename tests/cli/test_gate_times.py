@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -40,20 +41,22 @@ def bare(x):
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository of one commit, with a change that is not committed."""
+    made = tmp_path_factory.mktemp("committed")
     named = {f"GIT_{who}_{what}": "x@y.z" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    (made / "own.py").write_text(STEP)
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run(["git", "-C", made, *words], check=True, capture_output=True, env={**os.environ, **named})
+    (made / "own.py").write_text(STEP.replace("x @ x", "x @ x @ x"))
+    return made
 
-    def git(*words: str) -> None:
-        subprocess.run(
-            ["git", "-C", str(tmp_path), *words], check=True, capture_output=True, env={**os.environ, **named}
-        )
 
-    (tmp_path / "own.py").write_text(STEP)
-    git("init", "-q")
-    git("add", "-A")
-    git("commit", "-qm", "one")
-    (tmp_path / "own.py").write_text(STEP.replace("x @ x", "x @ x @ x"))
+@pytest.fixture
+def folder(tmp_path: Path, committed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that, which is the current folder."""
+    shutil.copytree(committed, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -105,11 +108,6 @@ def test_results_that_are_not_alike_decide_no_call() -> None:
     warning = e.WarningRaised(run="r3", code=UNLIKE_RESULTS, message="the results are not alike: f32[2], f32[3]")
     (row,) = judged_times("x", measured(0.015, 1.0, 3, warning), read_limits(["run:5%"]))
     assert (row.state, "not alike" in row.reason) == ("undecided", True)
-
-
-def test_a_phase_that_no_side_has_is_undecided() -> None:
-    (row,) = judged_times("x", measured(0.01, 1.0), read_limits(["first_run:5%"]))
-    assert (row.state, row.before) == ("undecided", None)
 
 
 def test_the_intervals_of_several_limits_hold_together() -> None:
@@ -171,14 +169,6 @@ def test_a_revision_and_what_is_there_now_are_measured_in_turns_and_kept(folder:
     session = load(folder / "s.jaxprof", Session)
     assert [run.plan.side for run in session.runs.values()] == ["A", "A'", "B"]
     assert said.err.count("s.jaxprof") == 1
-
-
-def test_a_side_that_fails_at_its_run_is_exit_code_1_and_decides_nothing(folder: Path, call: Caller) -> None:
-    words = ("--base", "own.py:step", "--fail-on", "run:5%", "--launches", "1", "--no-check", "--format", "json")
-    said = call("gate", "own.py:broken", *words)
-    (row,) = said.data["limits"]
-    assert (said.code, row["state"]) == (1, "undecided")
-    assert "not today" in said.out
 
 
 def test_a_session_of_another_time_decides_no_time(folder: Path, call: Caller, kept: Path) -> None:

@@ -72,12 +72,6 @@ def test_what_would_change_nothing_is_refused(
     assert not list(tmp_path.glob("*.jaxprof"))
 
 
-def test_one_view_and_one_form_are_taken(call: Caller, kept: Path) -> None:
-    assert call("show", kept, "--kernels").code == ExitCode.OK
-    assert call("hlo", kept, "--run", "r2", "--kernels", "--format", "csv").code == ExitCode.OK
-    assert call("hlo", kept, "--tree", "fusion", "--format", "text").code == ExitCode.OK
-
-
 def test_a_run_is_shown_alone_with_what_it_is_compared_with(call: Caller, kept: Path) -> None:
     whole = call("show", kept, "--format", "json").data
     last = whole["runs"][-1]["id"]
@@ -103,13 +97,3 @@ def test_a_wrong_file_leaves_no_session_behind(
     assert not out.exists()
     assert [path for path in state_home.rglob("*") if path.is_file()] == [kept]
     assert "selu" in call("show", "last").out, "`last` is still the session that was there"
-
-
-def test_a_failed_import_leaves_what_it_was_to_replace(call: Caller, tmp_path: Path) -> None:
-    wrong, out = tmp_path / "wrong.xplane.pb", tmp_path / "out.jaxprof"
-    wrong.write_bytes(b"garbage")
-    out.write_text("mine")
-    assert call("import", wrong, "--out", out, "--force").code == ExitCode.USAGE
-    assert out.read_text() == "mine"
-    assert "--force to replace it" in call("import", wrong, "--out", out).err
-    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jaxprof", "wrong.xplane.pb"]

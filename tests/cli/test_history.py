@@ -47,12 +47,6 @@ def test_without_a_change_none_is_said(call: Caller, folder: Path) -> None:
     assert APART not in said.out
 
 
-def test_a_short_history_says_so(call: Caller, folder: Path) -> None:
-    kept.keep_all(folder, [0.01, 0.01, 0.05, 0.05])
-    assert "4 points: a change is looked for in 6 and more" in " ".join(call("history", "matmul").out.split())
-    assert "too few points" in call("history").out
-
-
 def test_without_a_workload_each_measurement_has_a_line(call: Caller, folder: Path) -> None:
     slower(folder)
     kept.keep(folder, 30, kept.run("r1", 0.02, workload="selu", variant="eager"))
@@ -100,28 +94,6 @@ def test_csv_has_a_row_for_each_point_and_markdown_a_section(call: Caller, folde
     markdown = call("history", "--format", "markdown").out
     assert "### matmul jit · n = 1\u202f000 · cpu" in markdown
     assert "slower: 10.1 ms → 12.5 ms" in markdown
-
-
-def test_the_newest_points_are_listed_and_the_others_counted(call: Caller, folder: Path) -> None:
-    kept.keep_all(folder, kept.medians((0.010, 25)))
-    assert "… 5 earlier" in call("history", "matmul").out
-    last = call("history", "matmul", "--last", "3").out
-    assert "earlier" not in last
-    assert [line.split()[0] for line in last.splitlines() if "session-" in line] == [
-        "session-022",
-        "session-023",
-        "session-024",
-    ]
-
-
-def test_since_takes_a_date_or_an_age(call: Caller, folder: Path) -> None:
-    kept.keep_all(folder, [0.01, 0.02, 0.03])
-    out = call("history", "matmul", "--since", "2025-12-31").out
-    assert [name for name in ("session-000", "session-001", "session-002") if name in out] == ["session-002"]
-    assert "No points" in call("history", "matmul", "--since", "1h").out
-    said = call("history", "--since", "yesterday")
-    assert said.code == ExitCode.USAGE
-    assert "2026-11-20" in said.err
 
 
 def test_a_phase_and_a_fact(call: Caller, folder: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
-from hlo_sources import BOTH_STAGES, DUMPED, SESSIONS, SOURCES, TEXT, WRONG
+from hlo_sources import BOTH_STAGES, DUMPED, SOURCES, TEXT, WRONG
 from jaxprof.cli.exit_codes import ExitCode
 
 
@@ -35,10 +35,6 @@ def test_what_holds_no_hlo_is_refused(name: str, call: Caller, tmp_path: Path) -
     assert said in found.err
 
 
-def test_the_stages_that_there_are_are_named(call: Caller, tmp_path: Path) -> None:
-    assert "It has hlo." in call("hlo", SOURCES["text"](tmp_path), "--stage", "hlo-before").err
-
-
 def test_a_file_of_a_folder_that_cannot_be_read_is_told_and_the_others_are_shown(call: Caller, tmp_path: Path) -> None:
     (tmp_path / "a.hlo").write_text(TEXT)
     (tmp_path / "b.hlo").write_text("nothing that is HLO")
@@ -58,11 +54,3 @@ def test_of_several_modules_one_is_chosen_by_its_number(call: Caller, tmp_path: 
     assert names == ["jit_g", "jit_h", "jit_i"]
     assert call("hlo", tmp_path / "a.hlo", "--module", "2").out.startswith("HloModule jit_h")
     assert "takes 1 to 3" in call("hlo", tmp_path, "--module", "4").err
-
-
-@pytest.mark.parametrize("name", SESSIONS)
-def test_a_run_is_chosen_by_its_id(name: str, call: Caller, tmp_path: Path) -> None:
-    path = SOURCES[name](tmp_path)
-    assert "unknown run 'r9'" in call("hlo", path, "--run", "r9").err
-    run = "r1" if name == "session" else "r3"
-    assert call("hlo", path, "--run", run, "--format", "json").data["programs"][0]["run"] == run

@@ -34,7 +34,7 @@ UNEVEN = """\
 import jax, jax.numpy as jnp
 jax.distributed.initialize()
 from jax.experimental import multihost_utils
-rows = LARGER if jax.process_index() == 1 else 32
+rows = 96 if jax.process_index() == 1 else 32
 encode = jax.jit(lambda x: jnp.tanh(x).sum())
 multihost_utils.process_allgather(encode(jnp.ones((rows, 4096))))
 """
@@ -60,13 +60,11 @@ def test_a_job_finds_its_processes_by_jax_distributed_alone(tmp_path: Path) -> N
     assert len({header["job"] for header in headers}) == 1
 
 
-@pytest.mark.parametrize("rows", [32, 96])
-def test_the_process_with_larger_shards_is_named(tmp_path: Path, rows: int) -> None:
-    said = run(tmp_path, UNEVEN.replace("LARGER", str(rows)), "-n", "2")
+def test_the_process_with_larger_shards_is_named(tmp_path: Path) -> None:
+    said = run(tmp_path, UNEVEN, "-n", "2")
     assert said.returncode == 0, said.stderr
     words = " ".join(said.stderr.replace("jaxprof:", "").split())
-    assert ("has larger shards: <lambda> is compiled for arguments of 1.50 MiB of its own" in words) == (rows == 96)
-    assert ("No process stands out" in words) == (rows == 32)
+    assert "has larger shards: <lambda> is compiled for arguments of 1.50 MiB of its own" in words
 
 
 def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(tmp_path: Path) -> None:
@@ -102,21 +100,6 @@ def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(tmp_path: Path)
     assert kept.exists()
 
 
-def test_a_process_that_replaces_its_session_leaves_the_roll_ups_of_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = job(tmp_path / "train.jaxprof.d", loop(), loop())
-    mine, other = (before / "rollup" / "steps" / f"process-0000{index}.parquet" for index in (1, 0))
-    mine.parent.mkdir(parents=True)
-    for path in (mine, other):
-        path.write_bytes(b"of the job before")
-    for name, value in (("PMI_RANK", "1"), ("PMI_SIZE", "2"), ("PMI_JOBID", "7")):
-        monkeypatch.setenv(name, value)
-    said = run(tmp_path, "pass", "--force", "--out", "train.jaxprof.d")
-    assert said.returncode == 0, said.stderr
-    assert (mine.exists(), other.exists()) == (False, True)
-
-
 def test_the_processes_beside_each_other(call: Caller, tmp_path: Path) -> None:
     folder = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3), loop())
     said = call("show", folder, "--hosts")
@@ -133,12 +116,6 @@ def test_the_processes_beside_each_other(call: Caller, tmp_path: Path) -> None:
     assert len(rows) == 4
 
 
-def test_nobody_stands_out(call: Caller, tmp_path: Path) -> None:
-    said = call("show", job(tmp_path / "run.jaxprof.d", loop(), loop()))
-    assert "No process stands out" in said.out
-    assert "A device that computes slowly is told only by captures" in " ".join(said.out.split())
-
-
 def test_wrong_names(call: Caller, tmp_path: Path) -> None:
     folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
     one_process = call("show", folder, "--compiles")
@@ -149,18 +126,6 @@ def test_wrong_names(call: Caller, tmp_path: Path) -> None:
     refused = call("script", "-n", "2", "--out", tmp_path / "run.jaxprof", Path(__file__))
     assert refused.code == 2
     assert "a job has a session for each process" in refused.err
-
-
-def test_a_process_of_a_job_without_an_id_needs_a_folder(
-    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PMI_RANK", "1")
-    monkeypatch.setenv("PMI_SIZE", "2")
-    program = tmp_path / "train.py"
-    program.write_text("print('never')")
-    said = call("script", program)
-    assert said.code == 2
-    assert "its launcher gives the job no id" in said.err
 
 
 def test_what_to_do_about_a_job(call: Caller, tmp_path: Path) -> None:
@@ -204,14 +169,6 @@ def test_a_job_that_jaxprof_started_is_started_again_to_verify(call: Caller, tmp
     )
 
 
-def test_the_failure_of_a_job_comes_before_what_costs_time(call: Caller, tmp_path: Path) -> None:
-    folder = tmp_path / "run.jaxprof.d"
-    process(folder, 0, 2, *loop())
-    process(folder, 1, 2, *loop(data=0.3), exit_code=1)
-    codes = [each["code"] for each in call("explain", folder, "--format", "json").data["findings"]]
-    assert codes == ["process-failed", "straggler"]
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -226,11 +183,6 @@ def test_what_is_about_one_process_says_so_of_a_job(call: Caller, tmp_path: Path
     assert str(folder) in said.err
     assert "process-00000.jaxprof" in said.err or "jaxprof show" in said.err or "Name a session in it" in said.err
     assert sorted(path.name for path in folder.iterdir()) == ["process-00000.jaxprof", "process-00001.jaxprof"]
-
-
-def test_a_job_alone_on_the_command_line_is_shown(call: Caller, tmp_path: Path) -> None:
-    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
-    assert call(folder).out == call("show", folder).out
 
 
 def test_a_job_is_opened_in_the_app_and_a_folder_without_one_is_refused(call: Caller, tmp_path: Path) -> None:
@@ -320,21 +272,3 @@ def test_the_slowest_process_and_a_named_one_capture(tmp_path: Path) -> None:
     folder = tmp_path / "train.jaxprof.d"
     captured = [path.name for path in sorted(folder.glob("*.jaxprof")) if '"capture_window"' in path.read_text()]
     assert captured == ["process-00001.jaxprof", "process-00002.jaxprof"]
-
-
-def test_the_slowest_is_not_looked_for_where_each_host_has_a_folder_of_its_own(
-    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text("open('started', 'w')")
-    for name, value in {
-        "SLURM_PROCID": "1",
-        "SLURM_STEP_NUM_TASKS": "2",
-        "SLURM_JOB_ID": "7",
-        "SLURM_STEP_ID": "0",
-    }.items():
-        monkeypatch.setenv(name, value)
-    words = ["--capture-ranks", "0,slowest", "--capture-steps", "5", "--out", "memory://b/run.jaxprof.d"]
-    said = call("script", *words, "train.py")
-    assert (said.code, "each host has its own before a URL" in said.err) == (2, True), said.err
-    assert not (tmp_path / "started").exists()

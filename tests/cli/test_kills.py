@@ -1,4 +1,4 @@
-"""The client or the engine is killed at every phase of a run, also while native code holds the interpreter's lock: the
+"""The client or the engine is killed in a run, also while native code holds the interpreter's lock: the
 log is whole up to there, says what happened, and nothing of us is left."""
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Protocol
 import pytest
 
 from cli.calling import Caller, environment
+from folding import written
 from jaxprof import events as e
 from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
 from jaxprof.session import Session
-from jaxprof.session.log import LogWriter, load, new_header
+from jaxprof.session.log import load, new_header
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds what is left in /proc")
 
@@ -62,11 +63,16 @@ class Case:
         return f"{self.phase}-{self.victim}-{self.number.name}-{self.how}"
 
 
-def jit_cases() -> Iterator[Case]:
-    """Two for each phase; each pair of a signal and a way to hang comes several times for both victims."""
-    for index, phase in enumerate(JIT_PHASES):
-        yield Case(phase, "client", (KILL, TERM)[index % 2], ("lock", "sleep")[index // 2 % 2])
-        yield Case(phase, "engine", (TERM, KILL)[index % 2], ("sleep", "lock")[index // 2 % 2])
+CASES = [
+    Case("import", "client", KILL, "sleep"),
+    Case("import", "engine", TERM, "lock"),
+    Case("compile", "client", TERM, "lock"),
+    Case("compile", "engine", KILL, "lock"),
+    Case("run", "client", INTERRUPT, "lock"),
+    Case("capture_run", "client", KILL, "lock"),
+    Case("capture_run", "engine", TERM, "sleep"),
+]
+"""Each victim by each signal, at the begin, in the middle and at the end of a run."""
 
 
 def plan(folder: Path, variant: str) -> str:
@@ -77,10 +83,11 @@ def plan(folder: Path, variant: str) -> str:
         workload="selu", target="selu", variant=variant, how=how, device="cpu:0", parameters={"n": 1000},
         budget_seconds=0.05, launches=1,
     )  # fmt: skip
-    writer = LogWriter(new_header({}), path)
-    for event in (e.RunPlanned(run="r1", spec=spec), e.RunFinished(run="r1", status="ok"), e.SessionClosed()):
-        writer.append(event)
-    writer.close()
+    written(
+        path,
+        (e.RunPlanned(run="r1", spec=spec), e.RunFinished(run="r1", status="ok"), e.SessionClosed()),
+        new_header({}),
+    )
     return f"{path}:r1"
 
 
@@ -165,9 +172,6 @@ def every_case() -> Iterator[Case]:
                 yield from (Case(phase, victim, number, how) for how in ("lock", "sleep"))
 
 
-NUMPY_CASES = [case for case in every_case() if case.phase == "run"]
-
-
 def check(case: Case, work: Measuring, call: Callable[..., HasCode]) -> None:
     announced = (case.phase, "begins")
 
@@ -198,14 +202,9 @@ def check(case: Case, work: Measuring, call: Callable[..., HasCode]) -> None:
         assert (code, session.closed, run.closed) == (-KILL, None, None)
 
 
-@pytest.mark.parametrize("case", jit_cases(), ids=str)
-def test_a_kill_at_any_phase_of_a_compiled_run(case: Case, measuring: Callable[..., Measuring], call: Caller) -> None:
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_kill_at_a_phase(case: Case, measuring: Callable[..., Measuring], call: Caller) -> None:
     check(case, measuring("jit", case.phase, case.how), call)
-
-
-@pytest.mark.parametrize("case", NUMPY_CASES, ids=str)
-def test_every_kind_of_kill(case: Case, measuring: Callable[..., Measuring], call: Caller) -> None:
-    check(case, measuring("numpy", case.phase, case.how), call)
 
 
 def test_these_are_all_phases(measuring: Callable[..., Measuring]) -> None:

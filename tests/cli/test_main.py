@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller, environment, start
+from cli.calling import Caller, environment
 from jaxprof import __version__
 from jaxprof.cli.commands import open_
 from jaxprof.cli.exit_codes import ExitCode, for_error
@@ -40,12 +40,6 @@ def test_an_unknown_command_names_the_near_ones(call: Caller) -> None:
     assert "unknown command 'shwo'" in said.err
     assert "show" in said.err
     assert said.out == ""
-
-
-def test_an_unknown_option_is_wrong_usage(call: Caller) -> None:
-    said = call("show", "--nonsense")
-    assert said.code == ExitCode.USAGE
-    assert "nonsense" in said.err
 
 
 def test_control_characters_in_an_error_are_shown_and_not_obeyed(call: Caller) -> None:
@@ -98,37 +92,8 @@ def test_a_reader_that_went_away_is_no_traceback(kept: Path) -> None:
     assert done.stderr == b""
 
 
-def test_output_that_the_terminal_cannot_encode_is_no_traceback(kept: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "jaxprof", "show", str(kept)],
-        capture_output=True,
-        env={**environment(), "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
-        timeout=60,
-    )
-    assert done.returncode == 0
-    assert b"selu" in done.stdout
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_there(call: Caller, shell: str) -> None:
     said = call("completion", shell)
     assert said.code == 0
     assert "_JAXPROF_COMPLETE" in said.out
-
-
-def test_a_shell_completes_workloads_and_sessions(kept: Path) -> None:
-    def completions(line: str, at: int) -> str:
-        asked = {"_JAXPROF_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(at)}
-        command = [sys.executable, "-m", "jaxprof"]
-        done = subprocess.run(command, capture_output=True, text=True, env={**environment(), **asked}, timeout=60)
-        return done.stdout
-
-    assert "plain,selu" in completions("jaxprof run se", 2)
-    assert "plain,jit" in completions("jaxprof run selu --variant j", 4)
-    assert kept.name.removesuffix(".jaxprof") in completions("jaxprof show 2026", 2)
-
-
-def test_module_and_command_are_the_same() -> None:
-    process = start("--version")
-    out, _ = process.communicate(timeout=60)
-    assert out == f"jaxprof {__version__}\n"

@@ -14,8 +14,8 @@ from mutated import COMMANDS, READERS, Fault, attempt, fault_of_reader, original
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no alarm to end a hang")
 
-READ = 500
-CALLED = {"session": 40, "hlo": 40, "profile": 3}
+READ = 100
+CALLED = {"session": 8, "hlo": 8, "profile": 1}
 """Inputs a command: a profile is read in a process of its own, which takes a second."""
 WAYS = [(kind, words) for kind, ways in COMMANDS.items() for words in ways]
 

@@ -85,22 +85,6 @@ def test_what_is_no_profile_is_not_imported(call: Caller, tmp_path: Path, name: 
     assert f"jaxprof {command} {path}" in found.err
 
 
-def test_what_cannot_be_read_is_refused_in_words(call: Caller, tmp_path: Path) -> None:
-    empty = tmp_path / "x.xplane.pb"
-    empty.write_bytes(b"")
-    said = call("show", empty)
-    assert (said.code, "is empty (0 bytes)" in said.err) == (2, True)
-    assert call("import", tmp_path / "missing").code == 2
-
-
 def test_a_host_that_is_not_there_is_named_with_those_that_are(call: Caller, profile: Path) -> None:
     said = call("show", profile, "--host", "other")
     assert (said.code, "It has box." in said.err) == (2, True)
-
-
-def test_an_imported_profile_answers_as_show_does(call: Caller, profile: Path, tmp_path: Path) -> None:
-    out = tmp_path / "kept.jaxprof"
-    said = call("import", profile, "--out", out, "--format", "json")
-    assert said.code == 0, said.err
-    assert said.out == call("show", out, "--format", "json").out
-    assert said.data["session"]["path"] == str(out)

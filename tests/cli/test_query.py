@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller, environment
-from jaxprof.cli.commands import query
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.session import Session
 from jaxprof.session.log import load as load_session
@@ -121,18 +120,6 @@ def test_a_folder_and_all_kept_sessions(call: Caller, kept: Path) -> None:
         assert said.out.splitlines()[1:] == [f"{kept.stem},3", "b,3"], given
 
 
-def test_two_sessions_of_one_name_are_told_apart_by_their_paths(call: Caller, kept: Path, tmp_path: Path) -> None:
-    other = tmp_path / kept.name
-    other.write_bytes(kept.read_bytes())
-    said = call("query", kept, other, "SELECT DISTINCT session FROM runs", "--format", "csv")
-    assert set(said.out.splitlines()[1:]) == {str(kept), str(other)}
-
-
-def test_sql_from_stdin(call: Caller, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 42\n  AS answer"))
-    assert call("query", "last", "-").out.split() == ["answer", "42"]
-
-
 def test_the_schema_needs_no_session(call: Caller) -> None:
     said = call("query", "--schema")
     assert said.out.startswith("sessions: ")
@@ -182,13 +169,6 @@ def test_without_the_extra_it_says_how_to_install_it(call: Caller, kept: Path, m
     assert "-m pip install 'jaxprof[query]'" in said.err
 
 
-def test_the_command_is_imported_without_the_extra() -> None:
-    assert query.command.name == "query"
-    code = "import sys, jaxprof.cli.commands.query; print({'duckdb', 'pyarrow'} & set(sys.modules))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True)
-    assert ran.stdout.strip() == "set()"
-
-
 def test_all_processes_of_a_job_in_one_sql(call: Caller, tmp_path: Path) -> None:
     folder = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3), loop())
     sql = "SELECT process, host, session, round(data_share, 2) AS data FROM processes ORDER BY data DESC, process"
@@ -208,21 +188,6 @@ def test_of_a_process_that_was_started_again_the_newest_session_counts(call: Cal
     said = call("query", folder, "SELECT session FROM processes WHERE process = 1", "--format", "json")
     assert said.data["rows"] == [{"session": "process-00001-2"}]
     assert "process 1 was started again: process-00001.jaxprof is left out" in said.err
-
-
-def test_a_folder_of_a_job_without_a_session_says_so(call: Caller, tmp_path: Path) -> None:
-    (tmp_path / "run.jaxprof.d").mkdir()
-    said = call("query", tmp_path / "run.jaxprof.d", "SELECT * FROM processes")
-    assert said.code == ExitCode.USAGE
-    assert "holds no session of a process" in said.err
-
-
-def test_a_session_of_a_job_that_cannot_be_read_is_left_out_and_named(call: Caller, tmp_path: Path) -> None:
-    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
-    (folder / "process-00001.jaxprof").write_text("torn")
-    said = call("query", folder, "SELECT process FROM processes", "--format", "json")
-    assert said.data["rows"] == [{"process": 0}]
-    assert "process-00001 was left out" in said.err
 
 
 def test_the_table_of_processes_needs_no_session_where_roll_ups_hold_them(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller, start
+from folding import written
 from jaxprof import workloads
 from jaxprof.api.profiling import profile
 from jaxprof.cli.commands.run import command
@@ -68,23 +69,6 @@ def test_wrong_words_are_refused_before_anything_is_run(
     assert expected in said.err
     assert said.out == ""
     assert not list(state_home.rglob("*.jaxprof"))
-
-
-def test_a_function_of_ones_own(call: Caller, tmp_path: Path) -> None:
-    (tmp_path / "model.py").write_text("import jax.numpy as jnp\n\n\ndef gram(x):\n    return jnp.dot(x, x.T)\n")
-    target = f"{tmp_path}/model.py:gram"
-    words = ("--arg", "f32[16,16]", "--variant", "jit", "--budget", "0.05", "--out", tmp_path / "x")
-    said = call("run", target, *words)
-    assert said.code == 0, said.err
-    assert "model.py:gram" in said.out
-    assert "jnp.dot(x, x.T)" in call("workloads", target, "--arg", "f32[16,16]").out
-    assert call("run", f"{tmp_path}/model.py:gran").code == ExitCode.USAGE
-
-
-def test_an_unknown_device_names_those_that_are_there(call: Caller) -> None:
-    said = call("run", "selu", "--device", "cpu:7")
-    assert said.code == ExitCode.USAGE
-    assert "cpu:0" in said.err
 
 
 def test_an_existing_file_wants_force(call: Caller, tmp_path: Path) -> None:
@@ -154,25 +138,6 @@ def test_a_transfer_that_moved_nothing_has_no_bandwidth_and_no_speed_up(call: Ca
     assert [bool(row["speedup"]) for row in rows] == [False, False, True, False]
 
 
-def test_several_workloads_take_the_variants_and_settings_that_they_know(call: Caller, tmp_path: Path) -> None:
-    said = call(
-        "run",
-        "grad-nested",
-        "selu",
-        "--variant",
-        "numpy",
-        "--set",
-        "n=1000",
-        "--budget",
-        "0.05",
-        "--out",
-        tmp_path / "x",
-    )
-    assert said.code == 0, said.err
-    assert "grad-nested has no variant numpy: left out" in said.err
-    assert "n = 1" in said.out
-
-
 def test_a_size_that_cannot_be_allocated_fails_its_run_and_no_other(call: Caller, tmp_path: Path) -> None:
     out = tmp_path / "x.jaxprof"
     said = call("run", "selu", "--sweep", "n=1000,1000000000000", "--variant", "jit", "--budget", "0.05", "--out", out)
@@ -181,19 +146,6 @@ def test_a_size_that_cannot_be_allocated_fails_its_run_and_no_other(call: Caller
     assert statuses[:2] == ["ok", "ok"]
     assert "ok" not in statuses[2:]
     assert "failed" in said.out
-
-
-def test_a_place_that_cannot_be_written_is_told_and_the_measuring_goes_on(
-    call: Caller, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    said = call("run", "selu", "--variant", "numpy", "--budget", "0.05", "--out", "/proc/none.jaxprof")
-    assert said.code == ExitCode.FAILED
-    assert "cannot be written to /proc/none.jaxprof" in said.err
-    assert "median" in said.out
-    elsewhere = list(tmp_path.glob("jaxprof-*.jaxprof"))
-    assert len(elsewhere) == 1
-    assert load(elsewhere[0], Session).complete
 
 
 def until(path: Path, wanted: Callable[[Session], bool]) -> None:
@@ -210,7 +162,7 @@ def until(path: Path, wanted: Callable[[Session], bool]) -> None:
     follower.finish()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_runs_and_keeps_the_session(number: signal.Signals, tmp_path: Path) -> None:
     out = tmp_path / "x.jaxprof"
     process = start("run", "selu", "--variant", "numpy", "--variant", "jax", "--budget", "60", "--out", out)
@@ -279,14 +231,10 @@ def test_a_function_of_a_kept_session_is_run_again_from_anywhere(
 def test_what_cannot_be_run_from_a_session_is_refused(
     call: Caller, tmp_path: Path, words: list[str], expected: str
 ) -> None:
-    from jaxprof.session.log import LogWriter
     from report import sessions
 
     path = tmp_path / "kept.jaxprof"
-    writer = LogWriter(sessions.HEADER, path)
-    for event in sessions.events():
-        writer.append(event)
-    writer.close()
+    written(path, sessions.events(), sessions.HEADER)
     said = call("run", *(word.replace("FILE", str(path)) for word in words))
     assert said.code == ExitCode.USAGE
     assert expected in said.err

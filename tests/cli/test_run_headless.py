@@ -167,17 +167,6 @@ class TestLiveLine:
         assert self.line(monkeypatch, events) == "[1/1] selu jit cpu:0  compile 2.0 s"
         assert self.line(monkeypatch, events, now=58.25) == "[1/1] selu jit cpu:0  compile 42.2 s"
 
-    def test_the_median_and_its_interval_are_there_while_it_is_sampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        events = [
-            sessions.plan("r1", "jit", "jit"),
-            e.WorkerStarted(run="r1", pid=1, python="p"),
-            e.PhaseStarted(run="r1", phase="run", monotonic_seconds=17.0),
-            *sessions.turns("r1", 1e-3, side=0),
-            e.ProgressMade(run="r1", fraction=0.5, remaining_seconds=1.0, monotonic_seconds=18.0),
-        ]
-        line = self.line(monkeypatch, events)
-        assert line == "[1/1] selu jit cpu:0  run 1.0 s  998 µs  7 samples  50 %, ≈ 1 s left"
-
     def test_a_name_cannot_move_the_cursor(self, monkeypatch: pytest.MonkeyPatch) -> None:
         events = [
             sessions.plan("r1", "jit\x1b[2J\n", "jit"),

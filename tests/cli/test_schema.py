@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 import kept_histories
@@ -24,6 +26,7 @@ from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.explain.trial import FixTrial, NumbersCompared
 from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
+from jaxprof.cli.main import cli
 from jaxprof.report.ab import ab_json
 from jaxprof.report.device_list import devices_report
 from jaxprof.report.envelope import answer_pieces
@@ -95,10 +98,10 @@ def written(path: Path, events: Iterable[e.Event], header: e.Header = sessions.H
     return path
 
 
-@pytest.fixture
-def files(tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a session of each sort, HLO, a dump, a baseline and a history."""
-    monkeypatch.chdir(tmp_path)
+    tmp_path = tmp_path_factory.mktemp("made")
     written(tmp_path / "runs.jaxprof", sessions.events())
     written(tmp_path / "captured.jaxprof", sessions.captured_events())
     written(tmp_path / "traced.jaxprof", profiles.captured().events)
@@ -139,8 +142,25 @@ def files(tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     keep(tmp_path / "after.jaxprof", 120)
     for number, median in enumerate(kept_histories.medians((0.010, 9), (0.0125, 8))):
         version = "0.10.2" if number < 9 else "0.11.0"
-        kept_histories.keep(state_home / "sessions", number, kept_histories.run("r1", median, jax=version))
+        kept_histories.keep(tmp_path / "history", number, kept_histories.run("r1", median, jax=version))
     return tmp_path
+
+
+@pytest.fixture
+def files(made: Path, tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of that, which is the current folder."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "history").rename(state_home / "sessions")
+    monkeypatch.chdir(tmp_path)
+
+
+def understood(line: str) -> None:
+    """Fails if a command that an answer names could not be run."""
+    words = shlex.split(line)[1:]
+    with click.Context(cli, info_name="jaxprof") as context:
+        name, command, rest = cli.resolve_command(context, words)
+        assert command is not None
+        command.make_context(name, list(rest))
 
 
 _SESSIONS = ("runs", "captured", "program", "sides", "modes", "remade", "torn")
@@ -258,7 +278,8 @@ _MADE: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", sorted({*_COMMANDS, *_MADE}))
-def test_every_key_of_a_schema_occurs_in_an_answer(call: Caller, files: Path, kind: str) -> None:
+@pytest.mark.usefixtures("files")
+def test_an_answer_is_one_short_line_and_every_key_of_its_schema_occurs(call: Caller, kind: str) -> None:
     if kind.startswith("query") or kind == "rollup":
         pytest.importorskip("duckdb")
         pytest.importorskip("pyarrow")
@@ -269,6 +290,11 @@ def test_every_key_of_a_schema_occurs_in_an_answer(call: Caller, files: Path, ki
     for line in _COMMANDS.get(kind, ()):
         words = [*shlex.split(line), *(() if kind == "export" else ("--format", "json"))]
         bounded = call(*words)
+        assert (bounded.out.count("\n"), len(bounded.out) < 32_000) == (1, True)
+        for following in json.loads(bounded.out).get("next", ()):
+            assert following != shlex.join(["jaxprof", *words]), "it was just asked"
+            for command in following.split(" && "):
+                understood(command)
         whole = bounded if kind in _ONCE else call(*words, "--full")
         answers += [json.loads(bounded.out), json.loads(whole.out)]
     if kind in _MADE:

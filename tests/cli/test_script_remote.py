@@ -66,12 +66,6 @@ def test_a_session_is_recorded_into_a_store(store: Path, state_home: Path) -> No
     assert run(store, "--force", "--out", f"flaky://{store}/run.jaxprof").returncode == 0
 
 
-def test_the_only_process_records_into_the_folder_of_a_job_too(store: Path) -> None:
-    said = run(store, "--out", f"flaky://{store}/run.jaxprof.d")
-    assert said.returncode == 0, said.stderr
-    assert names(store) == ["run.jaxprof.d/process-00000.jaxprof"]
-
-
 def test_a_job_of_this_machine_is_recorded_into_a_store(store: Path, state_home: Path) -> None:
     said = run(store, "-n", "2", "--out", f"flaky://{store}/run")
     assert said.returncode == 0, said.stderr
@@ -85,19 +79,6 @@ def test_a_job_of_this_machine_is_recorded_into_a_store(store: Path, state_home:
     fewer = run(store, "-n", "1", "--force", "--out", f"flaky://{store}/run.jaxprof.d")
     assert fewer.returncode == 0, fewer.stderr
     assert names(store) == ["run.jaxprof.d/process-00000.jaxprof"], "the former job was replaced"
-
-
-def test_processes_that_a_launcher_starts_each_upload_their_own(store: Path) -> None:
-    slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}
-    out = ("--out", f"flaky://{store}/run.jaxprof.d")
-    for index in ("1", "0", "1"):
-        said = run(store, *out, SLURM_PROCID=index, **slurm)
-        assert said.returncode == 0, said.stderr
-    assert names(store) == [
-        "run.jaxprof.d/process-00000.jaxprof",
-        "run.jaxprof.d/process-00001-2.jaxprof",
-        "run.jaxprof.d/process-00001.jaxprof",
-    ], "one that is started again takes the next name"
 
 
 def test_a_store_that_dies_changes_nothing_for_the_program_and_loses_nothing(store: Path, state_home: Path) -> None:

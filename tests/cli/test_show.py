@@ -17,25 +17,6 @@ def test_text_is_the_default(call: Caller, kept: Path) -> None:
     assert said.err == ""
 
 
-@pytest.mark.parametrize("name", ["last", "0123", "2026-11-21T04-05-06-0123"])
-def test_a_kept_session_is_found_by_its_name(call: Caller, kept: Path, name: str) -> None:
-    assert call("show", name).code == 0
-
-
-def test_json_is_read_by_json(call: Caller, kept: Path) -> None:
-    data = call("show", kept, "--format", "json").data
-    assert [run["status"] for run in data["runs"]] == ["ok", "ok", "failed"]
-    assert not any(run.get("samples_seconds") for run in data["runs"])
-    samples = call("show", kept, "--format", "json", "--full").data["runs"][1]["samples_seconds"]
-    assert len(samples) == 21
-    assert min(samples) > 0.0006
-
-
-@pytest.mark.parametrize(("form", "start"), [("csv", "run,workload,variant"), ("markdown", "jaxprof session")])
-def test_other_formats(call: Caller, kept: Path, form: str, start: str) -> None:
-    assert call("show", kept, "--format", form).out.startswith(start)
-
-
 def test_a_torn_session_is_shown_and_well(call: Caller, kept: Path) -> None:
     whole = kept.read_bytes()
     kept.write_bytes(whole[: len(whole) * 2 // 3])
@@ -61,12 +42,6 @@ def test_other_files_are_refused_with_what_they_are(call: Caller, tmp_path: Path
     assert said.code == ExitCode.USAGE
     assert words in said.err
     assert said.out == ""
-
-
-def test_a_directory_and_a_missing_file_are_refused(call: Caller, tmp_path: Path) -> None:
-    assert "is a directory" in call("show", tmp_path).err
-    assert call("show", tmp_path / "none.jaxprof").code == ExitCode.USAGE
-    assert "unknown session" in call("show", "none").err
 
 
 def test_a_count_of_processes_that_nobody_knows_is_null(call: Caller, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
-from jaxprof.session.log import LogWriter
+from folding import written
 from tui import profiles
 
 
@@ -18,10 +18,7 @@ def captured(tmp_path: Path) -> Path:
     """Steps of 2 ms: 0.9 ms of a matmul and 0.5 ms of a fusion on one stream, a copy on another."""
     tape = profiles.captured()
     path = tmp_path / "captured.jaxprof"
-    writer = LogWriter(tape.session().header, path)
-    for event in tape.events:
-        writer.append(event)
-    writer.close()
+    written(path, tape.events, tape.session().header)
     return path
 
 

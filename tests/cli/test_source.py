@@ -13,7 +13,7 @@ import pytest
 import flaky_store
 from cli.calling import Caller
 from jaxprof.cli import source
-from job_folders import job, loop, process
+from job_folders import job, loop
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -56,24 +56,12 @@ def test_each_command_takes_a_url_where_it_takes_a_path(call: Caller, folder: Pa
     assert "node1, process 1 of 3" in call(of_one).out, "without a terminal a file alone is shown"
 
 
-def test_an_answer_names_the_url_to_ask_on(call: Caller, folder: Path) -> None:
-    said = call("explain", f"file://{folder}/process-00001.jaxprof", "--format", "json")
-    assert f"file://{folder}/process-00001.jaxprof" in said.out
-    assert "fetched" not in said.out
-
-
 def test_a_web_server_is_read_as_any_store(call: Caller, address: str) -> None:
     assert "process 1 on node1 is late" in call("show", f"{address}/run.jaxprof.d").out
     assert "node2, process 2 of 3" in call("show", f"{address}/run.jaxprof.d/process-00002.jaxprof").out
     gone = call("show", f"{address}/nothing.jaxprof")
     assert (gone.code, gone.out) == (2, "")
     assert f"there is nothing at {address}/nothing.jaxprof" in gone.err
-
-
-def test_a_web_server_that_is_not_there_cannot_be_reached(call: Caller, address: str) -> None:
-    said = call("show", "http://127.0.0.1:9/run.jaxprof.d")
-    assert said.code == 2
-    assert "http://127.0.0.1:9/run.jaxprof.d cannot be reached" in said.err
 
 
 def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(
@@ -92,13 +80,6 @@ def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(
     assert said.code == 0
     assert "1 of 3 files could not be fetched (process-00002.jaxprof: connection reset by peer)" in said.err
     assert "1 of 3 processes have no session here: 2" in said.out
-
-
-def test_no_secret_of_a_url_is_said(call: Caller, folder: Path) -> None:
-    said = call("show", "http://alice:hunter22@127.0.0.1:9/run.jaxprof?sig=s3cr3tvalue", "--format", "json")
-    assert said.code == 2
-    assert "hunter22" not in said.out + said.err
-    assert "s3cr3tvalue" not in said.out + said.err
 
 
 @pytest.mark.parametrize(
@@ -141,16 +122,6 @@ def test_the_copy_here_of_a_url_is_never_named(call: Caller, folder: Path, tmp_p
         assert copies not in said.out + said.err, words
 
 
-def test_a_job_in_a_store_is_started_again_here(call: Caller, tmp_path: Path) -> None:
-    folder = tmp_path / "run.jaxprof.d"
-    for index, data in enumerate((0.02, 0.3)):
-        process(folder, index, 2, *loop(data=data), header={"job": "jaxprof-node0-1a2b"})
-    (finding,) = call("explain", f"file://{folder}", "--format", "json").data["findings"]
-    first, then = finding["verify"].split(" && ")
-    assert " --out run-again.jaxprof.d " in first
-    assert then == f"jaxprof compare file://{folder} run-again.jaxprof.d"
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -175,8 +146,3 @@ def test_a_program_at_a_url_is_not_run(call: Caller, tmp_path: Path) -> None:
     said = call(f"file://{tmp_path}/evil.py")
     assert said.code == 2
     assert not (tmp_path / "ran").exists()
-
-
-def test_sql_with_a_url_in_it_is_sql(call: Caller, folder: Path) -> None:
-    asked = "select 'gs://a/b' as place"
-    assert call("query", f"file://{folder}", asked).out.split() == ["place", "gs://a/b"]

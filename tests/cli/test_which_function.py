@@ -77,25 +77,7 @@ def test_arguments_choose_the_functions_that_take_them(call: Caller, mine: str) 
     assert "no function of mine.py can be called with" in four.err
 
 
-def test_a_dotted_module_is_a_target_too(call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "inside").mkdir()
-    (tmp_path / "inside" / "__init__.py").write_text("")
-    (tmp_path / "inside" / "mine.py").write_text(MINE)
-    monkeypatch.chdir(tmp_path)
-    assert "inside.mine:product" in call("workloads", "inside.mine").out
-    assert "inside.mine has 2 functions" in call("run", "inside.mine").err
-
-
-def test_options_of_ones_own_functions_are_refused_without_one(call: Caller) -> None:
-    for words in (["--arg", "f32[3]"], ["selu", "--arg", "f32[3]"], ["selu", "--python", sys.executable]):
-        said = call("workloads", *words)
-        assert said.code == ExitCode.USAGE
-        assert "applies to a function of your own" in said.err
-
-
-@pytest.mark.parametrize(
-    ("answer", "workloads"), [("2", {"mine.py:product"}), ("twice", {"mine.py:twice"}), ("all", None)]
-)
+@pytest.mark.parametrize(("answer", "workloads"), [("2", {"mine.py:product"})])
 def test_at_a_terminal_the_user_is_asked(mine: str, answer: str, workloads: set[str] | None) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from cli.calling import Caller
 from jaxprof import workloads
-from jaxprof.cli.exit_codes import ExitCode
 
 
 def test_all_are_listed_in_both_formats(call: Caller) -> None:
@@ -17,9 +16,3 @@ def test_one_is_told_in_full(call: Caller) -> None:
     assert "numpy (baseline)" in said.out
     assert "7.60 ms" in said.out
     assert "jnp.where" in said.out
-
-
-def test_an_unknown_one_names_the_near_ones(call: Caller) -> None:
-    said = call("workloads", "sleu")
-    assert said.code == ExitCode.USAGE
-    assert "selu" in said.err

@@ -60,11 +60,6 @@ def test_version_1_has_a_folder_for_each_controller(tmp_path: Path) -> None:
     assert (found.memory.limit_bytes, found.memory.used_bytes()) == (1048576, 500000)
 
 
-def test_a_group_that_is_not_mounted_here_is_the_root_of_what_is(tmp_path: Path) -> None:
-    write(tmp_path / "mount", {"cgroup.controllers": "cpu\n", "cpu.max": "50000 100000\n"})
-    assert limits(tmp_path, "0::/docker/0123456789\n").cores == 0.5
-
-
 @pytest.mark.parametrize(
     "files",
     [

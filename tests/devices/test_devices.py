@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from devices.making import GIB, facts, gpu, on_bus, split, target
-from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware
+from jaxprof.devices.inventory.hardware import GOOGLE, MachineHardware
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import Device, local_devices, parse_device
 from jaxprof.errors import UsageError
@@ -63,14 +62,6 @@ def test_gpus_that_nothing_can_use_come_last_with_what_mends_them() -> None:
     assert "pip install" in devices[1].hint
 
 
-def test_what_is_on_the_bus_only_gets_a_free_number() -> None:
-    machine = MachineHardware(
-        pci=(on_bus(NVIDIA, bus=9), on_bus(AMD, bus=10), on_bus(AMD, bus=11), on_bus(GOOGLE, 0x63, 0x088000, 12))
-    )
-    devices = local_devices(facts(machine=machine, installed=target()))
-    assert ids(devices) == ["cpu:0", "nvidia:0", "rocm:0", "rocm:1", "tpu:0"]
-
-
 def test_a_split_gpu_shows_its_instances() -> None:
     devices = local_devices(facts(split(0, 2), environment={"CUDA_VISIBLE_DEVICES": "MIG-1"}))
     assert ids(devices) == ["cuda:0", "cpu:0", "nvidia:0", "nvidia:1"]
@@ -94,12 +85,6 @@ def test_an_address_of_jaxs_own_counts_more_than_any_number(key: dict[str, str])
     assert devices["cuda:0"].uuid == "GPU-bbbb"
     assert devices["nvidia:0"].uuid == "GPU-aaaa"
     assert devices["nvidia:0"].used_by_jax is False
-
-
-def test_an_address_that_nothing_has_joins_nothing() -> None:
-    devices = merge(local_devices(facts(gpu(0))), {"devices": [jax_gpu(0, pci_bus_id="0000:99:00.0")]})
-    assert devices[0].uuid is None
-    assert devices[0].used_by_jax
 
 
 def test_different_gpus_in_an_unknown_order_are_joined_by_their_names() -> None:
@@ -128,34 +113,9 @@ def test_a_gpu_that_jax_does_not_list_has_jaxs_own_reason() -> None:
     assert "CUDA_ERROR_NO_DEVICE" in devices["cuda:0"].reason
 
 
-def test_a_reason_that_is_known_already_stays() -> None:
-    devices = by_id(merge(local_devices(facts(gpu(0), installed=target())), {"devices": [JAX_CPU]}))
-    assert "not installed" in devices["cuda:0"].reason
-
-
 def test_jax_is_believed_where_the_forecast_was_wrong() -> None:
     devices = merge(local_devices(facts(gpu(0), installed=target())), {"devices": [jax_gpu(0)]})
     assert (devices[0].used_by_jax, devices[0].reason, devices[0].hint) == (True, "", "")
-
-
-def test_several_cpu_devices_are_the_same_cores() -> None:
-    answer = {"devices": [{**JAX_CPU, "id": f"cpu:{number}"} for number in range(3)]}
-    devices = merge(local_devices(facts()), answer)
-    assert ids(devices) == ["cpu:0", "cpu:1", "cpu:2"]
-    assert {device.kind for device in devices} == {"AMD EPYC 9654"}
-
-
-def test_devices_of_other_processes_have_no_readings_of_ours() -> None:
-    answer = {"devices": [jax_gpu(0), jax_gpu(1, process=1, local_hardware_id=0)], "process_index": 0}
-    devices = by_id(merge(local_devices(facts(gpu(0))), answer))
-    assert devices["cuda:0"].nvml_key == (0, None)
-    assert (devices["cuda:1"].nvml_key, devices["cuda:1"].process) == (None, 1)
-
-
-def test_a_tpu_is_listed_as_jax_tells_it() -> None:
-    told = {"id": "tpu:0", "platform": "tpu", "kind": "TPU v5e", "memory_in_use_bytes": 0, "memory_limit_bytes": 16}
-    (tpu, _) = merge(local_devices(facts()), {"devices": [told, JAX_CPU]})
-    assert (tpu.kind, tpu.memory_used_bytes, tpu.memory_limit_bytes, tpu.used_by_jax) == ("TPU v5e", 0, 16, True)
 
 
 def tpus(number: int) -> MachineHardware:
@@ -171,13 +131,6 @@ def test_tpus_that_jax_lists_are_counted_and_not_listed_twice() -> None:
     assert ids(fewer) == ["tpu:0", "cpu:0", "tpu:1"]
     assert (fewer[2].used_by_jax, fewer[2].pci_bus_id) == (False, None)
     assert "JAX lists 1 of the 2" in fewer[2].reason
-
-
-def test_a_tpu_that_does_not_start_has_jaxs_reason() -> None:
-    local = local_devices(facts(machine=tpus(1), installed=target(libtpu="0.0.42")))
-    devices = by_id(merge(local, {"devices": [JAX_CPU], "errors": {"tpu": "The TPU is already in use"}}))
-    assert devices["tpu:0"].used_by_jax is False
-    assert "already in use" in devices["tpu:0"].reason
 
 
 def test_an_answer_of_an_older_or_odd_engine_is_survived() -> None:
@@ -214,11 +167,3 @@ def test_an_unknown_device_names_the_near_ones(text: str) -> None:
 def test_what_is_no_device_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a device"):
         parse_device(text)
-
-
-def test_a_list_of_gpus_with_nothing_known_still_has_its_devices() -> None:
-    blank = replace(
-        gpu(0), name=None, uuid=None, pci_bus_id=None, memory_bytes=None, memory_used_bytes=None, mig_enabled=None
-    )
-    devices = merge(local_devices(facts(blank)), {"devices": [jax_gpu(0)]})
-    assert (devices[0].nvml_key, devices[0].kind) == ((0, None), "NVIDIA H200")

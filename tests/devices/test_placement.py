@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from devices.making import GIB, facts, gpu, split, target
@@ -11,7 +9,6 @@ from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import Device, local_devices
 from jaxprof.devices.inventory.placement import probe_environment, worker_environment
 from jaxprof.errors import UsageError
-from jaxprof.events import DeviceReading
 
 OFF = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 DEVICES = local_devices(facts(gpu(0), gpu(1, free=20 * GIB)))
@@ -33,26 +30,11 @@ def test_a_worker_on_an_instance_sees_the_instance() -> None:
     assert worker_environment("cuda:0", devices, {}).environment["CUDA_VISIBLE_DEVICES"] == "MIG-1"
 
 
-def test_a_gpu_that_hides_its_uuid_is_given_by_its_place_on_the_bus() -> None:
-    devices = local_devices(facts(gpu(0), replace(gpu(1), uuid=None)))
-    environment = worker_environment("cuda:1", devices, {}).environment
-    assert (environment["CUDA_VISIBLE_DEVICES"], environment["CUDA_DEVICE_ORDER"]) == ("1", "PCI_BUS_ID")
-
-
 @pytest.mark.parametrize(("environment", "entry"), [({}, "1"), ({"CUDA_VISIBLE_DEVICES": "5, GPU-dd"}, "GPU-dd")])
 def test_a_gpu_that_only_jax_knows_is_given_as_the_user_did(environment: dict[str, str], entry: str) -> None:
     told = [{"id": f"cuda:{number}", "platform": "cuda", "kind": "GPU", "process": 0} for number in range(2)]
     worker = worker_environment("cuda:1", merge(local_devices(facts()), {"devices": told}), environment)
     assert (worker.environment["CUDA_VISIBLE_DEVICES"], worker.device) == (entry, "cuda:0")
-
-
-def test_where_only_cuda_knows_the_order_the_users_entry_stands() -> None:
-    environment = {"CUDA_VISIBLE_DEVICES": "1,0"}
-    forecast = local_devices(facts(gpu(0, name="Tesla T4"), gpu(1), environment=environment))
-    assert worker_environment("cuda:0", forecast, environment).environment["CUDA_VISIBLE_DEVICES"] == "1"
-    told = {"id": "cuda:0", "platform": "cuda", "kind": "Tesla T4"}
-    known = merge(forecast, {"devices": [told]})
-    assert worker_environment("cuda:0", known, environment).environment["CUDA_VISIBLE_DEVICES"] == "GPU-aaaa"
 
 
 def test_a_tpu_worker_keeps_the_cpu_beside_it() -> None:
@@ -86,19 +68,6 @@ def test_the_users_own_settings_of_memory_count(environment: dict[str, str], off
     worker = worker_environment("cuda:1", DEVICES, environment)
     assert bool(worker.notes) is off
     assert (worker.environment.items() >= OFF.items()) is off
-
-
-def test_a_newer_reading_counts_more_than_the_list() -> None:
-    full = DeviceReading(device="cuda:0", memory_used_bytes=100 * GIB, memory_limit_bytes=140 * GIB)
-    assert worker_environment("cuda:0", DEVICES, {}, full).notes
-    free = DeviceReading(device="cuda:1", memory_used_bytes=0, memory_limit_bytes=140 * GIB)
-    assert not worker_environment("cuda:1", DEVICES, {}, free).notes
-
-
-def test_unknown_memory_changes_nothing() -> None:
-    blank = replace(gpu(0), memory_bytes=None, memory_free_bytes=None)
-    worker = worker_environment("cuda:0", local_devices(facts(blank)), {})
-    assert "XLA_PYTHON_CLIENT_PREALLOCATE" not in worker.environment
 
 
 def test_a_device_that_jax_does_not_use_is_refused_with_what_mends_it() -> None:

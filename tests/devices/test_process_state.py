@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -58,17 +57,6 @@ def test_one_that_has_gone_is_not_stopped() -> None:
     assert not is_stopped(child.pid)
 
 
-def test_a_name_with_parentheses_is_no_state(tmp_path: Path) -> None:
-    odd = tmp_path / "x) T (y"
-    odd.symlink_to("/bin/sleep")
-    child = subprocess.Popen([str(odd), "60"])
-    try:
-        assert not is_stopped(child.pid)
-    finally:
-        child.kill()
-        child.wait()
-
-
 class Machine:
     """A process and a machine whose state the test sets."""
 
@@ -104,14 +92,6 @@ def test_one_that_is_killed_while_it_is_stopped() -> None:
     machine.passes(3.0, stopped=True)
     (stop,) = machine.watch.end(machine.now)
     assert stop.seconds == pytest.approx(3.0, abs=LOOK_SECONDS)
-
-
-def test_it_is_not_looked_at_more_often_than_needed() -> None:
-    looks: list[int] = []
-    watch = StopWatch(1, looks_stopped=lambda pid: bool(looks.append(pid)), suspended=lambda: 0.0)
-    for number in range(1000):
-        watch.look(number * LOOK_SECONDS / 100)
-    assert len(looks) <= 21
 
 
 def test_a_machine_that_slept() -> None:

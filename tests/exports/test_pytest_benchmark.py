@@ -28,11 +28,6 @@ def test_the_figures_of_samples() -> None:
     assert stats["data"] == [4.0, 1.0, 2.0, 3.0, 100.0]
 
 
-def test_one_sample_has_no_spread() -> None:
-    stats = _stats([2.0], 1)
-    assert (stats["stddev"], stats["iqr"], stats["outliers"], stats["median"]) == (0, 0, "0;0", 2)
-
-
 def test_each_timed_run_is_a_benchmark() -> None:
     session = sessions.whole()
     timed = runs(session)

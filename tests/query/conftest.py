@@ -9,7 +9,6 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.session.log import LogWriter
 from report import sessions
 
 pytest.importorskip("duckdb")
@@ -105,10 +104,7 @@ def events() -> list[e.Event]:
 
 def write(path: Path, written: list[e.Event] | None = None) -> Path:
     """A session file with these events."""
-    writer = LogWriter(sessions.HEADER, path)
-    for event in events() if written is None else written:
-        writer.append(event)
-    writer.close()
+    written(path, events() if written is None else written, sessions.HEADER)
     return path
 
 

@@ -43,12 +43,6 @@ def test_the_second_query_does_not_read_the_session(path: Path, request: pytest.
         count(path, "kernels")
 
 
-def test_nothing_is_written_beside_the_session(path: Path) -> None:
-    before = sorted(path.parent.iterdir())
-    count(path)
-    assert sorted(path.parent.iterdir()) == before
-
-
 def test_a_session_that_has_grown_or_changed_is_read_anew(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jaxprof", events()[:-20])
     before = count(path)

@@ -11,7 +11,6 @@ from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.limits import QUERY_MEMORY
 from jaxprof.query import asking
 from jaxprof.query.asking import AskedSession
-from jaxprof.query.tables import TABLES
 from query.conftest import ask, write
 
 
@@ -98,11 +97,6 @@ def test_what_only_reads_is_answered(path: Path, sql: str) -> None:
     assert rows
 
 
-def test_all_tables_are_listed_even_those_that_a_query_does_not_read(path: Path) -> None:
-    rows, _ = ask("SHOW TABLES", [AskedSession("s", path)]).first(100)
-    assert {name for (name,) in rows} == set(TABLES)
-
-
 @pytest.mark.parametrize(
     "sql",
     [
@@ -157,12 +151,6 @@ def test_the_first_rows_and_whether_there_are_more(path: Path) -> None:
     assert ask("SELECT 1 FROM runs LIMIT 4", [AskedSession("s", path)]).first(4)[1] is False
 
 
-def test_columns_of_one_name_are_numbered(path: Path) -> None:
-    answer = ask("SELECT a.run, b.run, 1 AS run_1 FROM runs a JOIN runs b USING (run)", [AskedSession("s", path)])
-    assert answer.names == ["run", "run_1", "run_1_1"]
-    assert answer.first(1)[0][0][:2] == ["r1", "r1"]
-
-
 def test_a_call_that_asks_nobody_is_ended_with_its_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1")
     sql = "SELECT 1 UNION ALL SELECT levenshtein(repeat('ab', 100000), repeat('ba', 100000))"  # 40 s, and no interrupt
@@ -186,23 +174,6 @@ def test_a_query_that_needs_too_much_memory_says_so(path: Path, monkeypatch: pyt
     monkeypatch.setenv("JAXPROF_LIMITS", "query_memory=64MiB")
     with pytest.raises(UsageError, match=r"needs more than 64\.0 MiB"):
         list(ask("SELECT len(list(range)) FROM range(100000000)", [AskedSession("s", path)]).rows())
-
-
-def test_an_error_in_a_later_row_is_the_querys(path: Path) -> None:
-    sql = "SELECT CAST(CASE WHEN range = 5000 THEN 'x' ELSE '1' END AS INT) FROM range(10000)"
-    with pytest.raises(UsageError, match="SQL: could not convert string 'x' to INT32"):
-        list(ask(sql, [AskedSession("s", path)]).rows())
-
-
-def test_what_python_has_no_value_for_is_text(path: Path) -> None:
-    found = list(ask("SELECT DATE '5877641-06-23' AS day", [AskedSession("s", path)]).rows())
-    assert found == [["<value out of range: 2146044939>"]]
-
-
-def test_advice_does_not_name_what_is_refused(path: Path) -> None:
-    with pytest.raises(UsageError) as refused:
-        ask("FROM sqlite_scan('x', 'y')", [AskedSession("s", path)])
-    assert "INSTALL" not in refused.value.hint
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size of a process is read from /proc")

@@ -92,14 +92,6 @@ def test_a_session_that_was_replaced_by_a_longer_one_is_fetched_anew(
     assert (mirror.path / path.name).read_bytes() == path.read_bytes()
 
 
-def test_what_the_store_has_no_more_is_not_shown_any_more(folder: Path, flaky: type[FlakyFileSystem]) -> None:
-    mirror = mirror_of(folder)
-    mirror.refresh()
-    (folder / "process-00001.jaxprof").unlink()
-    mirror.refresh()
-    assert names(mirror.path) == ["process-00000.jaxprof"]
-
-
 def test_a_store_that_cannot_be_reached_leaves_what_was_fetched_and_says_so(
     folder: Path, flaky: type[FlakyFileSystem]
 ) -> None:
@@ -174,22 +166,6 @@ def test_a_scheme_that_nobody_knows_is_wrong_usage(url: str) -> None:
         Mirror(RemotePlace(url))
 
 
-def test_a_package_that_is_missing_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "paramiko", None)
-    with pytest.raises(UsageError) as refused:
-        Mirror(RemotePlace("ssh://host/run.jaxprof.d"))
-    assert refused.value.what == "ssh:// needs paramiko, which is not installed"
-    assert refused.value.hint.endswith("-m pip install paramiko")
-
-
-def test_without_the_extra_its_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "fsspec.core", None)
-    with pytest.raises(UsageError) as refused:
-        Mirror(RemotePlace("gs://user:secret99@bucket/run"))
-    assert "secret99" not in str(refused.value)
-    assert refused.value.hint.endswith("-m pip install 'jaxprof[remote]'")
-
-
 def test_a_name_that_leads_out_of_the_folder_is_left_out(
     folder: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,16 +200,6 @@ def test_a_session_that_is_being_written_in_the_store_is_live_here(folder: Path,
     path.write_bytes(whole)
     mirror.refresh()
     assert not is_live(mirror.path / path.name)
-
-
-def test_a_session_that_has_not_changed_for_long_is_not_live(folder: Path, flaky: type[FlakyFileSystem]) -> None:
-    for path in folder.iterdir():
-        whole = path.read_bytes()
-        path.write_bytes(whole[: whole.rindex(b'{"type":"session_closed"')])
-        os.utime(path, (time.time() - 3600,) * 2)
-    mirror = mirror_of(folder)
-    mirror.refresh()
-    assert not is_live(mirror.path / "process-00000.jaxprof")
 
 
 def test_copies_that_nobody_looks_at_go_after_a_month(folder: Path, flaky: type[FlakyFileSystem]) -> None:

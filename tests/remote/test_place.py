@@ -56,11 +56,6 @@ def test_the_command_in_a_session_has_no_signature_of_a_url(secret: str) -> None
     assert redacted(["http://host/x?page=2&n=3"]) == ["http://host/x?page=2&n=3"]
 
 
-def test_two_urls_have_two_copies_and_a_slash_at_the_end_makes_no_other() -> None:
-    assert RemotePlace("gs://a/x").key == RemotePlace("gs://a/x/").key
-    assert RemotePlace("gs://a/x").key != RemotePlace("gs://b/x").key
-
-
 @pytest.mark.parametrize(
     ("url", "name"),
     [("gs://b/a/run.jaxprof.d/", "run.jaxprof.d"), ("gs://bucket", "bucket"), ("http://h/a%20b/..%2F", "store"),

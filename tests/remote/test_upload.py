@@ -66,13 +66,6 @@ def test_a_folder_is_sent_while_it_grows_and_whole_at_its_end(tmp_path: Path, fl
     }, "nothing half written is left"
 
 
-def test_one_file_is_sent_to_its_own_name(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
-    uploader = started(tmp_path, "x.jaxprof")
-    written(uploader.source.parent, "x.jaxprof", "header\n")
-    assert uploader.finish(30).unsent == ()
-    assert stored(tmp_path) == {"x.jaxprof": "header\n"}
-
-
 def test_roll_ups_go_first(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
     folder = tmp_path / "spool" / "run.jaxprof.d"
     for name in ("process-00000.jaxprof", "process-00001.jaxprof", "rollup/steps/process-00000.parquet"):
@@ -178,16 +171,6 @@ def test_what_is_sent_in_all_is_bounded_however_a_file_grows(seed: int) -> None:
     assert total <= 5 * size + 1000 + RATE * now
     assert sent is not None
     assert size <= 1.25 * sent.sent_bytes + 200_000, "the store is never far behind"
-
-
-def test_small_changes_are_sent_after_a_while_and_none_are_never() -> None:
-    sent = SentFile(Version(1000, 1), 1000, 0.0)
-    assert not is_due(Version(1010, 2), sent, 59.0)
-    assert is_due(Version(1010, 2), sent, 61.0)
-    assert not is_due(Version(1000, 1), sent, 1e6)
-    assert not is_due(Version(9000, 2), sent, 4.0)
-    assert is_due(Version(9000, 2), sent, 6.0)
-    assert not is_due(Version(0, 0), None, 0.0)
 
 
 def test_what_takes_too_long_is_left_alone() -> None:

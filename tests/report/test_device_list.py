@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -12,7 +11,6 @@ from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import Device, local_devices
 from jaxprof.events import DeviceReading
 from jaxprof.report.device_list import devices_report, devices_text, memory_text
-from jaxprof.text import columns
 
 GPU_READING = DeviceReading(
     device="cuda:0",
@@ -59,21 +57,6 @@ def test_an_unused_device_is_told_with_a_command_on_a_line_of_its_own() -> None:
     told = " ".join(line.strip() for line in lines)
     assert "cuda:0: not used by JAX: jax-cuda13-plugin is not installed" in told
     assert lines[-1] == '    /home/me/venv/bin/python -m pip install "jax[cuda13]==0.10.2"'
-
-
-def test_lines_fit_80_columns_whatever_the_names_are() -> None:
-    names = ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "加速器" * 20, "[/bold]\x1b[31m" * 9)
-    devices = [replace(joined()[0], kind=name, id=f"cuda:{n}", reason="r " * 200) for n, name in enumerate(names)]
-    cores = replace(CPU_READING, device="cuda:0", core_utilisation=[1.0] * 256)
-    lines = devices_text(devices, [cores, replace(GPU_READING, device="cuda:1")])
-    assert max(columns(line) for line in lines) <= 80
-    assert "\x1b" not in "".join(lines)
-    assert "[/bold]" in "".join(lines)
-
-
-def test_columns_that_no_device_fills_are_left_out() -> None:
-    heading = devices_text(local_devices(facts()), [CPU_READING])[0]
-    assert heading.split() == ["device", "kind", "use", "memory"]
 
 
 def test_the_report_is_json_with_null_for_what_is_unknown() -> None:

@@ -108,21 +108,6 @@ def test_raw_samples_and_trees_of_passes_are_there_only_on_request() -> None:
     assert answer("session", {"runs": [run]}, limit=0)["data"] == {"runs": [run]}
 
 
-def test_an_object_with_fewer_keys_is_counted() -> None:
-    kernels = [{"name": f"k{n}", "computation": "main"} for n in range(12)]
-    said = answer("session", {"runs": [{"kernels": kernels}]})
-    assert said["data"]["runs"][0]["kernels"] == [{"name": f"k{n}"} for n in range(10)]
-    assert said["truncated"] == {"runs.kernels": 2, "runs.kernels.*": 10}
-
-
-def test_of_a_history_the_newest_points_are_kept() -> None:
-    points = [{"n": n} for n in range(30)]
-    said = answer("history", {"series": [{"points": points}]})
-    assert said["data"]["series"][0]["points"] == points[-20:]
-    assert answer("history", {"series": [{"points": points}]}, limit=2)["data"]["series"][0]["points"] == points[-2:]
-    assert said["truncated"] == {"series.points": 10}
-
-
 def test_of_the_checks_of_a_capture_the_doubtful_ones_are_kept() -> None:
     checks = [{"code": f"c{n}", "verdict": verdict} for n, verdict in enumerate(["good", "doubt", "good", "bad"])]
     said = answer("session", {"runs": [{"trust": checks}]})

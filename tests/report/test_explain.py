@@ -85,17 +85,6 @@ def test_an_explanation_that_leaves_nothing_unknown_is_printed(findings: int) ->
     assert explanation_json(known)["unknown"] == []
 
 
-def test_a_command_that_fills_several_gaps_is_printed_once() -> None:
-    one, other = Abstention("noise", "± 46 % only", "jaxprof again"), Abstention("drift", "slower", "jaxprof again")
-    lines = explanation_lines(replace(crowded(0), abstentions=(one, other)))
-    assert sum("jaxprof again" in line for line in lines) == 1
-
-
-def test_a_short_explanation_is_not_cut() -> None:
-    lines = explanation_lines(explanation(sessions.whole(), "s"))
-    assert not any("…" in line for line in lines)
-
-
 def test_json_fits_a_prompt_however_long_its_sentences_are() -> None:
     text = "".join(json_pieces(explanation_json(crowded())))
     assert len(text) < 7_000

@@ -75,12 +75,6 @@ class TestText:
         assert "median" not in text
         assert "RESOURCE_EXHAUSTED" in text
 
-    def test_a_session_without_runs_says_so(self) -> None:
-        assert "No run was recorded." in to_text(fold(sessions.HEADER, []))
-
-    def test_what_several_runs_share_is_said_once(self) -> None:
-        assert to_text(sessions.swept()).count("On an accelerator it will cost time") == 1
-
     def test_a_sweep_names_its_crossover(self) -> None:
         assert "between 10\u202f000 and 100\u202f000" in to_text(sessions.swept())
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
 
-from jaxprof.report.renderers import PAGE, html_table, markdown_lines, records, text_lines, to_csv_text, wrap
-from jaxprof.report.table import Column, Table, at, joined, pick, plain, remembering
+from jaxprof.report.renderers import html_table, markdown_lines, records, text_lines, to_csv_text, wrap
+from jaxprof.report.table import Column, Table, at, plain, remembering
 from jaxprof.text import columns
 from jaxprof.units import bytes_, seconds
 
@@ -107,19 +106,6 @@ def test_the_first_rows_say_how_many_more_there_are() -> None:
     assert TABLE.first(2).notes == TABLE.notes
 
 
-def test_columns_are_picked_by_key_or_title() -> None:
-    assert [column.title for column in pick(COLUMNS, "from", "name")] == ["from", "kernel"]
-
-
-def test_several_tables_are_one_with_a_column_before() -> None:
-    table = joined("run", COLUMNS[:2], [("r1", ROWS[:1]), ("r2", ROWS[1:]), ("r3", [])])
-    assert to_csv_text(table) == "run,name,median_seconds\nr1,dot,0.0015\nr2,a|b<i>,\n"
-
-
-def test_a_path_ends_where_nothing_is_known() -> None:
-    assert [at("source.line")(row) for row in ROWS] == [7, None]
-
-
 def names(*cells: str) -> Table[str]:
     """Two columns of text, of which the first gives way."""
     first: Column[str] = Column("", "name", lambda cell: cell, gives_way=True)
@@ -131,22 +117,11 @@ class TestText:
         lines = list(text_lines(names("日本", "ab")))
         assert len({columns(line) for line in lines[1:]}) == 1
 
-    def test_a_column_that_says_nothing_is_left_out(self) -> None:
-        assert [line.split() for line in text_lines(Table(COLUMNS, ROWS[1:]))] == [["kernel"], ["a|b<i>"]]
-
     def test_one_column_gives_way_until_a_line_fits(self) -> None:
         lines = list(text_lines(names("n" * 60), width=40))
         assert max(map(columns, lines)) == 40
         assert "…" in lines[1]
         assert "v" * 10 in lines[1]
-
-    def test_a_long_table_of_an_iterator_begins_before_its_last_row_is_there(self) -> None:
-        def rows() -> Iterator[Kernel]:
-            yield from [Kernel("dot")] * PAGE
-            raise AssertionError("the heading waits for this row")
-
-        lines = text_lines(Table(COLUMNS[:1], rows()), indent="")
-        assert [next(lines), next(lines)] == ["kernel", "dot"]
 
     def test_wrapping_never_breaks_a_word(self) -> None:
         assert wrap("a " + "b" * 30, width=10, indent="  ", first="- ") == ["- a", "  " + "b" * 30]

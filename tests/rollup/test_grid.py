@@ -11,7 +11,6 @@ import pytest
 import program_events
 from jaxprof import events as e
 from jaxprof.analysis.jobs.step_grid import VALUES, step_grid
-from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup.grid import JobSteps
 from jaxprof.rollup.job import read_job_figures, read_job_files
 from jaxprof.rollup.reading import _listed, compact_all
@@ -129,31 +128,6 @@ def test_steps_that_cannot_be_read_are_unknown(tmp_path: Path) -> None:
     assert np.isnan(found.seconds[1]).all()
     assert np.isfinite(found.seconds[[0, 2]]).all()
     assert "damaged: rollup/steps/process-00001.parquet" in found.notices[0]
-
-
-def test_long_loops_are_kept_in_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbered(tmp_path, passes(2000), passes(2000, seed=1))
-    expected = step_grid(read_job(tmp_path, Session), 10, values_of="step")
-    monkeypatch.setattr("jaxprof.rollup.rows.MOST_STEPS", 500)
-    monkeypatch.setattr("jaxprof.rollup.rows.MOST_WINDOWS", 10)
-    found = steps_in(roll_all(tmp_path)).grid(10, values_of="step")
-    assert found.seconds == pytest.approx(expected.seconds, rel=1e-3)
-    own = steps_in(tmp_path).grid(10)
-    assert own.ratio[1] == pytest.approx([1.28] * 10, rel=0.02)
-
-
-def test_windows_of_many_processes_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbered(tmp_path, passes(2000), passes(2000, seed=1), passes(2000, seed=2))
-    expected = read_job_figures(roll_all(tmp_path))
-    monkeypatch.setattr("jaxprof.rollup.reading.MANY", 1)
-    monkeypatch.setattr("jaxprof.rollup.reading.WINDOWS_OF_MANY", 10)
-    monkeypatch.setattr(rollup_job, "load", pytest.fail)
-    found = read_job_figures(tmp_path)
-    assert [len(each.windows) for each in found.processes] == [10, 10, 10]
-    assert found.processes[1].windows[0].samples == pytest.approx(
-        sum(window.samples for window in expected.processes[1].windows[:2])
-    )
-    assert [finding.code for finding in found.findings] == [finding.code for finding in expected.findings]
 
 
 def test_one_file_for_all_processes_counts_until_one_of_them_changes(

@@ -6,20 +6,16 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow
-import pyarrow.parquet as parquet
 import pytest
 
 import program_events
-from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
 from jaxprof.analysis.jobs.loop_windows import LoopWindow
-from jaxprof.errors import FileRefusedError
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup.files import file_of
 from jaxprof.rollup.job import outdated, read_job_figures
-from jaxprof.rollup.making import RollUpReport, in_processes, roll_up
+from jaxprof.rollup.making import roll_up
 from jaxprof.rollup.reading import files_of
 from jaxprof.session import Session
 from jaxprof.session.log import load as load_session
@@ -191,54 +187,6 @@ def test_of_many_running_processes_the_last_roll_up_has_to_do(
     monkeypatch.setattr(rollup_job, "SESSIONS_READ", 4)
     assert not any("are up to" in notice for notice in read_job_figures(tmp_path).notices)
     assert len(read_sessions) == 4
-
-
-def test_a_folder_with_nothing_in_it_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileRefusedError, match="holds no session"):
-        read_job_figures(tmp_path)
-    (tmp_path / FOLDER / "processes").mkdir(parents=True)
-    (tmp_path / FOLDER / "processes" / "process-00000.parquet").write_bytes(b"no")
-    with pytest.raises(FileRefusedError, match="holds no session"):
-        read_job_figures(tmp_path)
-
-
-def test_figures_without_a_program_survive(tmp_path: Path) -> None:
-    process(tmp_path, 0, 2, *loop())
-    writer_path = process(tmp_path, 1, 2)
-    lines = writer_path.read_bytes().splitlines(keepends=True)
-    writer_path.write_bytes(lines[0] + lines[-1])
-    found = read_job_figures(roll_all(tmp_path))
-    assert isinstance(found.processes[1], ProcessFigures)
-    assert found.processes[1].status == "unknown"
-
-
-def test_one_worker_is_this_process_where_the_system_tells_no_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    here: list[int] = []
-
-    def make(number: int) -> RollUpReport:
-        here.append(os.getpid())
-        return RollUpReport(number, "", None, None)
-
-    assert [report.process for report in in_processes(make, [0, 1, 2], workers=1)] == [0, 1, 2]
-    assert here == [os.getpid()] * 3
-
-
-@pytest.mark.parametrize("before", [False, True])
-def test_a_count_that_nobody_knows_is_null_and_was_0_before(tmp_path: Path, *, before: bool) -> None:
-    for index in (0, 1):
-        process(tmp_path, index, 0, *loop())
-    roll_all(tmp_path)
-    for index in (0, 1):
-        path = file_of(tmp_path, "processes", index)
-        table = parquet.read_table(path, partitioning=None)
-        assert table["process_count"].to_pylist() == [None]
-        if before:
-            at = table.schema.get_field_index("process_count")
-            parquet.write_table(table.set_column(at, "process_count", pyarrow.array([0], pyarrow.int64())), path)
-    found = read_job_figures(tmp_path)
-    assert len(found.processes) == 2
-    assert any("how many processes the job has is not known" in notice for notice in found.notices)
 
 
 @pytest.mark.parametrize("left", [b"", b"PAR1 half of a table", None])

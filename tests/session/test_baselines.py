@@ -71,18 +71,6 @@ def test_after_an_error_everything_is_as_before(session: Path) -> None:
     assert {path.name: path.read_bytes() for path in baselines.folder.iterdir()} == before
 
 
-def test_a_folder_that_is_not_there_yet_is_made(tmp_path: Path, session: Path) -> None:
-    baselines = Baselines(tmp_path / "one" / "two")
-    assert baselines.names() == []
-    assert baselines.save("main", session, replace=False) == tmp_path / "one" / "two" / "main.jaxprof"
-
-
-def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path, session: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="cannot be written"):
-        Baselines(tmp_path / "file" / "baselines").save("main", session, replace=False)
-
-
 def test_of_two_decisions_about_a_fact_the_later_one_counts(session: Path) -> None:
     baselines = Baselines()
     baselines.save("main", session, replace=False)
@@ -105,7 +93,7 @@ def test_decisions_that_are_made_at_once_are_all_kept(session: Path) -> None:
     assert {one.program for one in baselines.decisions("main")} == {one.program for one in made}
 
 
-@pytest.mark.parametrize("length", [0, 1, 30, -3])
+@pytest.mark.parametrize("length", [0, 30])
 def test_a_torn_file_of_decisions_is_an_error_that_names_it(session: Path, length: int) -> None:
     baselines = Baselines()
     baselines.save("main", session, replace=False)
@@ -176,13 +164,6 @@ def test_a_session_that_is_being_written_is_no_baseline_yet(tmp_path: Path) -> N
     assert Baselines().names() == []
     writer.close()
     assert Baselines().save("main", path, replace=False).exists()
-
-
-def test_the_longest_name_is_one_and_the_names_are_in_order(session: Path) -> None:
-    baselines = Baselines()
-    for name in ("b", "a" * 80, "1.2+3@x-y_z"):
-        baselines.save(name, session, replace=False)
-    assert baselines.names() == ["1.2+3@x-y_z", "a" * 80, "b"]
 
 
 def test_decisions_of_this_version_are_read_and_of_a_newer_one_refused(session: Path) -> None:

@@ -99,11 +99,6 @@ def test_those_that_are_compared_with_a_baseline_are_counted_without_its_control
     assert session.family == {"r1": 2}
 
 
-def test_compilations_that_jax_announced_are_kept_in_their_order() -> None:
-    stages = [e.CompileObserved(run="r1", function="f", stage=stage, seconds=0.1) for stage in ("trace", "compile")]
-    assert [each.stage for each in fold(e.Header(), [PLAN, *stages]).runs["r1"].compiles] == ["trace", "compile"]
-
-
 def test_readings_are_kept_by_device_and_the_latest_time_is_known() -> None:
     readings = [e.DeviceReading(device=f"cuda:{index % 2}", utilisation=index / 4, seq=index + 1) for index in range(4)]
     session = fold(e.Header(), [*readings, e.LogLine(stream="stdout", text="x", monotonic_seconds=5.0)])

@@ -66,16 +66,6 @@ def test_the_kind_of_its_device_is_that_of_its_own_number_or_of_its_platform(
     assert folded(e.EnvironmentRead(run="r1", python="3", numpy="2", devices=devices)).device_kind == kind
 
 
-def test_before_its_environment_is_known_the_platform_is_its_kind() -> None:
-    assert folded().device_kind == "gpu"
-
-
-def test_samples_of_a_series_that_was_not_taken_are_none() -> None:
-    run = folded(e.SamplesTaken(run="r1", series="run", seconds=[1.0], calls_per_sample=7))
-    assert (run.samples("run"), run.samples("dispatch")) == ([1.0], [])
-    assert run.series["run"].calls_per_sample == 7
-
-
 def test_of_much_output_the_last_lines_stay_in_memory() -> None:
     run = folded(*(e.LogLine(run="r1", stream="stdout", text=str(number)) for number in range(10_003)))
     assert (len(run.log), LOG_LINES_KEPT) == (10_000, 10_000)

@@ -10,14 +10,11 @@ from textual.widgets import Input
 from jaxprof import events as e
 from jaxprof.errors import StorageError
 from jaxprof.session.log import LogWriter, new_header
-from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.help import HelpScreen
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.kit.dialogs import Confirm, SaveAs
 from jaxprof.tui.kit.screen import KeyBar
 from jaxprof.tui.kit.screen_bars import ModeBar
-from jaxprof.tui.messages import LiveChanged
-from jaxprof.tui.palette import ActionProvider
 from tui.fakes import HOSTILE, Stage, keep_session, screen_text, until
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
@@ -31,9 +28,13 @@ async def started(stage: Stage, pilot: object) -> None:
     await until(pilot, lambda: stage.app.live.busy and stage.app.session.runs)  # type: ignore[arg-type]
 
 
-async def test_the_keys_lead_to_the_five_modes_and_escape_leads_home() -> None:
+async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await pilot.press("z", "ctrl+t", "f9", "left", "backspace", "[", "]")
+        assert stage.app.current_mode == "home"
+        assert stage.app.return_code is None
+
         for key, mode in (("2", "run"), ("3", "results"), ("4", "hlo"), ("5", "sessions"), ("1", "home")):
             await pilot.press(key)
             await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
@@ -41,24 +42,12 @@ async def test_the_keys_lead_to_the_five_modes_and_escape_leads_home() -> None:
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.current_mode == "home")
 
-
-async def test_escape_goes_back_step_by_step_and_not_in_circles() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         for key, mode in (("2", "run"), ("3", "results"), ("5", "sessions"), ("3", "results"), ("4", "hlo")):
             await pilot.press(key)
             await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
         for mode in ("results", "run", "home", "home"):
             await pilot.press("escape")
             await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
-
-
-async def test_keys_that_mean_nothing_do_nothing() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await pilot.press("z", "ctrl+t", "f9", "left", "backspace", "[", "]")
-        assert stage.app.current_mode == "home"
-        assert stage.app.return_code is None
 
 
 async def test_help_lists_every_key_of_the_screen_below() -> None:
@@ -75,26 +64,6 @@ async def test_help_lists_every_key_of_the_screen_below() -> None:
                 assert active.binding.tooltip.split(";")[0][:30] in text, active.binding
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.screen is below)
-
-
-async def test_every_binding_has_an_id_a_description_and_a_tooltip() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        for mode in ("home", "sessions"):
-            stage.app.action_go(mode)
-            await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
-            for active in stage.app.screen.active_bindings.values():
-                if active.node.__class__.__module__.startswith("jaxprof"):
-                    binding = active.binding
-                    ours = binding.id and binding.description
-                    assert (ours and binding.tooltip) or not binding.id, binding
-
-
-async def test_the_palette_has_every_action_of_the_screen() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True):
-        titles = {hit.text async for hit in ActionProvider(stage.app.screen).discover()}
-        assert {"Run", "Mark", "Filter", "Parameters", "Preset", "Add function", "Quit", "Help", "Sessions"} <= titles
 
 
 async def test_quit_asks_while_a_run_is_going_on_and_ends_the_queue() -> None:
@@ -211,23 +180,42 @@ async def test_a_session_that_another_process_writes_is_followed(shelf: Path) ->
         await until(pilot, lambda: not stage.app.session_grows)
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"", "is empty"),
-        (b"\x1f\x8b\x00", "gunzip"),
-        (b"hello\n", ".xplane.pb"),
-        (None, "there is no file"),
-    ],
-)
-async def test_a_wrong_file_is_refused_with_what_mends_it(tmp_path: Path, content: bytes | None, says: str) -> None:
-    path = tmp_path / "wrong.jaxprof"
-    if content is not None:
-        path.write_bytes(content)
-    stage = Stage(path)
+async def test_a_wrong_file_is_refused_with_what_mends_it(tmp_path: Path) -> None:
+    wrong = [(b"", "is empty"), (b"\x1f\x8b\x00", "gunzip"), (b"hello\n", ".xplane.pb"), (None, "there is no file")]
+    stage = Stage()
     async with stage.app.run_test(size=(120, 32), notifications=True) as pilot:
-        await until(pilot, lambda: says in screen_text(stage.app))
-        assert stage.app.current_mode == "home"
+        for number, (content, says) in enumerate(wrong):
+            path = tmp_path / f"{number}.jaxprof"
+            if content is not None:
+                path.write_bytes(content)
+            stage.app.open_session(path)
+            await until(pilot, lambda says=says: says in screen_text(stage.app))
+            assert stage.app.current_mode == "home"
+
+
+async def test_every_screen_without_a_session_says_what_fills_it_and_its_keys_do_no_harm() -> None:
+    empty = {
+        "2": ("Nothing has been run in this session", ["enter", "C", "Q", "r", "l", "h", "down"]),
+        "3": ("No results in this session yet", ["enter", "s", "S", "y", "F", "h", "down"]),
+        "4": ("No session is open.", ["i", "M", "E", "d", "right_square_bracket", "escape"]),
+        "7": ("No program was recorded in this session", [*"bfLTlwCr", "slash", "enter", "down", "s"]),
+        "8": ("jaxprof script -n 4 train.py", ["y", "slash", "f", "T", "ctrl+l", "escape"]),
+        "H": ("No session holds a point of this", ["enter", "tab", "enter", "y", "escape"]),
+    }
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        assert "Job" not in screen_text(stage.app).splitlines()[0]
+        for key, (words, pressed) in empty.items():
+            if key == "H":
+                await pilot.press("5")
+                await until(pilot, lambda: stage.app.current_mode == "sessions" and stage.app.focused is not None)
+            await pilot.press(key)
+            await until(pilot, lambda words=words: words in screen_text(stage.app), words)
+            await pilot.press(*pressed)
+            assert stage.app.return_code is None
+            while len(stage.app.screen_stack) > 1:
+                await pilot.press("escape")
+                await pilot.pause()
 
 
 async def test_below_80_by_24_there_is_a_note_and_above_the_screen_again() -> None:
@@ -241,7 +229,7 @@ async def test_below_80_by_24_there_is_a_note_and_above_the_screen_again() -> No
         await until(pilot, lambda: "80×20" in screen_text(stage.app))
 
 
-async def test_the_line_of_keys_always_ends_with_help_and_quit() -> None:
+async def test_the_line_of_keys_the_modes_and_the_least_size() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         await pilot.pause()
@@ -250,29 +238,9 @@ async def test_the_line_of_keys_always_ends_with_help_and_quit() -> None:
         assert len(line) <= 80
         await pilot.click(KeyBar, offset=(line.index("? Help"), 0))
         await until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))
 
-
-async def test_a_click_on_a_mode_goes_there() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         await pilot.pause()
         await pilot.click(ModeBar, offset=(str(stage.app.screen.query_one(ModeBar).render()).index("Sessions"), 0))
         await until(pilot, lambda: stage.app.current_mode == "sessions")
-
-
-async def test_a_message_that_the_app_passes_on_does_not_come_back_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[LiveChanged] = []
-    passed_on = JaxprofApp.on_live_changed
-
-    def counting(self: JaxprofApp, message: LiveChanged) -> None:
-        heard.append(message)
-        passed_on(self, message)
-
-    monkeypatch.setattr(JaxprofApp, "on_live_changed", counting)
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        await started(stage, pilot)
-        await until(pilot, lambda: heard)
-        for _ in range(20):
-            await pilot.pause()
-        assert [message.busy for message in heard] == [True]

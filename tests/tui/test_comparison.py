@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from tui.fakes import Stage, screen_text, until
 from tui.session_tapes import Tape
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
-SIZES = [(80, 24), (120, 40)]
 
 
 class Inputs:
@@ -86,12 +85,9 @@ async def measured(stage: Stage, pilot: Pilot[Any], ends: Sequence[str] = ("ok",
     await pilot.pause()
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(
-    size: tuple[int, int], inputs: Inputs
-) -> None:
+async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inputs: Inputs) -> None:
     stage = Stage()
-    async with stage.app.run_test(size=size, notifications=True) as pilot:
+    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         await ready(stage, pilot)
         await pilot.press("down", "space", "home", "space", "c")
         planned = await queued(stage, pilot)
@@ -150,37 +146,20 @@ async def test_inputs_that_do_not_fit_are_told_and_nothing_is_run(inputs: Inputs
         assert stage.scheduler is None
 
 
-def _two_devices(screen: HomeScreen) -> None:
-    screen.choices.toggle_device("cpu:0")
-
-
-def _sweep(screen: HomeScreen) -> None:
-    screen.choices.of("selu").sweep = "n=1,2"
-
-
-def _no_jit(screen: HomeScreen) -> None:
-    screen.choices.of("selu").left_out = {"jit"}
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (_two_devices, "2 devices are chosen"),
-        (_sweep, "selu has a sweep"),
-        (_no_jit, "selu has no compiled variant"),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-async def test_options_that_a_comparison_cannot_have_are_told_at_once(
-    inputs: Inputs, spoil: Callable[[HomeScreen], None], words: str
-) -> None:
+async def test_options_that_a_comparison_cannot_have_are_told_at_once(inputs: Inputs) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(stage, pilot)
-        spoil(screen)
-        await pilot.press("space", "space", "c")
-        await pilot.pause()
-        assert words in said(stage)
+        choices = (await ready(stage, pilot)).choices
+        await pilot.press("space", "space")
+        choices.of("selu").left_out = {"jit"}
+        await pilot.press("c")
+        assert "selu has no compiled variant" in said(stage)
+        choices.of("selu").sweep = "n=1,2"
+        await pilot.press("c")
+        assert "selu has a sweep" in said(stage)
+        choices.toggle_device("cpu:0")
+        await pilot.press("c")
+        assert "2 devices are chosen" in said(stage)
         assert "Comparing" not in said(stage)
         assert not inputs.asked
 
@@ -196,17 +175,6 @@ async def test_each_side_has_its_own_sizes_and_arguments(inputs: Inputs) -> None
         assert [plan.spec.parameters["n"] for plan in (first, control, second)] == [5, 5, 1_000_000]
         assert [plan.spec.arguments for plan in (first, control, second)] == [(), (), ("f32[8]",)]
         assert first.comparison.sides[0].title == "matmul, n=5"
-
-
-async def test_a_comparison_waits_for_no_run_but_is_refused_while_there_is_one(inputs: Inputs) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        await ready(stage, pilot)
-        await pilot.press("enter")
-        await until(pilot, lambda: stage.app.live.busy and stage.app.current_mode == "run")
-        await pilot.press("1", "space", "space", "c")
-        await until(pilot, lambda: "another run is in progress" in said(stage))
-        assert not inputs.asked
 
 
 async def test_ctrl_c_while_the_inputs_are_made_drops_it_and_a_second_key_does_not_double_it(inputs: Inputs) -> None:
@@ -227,23 +195,6 @@ async def test_ctrl_c_while_the_inputs_are_made_drops_it_and_a_second_key_does_n
         assert len(inputs.asked) == 4
 
 
-async def test_who_has_left_home_stays_where_he_is(inputs: Inputs) -> None:
-    inputs.go.clear()
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        await ready(stage, pilot)
-        await pilot.press("space", "space", "c", "5")
-        inputs.go.set()
-        await queued(stage, pilot)
-        assert "Run (2) shows how far it is" in said(stage)
-        assert stage.app.current_mode == "sessions"
-        await measured(stage, pilot)
-        await until(pilot, lambda: "matmul and selu are compared" in said(stage))
-        assert stage.app.current_mode == "sessions"
-        await pilot.press("3", "c")
-        await until(pilot, lambda: isinstance(stage.app.screen, CompareScreen), "c on B")
-
-
 @pytest.mark.parametrize("ends", [("cancelled", "ok", "ok"), ("ok", "ok", "failed")], ids=str)
 async def test_a_side_that_did_not_end_well_leaves_nothing_to_compare(ends: tuple[str, ...], inputs: Inputs) -> None:
     stage = Stage()
@@ -258,14 +209,3 @@ async def test_a_side_that_did_not_end_well_leaves_nothing_to_compare(ends: tupl
         await pilot.press("3", "c")
         await until(pilot, lambda: "there is nothing to compare" in said(stage))
         assert not isinstance(stage.app.screen, CompareScreen)
-
-
-async def test_without_its_control_a_comparison_is_shown(inputs: Inputs) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        await ready(stage, pilot)
-        await pilot.press("space", "space", "c")
-        await queued(stage, pilot)
-        await until(pilot, lambda: stage.app.current_mode == "run")
-        await measured(stage, pilot, ("ok", "failed", "ok"))
-        await until(pilot, lambda: isinstance(stage.app.screen, CompareScreen))

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.binding import Binding
 
 import jaxprof.tui
 from jaxprof.tui.hlo.sides import TAB_TITLES
-from jaxprof.tui.key_table import GROUPS, HIDDEN, MEANINGS, QUESTION, Key
+from jaxprof.tui.key_table import GROUPS, MEANINGS, QUESTION, Key
 from jaxprof.tui.keys import ACTIONS, as_markdown, bindings, key_of, keys_of, remap, shown
 from tui.fakes import Stage, screen_text, until
 
@@ -150,12 +149,3 @@ async def test_the_key_bar_has_what_is_about_the_users_own_code(width: int) -> N
     async with stage.app.run_test(size=(width, 24), notifications=True) as pilot:
         labels = ("⏎ Choose", "+ Add function", "x Profile script", "^p Search", "? Help", "q Quit")
         await until(pilot, lambda: all(label in screen_text(stage.app).splitlines()[-1] for label in labels))
-
-
-async def test_every_binding_of_ours_is_of_the_table() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True):
-        active = stage.app.screen.active_bindings.values()
-        ours = [one.binding for one in active if type(one.node).__module__.startswith("jaxprof.")]
-        assert {binding.id for binding in ours if isinstance(binding, Binding) and binding.id} <= set(ACTIONS)
-        assert any(ACTIONS[binding.id].bar == HIDDEN for binding in ours if binding.id)

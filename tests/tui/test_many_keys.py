@@ -33,10 +33,3 @@ async def test_of_many_changes_of_screen_at_once_only_the_last_is_made(monkeypat
         assert len(gone_to) <= FEW
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.current_mode == "home", "the way back is not through screens never seen")
-
-
-async def test_a_key_after_a_change_of_screen_is_the_new_screens() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        await pilot.press("5", "3", "2")
-        assert stage.app.current_mode == "run"

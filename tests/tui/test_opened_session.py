@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import gc
 import gzip
 import json
 import os
@@ -11,13 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import BinaryIO
-from weakref import ref
 
 import pytest
 
 from jaxprof import events as e
 from jaxprof.events import ProgressMade
-from jaxprof.hlo.open.parsed import modules
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter
 from jaxprof.session.log.codec import encode_line
@@ -139,15 +135,6 @@ def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(tmp_path: Path)
     assert found.silent_since == ""
 
 
-def test_a_file_that_was_not_written_for_long_is_silent_from_the_start(tmp_path: Path) -> None:
-    clock = Clock(1000.0)
-    writer = Writer(tmp_path / "a.jaxprof", 90.0, wall_seconds=WALL + 90.0, locked=False)
-    _touch(writer.path, clock.wall() - 3600)
-    found = followed(writer.path, clock)
-    assert not found.followed
-    assert found.silent_since
-
-
 async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "a.jaxprof", 50_000.0, wall_seconds=WALL, locked=False)
     stage = Stage(writer.path, follow=True)
@@ -163,27 +150,6 @@ async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path: Path)
 
 def _touch(path: Path, seconds: float) -> None:
     os.utime(path, (seconds, seconds))
-
-
-def test_the_lock_is_one_that_other_processes_see(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "a.jaxprof", 1.0, wall_seconds=WALL)
-    with writer.path.open("rb") as file, pytest.raises(BlockingIOError):
-        fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
-    writer.die()
-
-
-def test_another_session_frees_the_hlo_of_the_one_before(tmp_path: Path) -> None:
-    text = f"HloModule {tmp_path.name}\n\nENTRY e {{\n  ROOT p = f32[] parameter(0)\n}}\n"
-    shown = OpenedSession()
-    before = Session(e.Header())
-    shown.show(before, None)
-    module = ref(modules(text)[0])
-    shown.show(before, None)
-    gc.collect()
-    assert module() is not None, "the same session still shows it"
-    shown.show(Session(e.Header()), None)
-    gc.collect()
-    assert module() is None
 
 
 SIZE = (100, 30)
@@ -259,21 +225,6 @@ async def test_escape_stops_it_and_leaves_what_is_shown(tmp_path: Path, held: He
         await until(pilot, lambda: stage.app.current_mode == "home", "escape leads back again")
 
 
-async def test_another_file_is_read_instead(tmp_path: Path, held: Held) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        stage.app.open_session(profile(tmp_path / "box.trace.json.gz"))
-        await until(pilot, lambda: len(held.readings) == 1, "the first")
-        stage.app.open_session(profile(tmp_path / "other.trace.json.gz"))
-        await until(pilot, lambda: len(held.readings) == 2, "the second")
-        await until(pilot, lambda: held.readings[0].over, "the end of the first")
-        assert (held.readings[0].stopped, stage.app.reading) == (True, held.readings[1])
-        held.go.set()
-        await until(pilot, lambda: stage.app.session_path is not None, "the second is shown")
-        assert stage.app.session_path is not None
-        assert stage.app.session_path.name == "other.jaxprof"
-
-
 async def test_the_end_of_the_app_stops_it(tmp_path: Path, held: Held) -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
@@ -301,10 +252,3 @@ def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> Non
     reading.stop()
     thread.join(60)
     assert [type(one) for one in ended] == [ReadingStoppedError]
-
-
-def test_one_that_was_stopped_before_it_began(tmp_path: Path) -> None:
-    reading = ProfileReading(profile(tmp_path / "box.trace.json.gz"))
-    reading.stop()
-    with pytest.raises(ReadingStoppedError):
-        reading.as_session()

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from jaxprof import events as e
-from jaxprof.session.log import LogWriter
+from folding import written
 from jaxprof.tui.hlo.kernel_table import KernelTable
 from jaxprof.tui.hlo.screen import HloScreen
 from jaxprof.tui.kit.explanation import ExplanationDialog
@@ -17,7 +16,7 @@ from jaxprof.tui.program.ledger_list import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded
 from tui.fakes import Stage, screen_text, until
-from tui.hlo_texts import program_session, program_tape
+from tui.hlo_texts import program_session
 
 SIZE = (120, 40)
 
@@ -48,15 +47,6 @@ async def open_and_type(stage: Stage, pilot: object, words: str) -> None:
     stage.app.screen.query_one(Input).value = words
 
 
-async def test_an_action_is_found_with_its_key_and_done() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await open_and_type(stage, pilot, "saved sessions")
-        await until(pilot, lambda: "5         Sessions" in screen_text(stage.app))
-        await pilot.press("enter", "enter")
-        await until(pilot, lambda: stage.app.current_mode == "sessions")
-
-
 async def test_a_kernel_is_found_and_gone_to() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
@@ -69,19 +59,7 @@ async def test_a_kernel_is_found_and_gone_to() -> None:
         await until(pilot, lambda: table.ranked is not None and table.ranked.kernel.name == "tanh_fusion")
 
 
-async def test_measured_kernels_are_known_at_once_with_their_time() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True):
-        tape = program_tape()
-        tape.add(
-            e.KernelsMeasured, "r1", kind="run", calls=10, rows=[e.KernelTimes(name="tanh_fusion", self_seconds=2e-3)]
-        )
-        stage.app.set_session(tape.session(), None)
-        kernels = {found.name: found.note for found in of_session(stage.app) if found.kind == "kernel"}
-        assert "200 µs a call" in kernels["tanh_fusion"]
-
-
-async def test_functions_and_lines_of_a_program_lead_to_their_rows() -> None:
+async def test_functions_lines_and_findings_lead_to_their_rows() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         stage.app.set_session(recorded.finished().session(), None)
@@ -100,10 +78,6 @@ async def test_functions_and_lines_of_a_program_lead_to_their_rows() -> None:
         lines[0].go()
         await until(pilot, lambda: stage.app.focused is not None and stage.app.focused.id == "lines")
 
-
-async def test_a_finding_opens_what_to_do() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         stage.app.set_session(recorded.finished().session(), None)
         found = list(findings(stage.app, stage.app.session))
         assert found
@@ -116,10 +90,7 @@ async def test_a_kept_session_is_found_and_opened(tmp_path: Path) -> None:
     stage = Stage()
     stage.app.library_folder = tmp_path
     tape = recorded.finished()
-    writer = LogWriter(tape.header, tmp_path / "a-night-run.jaxprof")
-    for event in tape.events:
-        writer.append(event)
-    writer.close()
+    written(tmp_path / "a-night-run.jaxprof", tape.events, tape.header)
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await open_and_type(stage, pilot, "night")
         await until(pilot, lambda: "session   a-night-run" in screen_text(stage.app))
@@ -127,19 +98,20 @@ async def test_a_kept_session_is_found_and_opened(tmp_path: Path) -> None:
         await until(pilot, lambda: stage.app.session_path == tmp_path / "a-night-run.jaxprof")
 
 
-async def test_settings_are_found() -> None:
+async def test_actions_and_settings_are_found_with_their_keys() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await until(pilot, lambda: "Quit" in screen_text(stage.app))
         assert {"Theme", "Preset", "Devices"} <= {found.name for found in settings(stage.app)}
 
-
-async def test_hits_of_one_kind_leave_room_for_the_others() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True):
         provider = SearchProvider(stage.app.screen)
         kernels = [Found("kernel", f"fusion.{number}", "", stage.app.bell) for number in range(99)]
         provider._found = [*kernels, Found("function", "my_fusion", "", stage.app.bell)]
         texts = [hit.text async for hit in provider.search("fusion")]
         assert "function my_fusion" in texts
         assert len(texts) == 13
+
+        await open_and_type(stage, pilot, "saved sessions")
+        await until(pilot, lambda: "5         Sessions" in screen_text(stage.app))
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: stage.app.current_mode == "sessions")

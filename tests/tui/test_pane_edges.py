@@ -7,10 +7,9 @@ from textual.pilot import Pilot
 from jaxprof.tui.hlo.kernel_table import KernelTable
 from jaxprof.tui.home.workload_list import WorkloadList
 from jaxprof.tui.kit.screen_bars import StageTabs
-from jaxprof.tui.pane_edges import LEAST_COLUMNS, LEAST_ROWS
+from jaxprof.tui.pane_edges import LEAST_COLUMNS
 from tui import profiles
-from tui import session_tapes as sessions
-from tui.fakes import Stage, screen_text, still, until
+from tui.fakes import Stage, screen_text, until
 
 SIZE = (120, 40)
 
@@ -24,9 +23,15 @@ async def drag(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int])
     await pilot.pause()
 
 
-async def test_the_edge_between_two_panes_is_dragged_and_given_back() -> None:
+async def test_the_edge_between_two_panes_is_dragged_and_given_back_and_nothing_else() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        before = screen_text(stage.app)
+        for start in ((0, 20), (119, 20), (60, 20), (5, 0)):
+            await drag(pilot, start, (70, 25))
+        assert stage.app.mouse_captured is None
+        assert stage.app.screen.query_one("#home-left").region.width == before.splitlines()[10].index("││") + 1
+
         left, right = (stage.app.screen.query_one(name) for name in ("#home-left", "#detail-box"))
         usual = left.region.width
         assert right.region.x == usual
@@ -40,30 +45,6 @@ async def test_the_edge_between_two_panes_is_dragged_and_given_back() -> None:
         await until(pilot, lambda: right.region.width == LEAST_COLUMNS)
         await pilot.resize_terminal(100, 40)
         await until(pilot, lambda: left.region.width < 70, "another size of the terminal has the usual panes")
-
-
-async def test_panes_one_above_the_other_are_divided_too() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        stage.app.set_session(sessions.finished().session(), None)
-        await pilot.press("3")
-        upper, lower = (stage.app.screen.query_one(name) for name in ("#results-box", "#panel"))
-        await until(pilot, lambda: lower.region.y == upper.region.bottom > 0)
-        await still(pilot)
-        await drag(pilot, (5, lower.region.y), (5, 25))
-        await until(pilot, lambda: lower.region.y == 25)
-        await drag(pilot, (5, 25), (5, 2))
-        await until(pilot, lambda: upper.region.height == LEAST_ROWS)
-
-
-async def test_what_is_no_edge_is_not_dragged() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        before = screen_text(stage.app)
-        for start in ((0, 20), (119, 20), (60, 20), (5, 0)):
-            await drag(pilot, start, (70, 25))
-        assert stage.app.mouse_captured is None
-        assert stage.app.screen.query_one("#home-left").region.width == before.splitlines()[10].index("││") + 1
 
 
 async def test_a_row_a_title_and_a_tab_are_clicked() -> None:

@@ -1,8 +1,8 @@
-"""Run, Results and a run's detail, as they look at both sizes."""
+"""Run, Results and a run's detail, as they look."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,65 +13,40 @@ from tui import session_tapes as sessions
 from tui.fakes import Stage, still, until
 from tui.session_tapes import Tape
 
-SIZES = [(80, 24), (120, 40)]
-RunBefore = Callable[[Pilot[Any]], Awaitable[None]]
+COMPARE = ("down", "space", "space", "c")
 
 
-def showing(stage: Stage, tape: Tape, mode: str, *keys: str) -> RunBefore:
-    """Opens the tape's session in a mode, and presses some keys there."""
+@pytest.mark.parametrize(
+    ("made", "mode", "keys", "size"),
+    [
+        (sessions.sampling, "run", (), (120, 40)),
+        (sessions.finished, "results", ("down", "down"), (80, 24)),
+        (sessions.finished, "results", ("down", "down"), (120, 40)),
+        (sessions.sweep, "results", (), (120, 40)),
+        (sessions.finished, "results", COMPARE, (120, 40)),
+        (sessions.finished, "results", ("down", "down", "enter"), (120, 40)),
+    ],
+    ids=["run", "results-small", "results", "sweep", "compared", "in-full"],
+)
+def test_pictures(
+    snap_compare: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    made: Callable[[], Tape],
+    mode: str,
+    keys: tuple[str, ...],
+    size: tuple[int, int],
+) -> None:
+    tape, stage = made(), Stage()
+    monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: mode == "run"))
+    for module in ("kit.run_list", "run.current_run"):
+        monkeypatch.setattr(f"jaxprof.tui.{module}.monotonic", lambda: tape.now)
 
     async def before(pilot: Pilot[Any]) -> None:
         stage.app.set_session(tape.session(), None)
         stage.app.action_go(mode)
         await until(pilot, lambda: stage.app.current_mode == mode and stage.app.focused is not None)
         await still(pilot)
-        for key in keys:
-            await pilot.press(key)
+        await pilot.press(*keys)
         await still(pilot)
 
-    return before
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_run_while_it_samples(snap_compare: Any, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
-    tape, stage = sessions.sampling(), Stage()
-    monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
-    for module in ("kit.run_list", "run.current_run"):
-        monkeypatch.setattr(f"jaxprof.tui.{module}.monotonic", lambda: tape.now)
-    assert snap_compare(stage.app, terminal_size=size, run_before=showing(stage, tape, "run"))
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_run_after_trouble(snap_compare: Any, size: tuple[int, int]) -> None:
-    stage = Stage()
-    assert snap_compare(
-        stage.app, terminal_size=size, run_before=showing(stage, sessions.troubled(), "run", "down", "down", "l")
-    )
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_results(snap_compare: Any, size: tuple[int, int]) -> None:
-    stage = Stage()
-    assert snap_compare(
-        stage.app, terminal_size=size, run_before=showing(stage, sessions.finished(), "results", "down", "down")
-    )
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_two_runs_compared(snap_compare: Any, size: tuple[int, int]) -> None:
-    stage = Stage()
-    keys = ("down", "space", "space", "c")
-    assert snap_compare(stage.app, terminal_size=size, run_before=showing(stage, sessions.finished(), "results", *keys))
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_a_sweep(snap_compare: Any, size: tuple[int, int]) -> None:
-    stage = Stage()
-    assert snap_compare(stage.app, terminal_size=size, run_before=showing(stage, sessions.sweep(), "results"))
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_a_run_in_full(snap_compare: Any, size: tuple[int, int]) -> None:
-    stage = Stage()
-    keys = ("down", "down", "enter")
-    assert snap_compare(stage.app, terminal_size=size, run_before=showing(stage, sessions.finished(), "results", *keys))
+    assert snap_compare(stage.app, terminal_size=size, run_before=before)

@@ -1,4 +1,4 @@
-"""Pictures of Home, Sessions, their dialogs and the help, at the two sizes that must be right."""
+"""Pictures of Home, Sessions, their dialogs and the help."""
 
 from __future__ import annotations
 
@@ -66,23 +66,7 @@ async def sessions(pilot: Pilot[Any]) -> None:
     await still(pilot)
 
 
-def then(place: Callable[[Pilot[Any]], Awaitable[None]], *keys: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
-    """Goes to a place and presses keys there."""
-
-    async def go(pilot: Pilot[Any]) -> None:
-        await place(pilot)
-        await pilot.press(*keys)
-        await still(pilot)
-
-    return go
-
-
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_home(snap_compare: Any, stage: Stage, size: tuple[int, int]) -> None:
-    assert snap_compare(stage.app, terminal_size=size, run_before=then(home, "space"))
-
-
-@pytest.mark.parametrize("size", [*SIZES, (200, 60)], ids=str)
 def test_home_as_it_opens(
     snap_compare: Any, stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
@@ -100,25 +84,27 @@ def test_home_as_it_opens(
     assert snap_compare(stage.app, terminal_size=size, run_before=opened)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_home_with_two_marks(snap_compare: Any, stage: Stage, size: tuple[int, int]) -> None:
-    assert snap_compare(stage.app, terminal_size=size, run_before=then(home, "space", "space"))
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_sessions(snap_compare: Any, stage: Stage, size: tuple[int, int]) -> None:
-    assert snap_compare(stage.app, terminal_size=size, run_before=sessions)
-
-
 @pytest.mark.parametrize(
-    ("name", "keys"), [("parameters", "e"), ("own", "plus"), ("help", "question_mark")], ids=lambda value: str(value)
+    ("place", "keys", "size"),
+    [
+        (home, ["space", "space"], (120, 40)),
+        (home, ["e"], (80, 24)),
+        (home, ["question_mark"], (80, 24)),
+        (sessions, [], (120, 40)),
+        (sessions, ["P"], (80, 24)),
+    ],
+    ids=["marks", "parameters", "help", "sessions", "prune"],
 )
-def test_over_home(snap_compare: Any, stage: Stage, name: str, keys: str) -> None:
-    assert snap_compare(stage.app, terminal_size=(80, 24), run_before=then(home, keys))
+def test_pictures(
+    snap_compare: Any,
+    stage: Stage,
+    place: Callable[[Pilot[Any]], Awaitable[None]],
+    keys: list[str],
+    size: tuple[int, int],
+) -> None:
+    async def go(pilot: Pilot[Any]) -> None:
+        await place(pilot)
+        await pilot.press(*keys)
+        await still(pilot)
 
-
-@pytest.mark.parametrize(
-    ("name", "keys"), [("delete", "D"), ("prune", "P"), ("rename", "e")], ids=lambda value: str(value)
-)
-def test_over_sessions(snap_compare: Any, stage: Stage, name: str, keys: str) -> None:
-    assert snap_compare(stage.app, terminal_size=(80, 24), run_before=then(sessions, keys))
+    assert snap_compare(stage.app, terminal_size=size, run_before=go)

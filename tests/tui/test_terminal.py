@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from textual.color import Color
 
-from jaxprof.session.log import LogWriter
+from folding import written
 from jaxprof.tui.theme import DARK, LIGHT
 from pythons import EVERY, command_beside
 from terminal import Terminal
-from tui import profiles, recorded
+from tui import profiles
 
 ESCAPE, ENTER, PALETTE = b"\x1b", b"\r", b"\x10"
 INSTALLED = [python for python in EVERY if command_beside(python).exists()]
@@ -96,10 +96,7 @@ def quits(terminal: Terminal, code: int = 0) -> None:
 
 
 def kept(tape: profiles.Tape, path: Path) -> Path:
-    writer = LogWriter(tape.header, path)
-    for event in tape.events:
-        writer.append(event)
-    writer.close()
+    written(path, tape.events, tape.header)
     return path
 
 
@@ -153,31 +150,19 @@ def test_a_session_is_opened_and_each_of_its_views_comes_up(python: str, tmp_pat
 
 
 @every_python
-def test_a_recorded_program_is_opened_and_each_of_its_views_comes_up(python: str, tmp_path: Path) -> None:
-    session = kept(recorded.finished(), tmp_path / "trained.jaxprof")
-    with app(python, tmp_path, "open", session) as terminal:
-        terminal.sees("train_step")
-        terminal.type(ENTER)
-        terminal.sees("▾ train_step")
-        terminal.type(b"j")
-        brings(terminal, ENTER, "╭─ Compilation of ")
-        for key, title in ((b"f", "╭─ Findings"), (b"L", "╭─ Lines"), (b"T", "╭─ Time"), (b"l", "╭─ Process output")):
-            terminal.type(key)
-            terminal.sees(title)
-        terminal.type(b"b")
-        terminal.sees("╭─ Ledger")
-        brings(terminal, b"r", "╭─ Profile a script")
-        quits(terminal)
-
-
-@every_python
 def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINS)
     with app(python, tmp_path, "script", "train.py") as terminal:
         terminal.sees("exit code 3")
         terminal.sees("train_step")
-        terminal.type(b"l")
-        terminal.sees("trained")
+        terminal.type(ENTER)
+        terminal.sees("▾ train_step")
+        terminal.type(b"j")
+        brings(terminal, ENTER, "╭─ Compilation of ")
+        for key, title in ((b"f", "╭─ Findings"), (b"L", "╭─ Lines"), (b"T", "╭─ Time"), (b"l", "trained")):
+            terminal.type(key)
+            terminal.sees(title)
+        brings(terminal, b"r", "╭─ Profile a script")
         quits(terminal, code=3)
 
 
@@ -188,11 +173,9 @@ KIND = "\x1b[?62;22c"
     ("answers", "background"),
     [
         (f"\x1b]11;rgb:fafa/fafa/fafa\x1b\\{KIND}", LIGHT.background),
-        (f"\x1b]11;rgb:1111/1111/1111\x07{KIND}", DARK.background),
-        (KIND, DARK.background),
         (None, DARK.background),
     ],
-    ids=["light", "dark", "no-colour", "no-answer"],
+    ids=["light", "no-answer"],
 )
 def test_the_theme_follows_the_terminal(answers: str | None, background: str, tmp_path: Path) -> None:
     assert background

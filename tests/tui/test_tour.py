@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from jaxprof.tui.help import HelpScreen
 from jaxprof.tui.home.own_code import TOUR, OwnCodeList, own_programs
-from jaxprof.tui.keys import remap
 from jaxprof.tui.profiler import PLACES
 from jaxprof.tui.tour import STOPS, tour
 from tui.fakes import Stage, screen_text, until
@@ -29,19 +26,9 @@ def test_every_screen_has_its_question_and_no_line_is_cut() -> None:
     assert "8 Job" not in "".join(lines)
 
 
-def test_the_keys_are_the_users() -> None:
-    assert "L; or b → train.py:90" in str(tour(WIDTH, ""))
-    remap({"program.lines": "f12"})
-    try:
-        assert "F12; or b → train.py:90" in str(tour(WIDTH, ""))
-    finally:
-        remap({})
-
-
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-async def test_help_begins_with_the_tour_whole(size: tuple[int, int]) -> None:
+async def test_help_begins_with_the_tour_whole() -> None:
     stage = Stage()
-    async with stage.app.run_test(size=size, notifications=True) as pilot:
+    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         await pilot.press("5", "question_mark")
         await until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
         await until(pilot, lambda: "▸5 Sessions" in screen_text(stage.app))

@@ -21,19 +21,19 @@ def typed(app: App[Any]) -> str:
     return app.focused.value if isinstance(app.focused, Input) else ""
 
 
-@pytest.mark.parametrize(
-    ("place", "before"),
-    [(HOME, []), (PROGRAM, []), (PROGRAM, ["O"]), (SESSIONS, []), (HLO, []), (HLO, ["i"]), (TIMELINE, [])],
-    ids=lambda value: value.mode if isinstance(value, Place) else "".join(value) or "-",
-)
-async def test_letters_that_come_with_the_slash_are_searched_for(place: Place, before: list[str]) -> None:
+async def test_letters_that_come_with_the_slash_are_searched_for() -> None:
+    places: list[tuple[Place, list[str]]] = [
+        (HOME, []), (PROGRAM, []), (PROGRAM, ["O"]), (SESSIONS, []), (HLO, []), (HLO, ["i"]), (TIMELINE, [])
+    ]  # fmt: skip
     stage = Stage()
     async with stage.app.run_test(size=(120, 40)) as pilot:
         app = stage.app
-        await shown(stage, pilot, place)
-        await pilot.press(*before)
-        await pilot.pause()
-        for letter in TYPED:
-            app.post_message(events.Key("slash" if letter == "/" else letter, letter))
-        await until(pilot, lambda: typed(app) == TYPED[1:], f"{TYPED[1:]!r} is typed")
-        assert app.current_mode == place.mode
+        for place, before in places:
+            await shown(stage, pilot, place)
+            await pilot.press(*before)
+            await pilot.pause()
+            for letter in TYPED:
+                app.post_message(events.Key("slash" if letter == "/" else letter, letter))
+            await until(pilot, lambda: typed(app) == TYPED[1:], f"{TYPED[1:]!r} is typed")
+            assert app.current_mode == place.mode
+            await pilot.press("escape")

@@ -48,15 +48,6 @@ async def test_what_is_chosen_is_kept_for_the_next_time(state_home: Path) -> Non
         assert read_config(state_home).preset == "published"
 
 
-async def test_without_settings_nothing_is_kept(state_home: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info)
-        stage.app.theme = LIGHT.name
-        await pilot.pause()
-        assert not (state_home / "config.toml").exists()
-
-
 async def test_wrong_settings_are_told_and_the_app_goes_on() -> None:
     stage = Stage(config=Config({"theme": "mauve"}, {"app.hlep": "f12"}))
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
@@ -88,12 +79,6 @@ async def test_a_file_that_cannot_be_written_is_told_once_it_is_needed(
 def test_the_users_theme_wins_over_the_terminals(wanted: str | None, light: bool, theme: Theme) -> None:
     settings = Config({"theme": wanted} if wanted else {})
     assert JaxprofApp(config=settings, light=light).theme == theme.name
-
-
-async def test_keys_that_clash_are_told() -> None:
-    stage = Stage(config=Config({}, {"results.compare": "s"}))
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await until(pilot, lambda: "s is the key of results.compare and of results.sort" in screen_text(stage.app))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -73,31 +72,6 @@ def test_compiled_functions_and_partials_work(function: Callable[..., Any]) -> N
     assert workload.variant("jax").source.startswith("def gram(x")
     assert not hasattr(workload.variant("jax").build({}), "lower"), "the op-by-op variant is not compiled"
     assert max(errors(workload, {}, inputs_of(workload, {})).values()) < 1e-6
-
-
-def test_static_arguments_are_bound_by_a_partial() -> None:
-    @functools.partial(jax.jit, static_argnames="times")
-    def repeated(x: Any, times: int) -> Any:
-        for _ in range(times):
-            x = jnp.sin(x)
-        return x
-
-    workload = adopted(functools.partial(repeated, times=3), arguments=["f32[6]"])
-    assert max(errors(workload, {}, inputs_of(workload, {})).values()) < 1e-6
-
-
-def test_a_callable_object_works() -> None:
-    class Layer:
-        weight = 2.0
-
-        def __call__(self, x: Any) -> Any:
-            """Twice x."""
-            return self.weight * x
-
-    workload = adopted(Layer(), arguments=["f32[3]"])
-    assert workload.title == "Twice x."
-    assert "return self.weight * x" in workload.variant("jit").source
-    assert max(errors(workload, {}, inputs_of(workload, {})).values()) == 0
 
 
 def test_only_the_twin_and_the_known_answer_spare_the_function_op_by_op() -> None:
@@ -196,19 +170,6 @@ def test_an_inputs_function_declares_parameters_by_its_defaults() -> None:
     assert x.shape == (5, 2)
 
 
-def test_nested_arguments_and_jax_arrays_reach_every_variant() -> None:
-    def total(params: Any, key: Any) -> Any:
-        return params["w"].sum() + jax.random.uniform(key) * 0
-
-    def twin(params: Any, key: Any) -> Any:
-        assert type(params["w"]) is np.ndarray
-        return params["w"].sum()
-
-    made = ({"w": jnp.arange(4.0)}, jax.random.key(3))
-    workload = adopted(jaxprof.workload(inputs=lambda: made, numpy=twin)(total))
-    assert max(errors(workload, {}, inputs_of(workload, {})).values()) < 1e-6
-
-
 def test_what_is_said_on_the_command_line_wins() -> None:
     def shape(x: Any) -> Any:
         return x
@@ -217,21 +178,6 @@ def test_what_is_said_on_the_command_line_wins() -> None:
     assert inputs_of(adopted(declared), {"n": 3})[0].shape == (3,)
     assert inputs_of(adopted(declared, arguments=["f32[n,n]"]), {"n": 3})[0].shape == (3, 3)
     assert inputs_of(adopted(declared, companion=lambda: np.ones(7)), {"n": 3})[0].shape == (3,)
-
-
-def test_a_declaration_is_found_under_a_jit() -> None:
-    @jax.jit
-    @jaxprof.workload(inputs=["f32[2]"], name="inside")
-    def inside(x: Any) -> Any:
-        return x
-
-    assert adopted(inside).name == "inside"
-
-
-def test_a_function_of_no_arguments_needs_no_inputs() -> None:
-    workload = adopted(lambda: jnp.arange(3))
-    assert inputs_of(workload, {}) == ()
-    assert errors(workload, {}, ())["jit"] == 0
 
 
 def refusal(make: Callable[[], Any]) -> UsageError:
@@ -344,19 +290,6 @@ def test_a_factory_is_called_once_and_what_it_makes_is_called() -> None:
     np.testing.assert_allclose(workload.expected(values, (x,)), 3 * x**2, rtol=1e-6)
 
 
-def test_a_parameter_has_bounds_and_the_value_of_quick() -> None:
-    size = Parameter(description="rows", minimum=1)
-    workload = adopted(
-        jaxprof.workload(inputs=["f32[n,2]"], parameters={"n": size}, presets={"quick": {"n": 3}, "large": {"n": 9}})(
-            gram
-        )
-    )
-    (parameter,) = workload.parameters
-    assert (parameter.name, parameter.description) == ("n", "rows")
-    assert [workload.resolve(preset)["n"] for preset in ("quick", "published", "large")] == [3, 3, 9]
-    assert "out of bounds" in refusal(lambda: workload.resolve("quick", {"n": "0"})).what
-
-
 def test_what_is_wrong_in_the_further_options_is_named() -> None:
     size = Parameter(minimum=1)
 
@@ -378,23 +311,3 @@ def test_what_is_wrong_in_the_further_options_is_named() -> None:
     greedy = with_options(parameters={"n": 2}, estimate=lambda m: Estimate(flops=m))
     assert "the estimate wants m" in refusal(lambda: greedy.estimate({"n": 2})).what
     assert "no function" in refusal(lambda: Variant(name="bare", how="jit").build({})).what
-
-
-def test_the_source_is_shown_without_what_is_said_to_jaxprof() -> None:
-    @functools.cache
-    @jaxprof.workload(
-        inputs=["f32[3]"],
-        title="above",
-    )
-    @jax.jit
-    def shown(x: Any) -> Any:
-        return x
-
-    source = adopted(shown).variant("jit").source
-    assert source == "@functools.cache\n@jax.jit\ndef shown(x: Any) -> Any:\n    return x\n"
-
-
-def test_an_unknown_option_is_a_type_error_and_help_shows_the_known_ones() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'nme'"):
-        jaxprof.workload(nme="x")  # type: ignore[call-overload]
-    assert {"name", "inputs", "presets"} <= set(inspect.signature(jaxprof.workload).parameters)

@@ -82,13 +82,6 @@ print([module for module in ("jax", "jaxlib", "ml_dtypes") if module in sys.modu
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_until_then_it_does_what_its_module_does() -> None:
-    stand_in = DeferredModule("numpy")
-    assert stand_in.float32 is np.float32
-    with pytest.raises(AttributeError):
-        stand_in.no_such_name  # noqa: B018
-
-
 def test_a_file_gets_the_modules_once_and_jax_only_where_it_is_wanted() -> None:
     code = "def f(): return np, jnp"
     file: dict[str, Any] = {"np": DeferredModule("numpy"), "jnp": DeferredModule("jax.numpy"), "own": 3}

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.errors import UsageError
 from jaxprof.workloads.check import tolerance
 from jaxprof.workloads.find import find
 from jaxprof.workloads.specs import parse
@@ -60,23 +59,6 @@ def test_what_is_said_of_the_examples_is_so() -> None:
     assert ridge.resolve("large") == {"n": 2048, "strength": 10.0}
     assert (ridge.name, ridge.baseline) == ("ridge.py:ridge", "numpy")
     assert ridge.title == "Ridge regression by the normal equations."
-
-
-@pytest.mark.usefixtures("folder")
-def test_variants_of_one_s_own_and_bounds_are_what_the_example_says() -> None:
-    softplus = find("softplus.py:softplus")
-    assert [variant.name for variant in softplus.variants] == ["numpy", "jax", "jit", "library"]
-    assert softplus.variant("library").source.startswith("def library(x)")
-    assert softplus.estimate({"n": 10}).memory_bytes == 160
-    with pytest.raises(UsageError, match="out of bounds"):
-        softplus.resolve("quick", {"n": "0"})
-
-
-@pytest.mark.usefixtures("folder")
-def test_the_function_that_a_factory_makes_is_what_is_called() -> None:
-    slope = find("power.py:slope")
-    (x,) = inputs_of(slope, {"n": 5, "power": 2})
-    assert slope.variant("jit").build({"n": 5, "power": 2})(x).tolist() == (2 * x).tolist()
 
 
 def test_the_specs_of_the_table_are_understood() -> None:

@@ -137,25 +137,6 @@ def test_a_file_that_parses_its_arguments_has_its_own(
     assert sys.argv == ["engine", "--events-fd", "7"]
 
 
-def test_an_absolute_path_works(folder: Path) -> None:
-    assert find(f"{folder}/model.py:gram", ["f32[3,2]"]).name == "model.py:gram"
-
-
-def test_a_file_that_is_named_like_another_module_does_not_replace_it() -> None:
-    import json
-
-    find("json.py:mine", ["f32[3]"])
-    assert sys.modules["json"] is json
-    assert json.loads("[1]") == [1]
-
-
-def test_all_of_a_file_are_those_that_are_ready() -> None:
-    assert [workload.name for workload in find_all("model.py")] == ["declared-one", "model.py:step"]
-    with pytest.raises(UsageError, match="declares no workload") as refused:
-        find_all("package.inner.net")
-    assert "package.inner.net:forward" in refused.value.hint
-
-
 def test_a_file_alone_lists_what_is_in_it() -> None:
     error = refusal("model.py")
     assert "not a function" in error.what
@@ -191,17 +172,6 @@ def test_what_cannot_be_found_says_what_to_do(target: str, what: str, hint: str)
     assert hint in error.hint
 
 
-def test_a_declared_name_may_not_be_a_built_in_one(folder: Path) -> None:
-    (folder / "taken.py").write_text("import jaxprof\n\nselu = jaxprof.workload(name='selu', inputs=[])(lambda: 1)\n")
-    assert "like a built-in workload" in refusal("taken.py:selu").what
-
-
-def test_a_broken_file_can_be_mended_and_found(folder: Path) -> None:
-    assert "line 2" in refusal("broken.py:f").what
-    (folder / "broken.py").write_text("def f(x):\n    return x\n")
-    assert find("broken.py:f", ["f32[2]"]).name == "broken.py:f"
-
-
 OTHER = """
 import jax.numpy as jnp
 
@@ -230,14 +200,6 @@ def test_a_function_without_inputs_takes_those_of_the_one_that_lends_them(folder
     assert of_sizes.inputs_from == "selu"
     assert of_sizes.resolve("quick", {"n": "6"})["n"] == 6
     assert [each.name for each in find_all("other.py", inputs_from="model.py:step")] == ["other.py:step"]
-
-
-def test_inputs_of_its_own_are_not_borrowed(folder: Path) -> None:
-    (folder / "other.py").write_text(OTHER)
-    assert find("model.py:declared", inputs_from="model.py:step").inputs_from == ""
-    assert find("model.py:step", inputs_from="selu").inputs_from == ""
-    assert find("other.py:step", ["f32[3]"], inputs_from="model.py:step").inputs_from == ""
-    assert find("other.py:none", inputs_from="model.py:step").inputs_from == "", "it takes none"
 
 
 def test_a_lender_of_another_number_of_inputs_is_refused_before_a_call(folder: Path) -> None:

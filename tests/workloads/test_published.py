@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
 
 from jaxprof.workloads import built_in, names
-from jaxprof.workloads.model import Published
 
 MEAN, BEST_OF_5, BEST_OF_3, ONE, NOT_SAID = ("mean", 7), ("best", 5), ("best", 3), ("one call", None), ("", None)
 FIGURES = [
@@ -95,18 +91,6 @@ def test_there_is_no_figure_that_nobody_printed() -> None:
     assert len(ALL) == len(FIGURES) + len(WORDS)
 
 
-@pytest.mark.parametrize(("name", "figure"), ALL)
-def test_a_figure_says_where_it_comes_from(name: str, figure: Published) -> None:
-    workload = built_in(name)
-    assert workload.variant(figure.variant)
-    assert figure.source
-    assert figure.hardware
-    assert figure.statistic
-    assert (figure.seconds is None) == bool(figure.text)
-    assert set(figure.parameters) <= {parameter.name for parameter in workload.parameters}
-    assert any(figure.parameters.items() <= dict(preset).items() for preset in workload.presets.values())
-
-
 def test_what_is_not_like_for_like_says_why() -> None:
     for name, figure in ALL:
         if figure.phase == "transfer_in":
@@ -121,42 +105,3 @@ def test_what_is_not_like_for_like_says_why() -> None:
             assert "closes over the matrix" in figure.caveat
         if name == "matmul-uniform" and figure.variant == "jax":
             assert "does not wait" in figure.caveat
-
-
-def test_two_times_more_can_be_read_in_two_ways() -> None:
-    told = [figure.text for name, figure in ALL if "多了兩倍時間" in figure.text]
-    assert len(told) == 2
-    assert all("2× or as 3×" in text for text in told)
-
-
-@pytest.mark.parametrize(
-    ("fields", "words", "shown"),
-    [
-        ({"kind": "mean", "runs": 7, "deviation_seconds": 2e-4}, "mean ± sd of 7 runs", "1.00 ms ± 200 µs"),
-        ({"kind": "best", "runs": 5}, "best of 5", "1.00 ms"),
-        ({"kind": "one call"}, "one call", "1.00 ms"),
-        ({}, "not said", "1.00 ms"),
-        ({"statistic": "the median of my weekend"}, "the median of my weekend", "1.00 ms"),
-        ({"seconds": None, "text": "twice as fast"}, "not said", "twice as fast"),
-    ],
-)
-def test_a_statistic_is_data_and_words(fields: dict[str, Any], words: str, shown: str) -> None:
-    figure = Published(**{"variant": "jit", "phase": "run", "seconds": 1e-3, "hardware": "", "source": "", **fields})
-    assert figure.statistic == words
-    assert figure.figure == shown
-
-
-def test_the_published_inputs_are_those_of_the_source() -> None:
-    random = np.random.default_rng(0)
-    nested = built_in("grad-nested")
-    (x,) = nested.inputs(nested.presets["published"], random)
-    assert type(x) is float
-    assert x == 1.0
-    hessian = built_in("hessian")
-    assert [list(point) for point in hessian.inputs({}, random)] == [[1.0, 2.0, 3.0]]
-    products = built_in("vjp-jvp")
-    published = products.presets["published"]
-    assert [float(one[0]) for one in products.inputs(published, random)] == [0.5, 1.0, 0.5, 1.0]
-    for variant in products.variants:
-        result = variant.build(published)(*products.inputs(published, random))
-        assert [float(np.ravel(one)[0]) for one in result] == pytest.approx([0.4387913, -0.8414710]), "and no jvp"

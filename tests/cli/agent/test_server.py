@@ -53,7 +53,14 @@ async def call(client: Any, name: str, **arguments: Any) -> dict[str, Any]:
     return answer
 
 
-async def test_the_tools_read_and_say_so(state_home: Path) -> None:
+@pytest.mark.process
+async def test_the_tools_answer_as_the_commands_do_and_run_no_code(
+    state_home: Path, kept: Path, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    program = tmp_path / "model.py"
+    program.write_text(f"open({str(ran)!r}, 'w').close()\ndef step(x): return x\n")
+    wide = "SELECT repeat('x', 300) AS x, number FROM samples"
     async with serving(state_home) as client:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == READING
@@ -62,16 +69,6 @@ async def test_the_tools_read_and_say_so(state_home: Path) -> None:
             assert tool.description
         assert "`explain`" in client.instructions
 
-
-async def test_tools_that_run_code_are_there_if_they_are_allowed(state_home: Path) -> None:
-    async with serving(state_home, "--allow-run") as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == READING | {"run", "ab"}
-        assert tools["run"].annotations.read_only_hint is False
-
-
-async def test_each_tool_answers_as_its_command_does(kept: Path, state_home: Path) -> None:
-    async with serving(state_home) as client:
         listed = await call(client, "list_sessions")
         name = listed["data"]["sessions"][0]["name"]
         assert name == kept.name.removesuffix(".jaxprof"), "a name that the other tools take"
@@ -93,9 +90,6 @@ async def test_each_tool_answers_as_its_command_does(kept: Path, state_home: Pat
         assert (await call(client, "hlo", target=name))["data"]["programs"][0]["module"] == "jit_selu"
         assert (await call(client, "hlo", target=name, diff=name))["kind"] == "hlo-diff"
 
-
-async def test_what_is_wrong_is_an_answer(kept: Path, state_home: Path) -> None:
-    async with serving(state_home) as client:
         assert (await call(client, "show", session="nothing"))["error"]["message"] == "unknown session 'nothing'"
         assert "cannot access" in (await call(client, "query", sql="FROM read_csv('/etc/passwd')"))["error"]["message"]
         assert (await call(client, "show", session="--help"))["error"]["message"] == "unknown session '--help'"
@@ -109,6 +103,45 @@ async def test_what_is_wrong_is_an_answer(kept: Path, state_home: Path) -> None:
         assert (other["code"], other["message"]) == ("usage", "show has no argument file")
         schemas = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
         assert all(schema["additionalProperties"] is False for schema in schemas.values())
+
+        for target in (f"{program}:step", str(program), "model:step", "json:dumps"):
+            assert (await call(client, "hlo", target=target))["error"]["code"] == "not_allowed", target
+            other = await call(client, "hlo", target="selu", diff=target)
+            assert other["error"]["code"] == "not_allowed", target
+        wrong = await call(client, "hlo", target="selu", settings=["nothing=1"], arguments=["f32[2]"])
+        assert wrong["error"]["code"] == "usage", "a workload takes no --arg"
+        for name, arguments in {
+            "explain": {"session": f"{program}:step"},
+            "show": {"session": str(program)},
+            "compare": {"before": f"{program}:step", "after": str(program)},
+            "query": {"sql": "SELECT * FROM runs", "sessions": [str(program)]},
+        }.items():
+            assert (await call(client, name, **arguments))["kind"] == "error"
+        assert (await call(client, "run", target=f"{program}:step"))["kind"] == "error"
+
+        answer = await call(client, "query", sql=wide, sessions=[str(kept)], limit=500)
+        assert len(answer["data"]["rows"]) == 50
+        assert answer["truncated"]["rows"] > 0
+        answer = await call(client, "query", sql="SELECT repeat('x', 30000) AS x", sessions=[str(kept)])
+        assert answer["error"]["code"] == "too_long"
+
+        assert "query" in (await call(client, "docs"))["data"]["pages"]
+        text, offset = "", 0
+        while offset is not None:
+            piece = (await call(client, "docs", page="json", offset=offset))["data"]
+            text, offset = text + piece["text"], piece["next_offset"]
+        assert text == (SOURCE.parent / "docs" / "json.md").read_text()
+        found = (await call(client, "docs", search="persistent compilation cache"))["data"]["found"]
+        assert found
+        assert all("cache" in f"{hit['heading']} {hit['text']}".lower() for hit in found)
+    assert not ran.exists()
+
+
+async def test_tools_that_run_code_are_there_if_they_are_allowed(state_home: Path) -> None:
+    async with serving(state_home, "--allow-run") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == READING | {"run", "ab"}
+        assert tools["run"].annotations.read_only_hint is False
 
 
 @pytest.mark.process
@@ -128,28 +161,6 @@ async def test_urls_are_fetched_only_if_that_is_allowed(kept: Path, state_home: 
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert tools["show"].annotations.open_world_hint is True
         assert (await call(client, "show", session=url))["kind"] == "session"
-
-
-async def test_code_is_not_run_unless_that_is_allowed(tmp_path: Path, state_home: Path) -> None:
-    ran = tmp_path / "ran"
-    program = tmp_path / "model.py"
-    program.write_text(f"open({str(ran)!r}, 'w').close()\ndef step(x): return x\n")
-    async with serving(state_home) as client:
-        for target in (f"{program}:step", str(program), "model:step", "json:dumps"):
-            assert (await call(client, "hlo", target=target))["error"]["code"] == "not_allowed", target
-            other = await call(client, "hlo", target="selu", diff=target)
-            assert other["error"]["code"] == "not_allowed", target
-        wrong = await call(client, "hlo", target="selu", settings=["nothing=1"], arguments=["f32[2]"])
-        assert wrong["error"]["code"] == "usage", "a workload takes no --arg"
-        for name, arguments in {
-            "explain": {"session": f"{program}:step"},
-            "show": {"session": str(program)},
-            "compare": {"before": f"{program}:step", "after": str(program)},
-            "query": {"sql": "SELECT * FROM runs", "sessions": [str(program)]},
-        }.items():
-            assert (await call(client, name, **arguments))["kind"] == "error"
-        assert (await call(client, "run", target=f"{program}:step"))["kind"] == "error"
-    assert not ran.exists()
 
 
 async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,29 +195,6 @@ async def test_a_command_that_writes_without_end_is_killed(monkeypatch: pytest.M
     monkeypatch.setattr(answers, "_MOST_READ", 1 << 20)
     answer = await answers.answer_of_command("query", [], ["x"], seconds=60)
     assert json.loads(answer.text)["error"]["code"] == "too_long"
-
-
-async def test_a_long_answer_becomes_a_short_one_that_says_so(kept: Path, state_home: Path) -> None:
-    wide = "SELECT repeat('x', 300) AS x, number FROM samples"
-    async with serving(state_home) as client:
-        answer = await call(client, "query", sql=wide, sessions=[str(kept)], limit=500)
-        assert len(answer["data"]["rows"]) == 50
-        assert answer["truncated"]["rows"] > 0
-        answer = await call(client, "query", sql="SELECT repeat('x', 30000) AS x", sessions=[str(kept)])
-        assert answer["error"]["code"] == "too_long"
-
-
-async def test_documents_are_read_in_pieces_and_searched(state_home: Path) -> None:
-    async with serving(state_home) as client:
-        assert "query" in (await call(client, "docs"))["data"]["pages"]
-        text, offset = "", 0
-        while offset is not None:
-            piece = (await call(client, "docs", page="json", offset=offset))["data"]
-            text, offset = text + piece["text"], piece["next_offset"]
-        assert text == (SOURCE.parent / "docs" / "json.md").read_text()
-        found = (await call(client, "docs", search="persistent compilation cache"))["data"]["found"]
-        assert found
-        assert all("cache" in f"{hit['heading']} {hit['text']}".lower() for hit in found)
 
 
 def test_without_the_extra_or_at_a_terminal_it_says_what_to_do(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,11 +68,6 @@ def test_within_a_host_the_switch_adds_up() -> None:
     assert bound(all_reduce("[4,8]<=[32]"), "4xa100:8") == pytest.approx(2 * 7 / 8 * S / 300e9)
 
 
-def test_groups_across_hosts_share_the_interfaces() -> None:
-    """Eight groups of one device a host, as of an axis of data with the model's axis inside the hosts."""
-    assert bound(all_reduce("[8,4]<=[4,8]T(1,0)"), "4xh100:8") == pytest.approx(8 * 2 * 3 / 4 * S / NICS)
-
-
 def test_gathering_and_scattering_send_the_array_once() -> None:
     gather = of(
         f"f32[{4 * MIB}]{{0}} all-gather(%x), channel_id=1, replica_groups=[1,32]<=[32], dimensions={{0}}", MIB // 8
@@ -136,34 +131,6 @@ def test_an_all_reduce_over_a_slice(target: str, seconds: float) -> None:
     assert bound(all_reduce(f"[1,{count}]<=[{count}]"), target) == pytest.approx(seconds)
 
 
-def test_a_corner_of_an_open_slice_has_the_fewest_links() -> None:
-    gather = of(
-        f"f32[{4 * MIB}]{{0}} all-gather(%x), channel_id=1, replica_groups=[1,16]<=[16], dimensions={{0}}", MIB // 4
-    )
-    assert bound(gather, "tpu-v5e:4x4") == pytest.approx(15 / 16 * S / 100e9)
-
-
-def test_a_part_of_a_slice_may_have_all_links_and_is_estimated_with_those_of_one_dimension() -> None:
-    found = exchange(all_reduce("[4,4]<=[16]"), on("tpu-v5e:4x4"))
-    assert found.bound_seconds == pytest.approx(2 * 3 / 4 * S / 200e9)
-    assert found.estimate_seconds == pytest.approx(2 * 3 / 4 * S / 100e9 + 2 * 2 * 1e-6)
-    pair = exchange(all_reduce("[8,2]<=[16]"), on("tpu-v5e:4x4"))
-    assert pair.estimate_seconds == pytest.approx(S / 50e9 + 2 * 1e-6)
-
-
-def test_a_permute_over_a_slice_is_estimated_with_one_link() -> None:
-    found = exchange(permute("{0,1},{1,0}"), on("tpu-v5e:4x4"))
-    assert found.bound_seconds == pytest.approx(S / 200e9)
-    assert found.estimate_seconds == pytest.approx(S / 50e9 + 1e-6)
-
-
-def test_two_devices_of_one_chip_do_not_use_its_links() -> None:
-    found = exchange(all_reduce("[4,2]<=[8]"), on("tpu-v7:2x2x1"))
-    assert (found.bound_seconds, found.link) == (None, "")
-    alone = exchange(all_reduce("[8,1]<=[8]"), on("tpu-v7:2x2x1"))
-    assert (alone.bound_seconds, alone.estimate_seconds) == (0.0, 0.0)
-
-
 def test_a_small_array_is_a_matter_of_latency() -> None:
     small = of("f32[256]{0} all-reduce(%x), channel_id=1, replica_groups=[1,32]<=[32], to_apply=%add", 256)
     found = exchange(small, on("4xh100:8"))
@@ -173,17 +140,6 @@ def test_a_small_array_is_a_matter_of_latency() -> None:
     # NCCL's tree with LL: 4.4 + 2 (7 x 0.52 + 2 x 5.0) us, and the kilobyte.
     assert found.estimate_seconds == pytest.approx((4.4 + 2 * (7 * 0.52 + 2 * 5.0)) * 1e-6, rel=1e-2)
     assert found.way == "tree"
-
-
-def test_a_small_permute_is_one_step() -> None:
-    near = of("f32[256]{0} collective-permute(%x), channel_id=1, source_target_pairs={{0,1}}", 256)
-    far = of("f32[256]{0} collective-permute(%x), channel_id=1, source_target_pairs={{0,8}}", 256)
-    found = [exchange(one, on("4xh100:8")) for one in (near, far)]
-    assert [one.way for one in found] == ["direct", "direct"]
-    assert [one.estimate_seconds for one in found] == [
-        pytest.approx((3.6 + 0.47) * 1e-6, rel=0.01),
-        pytest.approx((3.6 + 2.7) * 1e-6, rel=0.01),
-    ]
 
 
 def test_a_large_array_goes_round_a_ring() -> None:
@@ -199,9 +155,3 @@ def test_what_is_not_known_is_unknown() -> None:
     assert exchange(all_reduce("mesh['a'=4] {'b'}"), on("4xh100:8")).bound_seconds is None
     assert exchange(all_reduce("[1,8]<=[8]"), on("l4:8")).bound_seconds is None
     assert machine_of(device("h100-pcie")).levels == ()
-
-
-def test_one_device_of_a_host_has_one_interface_in_the_estimate_and_may_have_all_in_the_bound() -> None:
-    machine = on("2xa100")
-    (_, network) = machine.levels
-    assert (network.bandwidth, network.expected) == (200e9, 25e9)

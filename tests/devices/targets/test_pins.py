@@ -53,6 +53,7 @@ def test_what_the_package_has_is_as_the_script_writes_it(pins: ModuleType) -> No
     assert set(pins.read(text)) == set(pins.PACKAGES)
 
 
+@pytest.mark.process
 def test_a_new_version_is_added_for_each_platform(
     pins: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_new_version_is_added_for_each_platform(
     assert replaced in file.read_text()
 
 
+@pytest.mark.process
 def test_what_pip_does_not_find_is_an_error(pins: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pins, "pythons", lambda: ["3.11"])
     file = tmp_path / "pins.txt"

@@ -71,23 +71,6 @@ def test_how_each_process_ended_is_read_from_its_end(library: Library) -> None:
     assert not entry.complete
 
 
-def test_a_job_whose_count_nobody_knows_misses_nobody(library: Library) -> None:
-    folder = library.folder / "run.jaxprof.d"
-    folder.mkdir(parents=True)
-    job_folders.process(folder, 2, 0)
-    [entry] = library.listed()
-    assert entry.job is not None
-    assert (entry.job.count, entry.job.missing) == (None, 0)
-
-
-def test_what_is_no_session_is_told(library: Library) -> None:
-    folder = library.folder / "run.jaxprof.d"
-    folder.mkdir(parents=True)
-    (folder / "process-00000.jaxprof").write_text("nonsense")
-    [entry] = library.listed()
-    assert "neither a session nor a profile" in entry.problem
-
-
 def test_names_find_a_job_only_where_one_will_do(library: Library) -> None:
     folder, old = job(library), session(library, "old", 1e9)
     for name in ("train", "train.jaxprof.d", "last", "trai"):

@@ -10,7 +10,6 @@ from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import ProcessSaid, copies_in, is_job_folder, read_job
-from jaxprof.session_names import job_folder_for, session_path
 from job_folders import JOB, job, loop, process
 
 
@@ -87,13 +86,6 @@ def test_no_more_processes_are_opened_than_the_limit_allows(tmp_path: Path, monk
     read = read_job(tmp_path, Session)
     assert [member.index for member in read.members] == [0, 1]
     assert "more than 2 processes" in read.notices[0]
-
-
-def test_all_processes_come_to_one_name(tmp_path: Path) -> None:
-    folder = job_folder_for("/home/me/train step.py", "slurm-1/2.0", tmp_path)
-    assert folder == tmp_path / "train-step.slurm-1-2.0.jaxprof.d"
-    assert is_job_folder(folder)
-    assert session_path(folder, 7).name == "process-00007.jaxprof"
 
 
 def test_many_copies_of_one_session_are_one_line() -> None:

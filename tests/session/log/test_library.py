@@ -78,18 +78,6 @@ def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(
     writer.close()
 
 
-def test_which_process_of_a_job_recorded_it_is_in_the_header_or_came_later(library: Library) -> None:
-    path = library.folder / "job.jaxprof"
-    writer = LogWriter(replace(new_header(), process_index=2, process_count=4), path)
-    writer.append(e.SessionClosed())
-    assert (read_entry(path).process_index, read_entry(path).process_count) == (2, 4)
-    writer.append(e.ProcessIdentified(index=5, count=8))
-    assert (read_entry(path).process_index, read_entry(path).process_count) == (5, 8)
-    writer.close()
-    alone = read_entry(make(library, "alone"))
-    assert (alone.process_index, alone.process_count) == (0, 1)
-
-
 def test_sessions_are_kept_where_the_variable_says_or_in_the_users_state_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,30 +111,6 @@ def test_find(library: Library, tmp_path: Path) -> None:
     assert "alpha-1" in caught.value.hint
     assert Library(tmp_path / "none").search("last") is None
     assert library.search("beta") is None
-
-
-def test_of_many_sessions_that_match_a_few_are_named(library: Library) -> None:
-    for age in range(7):
-        make(library, f"alpha-{age}", age)
-    with pytest.raises(UsageError, match="7 sessions") as caught:
-        library.find("alpha")
-    assert caught.value.hint == f"Say more of it: {', '.join(f'alpha-{age}' for age in range(5))}."
-
-
-def test_where_no_name_is_near_the_twenty_newest_are_named(library: Library) -> None:
-    for age in range(22):
-        (library.folder / f"{age:02}.jaxprof").parent.mkdir(parents=True, exist_ok=True)
-        (library.folder / f"{age:02}.jaxprof").touch()
-        os.utime(library.folder / f"{age:02}.jaxprof", (1000 - age, 1000 - age))
-    with pytest.raises(UsageError) as caught:
-        library.find("zzzz")
-    assert caught.value.hint == f"Known: {', '.join(f'{age:02}' for age in range(20))}."
-
-
-def test_a_session_has_an_id_of_its_own_in_hexadecimal() -> None:
-    one, other = new_header().session, new_header().session
-    assert one != other
-    assert len(one) == len(bytes.fromhex(one)) * 2 == 12
 
 
 def test_rename_copy_delete(library: Library, tmp_path: Path) -> None:
@@ -218,12 +182,6 @@ def test_prune_deletes_the_oldest_until_the_rest_fits(library: Library) -> None:
     assert library.prunable() == []
 
 
-def test_a_day_is_a_day(library: Library) -> None:
-    make(library, "under", age_days=1000 - 0.003)
-    over = make(library, "over", age_days=1000 + 0.003)
-    assert library.prunable(older_than_days=1000) == [over]
-
-
 def test_a_session_is_called_by_its_name_where_sessions_are_kept_and_by_its_path_elsewhere(
     library: Library, tmp_path: Path
 ) -> None:
@@ -231,17 +189,6 @@ def test_a_session_is_called_by_its_name_where_sessions_are_kept_and_by_its_path
     elsewhere = library.copy(kept, tmp_path)
     assert (library.name_of(kept), library.name_of(elsewhere)) == ("a", str(elsewhere))
     assert [library.find(library.name_of(path)) for path in (kept, elsewhere)] == [kept, elsewhere]
-
-
-def test_prune_spares_the_living_that_is_old(library: Library) -> None:
-    path = library.folder / "live.jaxprof"
-    live = LogWriter(new_header(), path)
-    make(library, "new")
-    os.utime(path, (1, 1))
-    for limits in ({"keep": 0}, {"older_than_days": 1.0}, {"max_bytes": 0}):
-        assert path not in library.prunable(**limits)  # type: ignore[arg-type]
-    live.close()
-    assert path in library.prunable(keep=1)
 
 
 def test_the_name_of_a_new_session_says_when(library: Library) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from folding import written
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.files import open_regular
 from jaxprof.session import Session
-from jaxprof.session.log import LogWriter, load, read_outline
+from jaxprof.session.log import load, read_outline
 from jaxprof.session.log import outline as of_outline
 from jaxprof.session.log.entry import read_entry
 from jaxprof.session.log.outline import events_of, read_header
@@ -22,10 +23,7 @@ from report import sessions
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "kept.jaxprof"
-    writer = LogWriter(sessions.HEADER, path)
-    for event in (*sessions.events(), e.LogLine(run="r1", stream="stdout", text="long " * 1000)):
-        writer.append(event)
-    writer.close()
+    written(path, (*sessions.events(), e.LogLine(run="r1", stream="stdout", text="long " * 1000)), sessions.HEADER)
     return path
 
 

@@ -30,12 +30,6 @@ def test_each_session_has_one_folder_that_is_the_users_own(tmp_path: Path) -> No
     assert make_derived_folder(one) == made, "it is there already"
 
 
-def test_the_folder_is_the_same_whichever_way_leads_to_the_session(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path)
-    path = a_session(tmp_path)
-    assert derived_folder(tmp_path / "link" / "x.jaxprof") == derived_folder(tmp_path / "." / path.name)
-
-
 def test_what_was_derived_goes_with_its_session_and_what_others_have_stays(tmp_path: Path) -> None:
     one, other = a_session(tmp_path), a_session(tmp_path, "y")
     for session in (one, other):

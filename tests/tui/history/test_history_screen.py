@@ -17,7 +17,6 @@ from jaxprof.tui.results.screen import ResultsScreen
 from tui.fakes import Stage, screen_text, still, until
 
 pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
-SIZES = [(80, 24), (120, 40)]
 
 
 @pytest.fixture
@@ -71,25 +70,7 @@ async def test_a_change_is_shown_at_its_point_and_nowhere_without_one(planted: P
         assert len([line for line in lines if "✗ 2026-01-03" in line]) == 1
 
 
-async def test_enter_goes_to_the_points_and_opens_the_session_of_one(planted: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await opened(stage, pilot)
-        await until(pilot, lambda: screen.query_one(Points).count > 0)
-        await pilot.press("enter")
-        await until(pilot, lambda: screen.query_one(Points).has_focus)
-        assert screen.query_one(Points).point is not None
-        await pilot.press("up", "enter")
-        await until(pilot, lambda: stage.app.session_path == planted / "session-020.jaxprof")
-        await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
-        await pilot.press("H")
-        await until(pilot, lambda: isinstance(stage.app.screen, HistoryScreen))
-        await until(pilot, lambda: stage.app.screen.query_one(Measurements).count == 1)
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
-
-
-async def test_another_phase_and_all_workloads(planted: Path) -> None:
+async def test_enter_goes_to_a_session_and_phases_change(planted: Path) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
         screen = await opened(stage, pilot)
@@ -102,6 +83,18 @@ async def test_another_phase_and_all_workloads(planted: Path) -> None:
         await until(pilot, lambda: "No session holds a point of this" in screen_text(stage.app))
         await pilot.press("left_square_bracket", "left_square_bracket")
         await until(pilot, lambda: "the same in 22 points" in screen_text(stage.app))
+        await until(pilot, lambda: screen.query_one(Points).count > 0)
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.query_one(Points).has_focus)
+        assert screen.query_one(Points).point is not None
+        await pilot.press("up", "enter")
+        await until(pilot, lambda: stage.app.session_path == planted / "session-020.jaxprof")
+        await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
+        await pilot.press("H")
+        await until(pilot, lambda: isinstance(stage.app.screen, HistoryScreen))
+        await until(pilot, lambda: stage.app.screen.query_one(Measurements).count == 1)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
 
 
 async def test_a_workload_of_home_that_was_never_measured(shelf: Path) -> None:
@@ -135,18 +128,7 @@ async def test_the_reading_is_not_on_the_drawing_thread(planted: Path, monkeypat
     assert threading.main_thread() not in threads
 
 
-async def test_an_empty_library_has_words(shelf: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        await pilot.press("5")
-        await until(pilot, lambda: bool(stage.app.screen.query(SessionTable)))
-        await pilot.press("H")
-        await until(pilot, lambda: "No session holds a point of this" in screen_text(stage.app))
-        await pilot.press("enter", "tab", "enter", "y", "escape")
-
-
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_a_picture(snap_compare: Any, planted: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture(snap_compare: Any, planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
     stage = Stage()
 
@@ -157,4 +139,4 @@ def test_a_picture(snap_compare: Any, planted: Path, size: tuple[int, int], monk
         await pilot.press("enter", *["up"] * 10)
         await still(pilot)
 
-    assert snap_compare(stage.app, terminal_size=size, run_before=go)
+    assert snap_compare(stage.app, terminal_size=(120, 40), run_before=go)

@@ -64,16 +64,6 @@ def test_groups_open_and_close_and_their_kernels_are_indented() -> None:
     assert [rows.depth(at) for at in range(len(rows.keys))] == [0] * len(KERNELS)
 
 
-def test_many_kernels_are_grouped_with_their_groups_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = shown()
-    monkeypatch.setattr(kernel_rows, "OPEN_UP_TO", len(KERNELS))
-    rows.group_by("kind")
-    assert len(rows.keys) > len(rows.groups)
-    monkeypatch.setattr(kernel_rows, "OPEN_UP_TO", len(KERNELS) - 1)
-    rows.group_by("kind")
-    assert list(rows.keys) == list(rows.groups)
-
-
 def test_rows_wait_for_origins_and_are_arranged_once_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxprof.analysis.ranking.FEW", 1)
     posted: Queue[Message] = Queue()

@@ -5,22 +5,17 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from weakref import ref
 
 import pytest
 
 from jaxprof.analysis.opener import modules_of
-from jaxprof.errors import FileRefusedError
-from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation
 from jaxprof.hlo.open import parsed
-from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.hlo.places import LineOrigin
-from jaxprof.hlo.read.parse import module
 from jaxprof.tui.hlo import modules
-from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, open_program, read_stage
+from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, open_program
 from tui.hlo_texts import FILE, HLO, program_session
 
 
@@ -101,17 +96,6 @@ def test_a_large_module_that_is_open_no_longer_is_freed(monkeypatch: pytest.Monk
     assert module() is None
 
 
-def test_a_small_module_is_left_to_the_garbage_collector(reading: Reading) -> None:
-    reading.read(HLO)
-    assert gc.get_freeze_count() == 0
-
-
-MODULE = module(HLO)
-
-
-KERNELS = kernels(MODULE)
-
-
 def opened(program: ModuleStages) -> OpenedModule:
     found = OpenedModule(program)
     parts: list[str] = []
@@ -136,49 +120,6 @@ def test_a_line_of_one_stage_leads_to_the_same_operation_in_the_others() -> None
 
 
 # -- programs ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_unreadable_stage_leaves_the_others() -> None:
-    found = opened(modules_of(program_session(hlo="\x00 not HLO"))[0])
-    assert "hlo" in found.errors
-    assert found.kernels is None
-    assert set(found.stages) == {"jaxpr", "stablehlo"}
-
-
-def test_a_folder_of_dumps_gives_modules_with_both_their_forms(tmp_path: Path) -> None:
-    for name in ("before_optimizations", "cpu_after_optimizations", "cpu_after_optimizations-buffer-assignment"):
-        (tmp_path / f"module_0001.jit_loss.{name}.txt").write_text(HLO)
-    (tmp_path / "module_0003.jit_f.sm_9.0_gpu_after_optimizations.txt").write_text(HLO)
-    found = modules_at(tmp_path)
-    assert [(program.label, sorted(program.stages)) for program in found] == [
-        ("module_0001.jit_loss", ["hlo", "hlo_before"]),
-        ("module_0003.jit_f", ["hlo"]),
-    ]
-    assert [kernel.name for kernel in opened(found[0]).kernels or ()] == [kernel.name for kernel in KERNELS]
-
-
-def test_each_module_of_a_file_is_a_program(tmp_path: Path) -> None:
-    path = tmp_path / "two.hlo"
-    path.write_text(HLO + HLO.replace("jit_loss", "jit_other").replace("%dot.1", "%dot.2"))
-    first, second = (opened(program) for program in modules_at(path))
-    assert [found.program.title for found in (first, second)] == ["jit_loss · two.hlo", "jit_other · two.hlo"]
-    assert second.kernels is not None
-    assert second.kernels[0].name == "dot.2"
-    line = second.kernel_line("main.9", "dot.2")
-    assert line is not None
-    assert "%dot.2 =" in second.stages["hlo"].document.line(line)
-
-
-@pytest.mark.parametrize("name", ["absent.hlo", "."])
-def test_what_is_no_hlo_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FileRefusedError):
-        modules_at(tmp_path / name)
-
-
-def test_stages_of_hlo_have_the_modules_navigation() -> None:
-    stage, found = read_stage(modules_of(program_session())[0], "hlo")
-    assert [one.name for one in found] == ["jit_loss"]
-    assert stage.hlo is not None
 
 
 @pytest.mark.parametrize(("large", "expected"), [(100, [(2, False), (4, True)]), (10**9, [(4, True)])])

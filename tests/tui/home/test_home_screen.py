@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,13 @@ from textual.widgets import Input, Static
 
 from jaxprof.errors import WorkerError
 from jaxprof.runner.expected_time import expect
-from jaxprof.text import columns
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workload_detail import WorkloadDetail
 from jaxprof.tui.home.workload_dialogs import OwnWorkload, ParametersDialog, split_specs, whole_target
 from jaxprof.tui.home.workload_list import WorkloadList
 from jaxprof.tui.messages import WorkloadsLoaded
-from tui.fakes import CARDS, HOSTILE, NoJax, Stage, StillDevices, info, keep_session, screen_text, until
+from tui.fakes import HOSTILE, NoJax, Stage, info, screen_text, until
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
 SIZE = (100, 32)
@@ -38,14 +36,6 @@ async def ready(stage: Stage, pilot: object) -> HomeScreen:
 
 def plan_line(screen: HomeScreen) -> str:
     return str(screen.query_one("#plan", Static).content)
-
-
-async def test_the_rows_are_there_and_have_the_focus_in_the_first_frame() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True):
-        listed = stage.app.screen.query_one(WorkloadList)
-        assert listed.keys == ["matmul", "selu", "hessian"]
-        assert stage.app.focused is listed
 
 
 async def test_enter_runs_the_workload_under_the_cursor_with_its_baseline_first() -> None:
@@ -82,15 +72,7 @@ async def test_marks_presets_and_left_out_variants_are_in_the_plan() -> None:
         assert "2 runs" in plan_line(screen)
 
 
-async def test_the_baseline_cannot_be_left_out() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        screen = await ready(stage, pilot)
-        await pilot.press("v", "space")
-        assert "3 runs" in plan_line(screen)
-
-
-async def test_the_filter_hides_and_escape_shows_all_again() -> None:
+async def test_filter_marks_presets_variants_and_devices_are_in_the_plan() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         screen = await ready(stage, pilot)
@@ -105,6 +87,22 @@ async def test_the_filter_hides_and_escape_shows_all_again() -> None:
         assert "No workload matches" in screen_text(stage.app)
         await pilot.press("escape")
         await until(pilot, lambda: len(listed.keys) == 3)
+
+        screen = await ready(stage, pilot)
+        await pilot.press("v", "space")
+        assert "3 runs" in plan_line(screen)
+
+        screen = await ready(stage, pilot)
+        assert screen.choices.devices == ["cuda:0"], "JAX's first accelerator is proposed"
+        text = screen_text(stage.app)
+        assert "not used by JAX: CUDA_VISIBLE_DEVICES hides it" in text
+        assert "unset CUDA_VISIBLE_DEVICES" in text
+        await pilot.press("d", "home", "down", "space")
+        assert screen.choices.devices == ["cuda:0", "cpu:0"]
+        assert "5 runs" in plan_line(screen)
+        await pilot.press("down", "space")
+        assert screen.query_one(DeviceList).current == "nvidia:1"
+        assert screen.choices.devices == ["cuda:0", "cpu:0"]
 
 
 async def test_a_wrong_parameter_is_said_beneath_it_and_not_taken() -> None:
@@ -179,62 +177,11 @@ async def test_the_launches_are_asked_for_beside_the_budget_and_kept_for_all_wor
         await until(pilot, lambda: not stage.app.live.busy)
 
 
-async def test_the_plan_line_keeps_its_estimate_in_a_narrow_terminal() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        screen = await ready(stage, pilot)
-        screen.choices.devices[:] = ["cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4"]
-        screen.choices.launches = 100
-        screen.action_preset()
-        await pilot.pause()
-        line = plan_line(screen)
-        assert line.index("× 100 launches · at least") < 70
-        assert columns(line[: line.index(" · on ")]) < 80
-
-
-async def test_devices_are_chosen_and_one_that_jax_does_not_use_is_not() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        screen = await ready(stage, pilot)
-        assert screen.choices.devices == ["cuda:0"], "JAX's first accelerator is proposed"
-        text = screen_text(stage.app)
-        assert "not used by JAX: CUDA_VISIBLE_DEVICES hides it" in text
-        assert "unset CUDA_VISIBLE_DEVICES" in text
-        await pilot.press("d", "home", "down", "space")
-        assert screen.choices.devices == ["cuda:0", "cpu:0"]
-        assert "5 runs" in plan_line(screen)
-        await pilot.press("down", "space")
-        assert screen.query_one(DeviceList).current == "nvidia:1"
-        assert screen.choices.devices == ["cuda:0", "cpu:0"]
-
-
 async def test_without_jax_it_is_said_with_what_mends_it() -> None:
     stage = Stage(devices=NoJax)
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await until(pilot, lambda: "jax is not installed there" in screen_text(stage.app))
         await until(pilot, lambda: "pip install jax" in screen_text(stage.app))
-
-
-async def test_nothing_is_drawn_while_readings_stay_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        screen = await ready(stage, pilot)
-        devices = screen.query_one(DeviceList)
-        history = stage.app.devices.get("cpu:0")
-        assert history is not None
-        await until(pilot, lambda: (screen.refresh(), len(history.history) >= 1)[1])
-        for _ in range(12):  # the sparkline is full of the same heights
-            stage.app.devices.take(StillDevices().read())
-        devices.show_devices()
-        drawn: list[object] = []
-        monkeypatch.setattr(devices, "refresh", lambda *regions: drawn.append(regions))
-        stage.app.devices.take(StillDevices().read())
-        devices.show_devices()
-        assert drawn == []
-        first = StillDevices().read()[0]
-        stage.app.devices.take([replace(first, utilisation=0.9)])
-        devices.show_devices()
-        assert len(drawn) == 1
 
 
 async def test_hostile_names_are_shown_and_not_obeyed() -> None:
@@ -312,22 +259,7 @@ def test_a_wrong_target_says_what_is_wrong(text: str, says: str, tmp_path: Path)
     assert whole_target("mine.py:f", tmp_path) == f"{tmp_path.resolve()}/mine.py:f"
 
 
-async def test_what_was_run_last_stands_beside_its_variant(shelf: Path) -> None:
-    keep_session(shelf, "old", ("selu", "jit", "ok", 9e-3), age_seconds=90_000)
-    keep_session(shelf, "new", ("selu", "jit", "ok", 0.63e-3))
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await ready(stage, pilot)
-        await pilot.press("down")
-        await until(pilot, lambda: "last 630 µs" in screen_text(stage.app))
-        assert "9.00 ms" not in screen_text(stage.app)
-
-
-def test_the_fakes_are_whole() -> None:
-    assert [found.name for found in CARDS] == ["matmul", "selu", "hessian"]
-
-
-async def test_a_workload_is_compiled_for_devices_that_are_not_here() -> None:
+async def test_a_workload_is_compiled_for_devices_that_are_not_here_and_for_a_mesh() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await ready(stage, pilot)
@@ -344,16 +276,18 @@ async def test_a_workload_is_compiled_for_devices_that_are_not_here() -> None:
         stage.scheduler.finish()
         await until(pilot, lambda: not stage.app.live.busy)
 
-
-async def test_a_device_to_compile_for_that_nobody_knows_is_told_and_nothing_is_run() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await pilot.press("1")
+        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))
         await ready(stage, pilot)
         await pilot.press("B")
-        stage.app.screen.query_one(Input).value = "h10"
+        _fill(stage, devices="h100:8", mesh="data=4, model=2", shard="x=data ; 1=-,model")
         await pilot.press("enter")
-        await until(pilot, lambda: "h100" in screen_text(stage.app), "the near names")
-        assert stage.scheduler is None
+        await until(pilot, lambda: stage.scheduler and len(stage.scheduler.planned) == 3, "a compile")
+        assert stage.scheduler is not None
+        plan = stage.scheduler.planned[-1]
+        assert (dict(plan.mesh), plan.shard) == ({"data": 4, "model": 2}, ("x=data", "1=-,model"))
+        stage.scheduler.finish()
+        await until(pilot, lambda: not stage.app.live.busy)
 
 
 def _fill(stage: Stage, **values: str) -> None:
@@ -361,53 +295,27 @@ def _fill(stage: Stage, **values: str) -> None:
         stage.app.screen.query_one(f"#{name}", Input).value = value
 
 
-async def test_a_mesh_and_how_inputs_are_split_over_it_are_given_as_on_the_command_line() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await ready(stage, pilot)
-        await pilot.press("down", "B")
-        _fill(stage, devices="h100:8", mesh="data=4, model=2", shard="x=data ; 1=-,model")
-        await pilot.press("enter")
-        await until(pilot, lambda: stage.scheduler and len(stage.scheduler.planned) == 1, "a compile")
-        assert stage.scheduler is not None
-        (plan,) = stage.scheduler.planned
-        assert (dict(plan.mesh), plan.shard) == ({"data": 4, "model": 2}, ("x=data", "1=-,model"))
-        stage.scheduler.finish()
-        await until(pilot, lambda: not stage.app.live.busy)
-
-
-@pytest.mark.parametrize(
-    ("values", "where", "said"),
-    [
-        (
-            {"mesh": "data"},
-            "mesh",
-            "cannot read the mesh 'data'. Give names and sizes of its axes, as in data=4,model=2.",
-        ),
+async def test_what_cannot_be_compiled_for_is_said_beneath_its_field() -> None:
+    wrong = [
+        ({"mesh": "data"}, "mesh", "cannot read the mesh 'data'"),
         ({"shard": "x=data,-; data"}, "shard", "cannot read --shard 'data'"),
-        (
-            {"devices": "h100:4", "mesh": "data=4,model=2"},
-            "mesh",
-            "the mesh data=4,model=2 has 8 devices, but h100:4 has 4",
-        ),
-    ],
-)
-async def test_what_cannot_be_compiled_for_is_said_beneath_its_field(
-    values: dict[str, str], where: str, said: str
-) -> None:
+        ({"devices": "h100:4", "mesh": "data=4,model=2"}, "mesh", "has 8 devices, but h100:4 has 4"),
+        ({"devices": "h10"}, "devices", "h100"),
+    ]
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await ready(stage, pilot)
         await pilot.press("down", "B")
         dialog = stage.app.screen
-        _fill(stage, **values)
-        await pilot.press("enter")
-        hint = dialog.query_one(f"#{where}-hint", Static)
-        await until(pilot, lambda: hint.has_class("wrong"), "the reason")
-        assert said in str(hint.content)
-        assert stage.app.screen is dialog
-        assert stage.scheduler is None
-        _fill(stage, **{**dict.fromkeys(values, ""), "devices": "h100"})
+        for values, where, said in wrong:
+            _fill(stage, **{"devices": "h100", "mesh": "", "shard": "", **values})
+            await pilot.press("enter")
+            hint = dialog.query_one(f"#{where}-hint", Static)
+            await until(pilot, lambda hint=hint: hint.has_class("wrong"), "the reason")
+            assert said in str(hint.content)
+            assert stage.app.screen is dialog
+            assert stage.scheduler is None
+        _fill(stage, devices="h100", mesh="", shard="")
         await pilot.press("enter")
         await until(pilot, lambda: stage.scheduler and len(stage.scheduler.planned) == 1, "a compile")
         assert stage.scheduler is not None

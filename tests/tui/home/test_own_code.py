@@ -10,7 +10,7 @@ from textual.widgets import Input
 from jaxprof import events as e
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.entry import read_entry
-from jaxprof.tui.home.own_code import MOST_HERE, TOUR, WAYS, OwnCodeList, own_programs
+from jaxprof.tui.home.own_code import TOUR, WAYS, OwnCodeList, own_programs
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workload_list import WorkloadList
 from jaxprof.tui.kit.dialogs import AskText
@@ -60,18 +60,40 @@ def test_programs_of_before_come_first_and_only_those_that_are_still_there(shelf
     assert found[0].form == ScriptForm("train.py", "--epochs 3", str(work))
 
 
-def test_a_folder_with_many_programs_lists_a_few(tmp_path: Path) -> None:
-    for number in range(MOST_HERE + 3):
-        (tmp_path / f"p{number}.py").write_text("import jax\n")
-    assert len(own_programs([], tmp_path)) == MOST_HERE + len(WAYS) - 1, "without the tour"
-
-
-async def test_the_ways_have_the_focus_in_the_first_frame() -> None:
+async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads() -> None:
     stage = Stage()
-    async with stage.app.run_test(size=(80, 24)):
+    async with stage.app.run_test(size=(80, 24)) as pilot:
         own = stage.app.screen.query_one(OwnCodeList)
         assert own.current_row == WAYS[0]
         assert stage.app.focused is own, "your code comes first"
+
+        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.whole)
+        for index, way in enumerate(WAYS[:-1]):
+            await pilot.press("plus" if way.key == "+" else way.key)
+            await until(pilot, lambda: not isinstance(stage.app.screen, HomeScreen), way.title)
+            by_key = stage.app.screen
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))
+            await pilot.press("home", *["down"] * index, "enter")
+            await until(pilot, lambda: not isinstance(stage.app.screen, HomeScreen), way.title)
+            assert type(stage.app.screen) is type(by_key)
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))
+
+        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info is not None)
+        own, workloads = stage.app.screen.query_one(OwnCodeList), stage.app.screen.query_one(WorkloadList)
+        assert stage.app.focused is own
+        assert "⏎ Run" not in screen_text(stage.app), "no workload is in view"
+        await pilot.press("home", *["down"] * len(WAYS))
+        assert stage.app.focused is workloads
+        await until(pilot, lambda: "⏎ Run" in screen_text(stage.app))
+        await pilot.press("escape")
+        assert stage.app.focused is own
+
+        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.whole)
+        await pilot.press("W")
+        await until(pilot, lambda: isinstance(stage.app.screen, AskText))
+        assert "jaxprof.record(" in screen_text(stage.app)
 
 
 async def test_enter_on_a_program_asks_and_enter_again_runs_it(work: Path) -> None:
@@ -88,47 +110,6 @@ async def test_enter_on_a_program_asks_and_enter_again_runs_it(work: Path) -> No
         await until(pilot, lambda: stage.programs)
         program = stage.programs[0].program
         assert (program.path, program.directory) == ("train.py", str(work))
-
-
-async def test_each_way_has_its_key_and_enter_on_it_does_the_same() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.whole)
-        for index, way in enumerate(WAYS[:-1]):
-            await pilot.press("plus" if way.key == "+" else way.key)
-            await until(pilot, lambda: not isinstance(stage.app.screen, HomeScreen), way.title)
-            by_key = stage.app.screen
-            await pilot.press("escape")
-            await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))
-            await pilot.press("home", *["down"] * index, "enter")
-            await until(pilot, lambda: not isinstance(stage.app.screen, HomeScreen), way.title)
-            assert type(stage.app.screen) is type(by_key)
-            await pilot.press("escape")
-            await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))
-
-
-async def test_the_cursor_goes_on_into_the_workloads_and_escape_comes_back() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info is not None)
-        own, workloads = stage.app.screen.query_one(OwnCodeList), stage.app.screen.query_one(WorkloadList)
-        assert stage.app.focused is own
-        assert "⏎ Run" not in screen_text(stage.app), "no workload is in view"
-        await pilot.press(*["down"] * len(WAYS))
-        assert stage.app.focused is workloads
-        await until(pilot, lambda: "⏎ Run" in screen_text(stage.app))
-        await pilot.press("escape")
-        assert stage.app.focused is own
-
-
-async def test_the_example_runs_without_any_code_of_the_users() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info is not None)
-        await pilot.press("end", "enter")
-        await until(pilot, lambda: stage.scheduler is not None and stage.scheduler.planned)
-        assert stage.scheduler is not None
-        assert {plan.spec.workload for plan in stage.scheduler.planned} == {"selu"}
 
 
 async def test_a_program_that_is_recorded_now_is_followed(shelf: Path) -> None:
@@ -158,12 +139,3 @@ def test_a_program_that_has_ended_is_not_running_though_its_session_is_held(shel
     assert (entry.live, entry.running) == (True, False)
     assert own_programs([entry], shelf) == list(WAYS)
     writer.close()
-
-
-async def test_without_a_running_program_it_is_said_how_to_follow_one() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.whole)
-        await pilot.press("W")
-        await until(pilot, lambda: isinstance(stage.app.screen, AskText))
-        assert "jaxprof.record(" in screen_text(stage.app)

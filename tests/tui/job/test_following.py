@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.job_folder import read_job
 from jaxprof.session_names import session_path
-from jaxprof.tui.job import reading
 from jaxprof.tui.job.heat_map import JobMap
 from jaxprof.tui.job.rank_table import RankTable
 from jaxprof.tui.job.reading import JobReading
@@ -60,38 +57,6 @@ async def test_processes_come_and_grow(tmp_path: Path) -> None:
         writer.close()
         await until(pilot, lambda: "1 running" not in words(stage))
         assert "have no session" not in words(stage)
-
-
-async def test_what_has_not_changed_is_neither_read_nor_drawn_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job_folders.job(tmp_path, job_folders.late_from(99), job_folders.late_from(99))
-    found: list[Any] = []
-    threads: set[threading.Thread] = set()
-    read = reading.JobReading.read
-
-    def noted(self: reading.JobReading, *arguments: Any) -> Any:
-        threads.add(threading.current_thread())
-        found.append(read(self, *arguments))
-        return found[-1]
-
-    monkeypatch.setattr(reading.JobReading, "read", noted)
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await opened(stage, pilot, tmp_path)
-        await until(pilot, lambda: screen.query_one(JobMap).grid is not None)
-        before, drawn = len(found), []
-        monkeypatch.setattr(JobMap, "render_line", lambda self, y: drawn.append(y))
-        monkeypatch.setattr(RankTable, "render_line", lambda self, y: drawn.append(y))
-        await until(pilot, lambda: len(found) > before + 3)
-        assert found[before:] == [None] * len(found[before:])
-        assert drawn == []
-        assert threading.main_thread() not in threads
-        await pilot.press("1")
-        await pilot.pause(0.2)
-        count = len(found)
-        await pilot.pause(0.3)
-        assert len(found) == count, "out of view nothing is read"
 
 
 async def test_a_folder_that_goes_is_said_and_what_was_read_stays(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def row_of(stage: Stage, name: str) -> str:
     return line.partition(name)[2].strip("│ ")
 
 
-async def test_it_shows_who_is_late_and_since_when(tmp_path: Path) -> None:
+async def test_it_shows_who_is_late_zooms_and_pans(tmp_path: Path) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         await shown(stage, pilot, planted(tmp_path))
@@ -50,17 +50,23 @@ async def test_it_shows_who_is_late_and_since_when(tmp_path: Path) -> None:
         assert "<1.05" in screen_text(stage.app)
         assert "blank: unknown" in screen_text(stage.app)
 
-
-async def test_it_is_read_without_colours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        await shown(stage, pilot, planted(tmp_path))
-        assert stage.app.no_color
-        late = row_of(stage, "1 node1")
-        assert set(late[: len(late) // 2]) == {MARKS[0]}
-        assert set(late[len(late) // 2 :]) == {MARKS[3]}
-        assert "blank: unknown" in screen_text(stage.app)
+        found = await shown(stage, pilot, planted(tmp_path))
+        browse = found.browse
+        assert browse.whole is not None
+        assert (browse.whole.start, browse.whole.end) == (0, 2000)
+        await pilot.press("plus", "plus")
+        assert browse.window is not None
+        assert browse.window.span == 500
+        await until(pilot, lambda: found.grid is not None and int(found.grid.steps.sum()) == 500)
+        await pilot.press("right")
+        assert (browse.window.start, browse.cursor) == (50, 50)
+        await pilot.press("greater_than_sign")
+        assert browse.cursor > 50
+        await pilot.press("end")
+        assert (browse.cursor, browse.window.end) == (1999, 2000)
+        await pilot.press("minus", "0")
+        assert browse.window == browse.whole
+        await until(pilot, lambda: found.grid is not None and int(found.grid.steps.sum()) == 2000)
 
 
 async def test_the_cursor_has_the_exact_values(tmp_path: Path) -> None:
@@ -79,28 +85,6 @@ async def test_the_cursor_has_the_exact_values(tmp_path: Path) -> None:
         assert "in lockstep all take the same time" in screen_text(stage.app)
         await pilot.press("left_square_bracket", "left_square_bracket")
         await until(pilot, lambda: found.grid is not None and found.grid.values_of == "compile")
-
-
-async def test_zoom_pan_and_back_to_all(tmp_path: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        found = await shown(stage, pilot, planted(tmp_path))
-        browse = found.browse
-        assert browse.whole is not None
-        assert (browse.whole.start, browse.whole.end) == (0, 2000)
-        await pilot.press("plus", "plus")
-        assert browse.window is not None
-        assert browse.window.span == 500
-        await until(pilot, lambda: found.grid is not None and int(found.grid.steps.sum()) == 500)
-        await pilot.press("right")
-        assert (browse.window.start, browse.cursor) == (50, 50)
-        await pilot.press("greater_than_sign")
-        assert browse.cursor > 50
-        await pilot.press("end")
-        assert (browse.cursor, browse.window.end) == (1999, 2000)
-        await pilot.press("minus", "0")
-        assert browse.window == browse.whole
-        await until(pilot, lambda: found.grid is not None and int(found.grid.steps.sum()) == 2000)
 
 
 async def test_what_was_not_seen_of_a_process_is_blank_and_said(tmp_path: Path) -> None:
@@ -154,14 +138,3 @@ def test_processes_of_a_host_are_one_row_where_they_do_not_fit() -> None:
     assert browse.process == 5
     browse.resize(20)
     assert [line.processes[0] for line in browse.lines] == list(range(16)), "all fit: in their own order"
-
-
-def test_rows_of_a_thousand_processes_are_not_drawn_where_they_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    browse = MapBrowse()
-    browse.resize(10)
-    browse.show(processes(1000, 1000))
-    browse.order = "process"
-    browse.arrange()
-    browse.move(995)
-    assert (browse.top, browse.process) == (990, 995 + browse.line - 995)
-    assert len(browse.lines) == 1000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,6 @@ from textual.pilot import Pilot
 
 import job_folders
 import program_events
-from jaxprof.remote.mirror import Mirror
-from jaxprof.remote.place import RemotePlace
-from jaxprof.session.log.job_follower import JobFollower
 from jaxprof.tui.job.finding_list import JobFindings
 from jaxprof.tui.job.heat_map import JobMap
 from jaxprof.tui.job.panes import VIEWS
@@ -54,37 +50,18 @@ async def opened(stage: Stage, pilot: Pilot[Any], folder: Path) -> JobScreen:
     return screen
 
 
-async def test_who_is_late_and_why_is_read_without_a_key(folder: Path) -> None:
+async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(folder: Path) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        await opened(stage, pilot, late(folder))
+        screen = await opened(stage, pilot, late(folder))
         text = words(stage)
         assert "4 processes on 4 hosts · slurm-1234.0 · all ok" in text
         assert "process 1 on node1 is late: making or fetching its input takes 40 % of its loop" in text
         assert "Look at its input: the shard, the disk or the network of that host." in text
         assert "8 Job" in text
-
-
-async def test_a_job_that_was_fetched_is_called_by_its_url_where_there_is_room(folder: Path) -> None:
-    mirror = Mirror(RemotePlace(f"file://{late(folder)}"))
-    mirror.refresh()
-    stage = Stage()
-    async with stage.app.run_test(size=(240, 50), notifications=True) as pilot:
-        await opened(stage, pilot, mirror.path)
-        assert f"file://{folder} · 4 processes on 4 hosts" in words(stage)
-        await pilot.resize_terminal(80, 24)
-        await pilot.pause()
-        assert f"{folder.name} · 4 processes on 4 hosts · slurm-1234.0 · all ok" in words(stage)
-        assert "file://" not in words(stage)
-
-
-async def test_no_share_is_cut(folder: Path) -> None:
-    loops = [job_folders.loop(data=0.3), *(job_folders.loop(data=0.02, host=0.00008) for _ in range(3))]
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        await opened(stage, pilot, job_folders.job(folder, *loops))
-        assert "<0.1 %" in words(stage)
-        assert "…" not in words(stage)
+        assert screen.query_one(RankTable).current == 1
+        await pilot.press("enter")
+        await until(pilot, lambda: stage.app.session_path == folder / "process-00001.jaxprof")
 
 
 async def test_a_job_that_is_well_accuses_nobody(folder: Path) -> None:
@@ -125,7 +102,7 @@ async def test_enter_opens_the_session_and_escape_comes_back_to_its_row(folder: 
         await until(pilot, lambda: stage.app.session_path == folder / "process-00001.jaxprof")
 
 
-async def test_processes_are_sorted_and_filtered(folder: Path) -> None:
+async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(folder: Path) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
         screen = await opened(stage, pilot, late(folder))
@@ -140,32 +117,26 @@ async def test_processes_are_sorted_and_filtered(folder: Path) -> None:
         assert rows.count == 4
         await pilot.press("y")
         assert "is late" in stage.app.clipboard
+        shown = lambda: [name for name in VIEWS if screen.query_one(f"#{name}-box").display]  # noqa: E731
+        assert shown() == ["map", "ranks"]
+        await pilot.press("T", "F")
+        assert shown() == ["ranks"]
+        await pilot.press("escape")
+        assert shown() == ["map", "ranks"]
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: shown() == ["ranks"])
+        await pilot.press("t")
+        await until(pilot, lambda: shown() == ["map"])
+        assert screen.query_one("#map-box").size.height > 8
+        await pilot.resize_terminal(60, 20)
+        await until(pilot, lambda: "needs a terminal of 80×24" in screen_text(stage.app))
+        await pilot.resize_terminal(200, 60)
+        await until(pilot, lambda: shown() == ["map", "ranks"])
 
 
-async def test_without_a_job_the_screen_says_how_to_get_one() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        assert "Job" not in screen_text(stage.app).splitlines()[0]
-        await pilot.press("8")
-        await until(pilot, lambda: "jaxprof script -n 4 train.py" in screen_text(stage.app))
-        await pilot.press("y", "slash", "f", "T", "ctrl+l", "escape")
-        assert stage.app.is_running
-
-
-async def test_a_folder_without_a_session_is_refused_with_a_hint(folder: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        stage.app.open_session(folder)
-        await until(pilot, lambda: "holds no session of a process" in words(stage))
-
-
-@pytest.mark.parametrize("light", [False, True], ids=["dark", "light"])
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
-def test_a_picture(
-    snap_compare: Any, folder: Path, size: tuple[int, int], light: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_picture(snap_compare: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
-    stage = Stage(light=light)
+    stage = Stage(light=True)
 
     async def before(pilot: Pilot[Any]) -> None:
         late_from = (job_folders.late_from(10 if index == 1 else 99) for index in range(4))
@@ -173,7 +144,7 @@ def test_a_picture(
         await until(pilot, lambda: screen.query_one(JobMap).grid is not None)
         await still(pilot)
 
-    assert snap_compare(stage.app, terminal_size=size, run_before=before)
+    assert snap_compare(stage.app, terminal_size=(120, 40), run_before=before)
 
 
 async def test_one_process_beside_the_others(folder: Path) -> None:
@@ -211,36 +182,6 @@ async def test_who_arrives_last_where_there_are_captures_and_how_to_get_them(fol
         await until(pilot, lambda: "No captures of the same steps." in words(stage))
 
 
-async def test_two_views_or_one_on_a_large_terminal_and_one_on_a_small_one(folder: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await opened(stage, pilot, late(folder))
-        shown = lambda: [name for name in VIEWS if screen.query_one(f"#{name}-box").display]  # noqa: E731
-        assert shown() == ["map", "ranks"]
-        await pilot.press("T", "F")
-        assert shown() == ["ranks"]
-        await pilot.press("escape")
-        assert shown() == ["map", "ranks"]
-        await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: shown() == ["ranks"])
-        await pilot.press("t")
-        await until(pilot, lambda: shown() == ["map"])
-        assert screen.query_one("#map-box").size.height > 8
-        await pilot.resize_terminal(60, 20)
-        await until(pilot, lambda: "needs a terminal of 80×24" in screen_text(stage.app))
-        await pilot.resize_terminal(200, 60)
-        await until(pilot, lambda: shown() == ["map", "ranks"])
-
-
-async def test_the_cursor_begins_at_the_process_that_costs_most(folder: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        screen = await opened(stage, pilot, late(folder))
-        assert screen.query_one(RankTable).current == 1
-        await pilot.press("enter")
-        await until(pilot, lambda: stage.app.session_path == folder / "process-00001.jaxprof")
-
-
 async def test_text_from_outside_is_shown_and_not_obeyed(folder: Path) -> None:
     for index in range(3):
         host = HOSTILE if index == 1 else f"node{index}"
@@ -255,25 +196,3 @@ async def test_text_from_outside_is_shown_and_not_obeyed(folder: Path) -> None:
         text = screen_text(stage.app)
         assert "\x1b" not in text
         assert "[b]evil[/x]" in text
-
-
-async def test_the_first_reading_of_many_sessions_says_how_far_it_is(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jaxprof.tui.job.screen.PROGRESS_SECONDS", 0.0)
-    go = threading.Event()
-    take = JobFollower._take
-
-    def slowly(self: JobFollower[Any], index: int, path: Path) -> bool:
-        if index == 2:
-            assert go.wait(20)
-        return take(self, index, path)
-
-    monkeypatch.setattr(JobFollower, "_take", slowly)
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        stage.app.open_session(late(folder))
-        await until(pilot, lambda: "reading session 3 of 4" in words(stage))
-        go.set()
-        await until(pilot, lambda: "process 1 on node1 is late" in words(stage))
-        assert "reading session" not in words(stage)

@@ -24,15 +24,6 @@ def test_a_canvas_has_eight_dots_a_cell_and_ignores_what_lies_outside() -> None:
     assert [row.plain for row in canvas.rows()] == ["\u2801\u2880"]
 
 
-def test_a_line_on_a_canvas_goes_from_end_to_end() -> None:
-    canvas = Canvas(4, 1)
-    canvas.line((0, 0), (7, 0))
-    assert canvas.rows()[0].plain == "\u2809" * 4
-    diagonal = Canvas(2, 1)
-    diagonal.line((0, 0), (3, 3))
-    assert diagonal.rows()[0].plain == "\u2811\u2884"
-
-
 def test_a_cover_hides_the_dots_and_takes_its_room() -> None:
     canvas = Canvas(6, 1)
     canvas.line((0, 0), (3, 0))

@@ -150,17 +150,6 @@ async def test_what_escapes_is_told_and_the_app_goes_on(place: str, state_home: 
     assert str(state_home / "errors.log") in error.hint
 
 
-@pytest.mark.defects
-async def test_it_is_told_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = Listening("on_asked")
-    async with app.run_test() as pilot:
-        app.fragile.post_message(Asked())
-        await until(pilot, lambda: app.told)
-        monkeypatch.setattr(guard, "QUIET_SECONDS", 0.0)
-        app.fragile.post_message(Asked())
-        await until(pilot, lambda: len(app.told) == 2)
-
-
 async def test_an_expected_error_is_told_as_it_is_and_not_logged(state_home: Path) -> None:
     error = UsageError("no such run", "Choose another one.")
 
@@ -195,10 +184,6 @@ async def test_an_action_may_still_leave_its_key_to_the_next() -> None:
         app.fragile.focus()
         await pilot.press("a")
         assert (app.taken, app.told) == (1, [])
-
-
-def test_an_answer_that_fails_is_replaced() -> None:
-    assert set(guard.CALLED_BY_NAME) <= {name for cls in (App, Screen, Widget) for name in dir(cls)} | {"compose_body"}
 
 
 @pytest.mark.defects

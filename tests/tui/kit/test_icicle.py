@@ -5,11 +5,9 @@ from __future__ import annotations
 from textual.pilot import Pilot
 
 from jaxprof.analysis.flame.graphs import FlameGraph, stacks_flame
-from jaxprof.analysis.flame.tree import WHOLE, FlameFrame
 from jaxprof.analysis.stacks import StackFrame, WeightedStack
-from jaxprof.tui.kit.icicle.browse import FlameBrowse
 from jaxprof.tui.kit.icicle.pane import IciclePane
-from jaxprof.tui.kit.icicle.widget import Icicle, hue
+from jaxprof.tui.kit.icicle.widget import Icicle
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded
 from tui.fakes import Stage, screen_text, until
@@ -57,7 +55,7 @@ def column(view: Icicle, name: str) -> tuple[int, int]:
     raise AssertionError(f"{name} is not drawn")
 
 
-async def test_a_click_zooms_in_and_a_click_on_what_is_whole_goes_a_step_out() -> None:
+async def test_keys_clicks_searches_and_growth() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
         _, view = await drawn(stage, pilot)
@@ -71,10 +69,6 @@ async def test_a_click_zooms_in_and_a_click_on_what_is_whole_goes_a_step_out() -
         await pilot.click(view, offset=(1, 0))
         assert top(view) == "all"
 
-
-async def test_keys_walk_zoom_and_step_out() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
         _, view = await drawn(stage, pilot)
         await pilot.press("down", "down", "down", "right")
         assert "self 0 ns · total 3.00 s · 30 % of all · 38 % of block_0" in screen_text(stage.app)
@@ -88,20 +82,6 @@ async def test_keys_walk_zoom_and_step_out() -> None:
         assert top(view) == "all"
         assert isinstance(stage.app.screen, ProgramScreen)
 
-
-async def test_small_frames_are_folded_and_open() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        _, view = await drawn(stage, pilot)
-        view.go(view.browse.graph.tree.find(["step", "norm", "small.99"]) if view.browse else 0)
-        await pilot.pause()
-        assert view.browse is not None
-        assert view.browse.graph.tree.name_of(view.browse.cursor) == "small.99", "it zooms until the frame is drawn"
-
-
-async def test_a_search_marks_frames_and_says_their_share() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
         _, view = await drawn(stage, pilot)
         await pilot.press("slash", *"dot")
         await until(pilot, lambda: "/dot: 3 frames, together 10.0 s, 99 % of all" in screen_text(stage.app))
@@ -115,10 +95,6 @@ async def test_a_search_marks_frames_and_says_their_share() -> None:
         await pilot.press("slash", "left_parenthesis")
         await until(pilot, lambda: "not a regular expression" in screen_text(stage.app))
 
-
-async def test_a_graph_that_grows_keeps_what_is_in_view() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
         pane, view = await drawn(stage, pilot)
         await pilot.click(view, offset=column(view, "block_0"))
         pane.show(graph(("other/x", 20.0), ("step/block_0/attention/dot.1", 6.0), ("step/block_0/mlp", 4.0)), same=True)
@@ -128,10 +104,12 @@ async def test_a_graph_that_grows_keeps_what_is_in_view() -> None:
         await pilot.press("escape")
         assert top(view) == "all"
 
+        _, view = await drawn(stage, pilot)
+        view.go(view.browse.graph.tree.find(["step", "norm", "small.99"]) if view.browse else 0)
+        await pilot.pause()
+        assert view.browse is not None
+        assert view.browse.graph.tree.name_of(view.browse.cursor) == "small.99", "it zooms until the frame is drawn"
 
-async def test_without_colours_frames_have_edges_and_the_cursor_a_mark() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
         await drawn(stage, pilot)
         text = screen_text(stage.app)
         assert "▶all" in text
@@ -145,19 +123,3 @@ async def test_enter_on_a_line_shows_its_source() -> None:
         await shown(stage, pilot, recorded.finished())
         await pilot.press("O", *["down"] * 5, "enter")
         await until(pilot, lambda: type(stage.app.screen).__name__ == "SourceLines")
-
-
-def test_a_name_has_the_same_colour_whatever_its_number() -> None:
-    assert hue("fusion.1") == hue("fusion.22")
-    assert hue("[device busy]") == "device-busy"
-
-
-def test_a_cursor_that_is_drawn_no_more_goes_to_what_holds_it() -> None:
-    browse = FlameBrowse(kernels(), 100)
-    small = FlameFrame(browse.graph.tree.find(["step", "norm", "small.7"]))
-    browse.cursor = small
-    browse.resize(40)
-    assert browse.cursor.size > 0 or browse.graph.tree.name_of(browse.cursor) in ("norm", "2 smaller")
-    browse.into(FlameFrame(browse.graph.tree.find(["step", "block_0"])))
-    browse.whole()
-    assert browse.top == WHOLE

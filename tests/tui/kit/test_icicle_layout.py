@@ -76,10 +76,6 @@ def test_every_frame_can_be_reached_by_zooming(frames: list[tuple[int, int]], wi
     assert seen == {node for node in range(1, len(tree)) if tree.totals[node]}
 
 
-def test_frames_without_an_amount_take_no_column() -> None:
-    assert layout(tree_of([(0, 0), (1, 0)]), FlameFrame(ROOT), 80) == []
-
-
 def test_a_thousand_equal_frames_are_one_fold_that_opens_into_parts() -> None:
     branches = Branches()
     branches.add(ROOT, [f"kernel {n}" for n in range(1000)], [7] * 1000, [1] * 1000, list(range(1000)))

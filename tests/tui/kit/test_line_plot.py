@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-import pytest
-
 from jaxprof.tui.kit.line_plot import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
-from tui.kit.drawings import SIZES, fills, lines_of, plot
-
-
-@pytest.mark.parametrize(("width", "height"), SIZES)
-def test_a_plot_fills_its_room(width: int, height: int) -> None:
-    assert fills(plot(width, height), width, height)
+from tui.kit.drawings import lines_of, plot
 
 
 def test_a_plot_names_its_axes_its_lines_and_its_numbers() -> None:
@@ -24,12 +15,6 @@ def test_a_plot_names_its_axes_its_lines_and_its_numbers() -> None:
     text = "\n".join(lines)
     assert "◉" in text
     assert "n ≈ 10 000" in text
-
-
-def test_on_logarithmic_axes_a_power_law_is_a_straight_line() -> None:
-    columns_of_markers = [line.index("●") for line in lines_of(plot(76, 16)) if "●" in line][1:]
-    steps = [before - after for before, after in pairwise(columns_of_markers)]
-    assert max(steps) - min(steps) <= 1
 
 
 def test_a_plot_without_points_says_so() -> None:

@@ -40,18 +40,6 @@ async def test_a_program_without_a_capture_offers_a_rerun_with_one(place: str) -
         assert not stage.programs, "nothing runs unseen"
 
 
-@pytest.mark.parametrize("place", ["hlo", "profile"])
-async def test_a_measured_session_offers_no_capture(place: str) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        stage.app.set_session(finished().session(), None)
-        stage.app.switch_mode(place)
-        await until(pilot, lambda: stage.app.screen.query("KeyBar") and "Help" in screen_text(stage.app))
-        assert "w Capture" not in screen_text(stage.app)
-        await pilot.press("w")
-        assert not isinstance(stage.app.screen, ScriptDialog)
-
-
 def test_what_counts_as_missing() -> None:
     assert uncaptured_program(recorded.finished().session()) is not None
     assert uncaptured_program(captured()) is None, "a window was read"

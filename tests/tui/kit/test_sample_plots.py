@@ -44,25 +44,6 @@ def test_two_modes_are_two_humps_on_one_scale_and_in_words() -> None:
     assert "two modes" not in distribution(fast, summarise(fast), 60, 9, modes=two_modes(fast)).plain
 
 
-@pytest.mark.parametrize(("width", "height"), SIZES)
-def test_a_distribution_of_two_modes_fills_its_room(width: int, height: int) -> None:
-    samples = [*Tape().noise(1.2e-3, 60), *Tape().noise(3.4e-3, 40)]
-    assert fills(distribution(samples, summarise(samples), width, height, modes=two_modes(samples)), width, height)
-
-
-def test_few_samples_have_no_interval_in_the_picture() -> None:
-    samples = SAMPLES[:3]
-    assert "━" not in distribution(samples, summarise(samples), 40, 6).plain
-    assert "waiting" in distribution([], None, 40, 6).plain
-
-
-@pytest.mark.parametrize("samples", [[1e-3] * 9, [0.0, 0.0, 0.0], [1e-9, 1.0], SAMPLES[:1]])
-def test_odd_samples_are_drawn_too(samples: list[float]) -> None:
-    summary = summarise(samples)
-    assert distribution(samples, summary, 40, 8).plain
-    assert fills(trend(samples, summary, 40, 8), 40, 8)
-
-
 def test_a_trend_marks_outliers_at_the_edge_that_they_pass() -> None:
     samples = [*SAMPLES, 5e-3, 1e-6]
     lines = lines_of(trend(samples, summarise(samples), 60, 9))
@@ -74,11 +55,3 @@ def test_a_trend_marks_outliers_at_the_edge_that_they_pass() -> None:
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_a_trend_fills_its_room(width: int, height: int) -> None:
     assert fills(trend(SAMPLES, summarise(SAMPLES), width, height), width, height)
-
-
-def test_the_axis_of_a_trend_has_a_tick_at_its_ends_and_at_the_median() -> None:
-    samples = [1.0, 2.0, 3.0, 2.0, 2.0]
-    lines = lines_of(trend(samples, summarise(samples), 40, 9))
-    assert [row for row, line in enumerate(lines) if "┤" in line] == [0, 4, 7]
-    assert [line.partition("┤")[0].strip() for line in (lines[0], lines[4], lines[7])] == ["3.00 s", "", "1.00 s"]
-    assert sum(0x2800 < ord(character) < 0x2900 for character in lines[4]) > 9, "the line of the median"

@@ -129,17 +129,3 @@ async def test_a_program_is_started_from_home(folder: Path, monkeypatch: pytest.
         assert program.options == RecordingOptions(transfers=True)
         await until(pilot, lambda: "train.py --n 3" in screen_text(stage.app))
         stage.programs[0].finish()
-
-
-@pytest.mark.usefixtures("catalogue", "shelf")
-@pytest.mark.parametrize("button", ["take", "leave"])
-async def test_the_buttons_do_what_the_keys_do(folder: Path, button: str) -> None:
-    given = ScriptForm("train.py", "--n 3", str(folder), "5 steps")
-    answers: list[ScriptForm | None] = []
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 30)) as pilot:
-        stage.app.push_screen(ScriptDialog(given, question="Is this safe?"), answers.append)
-        await until(pilot, lambda: "Is this safe?" in screen_text(stage.app))
-        await pilot.click(f"#{button}")
-        await until(pilot, lambda: answers)
-    assert answers == [given if button == "take" else None]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from textual.content import Content
-
-from jaxprof.text import columns
-from jaxprof.tui.kit.table_columns import Span, TableColumn, either, header_line, in_order, placed, row_line
+from jaxprof.tui.kit.table_columns import Span, TableColumn, header_line, in_order, placed, row_line
 
 NAME = TableColumn[str]("name", lambda row: row, 4, weight=1)
 SIZE = TableColumn[str]("size", lambda row: str(len(row)), 4, right=True, sort=len)
@@ -25,12 +22,6 @@ def test_columns_appear_by_priority_and_keep_their_order() -> None:
     assert there(21) == ["name", "note", "host", "size"]
 
 
-def test_columns_of_one_priority_come_together() -> None:
-    pair = (NAME, *(TableColumn[str](title, str, 8, priority=1) for title in ("trace", "lower")), SIZE)
-    assert [one.column.title for one in placed(pair, 27)] == ["name", "size"]
-    assert [one.column.title for one in placed(pair, 28)] == ["name", "trace", "lower", "size"]
-
-
 def test_a_line_fills_the_width_and_is_never_wider() -> None:
     for width in range(3, 90):
         layout = placed(ALL, width)
@@ -44,17 +35,6 @@ def test_spare_width_is_shared_by_weight_up_to_the_most() -> None:
     wide = (TableColumn[str]("a", str, 5, weight=3, most=8), TableColumn[str]("b", str, 5, weight=1))
     assert [one.width for one in placed(wide, 1 + 5 + 1 + 5 + 4)] == [8, 6]
     assert [one.width for one in placed(wide, 1 + 5 + 1 + 5 + 20)] == [8, 22]
-
-
-def test_a_column_that_fits_is_as_wide_as_its_longest_text() -> None:
-    fitting = (TableColumn[str]("a", str, 2, most=9, fits=True, gap=2), TableColumn[str]("b", str, 3))
-    assert [one.width for one in placed(fitting, 40, ["four", "sevenly"])] == [7, 3]
-    assert [one.width for one in placed(fitting, 10, ["four", "sevenly"])] == [4, 3]
-
-
-def test_in_a_very_narrow_terminal_the_widest_gives_way() -> None:
-    both = (TableColumn[str]("a", str, 20, weight=1), TableColumn[str]("b", str, 6, right=True))
-    assert [one.width for one in placed(both, 20)] == [12, 6]
 
 
 def test_a_cell_that_spans_takes_what_is_left() -> None:
@@ -78,15 +58,3 @@ def test_unknown_comes_last_in_both_directions() -> None:
     rows = [3, None, 1, 2]
     assert in_order(rows, lambda row: row) == [1, 2, 3, None]
     assert in_order(rows, lambda row: row, backwards=True) == [3, 2, 1, None]
-
-
-def test_the_longest_form_that_has_room_is_shown() -> None:
-    draw = either("2026-11-18 11:04", "2 min ago")
-    assert draw(16).plain == "2026-11-18 11:04"
-    assert draw(12).plain.rstrip() == "2 min ago"
-    assert columns(draw(4).plain) == 4
-
-
-def test_wide_characters_and_styles_keep_the_columns_straight() -> None:
-    row = TableColumn[str]("a", lambda row: Content.styled(row, "bold"), 6)
-    assert row_line("日本語日本語", placed((row, SIZE), 20), 20).cell_length == 1 + 6 + 1 + 4

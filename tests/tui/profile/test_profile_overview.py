@@ -101,7 +101,7 @@ async def at_the_overview(stage: Stage, pilot: Any, path: Path) -> OverviewList:
     return stage.app.screen.query_one(OverviewList)
 
 
-async def test_opening_a_profile_shows_its_overview_whose_lines_lead_on(tmp_path: Path) -> None:
+async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_path: Path) -> None:
     path = written(tmp_path / "profile.jaxprof")
     stage = Stage()
     async with stage.app.run_test(size=(120, 40)) as pilot:
@@ -120,10 +120,6 @@ async def test_opening_a_profile_shows_its_overview_whose_lines_lead_on(tmp_path
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.current_mode == "profile")
 
-
-async def test_a_measured_run_has_no_overview() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
         stage.app.set_session(profiles.captured().session(), None)
         stage.app.show_profile("r2", "overview")
         await until(pilot, lambda: isinstance(stage.app.screen, ProfileScreen) and stage.app.screen.whole)
@@ -138,13 +134,3 @@ def test_hostile_names_are_shown_and_not_obeyed() -> None:
     for fact in overview_facts(found(session), 100):
         assert isinstance(fact.content, Content)
         assert "\x1b" not in fact.content.plain
-
-
-def test_a_high_terminal_has_more_kernels_and_no_more_lines_than_it_has() -> None:
-    profile = found(profiles.imported().session())
-    (run, kernel) = profile.kernels[0]
-    many = replace(profile, kernels=[(run, replace(kernel, name=f"kernel {n}")) for n in range(30)])
-    for height, kernels in ((0, 12), (24, 12), (45, 30)):
-        lines = [fact.content.plain for fact in overview_facts(many, 100, height)]
-        assert sum("kernel " in line and "per call" not in line for line in lines) == kernels
-        assert kernels == 12 or len(lines) <= height

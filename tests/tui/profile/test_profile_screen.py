@@ -8,7 +8,6 @@ import pytest
 from textual.pilot import Pilot
 
 from jaxprof import events as e
-from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.memory.buffers import BufferList
 from jaxprof.tui.kit.memory.plots import LivePlot
 from jaxprof.tui.kit.trust import TrustDialog
@@ -47,7 +46,7 @@ async def shown(stage: Stage, pilot: Pilot[Any], tape: Tape, view: str = "timeli
     return seen
 
 
-async def test_lanes_steps_and_trust_are_there() -> None:
+async def test_lanes_cursor_zoom_search_and_trust() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
         await shown(stage, pilot, profiles.captured())
@@ -57,10 +56,6 @@ async def test_lanes_steps_and_trust_are_there() -> None:
         for what in ("kernels 1.40 ms 70 %", "transfers 200 µs 10 %", "launch gaps 100 µs 5.0 %", "idle 300 µs 15 %"):
             assert what in text, "the parts of the step, which add up to 2 ms"
 
-
-async def test_the_cursor_tells_the_event_and_the_gap() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
         view = await shown(stage, pilot, profiles.captured())
         assert "idle  " in screen_text(stage.app)
         await pilot.press("full_stop")
@@ -76,10 +71,6 @@ async def test_the_cursor_tells_the_event_and_the_gap() -> None:
         await pilot.press("down")
         assert "before MemcpyD2H" in screen_text(stage.app)
 
-
-async def test_zoom_keeps_the_cursor_and_arrows_pan() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
         view = await shown(stage, pilot, profiles.captured())
         await pilot.press("full_stop", "plus", "plus", "plus")
         assert view.browse is not None
@@ -98,10 +89,50 @@ async def test_zoom_keeps_the_cursor_and_arrows_pan() -> None:
         await pilot.press("end")
         assert view.browse.window.end <= 20 * profiles.MS
 
+        await shown(stage, pilot, profiles.captured())
+        await pilot.press("V")
+        assert isinstance(stage.app.screen, TrustDialog)
+        await pilot.pause()
+        text = screen_text(stage.app)
+        for what in (
+            "12 % of the device's time",
+            "--no-command-buffers",
+            "10 steps were found",
+            "2.20 ms a call",
+        ):
+            assert what in text
+        await pilot.press("escape")
+        assert isinstance(stage.app.screen, ProfileScreen)
 
-async def test_the_mouse_zooms_where_it_is_and_drags() -> None:
+
+async def test_the_mouse_zooms_letters_are_searched_for_and_matches_are_walked() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
+        view = await shown(stage, pilot, profiles.captured())
+        await pilot.press("slash", *"memcpy", "enter")
+        await pilot.pause()
+        assert view.browse.time == 1_700_000
+        assert "match 1 of 10" in screen_text(stage.app)
+        await pilot.press("n")
+        assert view.browse.time == 3_700_000
+        await pilot.press("N", "N")
+        assert view.browse.time == 19_700_000, "it goes on at the other end"
+        await pilot.press("escape")
+        assert isinstance(stage.app.screen, ProfileScreen)
+        await pilot.press("slash", "(")
+        await pilot.pause()
+        assert "not a regular expression" in screen_text(stage.app)
+
+        await shown(stage, pilot, profiles.captured())
+        await pilot.press("up", "up", "up", "up")
+        await pilot.press("enter")
+        closed = screen_text(stage.app)
+        await pilot.press("enter")
+        assert screen_text(stage.app) != closed
+        await pilot.press("slash", *"ExecuteHelper", "enter")
+        await pilot.pause()
+        assert "ExecuteHelper" in screen_text(stage.app)
+
         view = await shown(stage, pilot, profiles.captured())
         for _ in range(6):
             await pilot._post_mouse_events([_scroll()], view, offset=(60, 4))
@@ -123,50 +154,6 @@ def _scroll() -> Any:
     return MouseScrollUp
 
 
-async def test_a_search_goes_from_match_to_match_and_escape_forgets_it() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        view = await shown(stage, pilot, profiles.captured())
-        await pilot.press("slash", *"memcpy", "enter")
-        await pilot.pause()
-        assert view.browse.time == 1_700_000
-        assert "match 1 of 10" in screen_text(stage.app)
-        await pilot.press("n")
-        assert view.browse.time == 3_700_000
-        await pilot.press("N", "N")
-        assert view.browse.time == 19_700_000, "it goes on at the other end"
-        await pilot.press("escape")
-        assert isinstance(stage.app.screen, ProfileScreen)
-        await pilot.press("slash", "(")
-        await pilot.pause()
-        assert "not a regular expression" in screen_text(stage.app)
-
-
-async def test_letters_that_follow_the_slash_at_once_are_all_looked_for() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        await shown(stage, pilot, profiles.captured())
-        for key in ("slash", *"gemm"):  # as a terminal sends what was typed while something was drawn
-            stage.app.simulate_key(key)
-        await until(pilot, lambda: stage.app.screen.query_one(FilterLine).value == "gemm", "every letter is there")
-        await pilot.press("slash")
-        assert stage.app.screen.query_one(FilterLine).value == "gemm/", "in the line it is a letter like others"
-
-
-async def test_a_lane_of_threads_opens_and_a_search_opens_what_it_needs() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await shown(stage, pilot, profiles.captured())
-        await pilot.press("up", "up", "up", "up")
-        await pilot.press("enter")
-        closed = screen_text(stage.app)
-        await pilot.press("enter")
-        assert screen_text(stage.app) != closed
-        await pilot.press("slash", *"ExecuteHelper", "enter")
-        await pilot.pause()
-        assert "ExecuteHelper" in screen_text(stage.app)
-
-
 async def test_to_the_hlo_of_a_kernel_and_back() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
@@ -183,43 +170,20 @@ async def test_to_the_hlo_of_a_kernel_and_back() -> None:
         await until(pilot, lambda: stage.app.current_mode == "profile" and view.browse and view.browse.time == 200_000)
 
 
-async def test_a_kernel_of_an_opened_profile_leads_to_the_program_that_has_its_hlo() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        await shown(stage, pilot, profiles.imported(), run="r1")
-        await pilot.press("full_stop", "h")
-        await until(pilot, lambda: stage.app.current_mode == "hlo")
-        assert stage.app.run_in_view == "r2"
-
-
-async def test_a_program_of_an_opened_profile_shows_the_timeline_of_the_whole() -> None:
+async def test_a_kernel_of_an_opened_profile_leads_to_its_program_which_shows_the_whole_timeline() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
         view = await shown(stage, pilot, profiles.imported(), run="r2")
         assert view.lanes is not None
         assert "kernels with 12 %" in screen_text(stage.app)
 
-
-async def test_the_list_of_trust_has_every_row_with_what_to_do() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        await shown(stage, pilot, profiles.captured())
-        await pilot.press("V")
-        assert isinstance(stage.app.screen, TrustDialog)
-        await pilot.pause()
-        text = screen_text(stage.app)
-        for what in (
-            "12 % of the device's time",
-            "--no-command-buffers",
-            "10 steps were found",
-            "2.20 ms a call",
-        ):
-            assert what in text
-        await pilot.press("escape")
-        assert isinstance(stage.app.screen, ProfileScreen)
+        await shown(stage, pilot, profiles.imported(), run="r1")
+        await pilot.press("full_stop", "h")
+        await until(pilot, lambda: stage.app.current_mode == "hlo")
+        assert stage.app.run_in_view == "r2"
 
 
-async def test_stages_add_up_and_the_tree_opens_closes_and_sorts() -> None:
+async def test_the_tree_of_passes_opens_closes_and_sorts() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
         await shown(stage, pilot, profiles.captured(), "compile")
@@ -241,7 +205,25 @@ async def test_stages_add_up_and_the_tree_opens_closes_and_sorts() -> None:
         assert tree.current_row.name == "JitCompiler::Compile", "the longest self time is first"
 
 
-async def test_memory_shows_parts_buffers_and_the_live_size() -> None:
+async def test_escape_closes_the_phase_that_was_opened_and_leaves_only_then() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured(), view="compile")
+        tree = stage.app.screen.query_one(PassTree)
+        tree.opened, tree.opened_at_first = set(), frozenset()
+        tree.rearrange()
+        tree.focus()
+        closed = tree.count
+        await pilot.press("enter")
+        await until(pilot, lambda: tree.count > closed)
+        await pilot.press("escape")
+        await until(pilot, lambda: tree.count == closed)
+        assert stage.app.current_mode == "profile"
+        await pilot.press("escape")
+        await until(pilot, lambda: stage.app.current_mode != "profile")
+
+
+async def test_memory_lists_the_buffers_and_the_flame_graph_leads_to_hlo() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
         await shown(stage, pilot, profiles.captured(), "memory")
@@ -259,6 +241,13 @@ async def test_memory_shows_parts_buffers_and_the_live_size() -> None:
             assert what in text
         await pilot.press("down", "enter")
         await until(pilot, lambda: stage.app.current_mode == "hlo")
+
+        await shown(stage, pilot, profiles.captured())
+        await pilot.press("O")
+        await until(pilot, lambda: "kernels by named scope · estimate: bytes moved" in screen_text(stage.app))
+        assert "self 0 B · total 7.63 MiB · 100 % of all" in screen_text(stage.app)
+        await pilot.press(*["down"] * 6, "enter")
+        await until(pilot, lambda: type(stage.app.screen).__name__ == "HloScreen")
 
 
 async def test_the_cursor_over_the_schedule_lists_what_is_alive_there() -> None:
@@ -292,53 +281,47 @@ async def test_the_cursor_over_the_schedule_lists_what_is_alive_there() -> None:
         await listed("y", "x", "loop", "out")
 
 
-@pytest.mark.parametrize(
-    ("view", "words"),
-    [
-        ("timeline", "NumPy runs are not profiled"),
-        ("compile", "NumPy compiles nothing"),
-        ("memory", "NumPy's memory is unknown"),
-    ],
-)
-async def test_a_view_without_data_says_why(view: str, words: str) -> None:
+async def test_a_view_without_data_says_why() -> None:
+    said = {"timeline": "NumPy runs are not profiled", "compile": "NumPy compiles nothing", "memory": "NumPy's memory"}
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
-        await shown(stage, pilot, profiles.captured(), view, run="r1")
-        await until(pilot, lambda: words in screen_text(stage.app), words)
+        await shown(stage, pilot, profiles.captured(), run="r1")
+        for view, words in said.items():
+            stage.app.show_profile("r1", view)
+            await until(pilot, lambda words=words: words in screen_text(stage.app), words)
 
 
-async def test_a_run_without_captures_and_an_empty_session_say_so() -> None:
+async def test_runs_without_captures_or_kernels_and_damage_say_so() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured(), run="r1")
+        await pilot.press("O")
+        await until(pilot, lambda: "No kernels." in screen_text(stage.app))
+
         await shown(stage, pilot, sessions.finished(), run="r3")
         assert "No capture was recorded" in screen_text(stage.app)
         stage.app.set_session(Tape().session(), None)
         await until(pilot, lambda: "Nothing was run yet" in screen_text(stage.app))
 
-
-async def test_a_damaged_timeline_says_what_is_wrong() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
         tape = profiles.captured()
         tape.add(e.TextRecorded, "r2", name="timeline", text='{"version": 1, "lanes": [')
         await shown(stage, pilot, tape)
         await until(pilot, lambda: "damaged" in screen_text(stage.app))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-@pytest.mark.parametrize("view", ["timeline", "compile", "memory"])
-async def test_hostile_names_are_shown_and_not_obeyed(view: str, size: tuple[int, int]) -> None:
+async def test_hostile_names_are_shown_and_not_obeyed() -> None:
     stage = Stage()
-    async with stage.app.run_test(size=size) as pilot:
-        await shown(stage, pilot, profiles.captured(profiles.HOSTILE), view)
-        if view == "timeline":
-            await pilot.press("full_stop", "full_stop", "F")
-        await pilot.pause()
-        await until(pilot, lambda: "[b]jit[/x]␛[31m␊" in screen_text(stage.app), "the name as symbols")
-        text = screen_text(stage.app)
-        assert "\x1b" not in text
-        assert "\u202e" not in text
-        assert all(len(line) <= size[0] for line in text.split("\n"))
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        for view in ("timeline", "compile", "memory"):
+            await shown(stage, pilot, profiles.captured(profiles.HOSTILE), view)
+            if view == "timeline":
+                await pilot.press("full_stop", "full_stop", "F")
+            await pilot.pause()
+            await until(pilot, lambda: "[b]jit[/x]␛[31m␊" in screen_text(stage.app), "the name as symbols")
+            text = screen_text(stage.app)
+            assert "\x1b" not in text
+            assert "\u202e" not in text
+            assert all(len(line) <= 80 for line in text.split("\n"))
 
 
 async def test_results_leads_to_the_views_that_a_run_has_and_escape_leads_back() -> None:
@@ -353,59 +336,3 @@ async def test_results_leads_to_the_views_that_a_run_has_and_escape_leads_back()
             await until(pilot, lambda view=view: f"[{view}]" in screen_text(stage.app), view)  # type: ignore[misc]
             await pilot.press("escape")
             await until(pilot, lambda: stage.app.current_mode == "results")
-
-
-async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        view = await shown(stage, pilot, profiles.captured())
-        drawn: list[int] = []
-        real = TimelineView.render_line
-        monkeypatch.setattr(TimelineView, "render_line", lambda self, y: (drawn.append(y), real(self, y))[1])
-        stage.app.screen.post_message(_same(stage))
-        await pilot.pause()
-        assert drawn == []
-        assert view.lanes is not None
-
-
-def _same(stage: Stage) -> Any:
-    from jaxprof.tui.messages import SessionChanged
-
-    return SessionChanged(frozenset({"r2"}))
-
-
-async def test_escape_closes_the_phase_that_was_opened_and_leaves_only_then() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        await shown(stage, pilot, profiles.captured(), view="compile")
-        tree = stage.app.screen.query_one(PassTree)
-        tree.opened, tree.opened_at_first = set(), frozenset()
-        tree.rearrange()
-        tree.focus()
-        closed = tree.count
-        await pilot.press("enter")
-        await until(pilot, lambda: tree.count > closed)
-        await pilot.press("escape")
-        await until(pilot, lambda: tree.count == closed)
-        assert stage.app.current_mode == "profile"
-        await pilot.press("escape")
-        await until(pilot, lambda: stage.app.current_mode != "profile")
-
-
-async def test_the_flame_graph_leads_from_a_kernel_to_its_hlo() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        await shown(stage, pilot, profiles.captured())
-        await pilot.press("O")
-        await until(pilot, lambda: "kernels by named scope · estimate: bytes moved" in screen_text(stage.app))
-        assert "self 0 B · total 7.63 MiB · 100 % of all" in screen_text(stage.app)
-        await pilot.press(*["down"] * 6, "enter")
-        await until(pilot, lambda: type(stage.app.screen).__name__ == "HloScreen")
-
-
-async def test_a_run_without_kernels_says_so_in_place_of_a_flame_graph() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        await shown(stage, pilot, profiles.captured(), run="r1")
-        await pilot.press("O")
-        await until(pilot, lambda: "No kernels." in screen_text(stage.app))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jaxprof.events import ProgramSampled
-from jaxprof.tui.kit.program_bar import share_bar, share_table, state_columns
-from jaxprof.tui.program.time_pane import TimeAxis, coarse, states_by_column, values_by_column
+from jaxprof.tui.kit.program_bar import share_bar, share_table
+from jaxprof.tui.program.time_pane import TimeAxis, states_by_column, values_by_column
 
 
 def stretch(began: float, ended: float, **states: float) -> ProgramSampled:
@@ -26,14 +26,6 @@ def test_columns_hold_what_was_done_in_their_time() -> None:
     assert whole == pytest.approx(3.0)
 
 
-def test_a_stretch_may_be_shorter_than_a_column_or_lie_outside() -> None:
-    axis = TimeAxis(0.0, 10.0)
-    found = states_by_column([stretch(0.2, 0.4, data=0.2), stretch(9.0, 30.0, waiting=21.0)], axis, 10)
-    assert found[0] == pytest.approx({"data": 0.2})
-    assert found[9] == pytest.approx({"waiting": 1.0})
-    assert states_by_column([stretch(0.0, 0.0, data=1.0)], TimeAxis(0.0, 0.0), 4) == [{}, {}, {}, {}]
-
-
 def test_values_are_held_between_readings_and_not_beyond_them() -> None:
     axis = TimeAxis(0.0, 10.0)
     assert values_by_column([(1.0, 2.0), (1.5, 4.0), (4.0, 8.0)], axis, 10) == [
@@ -49,13 +41,6 @@ def test_the_bar_is_as_wide_as_it_is_told(width: int) -> None:
     assert share_bar({}, width).cell_length == width
 
 
-def test_the_bar_names_what_there_is_room_for() -> None:
-    text = share_bar({"compile": 1.0, "device_busy": 3.0, "trace": 0.01}, 40).plain
-    assert "compile" in text
-    assert "device 75 %" in text
-    assert "trace" not in text
-
-
 @pytest.mark.parametrize("width", [40, 76, 120])
 def test_the_table_adds_up_and_fits(width: int) -> None:
     rows = [("import", 1.0, False), ("compile", 2.5, True), ("data", 0.0, False), ("not_seen", 0.5, False)]
@@ -67,21 +52,3 @@ def test_the_table_adds_up_and_fits(width: int) -> None:
     assert "\u2248" in lines[0].plain
     assert "\u2248" not in lines[1].plain
     assert "No time" in share_table([("import", 0.0, False)], 0.0, width)[0].plain
-
-
-def test_stacked_columns_are_as_high_as_the_shares() -> None:
-    lines = [line.plain for line in state_columns([{"compile": 1.0}, {"compile": 0.5}, {}], 2)]
-    assert lines == ["\u2588  ", "\u2588\u2588 "]
-
-
-def test_long_programs_are_drawn_less_often() -> None:
-    assert coarse(10.0) != coarse(11.0)
-    hour = [coarse(float(second)) for second in range(36_000, 36_600)]
-    assert len(set(hour)) <= 4
-
-
-def test_what_a_state_means_is_wrapped_not_cut() -> None:
-    lines = [line.plain for line in share_table([("compile", 4.0, True), ("not_seen", 1.0, True)], 5.0, 76)]
-    assert max(map(len, lines)) <= 76
-    assert "…" not in "".join(lines)
-    assert "between samples" in " ".join(" ".join(line.split()) for line in lines)

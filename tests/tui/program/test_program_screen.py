@@ -7,7 +7,6 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from textual.binding import Binding
 from textual.pilot import Pilot
 
 from jaxprof import events as e
@@ -51,7 +50,7 @@ async def started(stage: Stage, pilot: Pilot[Any]) -> ProgramScreen:
 # -- of a file ----------------------------------------------------------------------------------------------------
 
 
-async def test_the_ledger_is_grouped_and_a_function_unfolds_to_its_compilations() -> None:
+async def test_the_ledger_is_grouped_sorted_and_filtered() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(100, 30)) as pilot:
         await shown(stage, pilot, recorded.finished())
@@ -71,45 +70,6 @@ async def test_the_ledger_is_grouped_and_a_function_unfolds_to_its_compilations(
         await pilot.press("escape", "left", "left")
         await until(pilot, lambda: "f32[32,512] → f32[5,512]" not in screen_text(stage.app))
 
-
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
-async def test_the_reasons_are_whole_in_every_terminal(size: tuple[int, int]) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=size) as pilot:
-        screen = await shown(stage, pilot, _of_many_leaves())
-        rows = screen.query_one(LedgerList)
-
-        def text() -> str:
-            """What the ledger shows, wrapped lines joined."""
-            return " ".join(" ".join(rows.render_line(y).text for y in range(rows.size.height)).split())
-
-        def reason(batch: int) -> str:
-            return (
-                f"shape in batch: ['targets'] f32[32,4] → f32[{batch},4]; ['embeddings'] f32[32,512] → f32[{batch},512]"
-            )
-
-        assert "2 × shape in batch varies: ['targets'] f32[5..32,4]; ['embeddings'] f32[5..32,512]" in text()
-        await pilot.press("enter", "down", "down")
-        await until(pilot, lambda: reason(5) in text())
-        await pilot.press("down")
-        await until(pilot, lambda: reason(11) in text())
-
-
-def _of_many_leaves() -> recorded.Tape:
-    tape = recorded.begun()
-    recorded.compiled(tape, "train_step", 2.6)
-    for batch in (5, 11):
-        changes = {"targets": "4", "embeddings": "512"}
-        words = [f"argument batch['{name}']: f32[32,{size}] → f32[{batch},{size}]" for name, size in changes.items()]
-        recorded.compiled(tape, "train_step", 2.6, reason_code="shape", reason="; ".join(words))
-    for name in range(30):
-        recorded.compiled(tape, f"helper_{name}", 0.1)
-    return tape
-
-
-async def test_the_ledger_is_sorted_and_filtered() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
         screen = await shown(stage, pilot, recorded.finished())
         rows = screen.query_one(LedgerList)
         first = [str(key[0]) for key in rows.keys if isinstance(key, tuple)]
@@ -136,15 +96,30 @@ async def test_the_ledger_is_sorted_and_filtered() -> None:
         await until(pilot, lambda: stage.app.current_mode == "home")
 
 
-async def test_the_time_adds_up_to_the_wall_time() -> None:
+async def test_times_missing_sources_and_advice() -> None:
     stage = Stage()
-    async with stage.app.run_test(size=(80, 34)) as pilot:
+    async with stage.app.run_test(size=(100, 34)) as pilot:
         await shown(stage, pilot, recorded.finished())
         await pilot.press("T", "end")
         await until(pilot, lambda: "total " in screen_text(stage.app))
         line = next(line for line in screen_text(stage.app).splitlines() if "total " in line)
         assert "28.6 s" in line
         assert "100 %" in line
+
+        await shown(stage, pilot, recorded.finished())
+        await pilot.press("L", "enter")
+        await until(pilot, lambda: "train.py:90 cannot be read here" in screen_text(stage.app))
+        await pilot.press("escape")
+
+        await shown(stage, pilot, recorded.finished())
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
+        await until(pilot, lambda: "1. " in screen_text(stage.app))
+        assert "verify (from the file): jaxprof" in screen_text(stage.app)
+        await pilot.press("y")
+        await until(pilot, lambda: stage.app.clipboard.startswith("jaxprof script --plain train.py"))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(stage.app.screen, ProgramScreen))
 
 
 async def test_findings_and_lines_lead_to_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,14 +140,6 @@ async def test_findings_and_lines_lead_to_the_source(tmp_path: Path, monkeypatch
         await until(pilot, lambda: "▶  91 line_91 = 91" in screen_text(stage.app))
 
 
-async def test_a_source_that_is_not_here_is_said() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 34)) as pilot:
-        await shown(stage, pilot, recorded.finished())
-        await pilot.press("L", "enter")
-        await until(pilot, lambda: "train.py:90 cannot be read here" in screen_text(stage.app))
-
-
 async def test_nothing_is_obeyed_that_comes_from_outside() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(200, 60)) as pilot:
@@ -187,48 +154,6 @@ async def test_nothing_is_obeyed_that_comes_from_outside() -> None:
         await pilot.press("escape", "L", "enter")
         await until(pilot, lambda: "cannot be read here" in screen_text(stage.app))
         assert "\x1b" not in screen_text(stage.app)
-
-
-async def test_a_session_without_a_program_says_how_to_get_one() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("7")
-        await until(pilot, lambda: "No program was recorded in this session" in screen_text(stage.app))
-        assert "jaxprof script train.py" in screen_text(stage.app)
-        await pilot.press("b", "f", "L", "T", "l", "w", "C", "r", "slash", "enter", "down", "s")
-        assert stage.app.return_code is None
-
-
-async def test_a_file_with_a_program_opens_here(tmp_path: Path) -> None:
-    from jaxprof.session.log import LogWriter
-
-    tape = recorded.finished()
-    path = tmp_path / "a.jaxprof"
-    writer = LogWriter(tape.header, path)
-    for event in tape.events:
-        writer.append(event)
-    writer.close()
-    stage = Stage(path)
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "train.py --epochs 1" in screen_text(stage.app))
-        assert stage.app.current_mode == "program"
-
-
-@pytest.mark.parametrize(
-    ("size", "seen", "hidden"),
-    [
-        ((80, 24), {"ledger"}, {"findings", "lines", "time", "output"}),
-        ((120, 40), {"ledger", "time", "output"}, {"findings", "lines"}),
-        ((200, 60), {"ledger", "findings", "lines", "time", "output"}, set()),
-    ],
-)
-async def test_a_larger_terminal_shows_more_side_by_side(
-    size: tuple[int, int], seen: set[str], hidden: set[str]
-) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=size) as pilot:
-        screen = await shown(stage, pilot, recorded.finished())
-        assert {name for name in seen | hidden if screen.query_one(f"#{name}").region.height > 0} == seen
 
 
 # -- while it goes on ---------------------------------------------------------------------------------------------
@@ -252,14 +177,6 @@ async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch: pytest.Mo
         await until(pilot, lambda: not screen.ticking)
 
 
-async def test_a_program_of_a_file_that_nobody_writes_does_not_tick() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        screen = await shown(stage, pilot, recorded.compiling())
-        assert not screen.ticking
-        assert "✗ interrupted" in screen_text(stage.app)
-
-
 async def test_a_program_is_followed_to_its_end() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
@@ -276,27 +193,6 @@ async def test_a_program_is_followed_to_its_end() -> None:
         await until(pilot, lambda: "✗ exit code 3" in screen_text(stage.app))
         await until(pilot, lambda: not stage.app.live.busy and not screen.ticking)
         assert stage.app.live.exit_code == 3
-
-
-async def test_capture_and_cancel_reach_the_program() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        await started(stage, pilot)
-        program = stage.programs[0]
-        await pilot.press("w")
-        await until(pilot, lambda: program.captured == [(2.0, None)])
-        program.emit(e.CaptureWindow(state="began", monotonic_seconds=monotonic()))
-        await until(pilot, lambda: "capturing a profile" in screen_text(stage.app))
-        await pilot.press("w")
-        await pilot.pause()
-        assert len(program.captured) == 1
-        await pilot.press("C")
-        await until(pilot, lambda: program.cancelled == ["r1"])
-        await until(pilot, lambda: "Interrupted, as by ctrl+c" in screen_text(stage.app))
-        await pilot.press("C")
-        await until(pilot, lambda: program.cancelled == ["r1", "r1"])
-        program.finish(130)
-        await until(pilot, lambda: "exit code 130" in screen_text(stage.app))
 
 
 async def test_profile_and_hlo_lead_to_the_last_window() -> None:
@@ -374,14 +270,6 @@ async def test_what_is_measured_and_a_program_do_not_go_on_at_once() -> None:
         await until(pilot, lambda: not stage.app.live.busy)
 
 
-def test_every_binding_has_an_id_a_description_and_a_tooltip() -> None:
-    for binding in (*ProgramScreen.BINDINGS, *LedgerList.BINDINGS, *HotLineList.BINDINGS, *ScriptDialog.BINDINGS):
-        assert isinstance(binding, Binding)
-        assert binding.id
-        assert binding.description
-        assert binding.tooltip or not binding.show
-
-
 # -- what to do ---------------------------------------------------------------------------------------------------
 
 
@@ -395,30 +283,6 @@ async def test_the_head_of_a_program_that_is_over_names_what_would_save_most() -
         assert lines[1].split()[0] == first.code
         assert " ".join(lines[1:3]).replace("a: what to do ", "").endswith("7.0 % of the wall time)")  # no word is cut
         assert lines[3].startswith("→ jaxprof script --plain train.py")
-
-
-async def test_a_says_what_to_do_and_copies_the_command() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        await shown(stage, pilot, recorded.finished())
-        await pilot.press("a")
-        await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
-        await until(pilot, lambda: "1. " in screen_text(stage.app))
-        assert "verify (from the file): jaxprof" in screen_text(stage.app)
-        await pilot.press("y")
-        await until(pilot, lambda: stage.app.clipboard.startswith("jaxprof script --plain train.py"))
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(stage.app.screen, ProgramScreen))
-
-
-async def test_a_waits_for_the_end_of_a_program() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        await started(stage, pilot)
-        assert "a: what to do" not in screen_text(stage.app)
-        await pilot.press("a")
-        await pilot.pause()
-        assert isinstance(stage.app.screen, ProgramScreen)
 
 
 async def test_escape_in_an_open_function_closes_it_and_leaves_the_screen_only_then() -> None:
@@ -437,22 +301,26 @@ async def test_escape_in_an_open_function_closes_it_and_leaves_the_screen_only_t
         await until(pilot, lambda: stage.app.current_mode == "results", "from where it was gone to")
 
 
-@pytest.mark.parametrize("size", [(120, 40), (200, 60)])
-async def test_views_side_by_side_have_the_height_of_what_they_hold(size: tuple[int, int]) -> None:
+async def test_capture_and_cancel_reach_the_program_and_advice_waits() -> None:
     stage = Stage()
-    async with stage.app.run_test(size=size) as pilot:
-        screen = await shown(stage, pilot, _of_many_leaves())
-        time, output = screen.query_one("#time-pane"), screen.query_one("#output-pane")
-        written = time.size.width
-        assert output.size.width > 0
-        assert time.size.height >= 10
-
-        silent = recorded.begun()
-        silent.events = [event for event in silent.events if not isinstance(event, e.LogLine)]
-        await shown(stage, pilot, silent)
-        await until(pilot, lambda: not output.size.width)
-        assert time.size.width > written  # beside a program that writes nothing there is no empty view
-        assert "[l Process output]" not in screen_text(stage.app)
-        await pilot.press("l")
-        await until(pilot, lambda: output.size.width > 0)
-        assert "the program wrote nothing" in screen_text(stage.app)
+    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
+        await started(stage, pilot)
+        assert "a: what to do" not in screen_text(stage.app)
+        await pilot.press("a")
+        await pilot.pause()
+        assert isinstance(stage.app.screen, ProgramScreen)
+        program = stage.programs[0]
+        await pilot.press("w")
+        await until(pilot, lambda: program.captured == [(2.0, None)])
+        program.emit(e.CaptureWindow(state="began", monotonic_seconds=monotonic()))
+        await until(pilot, lambda: "capturing a profile" in screen_text(stage.app))
+        await pilot.press("w")
+        await pilot.pause()
+        assert len(program.captured) == 1
+        await pilot.press("C")
+        await until(pilot, lambda: program.cancelled == ["r1"])
+        await until(pilot, lambda: "Interrupted, as by ctrl+c" in screen_text(stage.app))
+        await pilot.press("C")
+        await until(pilot, lambda: program.cancelled == ["r1", "r1"])
+        program.finish(130)
+        await until(pilot, lambda: "exit code 130" in screen_text(stage.app))

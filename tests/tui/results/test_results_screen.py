@@ -38,10 +38,11 @@ def row_of(stage: Stage, start: str) -> str:
     return next(line for line in screen_text(stage.app).split("\n") if line.startswith(f"│ ✓ {start} "))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
-async def test_the_essentials_are_there_at_every_size(size: tuple[int, int]) -> None:
+async def test_the_essentials_the_advice_and_copying(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage()
-    async with stage.app.run_test(size=size) as pilot:
+    copied: list[str] = []
+    monkeypatch.setattr(stage.app, "copy_to_clipboard", copied.append)
+    async with stage.app.run_test(size=(80, 24)) as pilot:
         await shown(stage, pilot, sessions.finished())
         row = row_of(stage, "jit")
         for what in ("633 µs", "± 0.99 %", "6.9× (6.9-7.0)", "21 calls"):
@@ -51,31 +52,37 @@ async def test_the_essentials_are_there_at_every_size(size: tuple[int, int]) -> 
         assert numpy.count("█") > row.count("█") > 0
         assert "one scale for all, linear" in screen_text(stage.app)
 
+        screen = await shown(stage, pilot, sessions.finished())
+        screen.query_one(ResultList).move_to_key("r3")
+        await pilot.pause()
+        await pilot.press("y")
+        assert copied[0].startswith("selu jit cpu:0 n=1 000 000: median 633 µs ± 0.99 % (95 %: 627 µs to 639 µs), 6.9×")
 
-async def explained(stage: Stage, pilot: Pilot[Any], tape: Tape) -> list[str]:
-    """The two lines at the head of Results."""
-    await shown(stage, pilot, tape)
-    await until(pilot, lambda: "a: fix" in screen_text(stage.app))
-    return [line.strip() for line in screen_text(stage.app).splitlines()[1:3]]
+        screen = await shown(stage, pilot, sessions.finished())
+        stage.app.action_go("home")
+        await pilot.pause()
+        stage.app.show_results("r2")
+        await until(pilot, lambda: screen.query_one(ResultList).current == "r2")
 
+        finding, command = await explained(stage, pilot, sessions.finished())
+        assert finding.startswith("no finding above its threshold; unknown: ")
+        assert command.startswith("→ jaxprof run ")
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
 
-async def test_the_first_lines_say_what_costs_most_and_how_to_look_again() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
         finding, command = await explained(stage, pilot, sessions.troubled())
         assert finding.split()[:4] == ["folded_constants", "[red]constants", "were", "folded[/red]"]
         assert command.startswith("→ jaxprof run --from last:")
         assert "a: what to do" not in screen_text(stage.app)
 
 
-async def test_the_first_lines_claim_nothing_of_a_session_without_a_finding() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        finding, command = await explained(stage, pilot, sessions.finished())
-        assert finding.startswith("no finding above its threshold; unknown: ")
-        assert command.startswith("→ jaxprof run ")
-        await pilot.press("a")
-        await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
+async def explained(stage: Stage, pilot: Pilot[Any], tape: Tape) -> list[str]:
+    """The two lines at the head of Results."""
+    await shown(stage, pilot, tape)
+    await until(pilot, lambda: "a: fix" in screen_text(stage.app))
+    return [line.strip() for line in screen_text(stage.app).splitlines()[1:3]]
 
 
 async def test_nothing_is_said_first_while_the_session_grows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +94,7 @@ async def test_nothing_is_said_first_while_the_session_grows(monkeypatch: pytest
         assert screen_text(stage.app).splitlines()[1].startswith("╭─ Results")
 
 
-async def test_a_wide_terminal_shows_rates_dispatch_and_pipelined_in_the_row() -> None:
+async def test_a_wide_terminal_has_rates_scales_and_orders() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(120, 40)) as pilot:
         await shown(stage, pilot, sessions.finished())
@@ -95,20 +102,12 @@ async def test_a_wide_terminal_shows_rates_dispatch_and_pipelined_in_the_row() -
         for what in ("11.0 µs", "568 µs", "12.6 GB/s"):
             assert what in row
 
-
-async def test_phases_are_on_a_linear_scale_and_a_key_changes_it() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
         await shown(stage, pilot, sessions.finished())
         assert "one scale for all, linear: 0 to " in screen_text(stage.app)
         for scale in ("logarithmic", "linear"):
             await pilot.press("Y")
             await until(pilot, lambda scale=scale: f"one scale for all, {scale}: " in screen_text(stage.app))
 
-
-async def test_sorting_goes_through_the_columns_and_back() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
         screen = await shown(stage, pilot, sessions.finished())
         rows = screen.query_one(ResultList)
 
@@ -154,18 +153,6 @@ async def test_failed_runs_say_why_in_their_row_and_wrong_results_are_called_wro
         await until(pilot, lambda: "call it outside of jaxprof" in screen_text(stage.app))
 
 
-async def test_copying_gives_the_row_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage()
-    copied: list[str] = []
-    monkeypatch.setattr(stage.app, "copy_to_clipboard", copied.append)
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        screen = await shown(stage, pilot, sessions.finished())
-        screen.query_one(ResultList).move_to_key("r3")
-        await pilot.pause()
-        await pilot.press("y")
-        assert copied[0].startswith("selu jit cpu:0 n=1 000 000: median 633 µs ± 0.99 % (95 %: 627 µs to 639 µs), 6.9×")
-
-
 async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(120, 40)) as pilot:
@@ -185,16 +172,6 @@ async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch: pytest.
         assert drawn[0] == rows.keys.index("r3")
 
 
-async def test_the_run_in_view_is_the_same_here_and_there() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        screen = await shown(stage, pilot, sessions.finished())
-        stage.app.action_go("home")
-        await pilot.pause()
-        stage.app.show_results("r2")
-        await until(pilot, lambda: screen.query_one(ResultList).current == "r2")
-
-
 async def opened(stage: Stage, pilot: Pilot[Any], tape: Tape, run: str) -> RunDetailScreen:
     screen = await shown(stage, pilot, tape)
     screen.query_one(ResultList).move_to_key(run)
@@ -207,19 +184,7 @@ async def opened(stage: Stage, pilot: Pilot[Any], tape: Tape, run: str) -> RunDe
     return detail
 
 
-async def test_a_run_in_full_has_everything() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(200, 60)) as pilot:
-        await opened(stage, pilot, sessions.finished(), "r3")
-        text = screen_text(stage.app)
-        for what in (
-            "backend init", "zero-copy", "to the first result", "21 calls", "total time over calls", "┻",
-            "60 samples   ▲ 1 outlier", "XLA's memory_analysis", "jax 0.10.2", "✓ right", "compiled as one program",
-        ):  # fmt: skip
-            assert what in text, what
-
-
-async def test_a_failed_run_in_full_has_its_traceback() -> None:
+async def test_a_failed_run_in_full_has_its_traceback_and_leaves_with_its_session() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
         detail = await opened(stage, pilot, sessions.troubled(), "r2")
@@ -231,31 +196,6 @@ async def test_a_failed_run_in_full_has_its_traceback() -> None:
         await pilot.press("N", "N")
         await until(pilot, lambda: detail.run == "r1")
 
-
-async def test_the_detail_leaves_when_its_session_does() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        detail = await opened(stage, pilot, sessions.sweep(), "r14")
-        stage.app.set_session(sessions.finished().session(), None)
+        stage.app.set_session(Tape().session(), None)
         await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
         await until(pilot, lambda: detail not in stage.app.session_screens)
-
-
-async def test_an_empty_session_says_what_to_do() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("3")
-        await until(pilot, lambda: "No results in this session yet" in screen_text(stage.app))
-        await pilot.press("enter", "s", "S", "y", "F", "h", "down")
-        assert stage.app.return_code is None
-
-
-async def test_a_says_what_to_do_about_the_session() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await shown(stage, pilot, sessions.finished())
-        await pilot.press("a")
-        await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
-        await until(pilot, lambda: "r1 selu numpy cpu:0" in screen_text(stage.app))
-        await pilot.press("a")
-        await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))

@@ -7,19 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.binding import Binding
 from textual.pilot import Pilot
 
 from jaxprof import events as e
 from jaxprof.runner import PlanOptions, plan_runs
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.dialogs import Confirm
-from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.kit.run_list import RunList
-from jaxprof.tui.kit.screen import SessionScreen
-from jaxprof.tui.results.compare_screen import CompareScreen
 from jaxprof.tui.results.run_detail import RunDetailScreen
-from jaxprof.tui.results.screen import ResultsScreen
 from jaxprof.tui.run.screen import RunScreen
 from tui import session_tapes as sessions
 from tui.fakes import Stage, info, screen_text, until
@@ -162,50 +157,6 @@ async def test_a_later_launch_has_clocks_of_its_own_and_says_which_it_is(monkeyp
         assert "≈ 4 s left" in screen_text(stage.app)
 
 
-@pytest.mark.usefixtures("growing")
-async def test_a_run_that_is_warm_has_no_dash_for_a_steady_run_that_is_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    tape = Tape()
-    tape.plan("r1", "numpy", "numpy")
-    tape.start("r1")
-    tape.startup("r1")
-    tape.phase("r1", "run", None)
-    tape.add(e.PhaseStarted, "r1", phase="waiting")
-    Now(monkeypatch, tape)
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await shown(stage, pilot, tape)
-        strip = [line.split() for line in screen_text(stage.app).splitlines() if line.startswith("│ 700 ms")]
-        assert strip == [["│", "700", "ms", "·", "│"]]
-
-
-async def test_a_program_that_was_compiled_and_not_run_waits_for_nothing() -> None:
-    tape = Tape()
-    tape.plan("r1", "jit", how="compile")
-    tape.add(e.RunFinished, "r1", status="ok")
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        stage.app.set_session(tape.session(), None)
-        stage.app.action_go("run")
-        await until(pilot, lambda: "compiled, and not run" in screen_text(stage.app), "why there are no samples")
-        assert "waiting for samples" not in screen_text(stage.app)
-
-
-async def test_a_change_of_another_run_draws_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        screen = await shown(stage, pilot, sessions.finished())
-        rows = screen.query_one(RunList)
-        drawn: list[int] = []
-        whole: list[object] = []
-        monkeypatch.setattr(rows, "refresh_row", drawn.append)
-        monkeypatch.setattr(rows, "refresh", lambda *regions, **rest: whole.append(regions))
-        rows.show(stage.app.session, frozenset({"r2", "r3"}), growing=False)
-        assert (drawn, whole) == ([], [])
-        stage.app.session.runs["r2"].status = "failed"
-        rows.show(stage.app.session, frozenset({"r2", "r3"}), growing=False)
-        assert (drawn, whole) == ([2], [])
-
-
 async def test_errors_and_logs_are_shown_and_not_obeyed() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(100, 40)) as pilot:
@@ -216,22 +167,6 @@ async def test_errors_and_logs_are_shown_and_not_obeyed() -> None:
         assert "check failed: ␛[31mRET_CHECK␛[0m [/b] failure" in text
         assert "\x1b" not in text
         assert "[b]jit[/x]␛[31m␊" in text
-
-
-async def test_the_log_takes_the_place_of_the_samples_in_a_low_terminal() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        screen = await shown(stage, pilot, sessions.troubled())
-        screen.query_one(RunList).move_to_key("r3")
-        await until(pilot, lambda: "Process output" in screen_text(stage.app))
-        assert "F0000" in screen_text(stage.app), "the last lines, below the run"
-        assert "start-up" in screen_text(stage.app)
-        await pilot.press("l")
-        await until(pilot, lambda: "start-up" not in screen_text(stage.app))
-        assert "F0000" in screen_text(stage.app)
-        assert stage.app.focused is screen.query_one(LogPane)
-        await pilot.press("l")
-        await until(pilot, lambda: "start-up" in screen_text(stage.app))
 
 
 async def test_enter_opens_the_run_and_escape_comes_back() -> None:
@@ -308,35 +243,3 @@ async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp
         assert stage.scheduler is not None
         (planned,) = stage.scheduler.planned
         assert (planned.spec.target, planned.spec.arguments) == (f"{file}:step", ("f32[8,4]",))
-
-
-async def test_an_empty_session_says_what_to_do() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("2")
-        await until(pilot, lambda: "Nothing has been run in this session" in screen_text(stage.app))
-        await pilot.press("enter", "C", "Q", "r", "l", "h", "down")
-        assert stage.app.return_code is None
-
-
-@pytest.mark.parametrize("screen", [RunScreen, ResultsScreen, RunDetailScreen, CompareScreen])
-def test_every_binding_has_an_id_a_description_and_a_tooltip(screen: type[SessionScreen]) -> None:
-    for binding in screen.BINDINGS:
-        assert isinstance(binding, Binding)
-        assert binding.id
-        assert binding.description
-        assert binding.tooltip
-
-
-@pytest.mark.usefixtures("growing")
-async def test_a_long_queue_is_scrolled_to_the_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    tape = Tape()
-    for number in range(1, 31):
-        tape.plan(f"r{number}", f"variant-{number}")
-    tape.start("r25")
-    tape.add(e.PhaseStarted, "r25", phase="compile")
-    Now(monkeypatch, tape)
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await shown(stage, pilot, tape)
-        await until(pilot, lambda: "▶ variant-25" in screen_text(stage.app))

@@ -97,19 +97,6 @@ async def test_the_view_is_paused_and_follows_again() -> None:
         assert "paused" not in screen_text(stage.app)
 
 
-async def test_keys_follow_the_queue_at_once() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        scheduler = await started(stage, pilot)
-        screen = stage.app.screen
-        await until(pilot, lambda: screen.check_action("cancel_all", ()))
-        assert screen.check_action("pause", ())
-        scheduler.finish()
-        await until(pilot, lambda: not stage.app.live.busy)
-        await until(pilot, lambda: screen.check_action("cancel_all", ()) is None)
-        assert not screen.check_action("pause", ()), "nothing comes any more"
-
-
 async def test_a_key_that_can_do_nothing_says_why_and_one_that_can_works_at_once() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
@@ -157,17 +144,3 @@ async def test_batches_stand_apart_with_their_own_counts_and_the_next_run_is_mar
 def phases(stage: Stage) -> list[str]:
     """The column of that name."""
     return re.findall(r"^│.* (?:cpu|cuda):0 +(\w+)", screen_text(stage.app), re.MULTILINE)
-
-
-async def test_the_last_lines_of_the_output_stand_beside_the_live_view() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        scheduler = await started(stage, pilot)
-        scheduler.emit(begun("r1"))
-        await until(pilot, lambda: current(stage) == "r1")
-        assert "Process output" not in screen_text(stage.app), "there is none, and no room for saying so"
-        scheduler.emit(*(e.LogLine(run="r1", stream="stdout", text=f"step {number}") for number in range(9)))
-        await until(pilot, lambda: "step 8" in screen_text(stage.app))
-        assert "Process output" in screen_text(stage.app)
-        assert "step 7" in screen_text(stage.app)
-        assert "step 6" not in screen_text(stage.app), "two lines"

@@ -43,7 +43,7 @@ async def listed(stage: Stage, pilot: object, count: int = 3) -> SessionTable:
     return stage.app.screen.query_one(SessionTable)
 
 
-async def test_the_table_and_the_summary_tell_what_a_session_is(kept: list[Path]) -> None:
+async def test_the_table_tells_what_a_session_is_copies_filters_and_opens(kept: list[Path], tmp_path: Path) -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         table = await listed(stage, pilot)
@@ -56,11 +56,20 @@ async def test_the_table_and_the_summary_tell_what_a_session_is(kept: list[Path]
         await pilot.press("down")
         await until(pilot, lambda: "is not a jaxprof session" in screen_text(stage.app))
 
+        await pilot.press("slash", *"matmul")
+        await until(pilot, lambda: table.keys == [kept[1]])
+        await pilot.press("enter", "escape")
+        await until(pilot, lambda: table.keys == kept)
 
-async def test_enter_opens_and_a_refused_file_says_why(kept: list[Path]) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await listed(stage, pilot)
+        await pilot.press("home")
+        for words in ("Copied to", "already exists"):
+            await pilot.press("E")
+            await pilot.pause()
+            stage.app.screen.query_one(Input).value = str(tmp_path / "copy.jaxprof")
+            await pilot.press("enter")
+            await until(pilot, lambda words=words: words in screen_text(stage.app))
+        assert (tmp_path / "copy.jaxprof").read_bytes() == kept[0].read_bytes()
+
         await pilot.press("end", "enter")
         await until(pilot, lambda: "gunzip" in screen_text(stage.app))
         await pilot.press("home", "enter")
@@ -84,20 +93,7 @@ async def test_rename_keeps_the_cursor_and_refuses_a_wrong_name(kept: list[Path]
         assert not kept[1].exists()
 
 
-async def test_save_as_copies_and_does_not_replace(kept: list[Path], tmp_path: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await listed(stage, pilot)
-        for words in ("Copied to", "already exists"):
-            await pilot.press("E")
-            await pilot.pause()
-            stage.app.screen.query_one(Input).value = str(tmp_path / "copy.jaxprof")
-            await pilot.press("enter")
-            await until(pilot, lambda words=words: words in screen_text(stage.app))
-        assert (tmp_path / "copy.jaxprof").read_bytes() == kept[0].read_bytes()
-
-
-async def test_delete_asks_first_and_escape_is_no(kept: list[Path]) -> None:
+async def test_deletes_after_asking_and_prunes_what_it_shows(kept: list[Path]) -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         table = await listed(stage, pilot)
@@ -147,30 +143,10 @@ async def test_prune_shows_what_would_go_and_asks(kept: list[Path]) -> None:
         await until(pilot, lambda: table.keys == kept[:1])
 
 
-async def test_the_filter_looks_at_names_and_workloads(kept: list[Path]) -> None:
+@pytest.mark.process
+async def test_a_path_and_a_profile_are_opened_and_a_folder_without_one_is_refused(tmp_path: Path, shelf: Path) -> None:
+    elsewhere = keep_session(tmp_path, "elsewhere", ("selu", "jit", "ok", 1e-3))
     stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        table = await listed(stage, pilot)
-        await pilot.press("slash", *"matmul")
-        await until(pilot, lambda: table.keys == [kept[1]])
-        await pilot.press("enter", "escape")
-        await until(pilot, lambda: table.keys == kept)
-
-
-async def test_a_path_is_opened(tmp_path: Path, shelf: Path) -> None:
-    path = keep_session(tmp_path, "elsewhere", ("selu", "jit", "ok", 1e-3))
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await listed(stage, pilot, 0)
-        assert "No sessions yet" in screen_text(stage.app)
-        await pilot.press("o")
-        await pilot.pause()
-        stage.app.screen.query_one(Input).value = str(path)
-        await pilot.press("enter")
-        await until(pilot, lambda: stage.app.session_path == path)
-
-
-async def test_a_profile_is_opened_and_a_folder_without_one_is_refused(tmp_path: Path, shelf: Path) -> None:
     named = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
              {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}}]  # fmt: skip
     ran = {
@@ -184,8 +160,15 @@ async def test_a_profile_is_opened_and_a_folder_without_one_is_refused(tmp_path:
     }
     path = tmp_path / "box.trace.json.gz"
     path.write_bytes(gzip.compress(json.dumps({"traceEvents": [*named, ran, {}]}).encode()))
-    stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await listed(stage, pilot, 0)
+        assert "No sessions yet" in screen_text(stage.app)
+        await pilot.press("o")
+        await pilot.pause()
+        stage.app.screen.query_one(Input).value = str(elsewhere)
+        await pilot.press("enter")
+        await until(pilot, lambda: stage.app.session_path == elsewhere)
+
         await listed(stage, pilot, 0)
         await pilot.press("o")
         await pilot.pause()
@@ -226,20 +209,6 @@ async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf: Path) 
 )
 def test_ago(passed: float, words: str) -> None:
     assert ago(NOW - passed, NOW) == words
-
-
-async def test_the_list_is_as_high_as_its_sessions_and_the_summary_has_the_rest(kept: list[Path]) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        table = await listed(stage, pilot)
-        await pilot.press("down")
-        await until(pilot, lambda: "out of memory" in screen_text(stage.app))
-        assert table.size.height == len(kept) + 1
-        summary = stage.app.screen.query_one("#summary-box")
-        assert summary.max_scroll_y == 0, "nothing of it is out of view beside empty lines"
-        lines = [line[2:].rstrip(" │") for line in screen_text(stage.app).splitlines()]
-        at = next(number for number, line in enumerate(lines) if line.startswith("state "))
-        assert lines[at + 1] == " " * 10 + "read"  # wrapped under its own column
 
 
 @pytest.fixture

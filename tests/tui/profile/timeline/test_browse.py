@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.timeline import read_timeline
-from jaxprof.tui.profile.timeline.browse import LEAST_NS, AxisWindow, Browse, TimelineRow, extent
+from jaxprof.tui.profile.timeline.browse import LEAST_NS, AxisWindow, Browse, extent
 from tui import profiles
 
 LANES = lanes_of(read_timeline(profiles.timeline()))
@@ -53,25 +53,6 @@ def test_the_cursor_begins_on_the_first_lane_of_a_device() -> None:
     lane, _, _ = browse.under_cursor
     assert lane.title == "Stream #1(Compute)"
     assert browse.window == browse.whole
-
-
-def test_as_many_lanes_are_open_as_there_is_room_for_until_one_is_opened_by_hand() -> None:
-    browse = Browse(LANES, WIDTH, len(LANES.lanes))
-    assert all(place.row == -1 for place in browse.places)
-    browse.resize(WIDTH, ROOM)
-    assert len(browse.places) == sum(len(lane.rows) if lane.opens else 1 for lane in LANES.lanes)
-    browse.go(TimelineRow(0, 0), 0)
-    browse.open()
-    assert browse.places[0] == TimelineRow(0, -1)
-    browse.resize(WIDTH, ROOM + 1)
-    assert browse.places[0] == TimelineRow(0, -1)
-
-
-def test_going_to_a_row_opens_its_lane() -> None:
-    browse = Browse(LANES, WIDTH, len(LANES.lanes))
-    row = LANES.lanes[0].rows[2]
-    browse.go(TimelineRow(0, 2), int(row.starts[0]))
-    assert browse.under_cursor == (LANES.lanes[0], row, 0)
 
 
 @pytest.mark.parametrize("step", [-1, 1])
@@ -126,14 +107,6 @@ class TestHidingAndPinning:
         assert browse.hidden == 0
         assert {place.lane for place in browse.places} == set(range(len(self.LANES.lanes)))
 
-    def test_going_to_a_hidden_lane_shows_it_again(self) -> None:
-        browse = Browse(self.LANES, 60, 20)
-        place = browse.places[browse.line]
-        browse.hide()
-        browse.go(place, 0)
-        assert browse.places[browse.line].lane == place.lane
-
-    @settings(max_examples=120, deadline=None)
     @given(
         st.lists(
             st.sampled_from(["pin", "hide", "show_all", "open", "down", "up", "mark", "small", "large"]), max_size=25

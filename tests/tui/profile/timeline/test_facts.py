@@ -37,27 +37,3 @@ def test_the_cursor_and_the_ruler_have_one_zero() -> None:
     said = cursor_lines(lanes, window, 47_500_000, (lane, lane.rows[0], 0), 100)[0].plain
     assert "at 47.000 ms" in said
     assert ruler(window, 80).split() == ["╷50", "ms", "╷55", "ms", "╷60", "ms"]
-
-
-def test_the_totals_of_a_range_fill_their_room_and_no_more() -> None:
-    from jaxprof.analysis.lanes.totals import range_totals
-    from jaxprof.tui.profile.timeline.range_facts import range_facts
-    from tui.profile.timeline.made_lanes import lanes
-
-    found = lanes(profiles.timeline())
-    totals = range_totals(found, 0, 4_000_000)
-    stream = next(at for at, lane in enumerate(found.lanes) if lane.on_device)
-    for width, height in ((40, 3), (76, 6), (116, 12), (196, 20)):
-        lines = range_facts(found, totals, stream, width, height, "range", "Esc clears it").plain.split("\n")
-        assert len(lines) == height
-        assert all(len(line) <= width for line in lines)
-    wide = range_facts(found, totals, stream, 116, 12, "range", "Esc clears it").plain.split("\n")
-    assert wide[0].startswith("range  4.00 ms  from 0 ns to 4.0000 ms   Esc clears it")
-    assert wide[2].split()[:8] == ["gpu:0", "#1", "Compute", "70", "%", "2.80", "ms", "1.20"]
-    assert "gemm_kernel" in wide[2]
-    assert wide[2].split()[-5:] == ["1.80", "ms", "45", "%", "×2"]
-    host = range_facts(found, totals, 0, 116, 12, "range", "").plain.split("\n")
-    assert "PjitFunction(selu)" in "\n".join(host), "on a host, what the lane under the cursor did"
-    nothing = range_facts(found, range_totals(found, 500, 600), stream, 76, 6, "range", "").plain
-    assert "nothing ran" in nothing
-    assert "lanes idle throughout" in nothing

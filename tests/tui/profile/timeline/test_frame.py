@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.lanes.search import search
-from jaxprof.analysis.lanes.totals import range_totals
 from jaxprof.analysis.timeline import Timeline, TimelineLane
 from jaxprof.tui.axis_window import AxisWindow
 from jaxprof.tui.kit.search import compiled
-from jaxprof.tui.profile.timeline.browse import Browse
 from jaxprof.tui.profile.timeline.frame import busy_share, columns_of, edges
-from jaxprof.tui.profile.timeline.jumps import Jumps
-from jaxprof.tui.profile.timeline.minimap import Minimap
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes, one_lane, spans
 
 FRAME_SECONDS = 0.020
-JUMP_SECONDS = 0.050
 
 
 @given(spans, st.integers(0, 900), st.integers(200, 1200), st.integers(8, 90))
@@ -92,29 +86,6 @@ def test_a_frame_of_a_million_intervals_is_drawn_in_time_at_every_zoom() -> None
     assert worst < FRAME_SECONDS
 
 
-def test_jumps_and_totals_of_a_million_intervals_are_in_time() -> None:
-    found = lanes_of(million())
-    browse = Browse(found, 200, 60)
-    jumps = Jumps(browse)
-    browse.event(1)
-    answers: list[Callable[[], object]] = [
-        lambda: jumps.again(1),
-        lambda: jumps.idle(1),
-        lambda: jumps.longest("idle"),
-        lambda: jumps.longest("interval"),
-        lambda: Minimap(found, browse.whole, 200).lines(browse.window, 2),
-        lambda: range_totals(found, found.begin, found.end),
-    ]
-    for answer in answers:
-        best = float("inf")
-        for _ in range(3):
-            began = time.thread_time()
-            answer()
-            best = min(best, time.thread_time() - began)
-        assert best < JUMP_SECONDS
-
-
-@settings(max_examples=60)
 @given(st.data())
 def test_a_damaged_text_is_refused_or_read_never_crashed_on(data: st.DataObject) -> None:
     from jaxprof.errors import JaxprofError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof import events as e
@@ -60,7 +60,6 @@ class TestCounters:
         timeline.counters.append(TimelineCounter("gpu:0", "memory", "bytes", times, values))
         return next(lane for lane in lanes_of(timeline).lanes if lane.kind == "counter")
 
-    @settings(max_examples=100, deadline=None)
     @given(st.dictionaries(st.integers(0, 99), st.integers(0, 9), min_size=1, max_size=12), st.integers(1, 30))
     def test_a_column_is_as_high_as_the_highest_value_in_it(self, points: dict[int, int], width: int) -> None:
         times = sorted(points)

@@ -8,8 +8,7 @@ from jaxprof.analysis.lanes.rows import Lanes, lanes_of
 from jaxprof.analysis.lanes.search import End, Links, search
 from jaxprof.analysis.timeline import Timeline, TimelineLane
 from jaxprof.tui.kit.search import compiled
-from jaxprof.tui.profile.timeline.browse import AxisWindow, Browse
-from jaxprof.tui.profile.timeline.facts import cursor_lines
+from jaxprof.tui.profile.timeline.browse import Browse
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes
 
@@ -49,10 +48,6 @@ class TestLaunches:
         assert links.other_end(lanes, End(1, 0, 2)) is None
         assert links.other_end(lanes, End(0, 0, 1)) is None
 
-    def test_of_several_kernels_of_a_launch_the_first(self) -> None:
-        lanes = joined_lanes([3, 3], [3])
-        assert Links.of(lanes).other_end(lanes, End(0, 0, 0)) == End(1, 0, 0)
-
     def test_the_cursor_follows(self) -> None:
         browse = Browse(joined_lanes([4], [4]), 60, 10)
         assert (browse.lanes.lanes[browse.places[browse.line].lane].device, browse.time) == ("gpu:0", 0)
@@ -61,9 +56,3 @@ class TestLaunches:
         assert (browse.lanes.lanes[browse.places[browse.line].lane].device, browse.time) == ("host", 0)
         browse.follow()
         assert browse.time == 100
-
-    def test_in_words(self) -> None:
-        lanes = joined_lanes([4], [4])
-        lane = lanes.lanes[1]
-        lines = cursor_lines(lanes, AxisWindow(0, 105), 101, (lane, lane.rows[0], 0), 100, End(0, 0, 0))
-        assert "M: launched by x, 100 ns earlier" in lines[1].plain

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from jaxprof.analysis.lanes.search import search
 from jaxprof.tui.axis_window import AxisWindow
 from jaxprof.tui.kit.search import compiled
@@ -135,14 +133,3 @@ def test_esc_undoes_one_thing_after_the_other() -> None:
     while browse.step_back():
         undone.append((browse.range is None, browse.window == browse.whole, browse.places == before))
     assert undone == [(True, False, False), (True, True, False), (True, True, True)]
-
-
-@pytest.mark.parametrize("presses", [1, 2, 3])
-def test_space_starts_ends_and_clears_a_range(presses: int) -> None:
-    browse, _ = browsing()
-    browse.mark()
-    browse.time = 300
-    for _ in range(presses - 1):
-        browse.mark()
-    browse.time = 700
-    assert browse.range == {1: (0, 700), 2: (0, 300), 3: None}[presses]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tui import profiles
 from tui.fakes import Stage, screen_text, until
 from tui.profile.test_profile_screen import shown
 
 
-async def test_the_keys() -> None:
+async def test_the_keys_the_mouse_and_jumps() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(100, 30)) as pilot:
         view = await shown(stage, pilot, profiles.captured())
@@ -31,6 +29,38 @@ async def test_the_keys() -> None:
         await pilot.pause()
         assert "•" in screen_text(stage.app)
         assert view.browse.hidden == 0
+
+        view = await shown(stage, pilot, profiles.captured())
+        await pilot.press("full_stop", "space", "full_stop", "full_stop")
+        await pilot.pause()
+        first, last = (view.browse.window.column_of(time, view.browse.width) for time in view.browse.range)
+        gutter = view.size.width - view.browse.width
+        empty = view.render_line(view.size.height - 1)
+        grounds = [segment.style.bgcolor for segment in empty for _ in segment.text]
+        assert grounds[gutter + first] != grounds[gutter + last + 2]
+        assert set(grounds[gutter + first : gutter + last]) == {grounds[gutter + first]}
+        for y in range(view.size.height):
+            for segment in view.render_line(y):
+                assert not segment.text.strip() or segment.style.color != segment.style.bgcolor
+
+        view = await shown(stage, pilot, profiles.captured())
+        gutter = view.size.width - view.browse.width
+        ruler = next(y for y in range(view.size.height) if "▼" in view.render_line(y).text)
+        await pilot.press("plus", "plus", "plus")
+        before = view.browse.window
+        await pilot.mouse_down(view, offset=(gutter + 60, 0))
+        await pilot.mouse_up(view, offset=(gutter + 60, 0))
+        assert view.browse.window.start > before.end
+        await pilot.mouse_down(view, offset=(gutter + 10, ruler))
+        await pilot.hover(view, offset=(gutter + 40, ruler))
+        await pilot.mouse_up(view, offset=(gutter + 40, ruler))
+        window = view.browse.window
+        assert view.browse.range == (window.time_at(10, view.browse.width), window.time_at(40, view.browse.width))
+        await pilot.mouse_down(view, offset=(gutter + 40, ruler + 2))
+        await pilot.hover(view, offset=(gutter + 60, ruler + 2))
+        await pilot.mouse_up(view, offset=(gutter + 60, ruler + 2))
+        assert view.browse.window.start < window.start
+        assert view.browse.range is not None, "a drag leaves it"
 
 
 async def test_jumps_say_why_they_stay_and_esc_goes_back_to_the_whole_before_it_leaves() -> None:
@@ -56,62 +86,3 @@ async def test_jumps_say_why_they_stay_and_esc_goes_back_to_the_whole_before_it_
         await pilot.press("escape")
         await pilot.pause()
         assert stage.app.screen.MODE != "profile"
-
-
-async def test_the_mouse_jumps_on_the_map_selects_on_the_ruler_and_pans_on_the_lanes() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        view = await shown(stage, pilot, profiles.captured())
-        gutter = view.size.width - view.browse.width
-        ruler = next(y for y in range(view.size.height) if "▼" in view.render_line(y).text)
-        await pilot.press("plus", "plus", "plus")
-        before = view.browse.window
-        await pilot.mouse_down(view, offset=(gutter + 60, 0))
-        await pilot.mouse_up(view, offset=(gutter + 60, 0))
-        assert view.browse.window.start > before.end
-        await pilot.mouse_down(view, offset=(gutter + 10, ruler))
-        await pilot.hover(view, offset=(gutter + 40, ruler))
-        await pilot.mouse_up(view, offset=(gutter + 40, ruler))
-        window = view.browse.window
-        assert view.browse.range == (window.time_at(10, view.browse.width), window.time_at(40, view.browse.width))
-        await pilot.mouse_down(view, offset=(gutter + 40, ruler + 2))
-        await pilot.hover(view, offset=(gutter + 60, ruler + 2))
-        await pilot.mouse_up(view, offset=(gutter + 60, ruler + 2))
-        assert view.browse.window.start < window.start
-        assert view.browse.range is not None, "a drag leaves it"
-
-
-@pytest.mark.parametrize(("size", "totals"), [((100, 24), False), ((120, 40), True), ((200, 60), True)], ids=str)
-async def test_the_lanes_take_the_lines_that_they_need_and_the_totals_of_the_view_the_rest(
-    size: tuple[int, int], totals: bool
-) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=size) as pilot:
-        view = await shown(stage, pilot, profiles.captured())
-        facts, pane = (stage.app.screen.query_one(name) for name in ("#timeline-facts", "TimelinePane"))
-        await until(pilot, lambda: facts.region.bottom == pane.region.bottom)
-        lanes = len(view.browse.places)
-        assert view.size.height == lanes + (3 if totals else 2), "the minimap, the ruler, the lanes"
-        assert facts.size.height >= 6
-        assert ("kernels of gpu:0" in screen_text(stage.app)) == totals
-        await pilot.press("full_stop", "space", "full_stop", "full_stop")
-        await pilot.pause()
-        assert len(view.browse.places) == lanes, "no lane closes for the range"
-        assert "kernels of gpu:0" in screen_text(stage.app)
-
-
-async def test_the_columns_of_a_range_have_another_ground_and_names_stay_readable() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        view = await shown(stage, pilot, profiles.captured())
-        await pilot.press("full_stop", "space", "full_stop", "full_stop")
-        await pilot.pause()
-        first, last = (view.browse.window.column_of(time, view.browse.width) for time in view.browse.range)
-        gutter = view.size.width - view.browse.width
-        empty = view.render_line(view.size.height - 1)
-        grounds = [segment.style.bgcolor for segment in empty for _ in segment.text]
-        assert grounds[gutter + first] != grounds[gutter + last + 2]
-        assert set(grounds[gutter + first : gutter + last]) == {grounds[gutter + first]}
-        for y in range(view.size.height):
-            for segment in view.render_line(y):
-                assert not segment.text.strip() or segment.style.color != segment.style.bgcolor
