@@ -58,7 +58,9 @@ class TargetModule:
     def device(self) -> DevicePeaks | None:
         """The device with its roofline ceilings; None if it is unknown."""
         if self.session is None or self.run is None:
-            return None
+            from jaxprof.hlo.analysis.cost.peaks import device_of_kind
+
+            return device_of_kind(self.stages.device) if self.stages.device else None
         from jaxprof.analysis.ceilings import ceilings_for
 
         return ceilings_for(self.session, self.run)

@@ -8,6 +8,7 @@ import pytest
 
 from hlo_sources import BEFORE, BOTH_STAGES, DUMPED, FILES, FOLDERS, PROTO, TEXT
 from jaxprof.errors import FileRefusedError, HloError
+from jaxprof.hlo.fusion_reasons import stated
 from jaxprof.hlo.open.paths import holds_hlo, modules_at
 
 
@@ -60,6 +61,20 @@ def test_a_module_that_was_dumped_before_the_passes_alone_is_what_there_is_of_it
     (tmp_path / f"{DUMPED}.before_optimizations.txt").write_text(BEFORE)
     (found,) = modules_at(tmp_path)
     assert found.text("hlo") == found.text("hlo_before") == BEFORE
+
+
+def test_a_dump_says_its_device_and_why_xla_did_not_fuse(tmp_path: Path) -> None:
+    name = "module_0001.jit_f"
+    text = "HloModule jit_f, is_scheduled=true\n\nENTRY main {\n  ROOT x = f32[8] parameter(0)\n}\n"
+    (tmp_path / f"{name}.sm_9.0a_gpu_after_optimizations.txt").write_text(text)
+    (plain,) = modules_at(tmp_path)
+    assert (plain.device, stated(plain.module())) == ("", {})
+    (tmp_path / f"{name}.gpu_target_config.pbtxt").write_text('device_description_str: "NVIDIA H100 80GB HBM3"\n')
+    (tmp_path / f"{name}.priority_fusion_dump.txt").write_text(
+        'fusion_steps {\n  producer_ineligible {\n    producer_name: "y"\n    reason: "no tiling"\n  }\n}\n'
+    )
+    (found,) = modules_at(tmp_path)
+    assert (found.device, stated(found.module())) == ("NVIDIA H100 80GB HBM3", {"y": "no tiling"})
 
 
 def test_beside_a_dump_only_a_file_that_xla_does_not_write_counts(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ _PROFILES: Final = (".xplane.pb", ".xplane.pb.gz")
 _DUMP = re.compile(r"(?P<module>[^/]+?)\.(?:(?P<before>before_optimizations)|(?:sm_\d+\.)?\w*after_optimizations)")
 """XLA's names, without the ending: `module_0003.jit_f.sm_9.0_gpu_after_optimizations`. Names of what it writes beside
 the module go on after that (`-buffer-assignment`, `_memory-usage-report`)."""
+_DEVICE: Final = re.compile(r'^device_description_str: "([^"\\]{1,100})"', re.MULTILINE)
+_MOST_CONFIG_BYTES: Final = 64 << 10
 HOW_TO_DUMP: Final = (
     "XLA_FLAGS=--xla_dump_to=FOLDER makes a folder of HLO; jax.jit(f).lower(...).compile().as_text() gives text."
 )
@@ -92,10 +94,21 @@ def _in_folder(folder: Path) -> list[ModuleStages]:
             label=module,
             # A module that was dumped only before the passes is shown as it is; its notice says so.
             stages={stage: _reader(path) for stage, path in ({"hlo": next(iter(stages.values()))} | stages).items()},
+            device=_device_kind(folder / f"{module}.gpu_target_config.pbtxt"),
             recorded_seconds=next(iter(stages.values())).stat().st_mtime,
         )
         for module, stages in by_module.items()
     ]
+
+
+def _device_kind(config: Path) -> str:
+    """The device in the target configuration (`GpuTargetConfigProto`) that XLA:GPU dumps; empty without one."""
+    try:
+        with config.open("rb") as file:
+            found = _DEVICE.search(file.read(_MOST_CONFIG_BYTES).decode("utf-8", "replace"))
+    except OSError:
+        return ""
+    return found[1] if found else ""
 
 
 def _candidates(folder: Path) -> list[tuple[str, str, Path]]:

@@ -47,7 +47,7 @@ class ModuleStages:
     file: str = ""
     """The name of the file that holds it, where that says more than the label."""
     device: str = ""
-    """`cuda:0`; empty for a file."""
+    """`cuda:0`; of a dump JAX's kind of the device that it was compiled for, where the dump says it."""
     recorded_seconds: float | None = None
     """Unix time at which it was recorded: newer source files may differ from what ran."""
 

@@ -16,6 +16,7 @@ from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.ranking import BarrierIndex, Ranking, ranking_on
 from jaxprof.devices.targets import machine_of
 from jaxprof.errors import JaxprofError
+from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.hlo.places import HloPlaces, Places, without_comments, without_locations
 from jaxprof.hlo.read.lexer import Language
@@ -253,9 +254,9 @@ class ModuleReader:
 
 
 def device_of(session: Session, program: ModuleStages) -> DevicePeaks | None:
-    """The device of a run's program with its ceilings; None for a file, and for a device with unknown ceilings."""
+    """The device of a run's program, or of a dump that names it, with its ceilings; None where they are unknown."""
     run = session.runs.get(program.key)
-    return ceilings_for(session, run) if run is not None else None
+    return ceilings_for(session, run) if run is not None else device_of_kind(program.device)
 
 
 def rank(
