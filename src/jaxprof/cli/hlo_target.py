@@ -352,5 +352,7 @@ def _compiled(target: str, options: CompileOptions, variables: Mapping[str, str]
     modules = _of_source(HloSource(Kind.SESSION, modules_of(session), session), target, None)
     for module in modules:
         if module.run is not None:
-            module.notes += [warning.message for warning in module.run.warnings if warning.code == "sharding"]
+            module.notes += [
+                warning.message for warning in module.run.warnings if warning.code in ("sharding", "library_gemms")
+            ]
     return modules

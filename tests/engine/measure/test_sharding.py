@@ -104,6 +104,7 @@ def test_what_the_companion_says() -> None:
     assert names(whole) == {"x": P("data")}
     one = leaves_of((np.zeros((8, 8)),), ["x"])
     assert companion_specs(one, P("data"), MESH, "f") == {0: P("data")}
+    assert names(companion_specs(LEAVES, [None, P("data"), None], MESH, "f")) == {"x": P("data")}
 
 
 @pytest.mark.parametrize(

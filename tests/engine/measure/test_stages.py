@@ -37,6 +37,30 @@ def compiled(function: Callable[..., Any], *, keep_constants: bool = False) -> t
     return program, events
 
 
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [("INTERNAL: no emitter for gemm_fusion_dot.3\nlong", False), ("INTERNAL: no emitter for a sort", True)],
+)
+def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(error: str, raised: bool) -> None:
+    class Lowered:
+        def compile(self, *, compiler_options: dict[str, Any]) -> str:
+            if "xla_gpu_enable_triton_gemm" not in compiler_options:
+                raise RuntimeError(error)
+            return "compiled"
+
+    events: list[Event] = []
+    reporter = Reporter(events.append, RunControl())
+    if raised:
+        with pytest.raises(RuntimeError, match="sort"):
+            stages._compiled(reporter, Lowered(), {"xla_dump_to": "x"})
+        return
+    assert stages._compiled(reporter, Lowered(), {"xla_dump_to": "x"}) == "compiled"
+    (warning,) = (event for event in events if isinstance(event, WarningRaised))
+    assert warning.code == "library_gemms"
+    assert "gemm_fusion_dot.3" in warning.message
+    assert "long" not in warning.message
+
+
 def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning() -> None:
     program, events = compiled(lambda x: jnp.tanh(x) * 3.25)
     phases = [event for event in events if isinstance(event, PhaseEnded)]

@@ -158,14 +158,15 @@ def _names(leaves: Sequence[ShardedLeaf]) -> list[str]:
 def companion_specs(
     leaves: Sequence[ShardedLeaf], made: Any, mesh: Mesh, origin: str, *, strict: bool = True
 ) -> dict[int, PartitionSpec]:
-    """The specs that the function `NAME_shardings` returned: a tuple with one entry for each argument, or the only
-    argument's.
+    """The specs that the function `NAME_shardings` returned: a tuple or list with one entry for each argument, or the
+    only argument's.
 
     An entry is a PartitionSpec, a NamedSharding, a spec as text, None (unspecified), or a tree of these that is a
     prefix of the argument. Raises UsageError if it does not fit; for a size that does not divide, only if `strict`.
     """
-    entries = made if type(made) is tuple else (made,)
     count = 1 + max((leaf.argument for leaf in leaves), default=-1)
+    several = type(made) is tuple or (type(made) is list and count != 1)  # a list can be the tree of the only argument
+    entries = made if several else (made,)
     if len(entries) != count:
         raise UsageError(
             f"{origin} returned {len(entries)} shardings for {count} arguments",

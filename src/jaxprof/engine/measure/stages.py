@@ -137,7 +137,7 @@ def compile_traced(
     record("hlo_before", lowered.as_text(dialect="hlo", debug_info=True))
     with _asking(ask_reasons) as dump, compile_ledger() as ledger, recorder.phase("compile") as phase:
         began = time.perf_counter()
-        compiled = lowered.compile(compiler_options=dump.options or None)
+        compiled = _compiled(recorder, lowered, dump.options)
         compile_seconds = time.perf_counter() - began
         if ledger.cache_hits:
             phase.note = "from the persistent compilation cache"
@@ -168,6 +168,33 @@ def compile_traced(
         buffers=buffers,
         compile_seconds=compile_seconds,
     )
+
+
+_GEMM_FAILED = ("gemm", "Triton", "autotun", "cublas")
+"""What errors of XLA's GPU compiler say that come from how it emits matrix products."""
+
+
+def _compiled(recorder: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
+    """The executable. Where XLA cannot emit its default matrix products for a GPU (without the device it cannot try
+    others), once more with library calls in their place, which is said."""
+    if not options:
+        return lowered.compile()
+    try:
+        return lowered.compile(compiler_options=options)
+    except Exception as error:
+        if not any(word in str(error) for word in _GEMM_FAILED):
+            raise
+        first = str(error).partition("\n")[0][:200]
+        try:
+            compiled = lowered.compile(compiler_options={**options, "xla_gpu_enable_triton_gemm": False})
+        except Exception:  # noqa: BLE001 - the first error says what is wrong with the program
+            raise error from None
+        recorder.warn(
+            "library_gemms",
+            f"XLA could not emit its own matrix products ({first}): they are library calls here",
+            "On the device XLA may choose its own kernels for some of them.",
+        )
+        return compiled
 
 
 @dataclass(slots=True)
