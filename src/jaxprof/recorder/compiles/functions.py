@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from jaxprof.recorder.guest import is_of_the_program
 from jaxprof.recorder.places import JAX, LIBRARY, file_kind
 
 _WRAPPERS_FOLLOWED = 16
@@ -44,7 +45,9 @@ def _written_on(thing: Any, name: str) -> Any:
     if value is None and is_of_a_library(type(thing)) and isinstance(_of_class(type(thing), name), property):
         try:
             value = getattr(thing, name)
-        except Exception:  # noqa: BLE001 - an error in a library's attribute is the library's own business
+        except Exception as error:  # one in a library's attribute is the library's own business
+            if is_of_the_program(error):
+                raise
             value = None
     return value
 

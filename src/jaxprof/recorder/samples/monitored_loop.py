@@ -20,6 +20,7 @@ from threading import RLock
 from types import CodeType, FrameType
 from typing import Any, Final, ParamSpec, TypeVar
 
+from jaxprof.recorder.guest import is_of_the_program
 from jaxprof.recorder.samples import line_clock as lines
 from jaxprof.recorder.samples.call_text import compiled_by
 from jaxprof.recorder.samples.counters import LoopCounter, read_counter
@@ -181,8 +182,9 @@ class MonitoredLines:
             try:
                 if compiled_by(callee) == "user":
                     compiled.append((code, offset))
-            except Exception:  # noqa: BLE001 - it would be one of the program's
-                return disable
+            except Exception as error:  # it would be one of the program's
+                if is_of_the_program(error):
+                    raise
             return disable
 
         self.end()
