@@ -32,7 +32,7 @@ PERMUTATIONS = 399
 LONGEST = 200
 """Of a longer history the newest values are looked at: the work grows with the square of their number."""
 _SEED = 20_140_101
-_DOUBT = 0.5
+_DOUBT = 0.7
 """Added to the estimated correlation of neighbours, which a few dozen values tell no better."""
 _HIGHEST_CORRELATION = 0.9
 
