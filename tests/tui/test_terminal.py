@@ -162,7 +162,6 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_pa
         for key, title in ((b"f", "╭─ Findings"), (b"L", "╭─ Lines"), (b"T", "╭─ Time"), (b"l", "trained")):
             terminal.type(key)
             terminal.sees(title)
-        brings(terminal, b"r", "╭─ Profile a script")
         quits(terminal, code=3)
 
 
