@@ -367,6 +367,12 @@ class SampleWindow:
             kind, where = key[1], key[2]
             if kind == DISPATCH and kinds & {COMPILED, INLINE} and DISPATCH not in kinds:
                 kind = CALL  # JAX's own Python around a compiled function, such as a library's tree.map
+            if (
+                kind == HOST
+                and kinds & {COMPILED, INLINE}
+                and (where.file, where.line) == (leaf[0].co_filename, leaf[1])
+            ):
+                kind = CALL  # seen before it was known that this line calls one
             if kind == CALL and through is not None:
                 where = replace(where, through=through.through)
             named[STATES[kind][0], kind, where, key[3]] += took * self._held_share(key)
