@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -37,17 +39,30 @@ def surroundings(home: Path) -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "HOME": str(home), "JAXPROF_HOME": str(home), "PYTHONPATH": source}
 
 
-def call(home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    """`jaxprof WORDS` in a process without POSIX; what it says."""
-    return subprocess.run(
-        [*HIDDEN, *map(str, words)], capture_output=True, text=True, env=surroundings(home), cwd=home, timeout=100
-    )
+@dataclass(frozen=True)
+class Said:
+    """How a command ended, and what it said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-def printed(home: Path, *words: str | Path) -> str:
-    done = call(home, *words)
-    assert (done.returncode, done.stderr) == (0, ""), done
-    return done.stdout
+def call(home: Path, *commands: Sequence[str | Path]) -> list[Said]:
+    """`jaxprof` with each of these words, in one process without POSIX."""
+    done = subprocess.run(
+        [*HIDDEN, "--each"],
+        input=json.dumps([[str(word) for word in words] for words in commands]),
+        capture_output=True, text=True, env=surroundings(home), cwd=home, timeout=50,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [Said(*found) for found in json.loads(done.stdout)]
+
+
+def printed(home: Path, *commands: Sequence[str | Path]) -> list[str]:
+    done = call(home, *commands)
+    assert [(each.returncode, each.stderr) for each in done] == [(0, "")] * len(commands), done
+    return [each.stdout for each in done]
 
 
 @pytest.fixture(scope="module")
@@ -81,61 +96,60 @@ def test_posix_is_hidden_from_these_commands(home: Path, broken: str) -> None:
 
 
 @pytest.mark.process
-def test_a_session_is_listed_and_printed_in_every_form(home: Path) -> None:
-    assert "kept" in printed(home, "sessions")
-    assert "selu" in printed(home, "show", "kept")
-    assert json.loads(printed(home, "show", "kept", "--format", "json"))["data"]["runs"]
-    assert len(list(csv.reader(printed(home, "show", "kept", "--format", "csv").splitlines()))) > 1
-    assert "| " in printed(home, "show", "kept", "--format", "markdown")
+def test_sessions_and_hlo_are_listed_printed_and_exported_in_every_form(home: Path) -> None:
+    listed, text, data, table, markdown, trace, hlo, kernels, kept = printed(
+        home,
+        ("sessions",),
+        *(("show", "kept", *more) for more in ((), *(("--format", form) for form in ("json", "csv", "markdown")))),
+        ("export", "captured.jaxprof"),
+        ("hlo", "module.hlo"),
+        ("hlo", "module.hlo", "--kernels"),
+        ("hlo", "captured.jaxprof", "--kernels"),
+    )
+    assert "kept" in listed
+    assert "selu" in text
+    assert json.loads(data)["data"]["runs"]
+    assert len(list(csv.reader(table.splitlines()))) > 1
+    assert "| " in markdown
+    assert json.loads(trace)["traceEvents"]
+    assert "loop_fusion" in hlo
+    assert "kernel" in kernels
+    assert "selu" in kept
 
 
 @pytest.mark.process
-def test_hlo_is_printed(home: Path) -> None:
-    assert "loop_fusion" in printed(home, "hlo", "module.hlo")
-    assert "kernel" in printed(home, "hlo", "module.hlo", "--kernels")
-    assert "selu" in printed(home, "hlo", "captured.jaxprof", "--kernels")
-
-
-@pytest.mark.process
-def test_a_timeline_is_exported(home: Path) -> None:
-    assert json.loads(printed(home, "export", "captured.jaxprof"))["traceEvents"]
-
-
-@pytest.mark.process
-def test_a_profile_is_printed_exported_and_kept(home: Path) -> None:
-    assert "add.1" in call(home, "show", "box.trace.json").stdout
-    assert json.loads(call(home, "export", "box.trace.json", "--run", "r1").stdout)["traceEvents"]
-    done = call(home, "import", "box.trace.json", "--out", "box.jaxprof")
-    assert done.returncode == 0, done
-    assert {run.status for run in load(home / "box.jaxprof", Session).runs.values()} == {"ok"}
-
-
-@pytest.mark.process
-def test_a_profile_that_cannot_be_read_is_refused_and_leaves_nothing(home: Path) -> None:
+def test_a_profile_is_printed_exported_and_kept_and_one_that_cannot_be_read_leaves_nothing(home: Path) -> None:
     (home / "broken.xplane.pb").write_bytes(b"\x0a\xff\xff\x03 no planes")
-    done = call(home, "import", "broken.xplane.pb", "--out", "broken.jaxprof")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "broken.xplane.pb" in done.stderr
-    assert "Traceback" not in done.stderr
+    shown, exported, kept, refused = call(
+        home,
+        ("show", "box.trace.json"),
+        ("export", "box.trace.json", "--run", "r1"),
+        ("import", "box.trace.json", "--out", "box.jaxprof"),
+        ("import", "broken.xplane.pb", "--out", "broken.jaxprof"),
+    )
+    assert "add.1" in shown.stdout
+    assert json.loads(exported.stdout)["traceEvents"]
+    assert kept.returncode == 0, kept
+    assert {run.status for run in load(home / "box.jaxprof", Session).runs.values()} == {"ok"}
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "broken.xplane.pb" in refused.stderr
+    assert "Traceback" not in refused.stderr
     assert not (home / "broken.jaxprof").exists()
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("words", [("run", "selu"), ("script", "x.py"), ("attach", "9999"), ("hlo", "selu")])
-def test_running_says_that_it_needs_wsl(home: Path, words: tuple[str, ...]) -> None:
-    done = call(home, *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "needs Linux or macOS" in done.stderr
-    assert "WSL" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.process
-def test_the_machine_is_listed_without_jax(home: Path) -> None:
-    done = call(home, "devices")
-    assert done.returncode == 0, done
-    assert "cpu:0" in done.stdout
-    assert "needs Linux or macOS" in done.stderr
+def test_running_says_that_it_needs_wsl_and_the_machine_is_listed_without_jax(home: Path) -> None:
+    *refused, listed = call(
+        home, ("run", "selu"), ("script", "x.py"), ("attach", "9999"), ("hlo", "selu"), ("devices",)
+    )
+    for done in refused:
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "needs Linux or macOS" in done.stderr
+        assert "WSL" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert listed.returncode == 0, listed
+    assert "cpu:0" in listed.stdout
+    assert "needs Linux or macOS" in listed.stderr
 
 
 @pytest.mark.process

@@ -1,5 +1,7 @@
 """A process in which what Windows lacks is hidden: `python without_posix.py ARGUMENTS` is `jaxprof ARGUMENTS` in it.
 
+With `--each`, it reads a list of such arguments from stdin, and prints what came of each: exit code, stdout, stderr.
+
 Modules that only POSIX has cannot be imported, and their functions, signals and flags are gone from `os` and `signal`.
 The standard library, and what else jaxprof is built on, does without them on Windows, and has what it imported here
 before; jaxprof itself has to do without them as well.
@@ -8,13 +10,16 @@ before; jaxprof itself has to do without them as well.
 from __future__ import annotations
 
 import asyncio  # noqa: F401
+import contextlib
 import importlib
+import json
 import os
 import selectors  # noqa: F401
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
@@ -82,10 +87,38 @@ def hide() -> None:
     subprocess.Popen.__init__ = popen  # type: ignore[assignment,method-assign]
 
 
+def each(commands: list[list[str]]) -> list[tuple[object, ...]]:
+    """What came of each command, one after the other in this process."""
+    from jaxprof.cli.main import main
+
+    found = []
+    for words in commands:
+        with (
+            tempfile.TemporaryFile("w+", encoding="utf-8") as out,
+            tempfile.TemporaryFile("w+", encoding="utf-8") as err,
+        ):
+            code: object = 0
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                try:
+                    main(words)
+                except SystemExit as ended:
+                    code = ended.code or 0
+            texts = []
+            for stream in (out, err):
+                stream.flush()
+                stream.seek(0)
+                texts.append(stream.read())
+        found.append((code, *texts))
+    return found
+
+
 if __name__ == "__main__":
     hide()
     # With -X warn_default_encoding: text is read and written as UTF-8, whatever the code page of the console.
     warnings.filterwarnings("error", category=EncodingWarning, module="jaxprof")
-    from jaxprof.cli.main import main
+    if sys.argv[1:] == ["--each"]:
+        sys.stdout.write(json.dumps(each(json.load(sys.stdin))))
+    else:
+        from jaxprof.cli.main import main
 
-    main(sys.argv[1:])
+        main(sys.argv[1:])
