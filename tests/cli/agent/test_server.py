@@ -137,6 +137,7 @@ async def test_the_tools_answer_as_the_commands_do_and_run_no_code(
     assert not ran.exists()
 
 
+@pytest.mark.process
 async def test_tools_that_run_code_are_there_if_they_are_allowed(state_home: Path) -> None:
     async with serving(state_home, "--allow-run") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
