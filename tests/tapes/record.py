@@ -52,7 +52,6 @@ ENGINES = {
     "raises_when_called": "def work(x):\n    jax.debug.callback(lambda: 1 / 0)\n    return x\n",
     "killed": "import os, signal\ndef work(x):\n    os.kill(os.getpid(), signal.SIGKILL)\n",
     "talks": "import sys\ndef work(x):\n    print('traced', file=sys.stderr)\n    return x * 2\n",
-    "folded": "def work(x):\n    return jnp.ones((4, 4)).sum()\n",
 }
 """What a function does that `jaxprof run` measures, with a square matrix."""
 

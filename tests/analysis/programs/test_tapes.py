@@ -43,3 +43,21 @@ def test_how_a_program_ended(name: str, status: str, code: int, notes: list[str]
     assert run.program.ended.error.startswith(error)
     assert bool(run.program.ended.error) == bool(error)
     assert [row.reason_code for row in run.program.compiled if row.function == "step"] == ["first", "shape", "shape"]
+
+
+@pytest.mark.parametrize(
+    ("name", "statuses", "error"),
+    [
+        ("measures", ["ok"], ""),
+        ("talks", ["ok"], ""),
+        ("raises", ["failed"], "ValueError: never"),
+        ("raises_when_called", ["failed"], ""),
+        ("killed", ["crashed"], "killed (SIGKILL)"),
+    ],
+)
+def test_how_a_run_ended(name: str, statuses: list[str], error: str, tmp_path: Path) -> None:
+    session = load(unpacked("engines", name, tmp_path), Session)
+    runs = [run for run in session.runs.values() if run.plan.variant == "jit"]
+    assert [run.status for run in runs] == statuses
+    assert all(error in run.error for run in runs)
+    assert all((len(run.samples("run")) > 0) == (run.status == "ok") for run in runs)
