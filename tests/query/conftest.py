@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import program_events
+from folding import written
 from jaxprof import events as e
 from report import sessions
 
@@ -102,10 +103,9 @@ def events() -> list[e.Event]:
     ]
 
 
-def write(path: Path, written: list[e.Event] | None = None) -> Path:
+def write(path: Path, kept: list[e.Event] | None = None) -> Path:
     """A session file with these events."""
-    written(path, events() if written is None else written, sessions.HEADER)
-    return path
+    return written(path, events() if kept is None else kept, sessions.HEADER)
 
 
 @pytest.fixture
