@@ -10,6 +10,8 @@ import jaxprof
 from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof.hlo.analysis.kernels import kernels
 
+pytestmark = pytest.mark.process
+
 
 @pytest.mark.parametrize("name", ["text", "dump", "session"])
 def test_modules_of_each(name: str, tmp_path: Path) -> None:

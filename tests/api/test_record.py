@@ -61,6 +61,7 @@ def the_program(session: jaxprof.Session) -> dict[str, int]:
     return found
 
 
+@pytest.mark.process
 def test_one_line_at_the_top_records_to_the_end(tmp_path: Path) -> None:
     done = run_program(tmp_path, PROGRAM)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -77,6 +78,7 @@ def test_one_line_at_the_top_records_to_the_end(tmp_path: Path) -> None:
     assert not [warning for warning in run.warnings if warning.code == "recorder_failed"], run.warnings
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("end", "code", "status", "error"),
     [
@@ -98,6 +100,7 @@ def test_whatever_ends_it_what_was_until_then_is_kept(
     assert session.complete == (status != "running")
 
 
+@pytest.mark.process
 def test_a_function_is_measured_before_jax_cleans_up(tmp_path: Path) -> None:
     text = PROGRAM.replace('"run.jaxprof"', '"run.jaxprof", function="step"') + "    raise ValueError\n"
     done = run_program(tmp_path, text)
@@ -110,6 +113,7 @@ def test_a_function_is_measured_before_jax_cleans_up(tmp_path: Path) -> None:
     assert the_program(session)["step"] == 2  # what measuring compiles is not the program's
 
 
+@pytest.mark.process
 def test_the_recording_refuses_no_program_a_child_and_a_fork(tmp_path: Path) -> None:
     text = """
         import multiprocessing, os, jaxprof
@@ -132,6 +136,7 @@ def test_the_recording_refuses_no_program_a_child_and_a_fork(tmp_path: Path) -> 
     assert (session.complete, session.runs["r1"].status, session.notices) == (True, "ok", [])
 
 
+@pytest.mark.process
 def test_each_process_of_a_job_writes_its_own_file(tmp_path: Path) -> None:
     for index in ("0", "1"):
         done = run_program(
@@ -155,6 +160,7 @@ JOB = """
 """
 
 
+@pytest.mark.process
 def test_a_job_that_jax_numbers_later_is_told_apart(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(textwrap.dedent(JOB))
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -253,6 +259,7 @@ def test_our_own_set_up_is_no_time_of_the_program(tmp_path: Path, monkeypatch: p
     assert run.program.ended.wall_seconds <= time.monotonic() - ready[0]
 
 
+@pytest.mark.process
 def test_a_window_joins_the_session_and_leaves_no_folder(tmp_path: Path) -> None:
     text = (
         PROGRAM.replace('"run.jaxprof"', '"run.jaxprof", capture_after_seconds=0, capture_seconds=0.2')

@@ -22,6 +22,8 @@ from jaxprof.errors import UsageError
 from jaxprof.session import Session
 from jaxprof.session.log import load
 
+pytestmark = pytest.mark.process
+
 SIDES = """
 import time
 import jax, jax.numpy as jnp, numpy as np

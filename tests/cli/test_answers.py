@@ -123,6 +123,7 @@ jax.jit(lambda x: x + 1)(1.0)
 """
 
 
+@pytest.mark.process
 def test_a_recorded_program_leaves_stdout_to_the_answer(state_home: Path, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
     process = start("script", "--format", "json", "--out", "s.jaxprof", "train.py", "--format", "json", cwd=tmp_path)

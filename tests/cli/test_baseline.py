@@ -142,6 +142,7 @@ def test_list_and_show(base: None, call: Caller, tmp_path: Path) -> None:
     assert data["decisions"][0]["reason"] == WHY
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "what"),
     [
@@ -174,6 +175,7 @@ def test_force_replaces_and_says_what_was_dropped(base: None, call: Caller, tmp_
     assert Baselines().names() == []
 
 
+@pytest.mark.process
 def test_several_targets_are_compiled_into_one_baseline(call: Caller, tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text(

@@ -70,6 +70,7 @@ def test_settings_in_json_have_their_values_and_sources(
     assert (data["keys"], data["clashes"]) == ([key], [])
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "option", "usual"),
     [
@@ -97,6 +98,7 @@ def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(
     assert f"default: {usual}" in said[said.index(f"{option} ") :][:200]
 
 
+@pytest.mark.process
 def test_a_setting_is_not_an_option_that_was_given(
     call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

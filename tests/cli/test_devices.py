@@ -16,6 +16,7 @@ GPUS = (
 )
 
 
+@pytest.mark.process
 def test_the_cpu_is_listed_with_its_readings(call: Caller) -> None:
     said = call("devices", "--format", "json")
     assert said.code == 0, said.err

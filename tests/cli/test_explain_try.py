@@ -69,6 +69,7 @@ def recorded(folder: Path, source: str, *inside: e.Event, **changes: Any) -> Pat
     return path
 
 
+@pytest.mark.process
 def test_a_cache_that_helps_is_measured_and_its_numbers_are_compared(call: Caller, tmp_path: Path) -> None:
     session = recorded(tmp_path, HELPS)
     before = (session.read_bytes(), sorted(path.name for path in tmp_path.iterdir()))
@@ -87,6 +88,7 @@ def test_a_cache_that_helps_is_measured_and_its_numbers_are_compared(call: Calle
     assert (session.read_bytes(), sorted(path.name for path in tmp_path.iterdir())) == before
 
 
+@pytest.mark.process
 def test_a_cache_that_does_not_help_is_not_claimed(call: Caller, tmp_path: Path) -> None:
     session = recorded(tmp_path, DOES_NOT_HELP, wall=0.2)
     said = call("explain", session, "--try", "--yes", "--code", "cache-off", "--budget", "3", "--format", "json")
@@ -96,6 +98,7 @@ def test_a_cache_that_does_not_help_is_not_claimed(call: Caller, tmp_path: Path)
     assert not finding["measured"]["sentence"].startswith("measured")
 
 
+@pytest.mark.process
 def test_other_numbers_are_no_gain(call: Caller, tmp_path: Path) -> None:
     session = recorded(tmp_path, OTHER_NUMBERS)
     said = call("explain", session, "--try", "--yes", "--code", "cache_off", "--budget", "8")
@@ -104,6 +107,7 @@ def test_other_numbers_are_no_gain(call: Caller, tmp_path: Path) -> None:
     assert "measured:" not in words
 
 
+@pytest.mark.process
 def test_a_program_that_ends_badly_with_it(call: Caller, tmp_path: Path) -> None:
     session = recorded(tmp_path, FAILS_WITH_IT)
     said = call("explain", session, "--try", "--yes", "--code", "cache_off", "--format", "markdown")
@@ -271,6 +275,7 @@ def op_by_op(folder: Path, source: str, line: int, function: str) -> Path:
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("other", "says", "agree"),
     [
@@ -355,6 +360,7 @@ def measured(folder: Path, source: str = STEP, **changes: Any) -> Path:
     return path
 
 
+@pytest.mark.process
 def test_a_donation_is_measured_in_bytes_beside_the_same_call(call: Caller, tmp_path: Path, state_home: Path) -> None:
     session = measured(tmp_path)
     said = call("explain", session, "--try", "--yes", "--code", "lost-donation", "--budget", "1", "--format", "json")

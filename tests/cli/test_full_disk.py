@@ -25,6 +25,8 @@ from jaxprof.session import Session
 from jaxprof.session.log import load
 from mutated import originals
 
+pytestmark = pytest.mark.process
+
 WAYS = {
     "full": 'dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null',
     "almost full": 'dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null; truncate -s -8k "$0/filler"',

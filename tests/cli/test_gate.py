@@ -226,6 +226,7 @@ def test_names_cannot_break_the_xml_or_the_terminal(call: Caller, known: dict[st
     assert case.attrib["classname"].startswith('a"<&')
 
 
+@pytest.mark.process
 def test_a_program_compiled_now_against_a_kept_one(call: Caller, tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text("import jax.numpy as jnp\n\ndef step(x):\n    return jnp.tanh(x)\n")

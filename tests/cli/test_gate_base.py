@@ -13,6 +13,8 @@ from cli.calling import Caller
 from jaxprof.cli.gate_base import FoundBase, found_base
 from jaxprof.errors import UsageError, WorkerError
 
+pytestmark = pytest.mark.process
+
 OWN = """
 import jax.numpy as jnp
 

@@ -135,6 +135,7 @@ def test_every_form_says_the_growth_with_its_interval_and_what_it_stands_on() ->
     assert (data["versus"]["side"], data["control"]["side"]) == ("B", "A'")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "what", "hint"),
     [
@@ -159,6 +160,7 @@ def test_words_that_do_not_fit_are_a_usage_error(
     assert said.out == ""
 
 
+@pytest.mark.process
 def test_a_revision_and_what_is_there_now_are_measured_in_turns_and_kept(folder: Path, call: Caller) -> None:
     words = ("--fail-on", "run:1000%", "--fail-on", "flops", "--launches", "1", "--no-check", "--out", "s.jaxprof")
     said = call("gate", "own.py:step", *words, "--format", "json")
@@ -171,6 +173,7 @@ def test_a_revision_and_what_is_there_now_are_measured_in_turns_and_kept(folder:
     assert said.err.count("s.jaxprof") == 1
 
 
+@pytest.mark.process
 def test_a_session_of_another_time_decides_no_time(folder: Path, call: Caller, kept: Path) -> None:
     assert call("hlo", "own.py:step", "--out", "base.jaxprof").code == 0
     said = call("gate", "own.py:step", "--base", "base.jaxprof", "--fail-on", "compile:5%", "--format", "json")

@@ -85,6 +85,7 @@ def test_a_run_is_shown_alone_with_what_it_is_compared_with(call: Caller, kept: 
     assert [row["run"] for row in memory["runs"]] == ["r2"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("content", [b"garbage\n", b"", b"{}", b"\x0a\xff\xff"])
 @pytest.mark.parametrize("named", [True, False])
 def test_a_wrong_file_leaves_no_session_behind(

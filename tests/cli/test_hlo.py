@@ -48,6 +48,7 @@ def test_a_kernel_from_inside_and_with_its_neighbours(call: Caller, kept: Path) 
     assert "fusion" in said.err
 
 
+@pytest.mark.process
 def test_a_workload_is_compiled_and_not_run(call: Caller, tmp_path: Path) -> None:
     out = tmp_path / "compiled.jaxprof"
     said = call("hlo", "selu:jit", "--set", "n=1000", "--kernels", "--out", out)
@@ -228,6 +229,7 @@ def test_diff_refuses_what_has_no_effect_and_says_what_is_missing(call: Caller, 
     assert call("hlo", kept, "--diff", one).out.startswith("no difference")
 
 
+@pytest.mark.process
 def test_diff_of_a_program_that_is_compiled_now_with_a_file(call: Caller, tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text("import jax.numpy as jnp\n\ndef step(x):\n    return jnp.tanh(x)\n")

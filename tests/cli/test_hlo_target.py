@@ -11,6 +11,7 @@ from hlo_sources import BOTH_STAGES, DUMPED, SOURCES, TEXT, WRONG
 from jaxprof.cli.exit_codes import ExitCode
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", SOURCES)
 def test_kernels_and_stages_of_each(name: str, call: Caller, tmp_path: Path) -> None:
     path = SOURCES[name](tmp_path)
@@ -27,6 +28,7 @@ def test_kernels_and_stages_of_each(name: str, call: Caller, tmp_path: Path) -> 
         assert "has its hlo-before" in before.err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", WRONG)
 def test_what_holds_no_hlo_is_refused(name: str, call: Caller, tmp_path: Path) -> None:
     make, said = WRONG[name]

@@ -49,6 +49,7 @@ def run(folder: Path, source: str, *words: str) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.process
 def test_a_job_finds_its_processes_by_jax_distributed_alone(tmp_path: Path) -> None:
     said = run(tmp_path, PSUM, "-n", "2")
     assert said.returncode == 0, said.stderr
@@ -60,6 +61,7 @@ def test_a_job_finds_its_processes_by_jax_distributed_alone(tmp_path: Path) -> N
     assert len({header["job"] for header in headers}) == 1
 
 
+@pytest.mark.process
 def test_the_process_with_larger_shards_is_named(tmp_path: Path) -> None:
     said = run(tmp_path, UNEVEN, "-n", "2")
     assert said.returncode == 0, said.stderr
@@ -67,6 +69,7 @@ def test_the_process_with_larger_shards_is_named(tmp_path: Path) -> None:
     assert "has larger shards: <lambda> is compiled for arguments of 1.50 MiB of its own" in words
 
 
+@pytest.mark.process
 def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(tmp_path: Path) -> None:
     said = run(tmp_path, FAILS, "-n", "3", "--out", "run")
     assert said.returncode == 1, said.stderr
@@ -86,6 +89,7 @@ def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(tmp_path: Path)
     assert data["findings"][0]["process"] == 1
 
 
+@pytest.mark.process
 def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(tmp_path: Path) -> None:
     before = job(tmp_path / "train.jaxprof.d", loop(), loop(), loop())
     old = [before / "rollup" / name for name in ("steps/process-00001.parquet", "all/steps-1a2b.parquet")]
@@ -264,6 +268,7 @@ while time.monotonic() < until:
 """
 
 
+@pytest.mark.process
 def test_the_slowest_process_and_a_named_one_capture(tmp_path: Path) -> None:
     said = run(
         tmp_path, BUSY, "-n", "3", "--capture-ranks", "2,slowest", "--capture-after", "4s", "--capture-seconds", "1"

@@ -105,6 +105,7 @@ BAD = (
 )  # fmt: skip
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spoil", BAD, ids=lambda spoil: spoil.__name__)
 def test_what_is_there_is_shown_and_what_is_missing_is_said(
     call: Caller, tmp_path: Path, spoil: Callable[[Path], str]
@@ -126,6 +127,7 @@ def test_what_is_there_is_shown_and_what_is_missing_is_said(
     assert call("compare", folder, whole).code == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", [["show"], ["query"], ["compare"]])
 @pytest.mark.parametrize("kind", ["nothing", "empty", "file", "all unreadable"])
 def test_a_folder_without_a_session_is_refused(call: Caller, tmp_path: Path, kind: str, command: list[str]) -> None:

@@ -202,6 +202,7 @@ def check(case: Case, work: Measuring, call: Callable[..., HasCode]) -> None:
         assert (code, session.closed, run.closed) == (-KILL, None, None)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_kill_at_a_phase(case: Case, measuring: Callable[..., Measuring], call: Caller) -> None:
     check(case, measuring("jit", case.phase, case.how), call)

@@ -12,6 +12,8 @@ from cli.calling import environment
 from jaxprof.session import Session
 from jaxprof.session.log import load
 
+pytestmark = pytest.mark.process
+
 HARMS = {
     "deleted": "os.unlink(path)",
     "cut": "os.truncate(path, 0)",

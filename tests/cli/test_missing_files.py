@@ -30,6 +30,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_there_is_no_such_file(call: Caller, kept: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "train.py").touch()

@@ -28,6 +28,7 @@ def test_readers(kind: str) -> None:
     assert {number: fault for number, fault in faults.items() if fault} == {}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("kind", "words"), WAYS, ids=[" ".join((kind, *words)) for kind, words in WAYS])
 def test_commands(kind: str, words: tuple[str, ...]) -> None:
     assert outcome(kind, originals(kind)[-1], words) == (0, None), "the sound file is taken"

@@ -81,6 +81,7 @@ def test_an_existing_file_wants_force(call: Caller, tmp_path: Path) -> None:
     assert "is a directory" in call("run", "grad-nested", "--out", tmp_path).err
 
 
+@pytest.mark.process
 def test_a_run_is_printed_and_kept(call: Caller, tmp_path: Path) -> None:
     out = tmp_path / "x.jaxprof"
     out.write_text("old")
@@ -118,6 +119,7 @@ def test_a_run_is_printed_and_kept(call: Caller, tmp_path: Path) -> None:
     assert call("show", out, "--format", "json", "--full").data == data
 
 
+@pytest.mark.process
 def test_a_transfer_that_moved_nothing_has_no_bandwidth_and_no_speed_up(call: Caller, tmp_path: Path) -> None:
     out = tmp_path / "x.jaxprof"
     words = ("--set", "bytes=4e6", "--budget", "0.05", "--no-capture", "--out", out, "--format", "json")
@@ -138,6 +140,7 @@ def test_a_transfer_that_moved_nothing_has_no_bandwidth_and_no_speed_up(call: Ca
     assert [bool(row["speedup"]) for row in rows] == [False, False, True, False]
 
 
+@pytest.mark.process
 def test_a_size_that_cannot_be_allocated_fails_its_run_and_no_other(call: Caller, tmp_path: Path) -> None:
     out = tmp_path / "x.jaxprof"
     said = call("run", "selu", "--sweep", "n=1000,1000000000000", "--variant", "jit", "--budget", "0.05", "--out", out)

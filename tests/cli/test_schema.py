@@ -277,6 +277,7 @@ _MADE: dict[str, Callable[[], dict[str, Any]]] = {
 """What only a measurement, other hardware or a download would print; `hold` looks at what real ones do."""
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", sorted({*_COMMANDS, *_MADE}))
 @pytest.mark.usefixtures("files")
 def test_an_answer_is_one_short_line_and_every_key_of_its_schema_occurs(call: Caller, kind: str) -> None:

@@ -106,6 +106,7 @@ def test_a_job_is_one_line(call: Caller, kept: Path, kept_job: Path) -> None:
     assert session["job_summary"] is None
 
 
+@pytest.mark.process
 def test_last_is_the_newest_job_or_session(call: Caller, kept: Path, kept_job: Path) -> None:
     for name in ("last", "train"):
         assert json.loads(call("show", name, "--format", "json").out)["kind"] == "job"

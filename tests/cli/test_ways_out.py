@@ -123,6 +123,7 @@ def is_inert(text: str) -> bool:
     return text == safe_text(text) and "\nforged" not in text
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("words", sorted(ways()), ids=" ".join)
 def test_no_format_of_a_command_passes_a_control_character_on(
     call: Caller, hostile: Path, words: tuple[str, ...]
@@ -195,6 +196,7 @@ def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call: Calle
         assert escape in said.out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("encoding", "variables"),
     [
@@ -228,6 +230,7 @@ def test_so_does_an_exported_timeline(call: Caller, hostile: Path) -> None:
     assert {event["name"] for event in json.loads(said.out)["traceEvents"]} >= {HOSTILE}
 
 
+@pytest.mark.process
 def test_a_completion_is_never_more_than_a_word(hostile: Path, tmp_path: Path) -> None:
     """In bash itself: what it would insert after Tab is put on a command line and run."""
     folder = hostile.parent
@@ -262,6 +265,7 @@ def test_a_completion_is_never_more_than_a_word(hostile: Path, tmp_path: Path) -
     assert list(work.iterdir()) == []
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_or_closed_stdout_is_one_line_and_a_code(state_home: Path, tmp_path: Path) -> None:
     session = session_file(tmp_path, "name")
@@ -283,6 +287,7 @@ def test_a_full_or_closed_stdout_is_one_line_and_a_code(state_home: Path, tmp_pa
         assert ran.returncode == ExitCode.STDOUT_LOST
 
 
+@pytest.mark.process
 def test_a_closed_stdin_or_stderr_costs_no_data(state_home: Path) -> None:
     ran = subprocess.run(
         ["sh", "-c", f'"{sys.executable}" -m jaxprof workloads <&- 2>&-'],
@@ -328,6 +333,7 @@ def test_nothing_writes_but_through_the_one_place_of_its_medium() -> None:
     assert {name: places for name, places in found.items() if places} == {}
 
 
+@pytest.mark.process
 def test_an_interrupt_while_it_starts_is_no_traceback(tmp_path: Path) -> None:
     """As of a process of a job that is not up yet."""
     (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")

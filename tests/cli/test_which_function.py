@@ -17,6 +17,8 @@ import pytest
 from cli.calling import Caller, environment
 from jaxprof.cli.exit_codes import ExitCode
 
+pytestmark = pytest.mark.process
+
 MINE = """
 import jaxprof
 

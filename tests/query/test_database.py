@@ -151,6 +151,7 @@ def test_the_first_rows_and_whether_there_are_more(path: Path) -> None:
     assert ask("SELECT 1 FROM runs LIMIT 4", [AskedSession("s", path)]).first(4)[1] is False
 
 
+@pytest.mark.process
 def test_a_call_that_asks_nobody_is_ended_with_its_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1")
     sql = "SELECT 1 UNION ALL SELECT levenshtein(repeat('ab', 100000), repeat('ba', 100000))"  # 40 s, and no interrupt
@@ -164,6 +165,7 @@ def test_a_call_that_asks_nobody_is_ended_with_its_process(path: Path, monkeypat
     assert "JAXPROF_LIMITS=query_time=4" in late.value.hint
 
 
+@pytest.mark.process
 def test_a_process_that_ends_before_its_answer_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking.sys, "executable", "/bin/false")
     with pytest.raises(UsageError, match="ended with 1"), asking.ask("SELECT 1", [AskedSession("s", path)]):

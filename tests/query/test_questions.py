@@ -24,6 +24,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("sql", QUESTIONS, ids=lambda sql: " ".join(sql.split())[:50])
 def test_a_documented_question_is_answered_of_a_real_session(measured: Path, sql: str) -> None:
     answer = ask(sql, [AskedSession("selu", measured)])

@@ -85,6 +85,7 @@ async def measured(stage: Stage, pilot: Pilot[Any], ends: Sequence[str] = ("ok",
     await pilot.pause()
 
 
+@pytest.mark.process
 async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inputs: Inputs) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:

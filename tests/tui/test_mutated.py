@@ -71,6 +71,7 @@ async def visit(stage: Stage, pilot: Pilot[Any], screens: tuple[str, ...]) -> No
             await settle(pilot)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("kind", "numbers"), OPENED, ids=str)
 async def test_screens(kind: str, numbers: range, tmp_path: Path) -> None:
     inputs = [originals(kind)[-1], *(mutated.mutated(kind, number) for number in numbers)]

@@ -190,6 +190,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
     return Held(monkeypatch)
 
 
+@pytest.mark.process
 async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(tmp_path: Path, held: Held) -> None:
     path = profile(tmp_path / "box.trace.json.gz")
     stage = Stage()
@@ -233,6 +234,7 @@ async def test_the_end_of_the_app_stops_it(tmp_path: Path, held: Held) -> None:
     assert held.readings[0].stopped
 
 
+@pytest.mark.process
 def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
     """A real one, of which the engine has begun to read: nothing is left of it that could be shown."""
     said = Event()

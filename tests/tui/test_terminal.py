@@ -104,6 +104,7 @@ def test_the_interpreter_that_runs_the_tests_has_the_command() -> None:
     assert command_beside(sys.executable).exists(), "pip install -e . puts it there"
 
 
+@pytest.mark.process
 @every_python
 def test_every_screen_and_every_dialog_comes_up(python: str, tmp_path: Path) -> None:
     with app(python, tmp_path) as terminal:
@@ -122,6 +123,7 @@ def test_every_screen_and_every_dialog_comes_up(python: str, tmp_path: Path) -> 
         quits(terminal)
 
 
+@pytest.mark.process
 @every_python
 def test_a_session_is_opened_and_each_of_its_views_comes_up(python: str, tmp_path: Path) -> None:
     session = kept(profiles.captured(), tmp_path / "measured.jaxprof")
@@ -149,6 +151,7 @@ def test_a_session_is_opened_and_each_of_its_views_comes_up(python: str, tmp_pat
         quits(terminal)
 
 
+@pytest.mark.process
 @every_python
 def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINS)
@@ -168,6 +171,7 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_pa
 KIND = "\x1b[?62;22c"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("answers", "background"),
     [
