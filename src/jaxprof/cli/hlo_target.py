@@ -346,13 +346,15 @@ def _planned(
     return [replace(plan, environment=variables or {}) for plan in plans]
 
 
+_NOTED = ("sharding", "library_gemms", "debug_calls_left_out")
+"""Warnings of a compile that say what was compiled."""
+
+
 def _compiled(target: str, options: CompileOptions, variables: Mapping[str, str] | None = None) -> list[TargetModule]:
     """The modules of a target that is compiled now. Raises JaxprofError."""
     session = compile_session([target], options, variables)
     modules = _of_source(HloSource(Kind.SESSION, modules_of(session), session), target, None)
     for module in modules:
         if module.run is not None:
-            module.notes += [
-                warning.message for warning in module.run.warnings if warning.code in ("sharding", "library_gemms")
-            ]
+            module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED]
     return modules

@@ -13,6 +13,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from jaxprof.engine.measure import stages
+from jaxprof.engine.measure.ahead_of_time import _debug_calls_left_out
 from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.measure.reporter import Reporter
 from jaxprof.engine.measure.stages import (
@@ -35,6 +36,19 @@ def compiled(function: Callable[..., Any], *, keep_constants: bool = False) -> t
     events: list[Event] = []
     program = compile_stages(Reporter(events.append, RunControl()), function, (X,), keep_constants=keep_constants)
     return program, events
+
+
+def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted() -> None:
+    def traced(x: Any) -> Any:
+        jax.debug.print("{}", x)
+        jax.debug.callback(lambda _: None, x)
+        return x + 1
+
+    with _debug_calls_left_out() as calls:
+        without = str(jax.make_jaxpr(traced)(1.0))
+    assert calls == ["jax.debug.print", "jax.debug.callback"]
+    assert "debug" not in without
+    assert "debug" in str(jax.make_jaxpr(lambda x: traced(x))(1.0))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ other program gets the target's devices directly. `measure.sharding` decides how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +99,28 @@ def abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(jax.tree.map(leaf, value) for value in inputs)
 
 
+@contextmanager
+def _debug_calls_left_out() -> Iterator[list[str]]:
+    """`jax.debug.print` and `jax.debug.callback` do nothing inside, and each use adds its name to the list: they have
+    no result, and JAX cannot lower them for a GPU that is not there."""
+    import jax
+
+    calls: list[str] = []
+
+    def nothing(name: str) -> Callable[..., None]:
+        def call(*_: Any, **__: Any) -> None:
+            calls.append(f"jax.debug.{name}")
+
+        return call
+
+    kept = jax.debug.print, jax.debug.callback
+    jax.debug.print, jax.debug.callback = nothing("print"), nothing("callback")  # type: ignore[assignment]
+    try:
+        yield calls
+    finally:
+        jax.debug.print, jax.debug.callback = kept
+
+
 class _Elsewhere:
     """One program, and the devices of a topology for which it is compiled."""
 
@@ -120,12 +142,20 @@ class _Elsewhere:
         with self.recorder.phase("topology"):
             topology = self._topology()
         leaves = leaves_of(arguments, list(arguments_by_name(function)))
-        with self.recorder.phase("trace"):
+        left_out: AbstractContextManager[list[str]]
+        left_out = _debug_calls_left_out() if self.request.platform == "cuda" else nullcontext([])
+        with self.recorder.phase("trace"), left_out as calls:
             traced = trace(function, arguments)
             mesh = self._mesh(leaves, traced)
             specs = self._specs(leaves, mesh) if mesh is not None else {}
             if mesh is not None and specs:  # what a program does may depend on the sharding of its inputs
                 traced = trace(function, with_specs(arguments, specs, mesh))
+        if calls:
+            self.recorder.warn(
+                "debug_calls_left_out",
+                f"left out: {' and '.join(sorted(set(calls)))}, which JAX lowers for a GPU only where there is one",
+                "What they copy to the host is not in the figures.",
+            )
         if mesh is not None:
             program = self._compile_with_its_mesh(traced, leaves, specs, mesh, topology)
         else:

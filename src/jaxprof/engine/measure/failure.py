@@ -36,6 +36,11 @@ _ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
         "A boolean mask makes a shape that depends on values: use jnp.where with three arguments.",
     ),
     (
+        ("Unknown backend: 'gpu' requested",),
+        "A program that calls back to Python (io_callback, pure_callback) is compiled for a GPU only where there is "
+        "one: leave the call out, as by a static argument.",
+    ),
+    (
         ("Array has been deleted", "buffer has been deleted or donated"),
         "An input was donated and used again: leave donate_argnums to the outermost jit, which jaxprof sees.",
     ),
