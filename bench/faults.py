@@ -1,6 +1,6 @@
 """What faults do to jaxprof: files with flipped bytes, lost lines and wrong values; and processes that are killed.
 
-    python bench/faults.py [--inputs 500] [--profiles 60] [--from 0] [--keep FOLDER]
+    python bench/faults.py [--inputs 500] [--profiles 60] [--from 0] [--keep FOLDER] [--smoke]
     python bench/faults.py --surfaces [--inputs 500] [--smoke]
     python bench/faults.py --kills [--phase compile]...
 
@@ -413,14 +413,16 @@ def main() -> int:
     parser.add_argument("--from", dest="first", type=int, default=0, help="the number of the first input")
     parser.add_argument("--keep", type=Path, help="a folder for the inputs with a fault")
     parser.add_argument("--surfaces", action="store_true", help="try what else comes from outside")
-    parser.add_argument("--smoke", action="store_true", help="of --surfaces: three inputs each")
+    parser.add_argument("--smoke", action="store_true", help="three inputs for each way, one for profiles")
     parser.add_argument("--kills", action="store_true", help="kill processes instead")
     parser.add_argument("--phase", action="append", choices=JIT_PHASES, help="of --kills: only at this one")
     options = parser.parse_args()
+    if options.smoke:
+        options.inputs, options.profiles = 3, 1
     if options.kills:
         return kills(options.phase or JIT_PHASES)
     if options.surfaces:
-        return surfaces(options.first, 3 if options.smoke else options.inputs)
+        return surfaces(options.first, options.inputs)
     faults = 0
     print(f"{'way':52} {'inputs':>6} {'not 0':>7} {'slowest':>8}  faults")
     for kind in READERS:
