@@ -105,10 +105,10 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--peers", type=int, default=2)
     parser.add_argument("--program", action="append", choices=sorted(LIMITS))
-    parser.add_argument("--smoke", action="store_true", help="one round, without peers")
+    parser.add_argument("--smoke", action="store_true", help="one round of one program, without peers")
     args = parser.parse_args()
     if args.smoke:
-        args.rounds, args.peers = 1, 0
+        args.rounds, args.peers, args.program = 1, 0, args.program or ["scan"]
     began, failed = time.perf_counter(), False
     empty = pairs("empty", args.rounds)
     start = max(0.0, empty.extra_seconds)

@@ -77,6 +77,7 @@ def test_an_interrupt_in_a_command_is_130(call: Caller, monkeypatch: pytest.Monk
     assert call("show", "x").code == ExitCode.INTERRUPTED
 
 
+@pytest.mark.process
 def test_a_reader_that_went_away_is_no_traceback(kept: Path) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -92,6 +93,7 @@ def test_a_reader_that_went_away_is_no_traceback(kept: Path) -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_there(call: Caller, shell: str) -> None:
     said = call("completion", shell)

@@ -92,6 +92,7 @@ def test_files_of_columns_read_back(call: Caller, kept: Path, tmp_path: Path, fo
     assert call("query", "last", RUNS, "--format", form, "-o", out, "--force").code == ExitCode.OK
 
 
+@pytest.mark.process
 def test_a_file_of_columns_goes_through_a_pipe(kept: Path) -> None:
     command = [sys.executable, "-m", "jaxprof", "query", str(kept), RUNS, "--format", "arrow"]
     ran = subprocess.run(command, capture_output=True, env=environment(), check=True)

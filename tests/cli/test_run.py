@@ -165,6 +165,7 @@ def until(path: Path, wanted: Callable[[Session], bool]) -> None:
     follower.finish()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_runs_and_keeps_the_session(number: signal.Signals, tmp_path: Path) -> None:
     out = tmp_path / "x.jaxprof"
@@ -185,6 +186,7 @@ def test_a_signal_ends_the_runs_and_keeps_the_session(number: signal.Signals, tm
     assert not Path(f"/proc/{worker}").exists()
 
 
+@pytest.mark.process
 def test_a_killed_worker_is_told_and_the_next_run_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "x.jaxprof"
     process = start("run", "selu", "--variant", "numpy", "--budget", "2", "--sweep", "n=1000,2000", "--out", out)
@@ -198,6 +200,7 @@ def test_a_killed_worker_is_told_and_the_next_run_goes_on(tmp_path: Path) -> Non
     assert [run.status for run in load(out, Session).runs.values()] == ["crashed", "ok"]
 
 
+@pytest.mark.process
 def test_a_function_of_a_kept_session_is_run_again_from_anywhere(
     call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

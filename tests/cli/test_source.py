@@ -43,6 +43,7 @@ def address(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.process
 def test_each_command_takes_a_url_where_it_takes_a_path(call: Caller, folder: Path) -> None:
     url = f"file://{folder}"
     assert "process 1 on node1 is late" in call("show", url).out
@@ -82,6 +83,7 @@ def test_what_a_store_fails_to_give_is_said_and_the_rest_is_shown(
     assert "1 of 3 processes have no session here: 2" in said.out
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "words",
     [
@@ -100,6 +102,7 @@ def test_no_command_repeats_the_secrets_of_a_url(call: Caller, words: list[str])
     assert "s3cr3tvalue" not in said.out + said.err
 
 
+@pytest.mark.process
 def test_the_copy_here_of_a_url_is_never_named(call: Caller, folder: Path, tmp_path: Path) -> None:
     (folder / "process-00002.jaxprof").write_bytes(b"")
     url, copies = f"file://{folder}", "/fetched/"

@@ -57,6 +57,7 @@ def test_nothing_stands_for_a_module_in_a_function_that_is_timed(name: str) -> N
             assert any(isinstance(value, ModuleType) for value in read.values()), "the functions are really looked into"
 
 
+@pytest.mark.process
 def test_a_numpy_run_imports_numpy_alone() -> None:
     code = """
 import sys
