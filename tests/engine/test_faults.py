@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +38,7 @@ def ask(child: Child, target: str, variant: str = "jit", **options: object) -> l
 
 
 def written(folder: Path, text: str) -> str:
-    path = folder / "mine.py"
+    path = Path(tempfile.mkdtemp(dir=folder)) / "mine.py"  # the process keeps what it imported from a path
     path.write_text(text)
     return str(path)
 

@@ -80,7 +80,7 @@ def test_tiles_are_a_setting_and_no_other_computation() -> None:
     found = _diff(other, one)
     assert not found.differs
     assert [(each.kernel, each.name, each.before, each.after) for each in found.settings] == [
-        ("fusion.1", "fusion_backend_config.block.num_warps", '"4"', '"8"')
+        ("fusion.1", "fusion_backend_config.block.num_warps", "4", "8")
     ]
     assert _diff(one, one + "\n").settings == ()
 

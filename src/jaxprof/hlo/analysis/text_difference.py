@@ -54,7 +54,7 @@ class HeaderDifference:
 
 @dataclass(frozen=True, slots=True)
 class SettingDifference:
-    """A setting of one kernel's code generator (`fusion_backend_config...num_warps`), as JSON; empty where absent."""
+    """A setting of one kernel's code generator (`fusion_backend_config...num_warps`); empty where absent."""
 
     kernel: str
     """Its name in the second module."""
@@ -168,7 +168,7 @@ def _leaves(config: str) -> dict[str, str]:
         if isinstance(value, dict):
             waiting += [(f"{name}.{key}" if name else key, inner) for key, inner in value.items()]
         else:
-            leaves[name] = json.dumps(value)
+            leaves[name] = value if isinstance(value, str) else repr(value)
     return leaves
 
 
