@@ -9,6 +9,12 @@ import pytest
 from cli.calling import Caller
 from hlo_sources import BOTH_STAGES, DUMPED, SOURCES, TEXT, WRONG
 from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.hlo_target import is_compiled_now
+
+
+def test_a_word_that_no_file_system_takes_is_no_path() -> None:
+    assert not is_compiled_now("x" * 9999)
+    assert not is_compiled_now("\0")
 
 
 @pytest.mark.process

@@ -74,7 +74,7 @@ def found_base(target: str, word: str | None) -> Iterator[FoundBase]:
 def _known(word: str) -> FoundBase | None:
     """The base that `word` names by itself: a path, a target, a baseline, or the whole name of a kept session."""
     path = Path(os.path.expanduser(word))
-    if path.exists() and not word.endswith(".py"):
+    if os.path.exists(path) and not word.endswith(".py"):
         return FoundBase(GateBase(word, "session" if path.suffix == EXTENSION else "path", str(path)), word)
     place = word.partition(":")[0]
     if place in names() or word.endswith(".py") or (":" in word and place and "@{" not in word):
@@ -112,7 +112,7 @@ def _repository(target: str) -> tuple[Repository | None, str]:
     """The repository of `target`, or why there is none."""
     if target.partition(":")[0] in names():
         return None, f"{target} is built in and has no revisions"
-    if not is_own(target) or (Path(target).exists() and not target.endswith(".py")):
+    if not is_own(target) or (os.path.exists(target) and not target.endswith(".py")):
         return None, f"{target} is no function of yours"
     try:
         return repository_of(target), ""

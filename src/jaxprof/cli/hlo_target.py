@@ -146,7 +146,7 @@ def find_modules(
     other target, and none on this one. `variables` are laid over the environment of a function's processes.
     """
     path = Path(os.path.expanduser(target))
-    if path.exists() and not target.endswith(".py"):
+    if os.path.exists(path) and not target.endswith(".py"):
         if alone:
             _refuse_compiling(target)
         return _of_path(path, run, number)
@@ -182,7 +182,7 @@ def find_pair(
 ) -> tuple[TargetModule, TargetModule]:
     """The one module with HLO that each target names; where one is compiled now and the other is not, an option applies
     to the one that takes it. Raises JaxprofError as `find_modules`, and for a target with several modules."""
-    ready = [Path(os.path.expanduser(target)).exists() and not target.endswith(".py") for target in targets]
+    ready = [os.path.exists(os.path.expanduser(target)) and not target.endswith(".py") for target in targets]
     alone = ready[0] == ready[1]
     one, other = (_the_only(target, find_modules(target, run, number, options, alone=alone)) for target in targets)
     return one, other
@@ -282,7 +282,7 @@ def is_compiled_now(target: str) -> bool:
     """Whether `target` is a workload or a function of the user's, and nothing that is compiled already."""
     from jaxprof.workloads import names
 
-    if Path(os.path.expanduser(target)).exists() and not target.endswith(".py"):
+    if os.path.exists(os.path.expanduser(target)) and not target.endswith(".py"):
         return False
     return target.partition(":")[0] in names() or ":" in target or target.endswith(".py")
 
