@@ -219,9 +219,9 @@ def result(*inside: e.Event, **more: Any) -> ProgramResult:
     return program_result(session(*inside, **more), RUN)
 
 
-def cut_off() -> Session:
+def cut_off_events() -> list[e.Event]:
     """A program that was killed in its fourth second, in the middle of a compilation."""
-    return session(
+    return program(
         *(sampled(second, 1.0, {"import": 0.4, "compile": 0.6}) for second in range(3)),
         compiled(),
         e.StageRunning(
@@ -231,10 +231,18 @@ def cut_off() -> Session:
     )
 
 
-def without_jax() -> Session:
+def without_jax_events() -> list[e.Event]:
     """A program that ended with an exception before it imported jax."""
     message = "the program never imported jax: nothing of it was recorded"
-    return session(argv=("hello.py",), wall=0.2, exit_code=1, notes=[e.Note("no_jax", message)])
+    return program(argv=("hello.py",), wall=0.2, exit_code=1, notes=[e.Note("no_jax", message)])
+
+
+def cut_off() -> Session:
+    return fold(HEADER, cut_off_events())
+
+
+def without_jax() -> Session:
+    return fold(HEADER, without_jax_events())
 
 
 def training() -> Session:

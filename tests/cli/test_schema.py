@@ -107,6 +107,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written(tmp_path / "traced.jaxprof", profiles.captured().events)
     written(tmp_path / "program.jaxprof", program_events.training_events(), program_events.HEADER)
     written(tmp_path / "sides.jaxprof", sides())
+    written(tmp_path / "swept.jaxprof", sessions.swept_events())
+    written(tmp_path / "planned.jaxprof", sessions.torn_events())
+    written(tmp_path / "cut_off.jaxprof", program_events.cut_off_events(), program_events.HEADER)
+    written(tmp_path / "without_jax.jaxprof", program_events.without_jax_events(), program_events.HEADER)
     with_other_hlo = (
         replace(event, text=CHANGED) if isinstance(event, e.TextRecorded) and event.name == "hlo" else event
         for event in sessions.captured_events()

@@ -251,9 +251,9 @@ def whole() -> Session:
     return fold(HEADER, events())
 
 
-def torn() -> Session:
+def torn_events() -> list[e.Event]:
     """Cut off in the middle of the compile of its second run; a third one waited."""
-    cut: list[e.Event] = [
+    return [
         *numpy_run("r1"),
         plan("r2", "jit", "jit", "r1"),
         plan("r3", "jax", "eager", "r1"),
@@ -261,14 +261,21 @@ def torn() -> Session:
         e.PhaseEnded(run="r2", phase="trace", seconds=7e-3),
         e.PhaseStarted(run="r2", phase="compile", monotonic_seconds=16.0),
     ]
-    return fold(HEADER, cut)
 
 
-def swept() -> Session:
+def torn() -> Session:
+    return fold(HEADER, torn_events())
+
+
+def swept_events() -> list[e.Event]:
     """Sizes from 1e3 to 1e6; jit overtakes NumPy between 1e4 and 1e5."""
     made: list[e.Event] = []
     sizes = {1_000: (2e-6, 8e-6), 10_000: (6e-6, 9e-6), 100_000: (60e-6, 20e-6), 1_000_000: (4e-3, 0.6e-3)}
     for at, (n, (theirs, ours)) in enumerate(sizes.items()):
         made += numpy_run(f"r{2 * at + 1}", theirs, n)
         made += jit_run(f"r{2 * at + 2}", f"r{2 * at + 1}", ours, n)
-    return fold(HEADER, [*made, e.SessionClosed()])
+    return [*made, e.SessionClosed()]
+
+
+def swept() -> Session:
+    return fold(HEADER, swept_events())

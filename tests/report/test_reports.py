@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 
 import pytest
 
+import program_events
 from folding import fold
 from jaxprof import events as e
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
 from jaxprof.report.runs import outcome, to_csv
-from jaxprof.report.text import to_text
+from jaxprof.report.text import WIDTH, to_text
 from jaxprof.session import Session
+from jaxprof.text import columns
 from report import sessions
 
 
@@ -70,6 +73,12 @@ class TestJson:
 
 
 class TestText:
+    @pytest.mark.parametrize(
+        "make", [sessions.whole, sessions.torn, sessions.swept, program_events.training, program_events.without_jax]
+    )
+    def test_it_fits_eighty_columns(self, make: Callable[[], Session]) -> None:
+        assert max(columns(line) for line in to_text(make()).splitlines()) <= WIDTH
+
     def test_a_group_without_figures_has_no_table_of_them(self) -> None:
         text = to_text(fold(sessions.HEADER, [*sessions.failed_run("r1", "")]))
         assert "median" not in text

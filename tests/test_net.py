@@ -1,0 +1,206 @@
+"""What jaxprof prints of kept inputs, and every name that a user can rely on, frozen in `tests/net`.
+
+`UPDATE_NET=1 pytest tests/test_net.py` writes the files again. A change of a name belongs in CHANGELOG.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from answer_schemas import keys_of, schema_of
+from cli.calling import Caller
+from cli.test_schema import KINDS, files, made  # noqa: F401
+from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.cli.main import cli
+from jaxprof.limits import LIMITS
+
+NET = Path(__file__).parent / "net"
+VIEWS_OF_CAPTURES = ("kernels", "compile", "steps", "memory", "trust", "flame")
+VIEWS_OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline", "flame")
+FORMS = ("text", "json", "csv", "markdown")
+_LONG_NUMBER = re.compile(r"\b\d+\.\d{12,}(?:e[-+]?\d+)?\b")
+_CODE_OF_PAGE = re.compile(r"<(script|style)\b[^>]*>.*?</\1>", re.DOTALL)
+_HASH = re.compile(r"'sha256-[^']+'")
+
+
+def shown(name: str, *forms: str) -> list[str]:
+    return [f"show {name}.jaxprof --format {form}" for form in forms or FORMS]
+
+
+def views(name: str, kept: tuple[str, ...]) -> list[str]:
+    return [f"show {name}.jaxprof --{view} --format {form}" for view in kept for form in ("text", "csv", "json")]
+
+
+def forms(line: str, *kept: str) -> list[str]:
+    return [f"{line} --format {form}" for form in kept or ("text", "json")]
+
+
+INPUTS = {
+    "runs": [
+        *shown("runs", "text", "csv", "markdown"),
+        "show runs.jaxprof --full --format json",
+        "export runs.jaxprof --format html -o page.html",
+        *forms("explain runs.jaxprof"),
+    ],
+    "captured": [
+        *shown("captured", "text", "csv"),
+        "show captured.jaxprof --full --format json",
+        *views("captured", VIEWS_OF_CAPTURES),
+        *forms("hlo captured.jaxprof --kernels"),
+        "export captured.jaxprof --format html -o page.html",
+    ],
+    "program": [
+        *shown("program"),
+        *views("program", VIEWS_OF_PROGRAMS),
+        *forms("explain program.jaxprof"),
+        "export program.jaxprof --format html -o page.html",
+    ],
+    "traced": views("traced", ("lanes",)),
+    "torn": [
+        *shown("torn", "text"),
+        *shown("planned", "text", "json"),
+        *shown("cut_off", "text"),
+        *shown("without_jax", "text"),
+    ],
+    "swept": shown("swept"),
+    "sides": [*shown("sides", "text", "json"), *forms("compare sides.jaxprof:r1 sides.jaxprof:r3")],
+    "sessions": [
+        *forms("compare captured.jaxprof again.jaxprof"),
+        *forms("compare program.jaxprof remade.jaxprof"),
+        *forms("gate after.jaxprof --base before.jaxprof --fail-on flops"),
+        *forms("history"),
+    ],
+    "job": [
+        *forms("show run.jaxprof.d"),
+        *forms("explain run.jaxprof.d"),
+        *forms("compare run.jaxprof.d slower.jaxprof.d"),
+    ],
+    "hlo": [
+        *forms("hlo large.hlo"),
+        *(f"hlo large.hlo --{view}" for view in ("kernels", "findings", "barriers")),
+        *forms("hlo large.hlo --memory"),
+        *forms("hlo small.hlo --diff large.hlo"),
+        *forms("hlo dump --passes"),
+    ],
+}
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Caller:
+    return Caller(capsys)
+
+
+@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.usefixtures("files")
+def test_what_is_printed_of_an_input(call: Caller, name: str) -> None:
+    held(f"{name}.txt", "".join(f"$ jaxprof {line}\n{printed(call, line)}\n" for line in INPUTS[name]))
+
+
+def printed(call: Caller, line: str) -> str:
+    """The answer, readable in a difference, and the same with every Python."""
+    said = call(*line.split())
+    text = Path("page.html").read_text() if line.startswith("export") else said.out
+    text = _HASH.sub("HASH", _CODE_OF_PAGE.sub(r"<\1/>", text)).replace("><", ">\n<")
+    if line.endswith("--format json"):
+        text = json.dumps(json.loads(text), indent=1, ensure_ascii=False) + "\n"
+    text = text.replace(str(Path.cwd()), "FOLDER").replace(os.environ["JAXPROF_HOME"], "HOME").replace("\r", "")
+    # From Python 3.12 on `sum` makes up for what rounding loses.
+    return _LONG_NUMBER.sub(lambda found: repr(float(f"{float(found[0]):.12g}")), text)
+
+
+def held(name: str, text: str) -> None:
+    """Fails if the file of this name in the net has another text."""
+    if os.environ.get("UPDATE_NET"):
+        (NET / name).write_text(text)
+    assert text == (NET / name).read_text(), "UPDATE_NET=1 writes tests/net again: look at the difference"
+
+
+@pytest.mark.usefixtures("files")
+def test_rows_of_sql(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    from query.conftest import write
+
+    tables = {f"{table} of a session": rows for table, rows in sql_rows(write(tmp_path / "whole.jaxprof"))}
+    folder = tmp_path / "run.jaxprof.d"
+    tables |= {f"{table} of a process": rows for table, rows in sql_rows(folder / "process-00001.jaxprof")}
+    tables |= {f"{table} of a roll-up": rows for table, rows in rolled_up(folder / "process-00001.jaxprof")}
+    held("sql.txt", "".join(f"{name}\n{rows}\n" for name, rows in tables.items()).replace(str(tmp_path), "FOLDER"))
+
+
+def sql_rows(path: Path) -> Iterator[tuple[str, str]]:
+    """Each table of a session that has rows, as CSV."""
+    from jaxprof.query.columnar import arrow_table
+    from jaxprof.query.schema import SessionFile
+    from jaxprof.query.tables import TABLES
+    from jaxprof.session import Session
+    from jaxprof.session.log import load
+
+    for name, table in TABLES.items():
+        found = arrow_table(table, SessionFile(path, load(path, Session)))
+        if found.num_rows:
+            yield name, csv_of(found)
+
+
+def rolled_up(path: Path) -> Iterator[tuple[str, str]]:
+    """Each table of the roll-up of a process, as CSV."""
+    from jaxprof.rollup.files import build
+    from jaxprof.session import Session
+    from jaxprof.session.log import load
+    from jaxprof.session.log.job_folder import JobMember
+
+    tables, _ = build(JobMember(1, path, load(path, Session), live=False), 1000, 2000)
+    yield from ((name, csv_of(rows)) for name, rows in tables.items() if rows.num_rows)
+
+
+def csv_of(table: object, most: int = 5) -> str:
+    """The first rows of an Arrow table."""
+    from jaxprof.query.output import rows_table
+    from jaxprof.report.renderers import to_csv_text
+
+    rows = map(list, zip(*(column.to_pylist() for column in table.slice(0, most).columns), strict=True))  # type: ignore[attr-defined]
+    return _LONG_NUMBER.sub(
+        lambda found: repr(float(f"{float(found[0]):.12g}")),
+        to_csv_text(rows_table(table.schema, rows)),  # type: ignore[attr-defined]
+    )
+
+
+def test_the_census_of_names() -> None:
+    held("census.txt", "\n".join(census()) + "\n")
+
+
+def census() -> Iterator[str]:
+    """Every command with its options, key of JSON, column of SQL and of roll-ups, code of a finding, limit, action."""
+    from jaxprof.query.tables import TABLES
+    from jaxprof.rollup.schema import TABLES as ROLLED
+    from jaxprof.tui.keys import ACTIONS
+    from jaxprof.tui.keys import keys_of as keys_of_action
+
+    yield from sorted(commands(cli, "jaxprof"))
+    for kind in KINDS:
+        yield from (f"json {kind} {place}" for place in sorted(keys_of(schema_of(kind))))
+    for of, tables in (("sql", TABLES), ("rollup", ROLLED)):
+        yield from (f"{of} {name}.{each.name} {each.type}" for name in tables for each in tables[name].columns)
+    yield from (f"finding {code}" for code in sorted(entries()))
+    yield from (f"limit {limit.name}" for limit in LIMITS)
+    yield from (f"key {name} {','.join(keys_of_action(key))}" for name, key in sorted(ACTIONS.items()))
+
+
+def commands(command: click.Command, name: str) -> Iterator[str]:
+    with click.Context(command, info_name=name) as context:
+        for option in command.params:
+            words = "/".join((*option.opts, *option.secondary_opts))
+            choices = f" {'|'.join(option.type.choices)}" if isinstance(option.type, click.Choice) else ""
+            yield f"command {name} {words}{choices}"
+        if isinstance(command, click.Group):
+            for inner in command.list_commands(context):
+                found = command.get_command(context, inner)
+                assert found is not None
+                yield f"command {name} {inner}"
+                yield from commands(found, f"{name} {inner}")
