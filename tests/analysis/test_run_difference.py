@@ -13,6 +13,7 @@ import pytest
 from folding import fold
 from hlo.corpus import REAL_FILES
 from jaxprof import events as e
+from jaxprof.analysis.gate import wider_products
 from jaxprof.analysis.kernel_difference import kernel_differences
 from jaxprof.analysis.measured import MeasuredKernel, measured
 from jaxprof.analysis.run_difference import RunDifference, module_difference, run_difference
@@ -36,12 +37,14 @@ def _session(hlo: str | None, *events: e.Event, device: str = "cpu:0", **plan: A
 
 def _compiled(function: Callable[..., Any], *shapes: Any, **options: Any) -> Session:
     """A run of `function` with what the engine reports of a compiled program."""
-    program = jax.jit(function, **options).lower(*(shapes or (X,))).compile()
+    lowered = jax.jit(function, **options).lower(*(shapes or (X,)))
+    program, asked = lowered.compile(), lowered.as_text(dialect="hlo")
     memory, text = program.memory_analysis(), program.as_text()
     assert memory is not None
     assert text is not None
     return _session(
         text,
+        e.TextRecorded(run="r1", name="hlo_before", text=asked, bytes=len(asked)),
         e.MemoryReported(
             run="r1", alias_bytes=memory.alias_size_in_bytes, argument_bytes=memory.argument_size_in_bytes
         ),
@@ -313,6 +316,49 @@ ENTRY %main (x: f32[8]) -> (s32[], f32[8]) {
   ROOT %w = (s32[], f32[8]{0}) while(%init), condition=%cond, body=%body
 }
 """
+
+
+_WEIGHTS = jax.ShapeDtypeStruct((4, 64, 64), jnp.bfloat16)
+_ACTIVATIONS = jax.ShapeDtypeStruct((32, 64), jnp.bfloat16)
+
+
+def _layers(dtype: Any, times: int = 1) -> Session:
+    """A scan of products that are asked for in this dtype, on arrays that are bfloat16 either way."""
+
+    def layer(x: jax.Array, w: jax.Array) -> tuple[jax.Array, None]:
+        for _ in range(times):
+            x = (x.astype(dtype) @ w.astype(dtype)).astype(jnp.bfloat16)
+        return x, None
+
+    return _compiled(lambda w, x: jax.lax.scan(layer, x, w)[0], _WEIGHTS, _ACTIVATIONS)
+
+
+def test_an_upcast_of_products_shows_where_the_compiled_program_hides_it() -> None:
+    narrow, wide, more = _layers(jnp.bfloat16), _layers(jnp.float32), _layers(jnp.bfloat16, times=2)
+    found = _difference(narrow, wide)
+    operands = 4 * (32 * 64 + 64 * 64)
+    flops = 4 * 2 * 32 * 64 * 64
+    fact = found.fact("product_bytes")
+    assert fact is not None
+    assert (fact.before, fact.after, fact.growth) == (2 * operands, 4 * operands, 1.0)
+    assert [(each.dtype, each.before_flops, each.after_flops) for each in found.products or ()] == [
+        ("f32", 0, flops),
+        ("bf16", flops, 0),
+    ]
+    assert "f32" in wider_products(found, limited=False)
+    assert "--fail-on" not in wider_products(found, limited=True)
+    assert not wider_products(_difference(wide, narrow), limited=False)
+    assert not wider_products(_difference(narrow, more), limited=False), "more products of the same dtype"
+    assert _difference(narrow, narrow).fact("product_bytes").growth == 0  # type: ignore[union-attr]
+
+
+def test_products_in_a_loop_of_unknown_length_are_unknown() -> None:
+    def until(x: jax.Array) -> jax.Array:
+        return jax.lax.while_loop(lambda x: x.sum() < 1e6, lambda x: x @ x, x)
+
+    unknown = _compiled(until, jax.ShapeDtypeStruct((8, 8), jnp.float32))
+    assert _difference(unknown, unknown).fact("product_bytes") is None
+    assert _difference(unknown, unknown).products is None
 
 
 def test_a_longer_loop_runs_its_kernels_more_often() -> None:

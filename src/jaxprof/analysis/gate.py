@@ -21,7 +21,7 @@ from jaxprof.events import COUNTED_BY_XLA
 from jaxprof.session.log.baselines import Decision
 from jaxprof.stats import growth, growth_interval, judge_growth, with_control
 from jaxprof.stats.growth import LimitState
-from jaxprof.units import counted
+from jaxprof.units import counted, scaled
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
@@ -183,6 +183,27 @@ def arguments_differ(before: Sequence[str], after: Sequence[str]) -> str:
         return ""
     gone, new = (", ".join(sorted(more.elements())) or "nothing" for more in (ours - theirs, theirs - ours))
     return f"called with other arguments: {gone} in the base; {new} now"
+
+
+def wider_products(difference: RunDifference, *, limited: bool) -> str:
+    """What is said where products of the base moved to a wider dtype, which the compiled program of a CPU does not
+    show: it computes 16-bit floats in float32 anyway. Else empty. `limited`: whether a limit is on it."""
+    from jaxprof.hlo.shape import DTYPE_BITS
+
+    products = difference.products or ()
+    for width in sorted({DTYPE_BITS.get(each.dtype, 0) for each in products}):
+        wide = [each for each in products if DTYPE_BITS.get(each.dtype, 0) >= width]
+        narrow = [each for each in products if each not in wide]
+        more = sum(each.after_flops - each.before_flops for each in wide)
+        if more > 0 and sum(each.after_flops - each.before_flops for each in narrow) < 0:
+            moved = [each for each in products if each.after_flops != each.before_flops]
+            changes = "; ".join(
+                f"{each.dtype} {scaled(each.before_flops)} → {scaled(each.after_flops)} FLOPs" for each in moved
+            )
+            return f"products ask for a wider dtype: {changes}" + (
+                "" if limited else ". --fail-on product_bytes limits it"
+            )
+    return ""
 
 
 def versions_of(run: Run) -> str:

@@ -65,6 +65,7 @@ FACTS: Final[dict[str, str]] = {
     "flops": "FLOPs",
     "bytes": "bytes accessed",
     "transcendentals": "transcendentals",
+    "product_bytes": "operands of products",
     "peak": "peak memory",
     "argument": "arguments",
     "output": "outputs",
@@ -76,7 +77,8 @@ FACTS: Final[dict[str, str]] = {
     "collective_bytes": "bytes exchanged",
     "compiles": "compiles",
 }
-"""What is compared, by code, in the words of a table."""
+"""What is compared, by code, in the words of a table. `product_bytes`: what matrix products and convolutions take, with
+the dtypes that the program asks for: CPU's compiler computes 16-bit floats in float32, and hides an upcast."""
 _COUNTS: Final = frozenset({"kernels", "launches", "transcendentals", "collectives", "compiles"})
 
 
@@ -105,6 +107,16 @@ class CollectiveDifference:
         if None in (self.before_count, self.after_count):
             return None
         return (self.before_count, self.before_bytes) != (self.after_count, self.after_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class ProductDifference:
+    """The matrix products and convolutions of one dtype, as the program asks for them, in one call."""
+
+    dtype: str
+    """The widest of the operands."""
+    before_flops: float
+    after_flops: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +184,9 @@ class RunDifference:
     """In the order of `FACTS`, those that one side knows at least."""
     collectives: tuple[CollectiveDifference, ...] | None
     """None where a side has no readable HLO."""
+    products: tuple[ProductDifference, ...] | None
+    """The widest dtype first; None where the module before optimisation, or a trip count in it, is unknown of a
+    side."""
     findings: tuple[FindingDifference, ...] | None
     stages: tuple[StageDifference, ...]
     """Trace, lower and compile: the median over the launches."""
@@ -202,14 +217,18 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
     """
     before, after = _module(session_a, run_a), _module(session_b, run_b)
     modules = module_difference(before, after, _measured(session_a, run_a), _measured(session_b, run_b))
+    asked = _asked(session_a, run_a), _asked(session_b, run_b)
     memory = buffers_of(session_a, run_a.id), buffers_of(session_b, run_b.id)
     return RunDifference(
         before=run_a,
         after=run_b,
         unlike=unlike(run_a, run_b),
         kernels=modules.kernels,
-        facts=_facts((session_a, run_a), (session_b, run_b), memory, modules.facts),
+        facts=_facts(
+            (session_a, run_a), (session_b, run_b), memory, (*modules.facts, *_pairs_of(*map(_of_asked, asked)))
+        ),
         collectives=modules.collectives,
+        products=_products(*asked),
         findings=modules.findings,
         stages=_stages(run_a, run_b),
         passes=_passes(run_a, run_b),
@@ -223,7 +242,7 @@ def facts_of(session: Session, run: Run) -> dict[str, float | None]:
     Raises FileRefusedError if a text of the session is damaged.
     """
     sources = [_of_module(_module(session, run)), _of_run(run), _cost(session, run)]
-    sources.append(_of_memory(buffers_of(session, run.id)))
+    sources += [_of_asked(_asked(session, run)), _of_memory(buffers_of(session, run.id))]
     known = {code: value for source in sources for code, (value, _) in source.items() if value is not None}
     return {code: known.get(code) for code in FACTS}
 
@@ -288,10 +307,10 @@ def measurement(run: Run) -> Hashable:
     return plan.variant, plan.how, run.device_kind, parameters, plan.arguments, plan.precision
 
 
-def _module(session: Session, run: Run) -> Module | None:
+def _module(session: Session, run: Run, stage: str = "hlo") -> Module | None:
     from jaxprof.hlo.open.parsed import modules
 
-    text = session.text(run.id, "hlo")
+    text = session.text(run.id, stage)
     try:
         return modules(text)[0] if text else None
     except JaxprofError:  # the HLO view says why it cannot be read
@@ -326,6 +345,49 @@ def _of_module(module: Module | None) -> _Known:
         "collectives": (_sum(exchanges), ""),
         "collective_bytes": (None if None in exchanges else sum(moved), "byte"),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _AskedProducts:
+    """What the products of a program take and compute in one call."""
+
+    operand_bytes: int
+    flops: dict[str, float]
+    """By the widest dtype of the operands."""
+
+
+def _asked(session: Session, run: Run) -> _AskedProducts | None:
+    """From the module before optimisation; None without it, or where it does not say how often a product runs."""
+    module = _module(session, run, "hlo_before")
+    if module is None or module.entry is None:
+        return None
+    from jaxprof.hlo.analysis.kernels import HEAVY, kernels
+    from jaxprof.hlo.shape import DTYPE_BITS
+
+    taken, flops = 0, defaultdict[str, float](float)
+    for kernel in kernels(module):
+        if kernel.instruction.opcode not in HEAVY:
+            continue
+        shapes = [operand.shape for operand in kernel.instruction.operand_instructions()[:2]]
+        if kernel.total_flops is None or kernel.count is None or not all(shape.known for shape in shapes):
+            return None
+        taken += kernel.count * sum(shape.bytes for shape in shapes)
+        widest = max((shape.dtype for shape in shapes), key=lambda dtype: DTYPE_BITS.get(dtype, 0), default="")
+        flops[widest] += kernel.total_flops
+    return _AskedProducts(taken, flops)
+
+
+def _of_asked(products: _AskedProducts | None) -> _Known:
+    return {} if products is None else {"product_bytes": (products.operand_bytes, "byte")}
+
+
+def _products(before: _AskedProducts | None, after: _AskedProducts | None) -> tuple[ProductDifference, ...] | None:
+    if before is None or after is None:
+        return None
+    from jaxprof.hlo.shape import DTYPE_BITS
+
+    dtypes = sorted({*before.flops, *after.flops}, key=lambda dtype: (-DTYPE_BITS.get(dtype, 0), dtype))
+    return tuple(ProductDifference(each, before.flops.get(each, 0.0), after.flops.get(each, 0.0)) for each in dtypes)
 
 
 def _constant_bytes(module: Module) -> int:

@@ -85,10 +85,10 @@ def command(
     BASE is one of these, a baseline (jaxprof baseline save NAME), or a git revision of the repository that holds
     TARGET.
 
-    For facts both are compiled, and nothing is run: kernels, launches, flops, bytes, transcendentals, peak, argument,
-    output, temporary, constant, donated (must not shrink), code, collectives, collective_bytes, compiles. Times are
-    measured in turns, as `ab` does: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a side
-    failed, 3 a limit was passed, 4 undecided (--strict).
+    For facts both are compiled, and nothing is run: kernels, launches, flops, bytes, transcendentals, product_bytes,
+    peak, argument, output, temporary, constant, donated (must not shrink), code, collectives, collective_bytes,
+    compiles. Times are measured in turns, as `ab` does: run:5% (a call), first_run, trace, lower, compile. Exit codes:
+    0 within, 1 a side failed, 3 a limit was passed, 4 undecided (--strict).
     """
     from jaxprof.analysis.gate import (
         GateResult,
@@ -97,6 +97,7 @@ def command(
         judged_times,
         old_counts,
         read_limits,
+        wider_products,
     )
     from jaxprof.cli.gate_base import found_base
     from jaxprof.cli.gate_times import TimeOptions, can_be_measured, measure_times
@@ -122,6 +123,7 @@ def command(
             for pair in pairs:
                 difference = pair.difference()
                 said += old_counts(difference, decisions)
+                said.append(wider_products(difference, limited=any(limit.fact == "product_bytes" for limit in wanted)))
                 of_pair = judged(pair.label, difference, wanted, decisions)
                 rows += of_pair if accept is None else _accept(found.about.name, pair.run, of_pair, accept)
         if together:
@@ -136,7 +138,7 @@ def command(
     result = GateResult(
         base=found.about,
         rows=tuple(rows),
-        notes=(*_notes(pairs, found.about.reading), *dict.fromkeys(said)),
+        notes=(*_notes(pairs, found.about.reading), *dict.fromkeys(filter(None, said))),
         measured=measured.result if measured is not None else None,
     )
     if junit is not None:

@@ -227,12 +227,13 @@ def _add(total: ModuleTotals, part: ModuleTotals, times: int | None) -> ModuleTo
     )
 
 
-_HEAVY: Final = ("dot", "ragged-dot", "scaled-dot", "convolution")
+HEAVY: Final = ("dot", "ragged-dot", "scaled-dot", "convolution")
+"""Opcodes of matrix products and convolutions."""
 
 
 def _heaviest(instruction: Instruction, held: list[Instruction]) -> Instruction:
     """The instruction that gives a kernel its dtype: the first dot or convolution in it, or itself."""
-    return next((inner for inner in held if inner.opcode in _HEAVY), instruction)
+    return next((inner for inner in held if inner.opcode in HEAVY), instruction)
 
 
 def _dtype(instruction: Instruction, heavy: Instruction, kind: KernelKind) -> str:
