@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from jaxprof.analysis.pairing import paired
 from jaxprof.analysis.program_difference import ProgramDifference, program_difference
-from jaxprof.analysis.programs.derive import is_program, program_result
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_difference import RunDifference, measurement, run_difference, unlike
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.speedup import compared
@@ -117,15 +117,15 @@ def _matched(ours: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[Run | Non
     keys: list[Callable[[Run], Hashable]] = [lambda run: (run.plan.workload, run.plan.side, measurement(run))]
     if any(run.plan.side for side in (ours, theirs) for run in side):
         keys.append(lambda run: (run.plan.workload, measurement(run)))
-    if all(sum(map(is_program, side)) == 1 for side in (ours, theirs)):
-        keys.append(lambda run: "program" if is_program(run) else None)
+    if all(sum(run.is_program for run in side) == 1 for side in (ours, theirs)):
+        keys.append(lambda run: "program" if run.is_program else None)
     if all(len({run.plan.workload for run in side if run.plan.target}) == 1 for side in (ours, theirs)):
         keys.append(lambda run: (run.plan.side, measurement(run)) if run.plan.target else None)
     return paired(ours, theirs, keys)
 
 
 def _comparison(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunComparison:
-    both = is_program(run_a) and is_program(run_b)
+    both = run_a.is_program and run_b.is_program
     return RunComparison(
         session_a,
         session_b,

@@ -55,9 +55,9 @@ class WeightedStack:
 
 def run_stacks(session: Session, run: Run) -> list[WeightedStack]:
     """The lines of a recorded program; of any other run its kernels."""
-    from jaxprof.analysis.programs.derive import is_program, program_result
+    from jaxprof.analysis.programs.derive import program_result
 
-    return line_stacks(program_result(session, run.id)) if is_program(run) else kernel_stacks(session, run)
+    return line_stacks(program_result(session, run.id)) if run.is_program else kernel_stacks(session, run)
 
 
 def captured_stacks(session: Session, run: Run) -> list[WeightedStack]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.explain.fixes import MechanicalFix, fix_of
+from jaxprof.analysis.explain.catalogue import MechanicalFix, fix_of
 from jaxprof.analysis.explain.trial import FixTrial, NumbersCompared
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.errors import JaxprofError, UsageError

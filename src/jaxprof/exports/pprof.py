@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterable, Iterator
 
-from jaxprof.analysis.programs.derive import is_program
 from jaxprof.analysis.stacks import StackFrame, WeightedStack, run_stacks
 from jaxprof.exports.source import ExportSource
 from jaxprof.session import Run, Session
@@ -27,7 +26,7 @@ def pieces(source: ExportSource) -> Iterator[bytes]:
     """The profile of the one run."""
     (run,) = source.runs
     stacks = run_stacks(source.session, run)
-    if is_program(run):
+    if run.is_program:
         count, what = "lines", "lines of the source on the main thread, estimated from samples"
     elif all(stack.measured for stack in stacks):
         count, what = "executions", "kernels: self time of all executions in the capture"

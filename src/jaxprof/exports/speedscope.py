@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jaxprof.analysis.programs.derive import is_program
 from jaxprof.analysis.stacks import StackFrame, WeightedStack, pass_stacks, run_stacks
 from jaxprof.analysis.timeline import TEXT_NAME, TimelineLane, read_timeline
 from jaxprof.exports.source import ExportSource
@@ -73,7 +72,7 @@ def _profiles(session: Session, run: Run, frames: _Frames) -> Iterator[dict[str,
     if stacks := run_stacks(session, run):
         what = (
             "lines of the source, estimated from samples"
-            if is_program(run)
+            if run.is_program
             else "kernels, self time"
             if all(stack.measured for stack in stacks)
             else "kernels, least time (a lower bound)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.programs.derive import programs
 from jaxprof.query.schema import REAL, TEXT, WHOLE, Part, SessionFile, described, row_table
 from jaxprof.report.hosts import PROCESSES
 from jaxprof.report.table import at
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 def _processes(file: SessionFile) -> Iterator[ProcessFigures]:
     from jaxprof.analysis.jobs.figures import process_figures
 
-    if any(True for _ in programs(file.session)):
+    if any(True for _ in file.session.programs):
         yield process_figures(JobMember(file.session.process_index, file.path, file.session, file.live))
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from jaxprof.analysis.explain.commands import command, program_verified, run_verified
 from jaxprof.analysis.explain.programs import program_cost
 from jaxprof.analysis.explain.runs import measured_longer
-from jaxprof.analysis.programs.derive import ProgramResult, program_result, programs
+from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import JaxprofError
 from jaxprof.query.schema import REAL, TEXT, TRUTH, WHOLE, SessionFile, SqlColumn, SqlTable, described, row_table
@@ -28,7 +28,7 @@ def _table(
     *listed: tuple[str, str, str],
 ) -> SqlTable:
     def rows(file: SessionFile) -> Iterator[ProgramRow]:
-        for run in programs(file.session):
+        for run in file.session.programs:
             program = program_result(file.session, run.id)
             yield from rows_of(program, items(program))
 

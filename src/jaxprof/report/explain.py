@@ -7,18 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.ab import ab_results
-from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.analysis.explain.catalogue import SOURCES, entries, mechanical_of
 from jaxprof.analysis.explain.commands import command
-from jaxprof.analysis.explain.entry import SOURCES
-from jaxprof.analysis.explain.fixes import mechanical_of
 from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding
 from jaxprof.analysis.explain.modules import longest_kernel
 from jaxprof.analysis.measured import whole_profile
-from jaxprof.analysis.programs.derive import program_result, programs
 from jaxprof.analysis.run_result import results
 from jaxprof.analysis.utilisation import of_call, utilisations
-from jaxprof.report.recording.words import title as program_title
-from jaxprof.report.recording.words import verdict
 from jaxprof.report.renderers import markdown, wrap
 from jaxprof.report.runs import interval_text, versus_text
 from jaxprof.report.sides import verdict_line
@@ -28,7 +23,7 @@ from jaxprof.text import columns, json_text, safe, shorten
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.explain.entry import CatalogueEntry
+    from jaxprof.analysis.explain.catalogue import CatalogueEntry
     from jaxprof.session import Session
 
 WIDTH: Final = 80
@@ -68,7 +63,11 @@ def answers(explanation: Explanation) -> list[str]:
 
 def _answers(session: Session, explanation: Explanation) -> Iterator[str]:
     if explanation.subject == "program":
-        for run in programs(session):
+        from jaxprof.analysis.programs.derive import program_result
+        from jaxprof.report.recording.words import title as program_title
+        from jaxprof.report.recording.words import verdict
+
+        for run in session.programs:
             program = program_result(session, run.id)
             yield program_title(program)
             if program.verdict.kind is not None:  # why there is none is among what is unknown

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from jaxprof.analysis.ab import ab_result
-from jaxprof.analysis.programs.derive import NOT_SEEN, ProgramResult, program_result, programs
+from jaxprof.analysis.programs.derive import NOT_SEEN, ProgramResult, program_result
 from jaxprof.report.recording.tables import TIME_LINE, functions_table, time_line_rows
 from jaxprof.report.recording.words import remark, saving, title, verdict, words
 from jaxprof.report.renderers import html_list, html_paragraph, html_table, html_text
@@ -53,7 +53,7 @@ _COLUMNS: Final = (SIDE_AND_VARIANT, DEVICE, COMPILE, MEDIAN, INTERVAL, SPEEDUP,
 def to_html(session: Session) -> str:
     """The session as one `<div>`."""
     lines = [f"<b>jaxprof</b> session {html_text(session.header.session)}{_versions(session)}"]
-    for run in programs(session):
+    for run in session.programs:
         lines += _program(program_result(session, run.id))
     listed = groups(session)
     for group in listed[:_GROUPS_SHOWN]:

@@ -11,7 +11,6 @@ from typing import Any
 
 from jaxprof.analysis import RunResult, result
 from jaxprof.analysis.ab import ab_results
-from jaxprof.analysis.programs.derive import is_program
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES, CheckReported
 from jaxprof.report.captures import captures_json, kernels_measured_json
@@ -127,7 +126,7 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
     if jit or run.measured:
         data["kernels"] = kernels_measured_json(session, run, kernels_json(session, run))
     data |= captures_json(session, run)
-    if is_program(run):
+    if run.is_program:
         data |= program_keys(session, run)
     if run.environment is not None:
         data["settings"] = dict(run.environment.settings)

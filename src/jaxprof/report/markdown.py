@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from jaxprof.analysis.ab import ab_result
-from jaxprof.analysis.programs.derive import program_result, programs
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.report.recording.tables import TIME_LINE, functions_table, time_line_rows
 from jaxprof.report.recording.words import loop, remark, saving, title, verdict, verdict_parts
 from jaxprof.report.renderers import markdown, markdown_lines
@@ -42,7 +42,7 @@ def to_markdown(session: Session, *, live: bool = False) -> str:
     engine = environment(session)
     versions = f", jax {engine.jax}, NumPy {engine.numpy}" if engine else ""
     lines = [markdown(f"jaxprof session {header.session}, {header.created}, {header.host}{versions}")]
-    for run in programs(session):
+    for run in session.programs:
         lines += ["", *_program(session, run, live=live)]
     for group in groups(session):
         lines += ["", *_group(session, group, live)]

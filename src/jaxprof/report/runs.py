@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis import RunResult, results
 from jaxprof.analysis.memory import peak_memory
-from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result
 from jaxprof.analysis.warnings import modes_text
 from jaxprof.errors import UsageError
 from jaxprof.events import PHASES, STAGES, EnvironmentRead, Scalar
@@ -23,6 +22,9 @@ from jaxprof.text import json_text
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio_interval, scaled, seconds
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.derive import ProgramResult
 
 
 def outcome(session: Session, run: Run, *, live: bool = False) -> RunEnd:
@@ -63,7 +65,7 @@ class RunGroup:
 def groups(session: Session) -> list[RunGroup]:
     """All runs of a session that can be compared, in the order of the plan: those that measured something."""
     return grouped(
-        result for result in results(session) if not is_program(result.run) and result.run.plan.how != "imported"
+        result for result in results(session) if not result.run.is_program and result.run.plan.how != "imported"
     )
 
 
@@ -137,7 +139,11 @@ def to_csv(session: Session, *, live: bool = False) -> str:
 def run_rows(session: Session, *, live: bool = False) -> Iterator[RunRow]:
     """A row for each run, programs included, in the order of the plan."""
     for result in results(session):
-        program = program_result(session, result.run.id) if is_program(result.run) else None
+        program = None
+        if result.run.is_program:
+            from jaxprof.analysis.programs.derive import program_result
+
+            program = program_result(session, result.run.id)
         yield RunRow(result.run.plan.variant, result, outcome(session, result.run, live=live), program)
 
 

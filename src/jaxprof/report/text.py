@@ -9,7 +9,6 @@ from typing import Final
 
 from jaxprof.analysis import RunResult, SweepGroup, SweepLine, sweep_groups
 from jaxprof.analysis.measured import MeasuredKernel, whole_profile
-from jaxprof.analysis.programs.derive import programs
 from jaxprof.report.recording.text import program_lines
 from jaxprof.report.renderers import text_lines, wrap
 from jaxprof.report.runs import (
@@ -57,7 +56,7 @@ _CAPTURED: Final[tuple[Column[MeasuredKernel], ...]] = (
 def to_text(session: Session, *, live: bool = False) -> str:
     """The whole report, without a line break at its end. `live`: the file is being written now."""
     lines = list(_heading(session, live))
-    for run in programs(session):
+    for run in session.programs:
         lines += ["", *program_lines(session, run, live=live)]
     sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
     for group in groups(session):

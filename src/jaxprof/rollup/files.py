@@ -13,7 +13,7 @@ import pyarrow.parquet as parquet
 
 from jaxprof.analysis.jobs.figures import process_figures
 from jaxprof.analysis.jobs.loop_trace import loop_trace
-from jaxprof.analysis.programs.derive import program_result, programs
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.files import taking_place
 from jaxprof.query.columnar import arrow_schema, arrow_table
 from jaxprof.query.schema import REAL
@@ -31,7 +31,7 @@ def build(member: JobMember[Session], size_bytes: int, modified_ns: int) -> tupl
     """The tables of one process as Arrow tables, and what could not be read of its captures. `size_bytes`,
     `modified_ns`: of the session's file, looked at before the session was read."""
     session = member.session
-    run = next(iter(programs(session)), None)
+    run = next(iter(session.programs), None)
     figures = process_figures(member)
     file = ProcessFile(
         path=member.path,

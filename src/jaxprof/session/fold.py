@@ -61,6 +61,11 @@ class Session:
             unread.append(f"what looks like a secret in the command line was not kept: {REDACTED} stands for it")
         return unread
 
+    @property
+    def programs(self) -> list[Run]:
+        """The runs that are users' programs, in the order of the plan."""
+        return [run for run in self.runs.values() if run.is_program]
+
     def desert(self, *, deserted: bool = True) -> None:
         """Note whether nobody writes it any more: then no run of it is waiting or running."""
         for run in self.runs.values():

@@ -195,6 +195,11 @@ class Run:
         return self.status not in ("queued", "running")
 
     @property
+    def is_program(self) -> bool:
+        """Whether the run is a user's program, recorded while it ran."""
+        return self.plan.how == "program" or self.program is not None
+
+    @property
     def label(self) -> str:
         """`selu jit cpu:0`, for people; `A selu jit cpu:0` for a side of a comparison."""
         plan = self.plan

@@ -141,14 +141,14 @@ def _on_home(app: ScreenNavigation, action: str) -> None:
 def of_session(app: ScreenNavigation) -> Iterator[Found]:
     """Kernels, functions, lines and findings of the session in view, as far as they are known without reading HLO."""
     from jaxprof.analysis.measured import seconds_per_call
-    from jaxprof.analysis.programs.derive import program_result, programs
+    from jaxprof.analysis.programs.derive import program_result
 
     session = app.session
     for run in session.runs.values():
         slowest = sorted(seconds_per_call(run).items(), key=lambda pair: -pair[1])
         for name, taken in slowest[:MOST_OF_A_KIND]:
             yield Found("kernel", name, f"{seconds(taken)} a call, {run.label}", partial(app.show_hlo, run.id, name))
-    for program in programs(session):
+    for program in session.programs:
         result = program_result(session, program.id)
         for function in result.functions[:MOST_OF_A_KIND]:
             note = f"compiled {function.count}× in {seconds(function.seconds)}"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.analysis.explain.catalogue import entries, find_entry
-from jaxprof.analysis.explain.entry import SOURCES, CatalogueEntry
+from jaxprof.analysis.explain.catalogue import SOURCES, CatalogueEntry, entries, find_entry
 from jaxprof.analysis.programs.findings import CODES, REMARKS
 from jaxprof.errors import UsageError
 from jaxprof.hlo.analysis.findings.finding import ADVICE

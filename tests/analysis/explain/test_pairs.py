@@ -17,9 +17,8 @@ from test_explanation import MENDED, codes, compared, on_gpu, run_of, steps, unk
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.analysis.explain.catalogue import SOURCES, entries
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.explain.entry import SOURCES
 from jaxprof.analysis.run_result import result
 from jaxprof.session import Session
 from report import sessions

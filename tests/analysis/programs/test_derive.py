@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import program_events as made
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.programs.derive import NOT_SEEN, is_program, program_result, programs
+from jaxprof.analysis.programs.derive import NOT_SEEN, program_result
 
 DURATIONS = st.floats(0, 1e4, allow_nan=False)
 STRETCHES = st.lists(st.dictionaries(st.sampled_from(e.PROGRAM_STATES), DURATIONS, max_size=9), max_size=12)
@@ -152,8 +152,8 @@ class TestOddInput:
     def test_a_run_that_was_only_planned_is_a_program_in_which_nothing_was_seen(self) -> None:
         session = fold(made.HEADER, made.program(wall=None)[:1])
         found = program_result(session, made.RUN)
-        assert programs(session) == [session.runs[made.RUN]]
-        assert is_program(session.runs[made.RUN])
+        assert session.programs == [session.runs[made.RUN]]
+        assert session.runs[made.RUN].is_program
         assert (found.wall_seconds, found.argv, found.functions, found.findings) == (0.0, ("train.py",), (), ())
 
     def test_rows_without_anything_in_them_are_taken_for_nothing(self) -> None:

@@ -1,31 +1,688 @@
-"""Every finding that jaxprof can have, from whichever source, in one table: what it means, what to do, where to read.
+"""Every finding that jaxprof can have, from whichever source, in one table: what it means, what to do, where to read,
+and what can be tried of it without a change of the program.
 
-`jaxprof explain --code` prints an entry. Hyphens and underscores are the same when a code is looked up.
+`jaxprof explain --code` prints an entry. Hyphens and underscores are the same when a code is looked up. A mechanical
+fix is only what can be changed from outside, so that nobody's files are edited to try it. Everything else is a change
+of the program, which its author makes and `ab` compares.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
-from jaxprof.analysis.explain import captured_entries, job_entries, program_entries, run_entries
-from jaxprof.analysis.explain.hlo_entries import hlo_entries
 from jaxprof.errors import unknown_name
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.explain.entry import CatalogueEntry
+    from jaxprof.analysis.explain.model import RankedFinding, Subject
+
+SOURCES: Final[dict[str, str]] = {
+    "program": "recorded programs",
+    "job": "jobs of several processes",
+    "hlo": "compiled programs",
+    "capture": "captures and profiles",
+    "run": "measured runs",
+    "comparison": "comparisons",
+    "trust": "what makes a capture doubtful",
+}
+"""Where findings come from, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """What holds for all cases of a finding; the figures of a case stand in its own finding."""
+
+    code: str
+    """As its source calls it."""
+    source: str
+    """One of `SOURCES`."""
+    title: str
+    means: str
+    fix: str
+    page: str
+    """A page of the documentation, with its heading: `programs.md#findings`."""
+
+
+def _program(code: str, title: str, means: str, fix: str, page: str = "programs.md#findings") -> CatalogueEntry:
+    return CatalogueEntry(code, "program", title, means, fix, page)
+
+
+_OF_PROGRAMS: Final = (
+    _program(
+        "program_failed",
+        "the program failed",
+        "An exception, a signal or an exit code other than 0 ended it. Its figures are those of the time until then. "
+        "The line is the innermost one of the user's own code; after a signal, that of the last samples.",
+        "Mend what the error names. Out of memory: smaller sizes, donated arguments, jax.checkpoint.",
+    ),
+    _program(
+        "stopped",
+        "the program did not run for a while",
+        "A signal (SIGSTOP, ctrl+z, a read from the terminal in the background) stopped the process until SIGCONT, or "
+        "its container was frozen, or the machine slept. That time is no line's work, and is left out of every share.",
+        "Look for what stopped it. In a job the others wait for it all that time.",
+    ),
+    _program(
+        "debug_settings",
+        "a setting that helps to find faults is on",
+        "jax_debug_nans, jax_debug_infs, jax_disable_jit, jax_disable_most_optimizations and jax_check_tracer_leaks "
+        "make calls or compilations slower on purpose. Figures taken with them are not those of the program.",
+        "Turn it off, and measure again. jax.debug_nans() as a context manager looks at a part of the program.",
+    ),
+    _program(
+        "caches_cleared",
+        "JAX's caches were cleared",
+        "jax.clear_caches() dropped programs that were needed again, so they were traced and compiled once more.",
+        "Call it only between parts that share no program, or run those parts in separate processes.",
+    ),
+    _program(
+        "closure_varies",
+        "a new function over other values each time",
+        "A factory makes the compiled function anew, closing over values that change: each value is a new program.",
+        "Call the factory once, before the loop, and pass what changes as an argument.",
+    ),
+    _program(
+        "recompile_in_loop",
+        "a new function object for each call",
+        "JAX keeps programs by function object. A lambda, partial, nested def or jax.jit(...) made in the loop is a "
+        "new object each time, so nothing is found in the cache and every pass compiles.",
+        "Make it once, at module level or before the loop; pass what changes as arguments.",
+    ),
+    _program(
+        "varying_shapes",
+        "compiled again for other shapes",
+        "Each shape of an argument is a program of its own: trace, lower and compile are paid for each.",
+        "Pad and mask to one shape or a few fixed ones (the next power of two), or drop the last short batch.",
+    ),
+    _program(
+        "static_argument_varies",
+        "compiled again for other static values",
+        "Each value of an argument in static_argnums or static_argnames is a program of its own. Objects without "
+        "__eq__ and __hash__ are a new value each time.",
+        "Pass it as an array where it is only computed with; give objects __eq__ and __hash__; use lax.cond, "
+        "lax.switch or fori_loop where it steers control flow.",
+    ),
+    _program(
+        "weak_type_flips",
+        "a Python number in one call, an array in the next",
+        "A Python number is weakly typed; an array is not. A function that is given now one and now the other is "
+        "compiled for both.",
+        "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...).",
+    ),
+    _program(
+        "arguments_vary",
+        "compiled again for other dtypes, structures, shardings or settings",
+        "Anything that distinguishes the arguments besides their values makes another program.",
+        "Keep dtype, tree structure, sharding and jax.config the same from the first call on.",
+    ),
+    _program(
+        "cache_thrashing",
+        "one program misses the persistent cache again and again",
+        "The persistent compilation cache is on, and the same function with the same arguments is not found in it: "
+        "its program differs each time, was evicted, or compiles too fast to be kept.",
+        "Pass what changes as an argument, raise the size limit, or set "
+        "jax_persistent_cache_min_compile_time_secs to 0.",
+    ),
+    _program(
+        "large_program",
+        "so many operations that making the program takes long",
+        "Tracing unrolls Python loops: each layer, step or example becomes operations of its own, and the time of "
+        "tracing, lowering and compiling grows with them.",
+        "Replace the Python loop with jax.lax.scan, fori_loop or jax.vmap, so that its body is compiled once.",
+    ),
+    _program(
+        "callback_in_loop",
+        "a compiled function calls Python in each pass",
+        "jax.debug.print, jax.debug.callback, io_callback and pure_callback leave the compiled function: their "
+        "arguments are copied to the host, Python runs, and what depends on it waits.",
+        "Call back every N passes (jax.lax.cond around it), return the values and use them after the loop, or compute "
+        "with jax.numpy what the callback computes.",
+    ),
+    _program(
+        "repeated_fetch",
+        "large arrays are copied to the host in each pass",
+        "np.asarray, jax.device_get or saving inside the loop waits for the device and copies the arrays each time.",
+        "Fetch every N passes or after the loop; let a thread fetch and write checkpoints.",
+    ),
+    _program(
+        "host_sync",
+        "the host waits for a value in each pass",
+        "float(), .item(), print or a comparison needs a number on the host. JAX dispatches ahead of the device; a "
+        "fetched value ends that, and the device idles while the host prepares the next step.",
+        "Keep the values as arrays and fetch them every N steps or after the loop (jax.device_get of a list); print "
+        "with jax.debug.print.",
+    ),
+    _program(
+        "numpy_argument",
+        "NumPy arrays are copied to the device at each call",
+        "A NumPy array passed to a compiled function is copied at every call, even if it never changes.",
+        "jax.device_put what stays the same once, before the loop; keep data on the device and index it there.",
+    ),
+    _program(
+        "op_by_op_loop",
+        "operations run one by one, outside any jit",
+        "Each operation outside jit is a program of its own with a dispatch of its own; nothing is fused.",
+        "Put the operations into one function with jax.jit.",
+    ),
+    _program(
+        "implicit_transfers",
+        "copies between host and device that nobody asked for",
+        "Python numbers and NumPy arrays passed to compiled functions, and NumPy functions applied to jax arrays, "
+        "copy between host and device implicitly.",
+        "Place arrays on the device once (jax.device_put) and fetch values together and less often.",
+    ),
+    _program(
+        "data_waits",
+        "the loop waits for its data",
+        "The device is idle until the host has made or fetched the next batch.",
+        "Prepare the next batch while the device works: a thread, worker processes, a queue, or all batches at once "
+        "before the loop.",
+    ),
+    _program(
+        "host_work",
+        "the loop works on the host for nothing that goes to the device",
+        "Logging, plots, files, statistics or sleeping inside the loop take their time from every pass.",
+        "Do it every N passes, after the loop, or in another thread or process.",
+    ),
+    _program(
+        "dispatch_bound",
+        "calling the steps is the work",
+        "A call of a compiled function costs some 5 to 20 µs on the host, whatever it computes, and more for each "
+        "leaf of its arguments, used or not. nnx.jit and eqx.filter_jit take modules apart in Python in each call, "
+        "which can be milliseconds. Steps shorter than that leave the device idle.",
+        "Give one call more to do: many passes in lax.scan or fori_loop, many problems in vmap; pass fewer, larger "
+        "arrays; nnx.cached_partial, or split or partition the model once and jax.jit a function of its arrays.",
+    ),
+    _program(
+        "many_tiny_jits",
+        "many compilations of tiny programs",
+        "Each of many small functions or single operations is traced and compiled on its own, which takes longer than "
+        "running it ever will.",
+        "Call them from one function under jax.jit, initialisation included.",
+    ),
+    _program(
+        "slow_tracing",
+        "tracing the Python code takes long",
+        "Tracing runs the Python function; loops over layers or examples and NumPy work inside it are paid at each "
+        "compilation.",
+        "Use lax.scan or vmap instead of Python loops, and compute beforehand what does not depend on the arguments.",
+    ),
+    _program(
+        "captured_constants",
+        "large arrays closed over become constants",
+        "An array that a function closes over is copied into its program: by every compilation, and in device memory "
+        "once for each program.",
+        "Pass the arrays as arguments.",
+    ),
+    _program(
+        "arrays_grow",
+        "live arrays become more and more",
+        "Something keeps what each step makes: a list of losses or states, a closure, a cache. Memory runs out in a "
+        "longer run.",
+        "Keep numbers instead of arrays (jax.device_get every N steps), and drop references to old states.",
+    ),
+    _program(
+        "unused_donation",
+        "donated arrays that no output can take",
+        "A donated argument is given up by the caller; where no output has its shape and dtype, no memory is saved.",
+        "Donate only arrays that come back with the same shape and dtype.",
+    ),
+    _program(
+        "compile_dominates",
+        "most of the run was compiling",
+        "More than half of the wall time went into tracing, lowering and compiling. True of nearly every short run.",
+        "Compile fewer programs, keep them in the persistent cache, or run longer.",
+    ),
+    _program(
+        "cache_off",
+        "the persistent compilation cache is off",
+        "The same programs are compiled again at every start.",
+        "Set JAX_COMPILATION_CACHE_DIR to a permanent folder.",
+    ),
+)
+
+
+def _job(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
+    return CatalogueEntry(code, "job", title, means, fix, "jobs.md#who-is-late")
+
+
+_OF_JOBS: Final = (
+    _job(
+        "process-failed",
+        "the process that failed first",
+        "It raised an exception or was killed, and the other processes of the job ended because it had gone.",
+        "Its last words are in its session: jaxprof show FOLDER/process-00002.jaxprof.",
+    ),
+    _job(
+        "failed-after",
+        "processes that ended because another one had gone",
+        "What they say is a consequence: a collective or the coordinator lost its peer.",
+        "Look at the process that failed first.",
+    ),
+    _job(
+        "process-stopped",
+        "a process did not run for a while",
+        "A signal stopped it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. The others wait "
+        "for it in the next collective.",
+        "Look for what stops it: a batch system that suspends, ctrl+z, a snapshot, a machine that sleeps.",
+    ),
+    _job(
+        "recompiles-alone",
+        "one process compiles again what the others do not",
+        "It compiled a function again at least twice as often as any other process, and two times more. The others "
+        "wait for it meanwhile.",
+        "The ledger of its session has the reason for each compilation: mostly shapes that only its data have. Pad "
+        "them, or drop the remainder.",
+    ),
+    _job(
+        "straggler",
+        "one process is late by its own work",
+        "Its own work on the host (data, Python, dispatch, copies) takes at least 5 % of the loop more than on the "
+        "others, by the CPU clocks of their main threads where these are known, and certainly: by a t test at 1 % for "
+        "the whole job. All processes have the same time a step, because the others wait for it in a collective.",
+        "Its session has the lines. Data: the shard, the disk or the network of that host. Python: logging, "
+        "checkpoints, metrics of one process, or a busy host.",
+    ),
+    _job(
+        "throttled-device",
+        "one device is held back by its temperature or power",
+        "Its clock is more than 10 % below the median of the other devices, and in half or more of its readings, taken "
+        "twice a second while it was busy, it gave a reason for throttling.",
+        "Look at the cooling, the power limit and the neighbours of that device.",
+    ),
+    _job(
+        "uneven-shards",
+        "one process has larger shards than the others",
+        "It compiled a function for arguments of its own that are larger by a quarter and by 64 KiB or more than those "
+        "of the middle one of the others: exact, by the ledgers. Compared are functions that all have compiled once, "
+        "and arrays on one device: those that are spread over processes are divided evenly. What it costs is known "
+        "only where captures show that the others wait for its device.",
+        "Give each process as much: the same number of rows, the remainder dropped or padded on all, and long examples "
+        "spread by their length.",
+    ),
+    _job(
+        "exposed-exchange",
+        "the devices of a job do nothing but exchange for much of the time",
+        "In captures of the same steps the exchange of its collectives, without waiting for a late process, takes a "
+        "tenth of the time or more in which the devices run no other kernel.",
+        "Exchange less, put many small ones together, or let them run beside work that does not need them.",
+    ),
+    _job(
+        "slow-device",
+        "one process arrives last at the collectives, and its host is not why",
+        "In captures of the same steps it mostly arrives at a collective later than the middle one of the others, by "
+        "5 % of a step or more, certainly (by a test at 1 %) and in at least eight of ten stretches of the captured "
+        "time; and neither its own work on the host nor a function that it compiled alone explains it.",
+        "Its device has more to compute, or computes more slowly: look at the sizes of its shards, and at its clock, "
+        "temperature and neighbours.",
+    ),
+)
+
+_OF_HLO: Final = {
+    "layout-copy": (
+        "kernels that only rewrite arrays in another order",
+        "Producer and consumer want the dimensions in different orders, so the array is read and written once more.",
+    ),
+    "dtype-convert": (
+        "kernels that only change a dtype",
+        "The array is read in one dtype and written in another, with nothing computed on the way.",
+    ),
+    "float64-on-accelerator": (
+        "float64 where it is slow",
+        "TPUs emulate float64, and most GPUs compute it at 1/32 or 1/64 of their float32 rate.",
+    ),
+    "broadcast-materialised": (
+        "a broadcast array is written out",
+        "A small array is repeated in memory instead of inside the kernel that uses it.",
+    ),
+    "tiny-kernels": (
+        "most launches do next to nothing",
+        "A launch takes 2 to 5 µs on a GPU; kernels that move less than 32 KiB take less than that.",
+    ),
+    "padding": (
+        "kernels that only pad",
+        "An array is copied to a larger one, to fill a tile or for a convolution.",
+    ),
+    "odd-sizes": (
+        "sizes that do not fill the matrix unit's tiles",
+        "Matrix units work on tiles; a size that is no multiple leaves a part of each last tile empty, or rules out "
+        "the fastest kernels.",
+    ),
+    "rematerialisation": (
+        "work that is done twice to save memory",
+        "Checkpointing (jax.checkpoint, jax.remat) computes in the backward pass what the forward pass did not keep.",
+    ),
+    "large-constant": (
+        "an array is part of the program",
+        "A closed-over array became a constant: every compilation copies it, and XLA may try to fold it.",
+    ),
+    "unused-output": (
+        "results that nothing reads",
+        "A kernel writes arrays that neither another kernel nor the caller reads.",
+    ),
+    "attention-scores": (
+        "attention stores its scores",
+        "The array of scores grows with the square of the sequence, is written and read between kernels, and is the "
+        "largest part of the traffic and memory of attention.",
+    ),
+    "needless-results": (
+        "results that the caller already has",
+        "The program returns an argument unchanged, a constant, or the same array twice: each is a copy.",
+    ),
+    "lost-donation": (
+        "a step holds its old state beside the new one",
+        "Results that update arguments element by element could take their memory; without donation both are held, "
+        "which can be half of the device's memory.",
+    ),
+    "upcast-product": (
+        "products wider than their operands",
+        "Both operands were 16-bit floats just before: converting them first gains no precision, reads twice the bytes "
+        "and runs at half the rate of the matrix units or less.",
+    ),
+    "precise-product": (
+        "float32 products that take several passes",
+        "Matrix units compute with bfloat16 or TF32. At `high` or `highest` precision a product is made of several, or "
+        "leaves the matrix units.",
+    ),
+    "narrow-sum": (
+        "sums that are rounded to 16 bits at each addition",
+        "A bfloat16 has 8 significant bits: a sum of 256 numbers of one size no longer changes when the next one is "
+        "added (float16: 2048). What is added after that is lost, unless the backend keeps more "
+        "bits than the HLO says.",
+    ),
+    "resharding": (
+        "arrays move between shardings",
+        "One operation leaves an array split in one way, and the next takes it split in another, or whole: XLA's "
+        "partitioner inserts an all-to-all, a permute or an all-gather between them.",
+    ),
+    "host-transfer": (
+        "kernels that exchange data with the host",
+        "A callback or infeed inside the program stops the device until the host has answered; arrays in the host's "
+        "memory are copied in each run.",
+    ),
+    "small-loop-body": (
+        "a loop whose iterations are smaller than their overhead",
+        "Each iteration launches only tiny kernels, so the loop's own cost is most of its time.",
+    ),
+}
+
+
+def _hlo_entries() -> tuple[CatalogueEntry, ...]:
+    """An entry for each finding; what to do is the finding's own advice."""
+    from jaxprof.hlo.analysis.findings.finding import ADVICE
+
+    return tuple(
+        CatalogueEntry(code, "hlo", *_OF_HLO[code], fix=fix, page="hlo.md#findings") for code, fix in ADVICE.items()
+    )
+
+
+def _capture(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
+    return CatalogueEntry(code, "capture", title, means, fix, "traces.md#steps")
+
+
+def _trust(code: str, title: str, fix: str) -> CatalogueEntry:
+    means = "The capture does not show what it seems to show; figures that rest on it may be off."
+    return CatalogueEntry(code, "trust", title, means, fix, "traces.md#trust")
+
+
+_OF_CAPTURES: Final = (
+    _capture(
+        "device-idle",
+        "the device waits between steps or kernels",
+        "For part of each step nothing ran on the device and nothing was about to: the host prepared data, waited for "
+        "a value, or did other work.",
+        "Record the program (jaxprof script FILE.py) to see which line the host spends this time at; prepare data "
+        "ahead, fetch values less often.",
+    ),
+    _capture(
+        "launch-gaps",
+        "gaps between kernels of one program",
+        "The device was done with one kernel before the next one was launched: kernels shorter than their launch.",
+        "Launch fewer, larger kernels: batch with vmap, unroll scans, leave CUDA graphs (command buffers) on.",
+    ),
+    _capture(
+        "exposed-collectives",
+        "the device waits for collectives",
+        "Time in collectives during which the device computed nothing.",
+        "Let them overlap with work that does not need them (XLA's latency-hiding scheduler), exchange less (another "
+        "sharding), or exchange in a narrower dtype.",
+    ),
+    _capture(
+        "copies-in-steps",
+        "copies between host and device inside the steps",
+        "For part of each step the device only copied to or from the host.",
+        "Place what stays the same on the device once, copy the next batch ahead, and fetch results less often.",
+    ),
+    _trust("no_kernels", "no kernels were recorded", "Run a compiled program while the profiler is on."),
+    _trust(
+        "unmatched",
+        "kernels that name no HLO op",
+        "CUDA graphs hide the names: XLA_FLAGS=--xla_gpu_enable_command_buffer= turns them off.",
+    ),
+    _trust("lost_kernels", "launches without a kernel", "Wait for the last step before the profiler is stopped."),
+    _trust("guessed", "kernels whose op is a guess", "Capture with command buffers off for exact names."),
+    _trust("modules", "kernels without their HLO", "Record with enable_hlo_proto on, and open the .xplane.pb."),
+    _trust("dropped", "the profiler dropped events", "Capture fewer steps, or trace less of the host."),
+    _trust("profiler_error", "the profiler reported an error", "Mend what it names, and record again."),
+    _trust("profiler_warning", "the profiler reported a warning", "Record again if it concerns what you look at."),
+    _trust("file", "the file is incomplete", "Wait until the profiler has written all of it, and copy it again."),
+    _trust("python_tracer", "the Python tracer was on", "Turn it off: it slows the host down."),
+    _trust("tracers", "the tracing levels change the times", "Record with the default levels."),
+    _trust("clock", "clocks that do not agree", "Look at each device by itself."),
+    _trust("compile", "compiles inside the capture", "Run once before the profiler is started."),
+    _trust("slowdown", "calls were slower with the profiler on", "Take times from the timed runs."),
+    _trust("sum", "the kernels' times do not add up to the calls'", "Take times from the timed runs."),
+    _trust("steps", "steps that the capture cuts off", "Capture a few steps more."),
+    _trust("one_step", "only one whole step", "Record a few steps, after the first two."),
+    _trust("steps_kept", "more steps than are listed", "Capture fewer steps; the totals are of all."),
+    _trust("timeline", "intervals that are not in the timeline", "Capture fewer steps; the sums are of all."),
+    _trust("uneven_steps", "steps of different kinds", "Look at a short step and a long step separately."),
+    _trust("outside_steps", "work outside the steps", "Annotate what launches it, or read the steps without it."),
+    _trust("unlinked_steps", "annotations without a link to the device's work", "Record whole steps, host tracer on."),
+    _trust("unrecorded", "time without any recorded op", "Take times from the timed runs."),
+    _trust("attribution", "two captures that differ", "Take times from the capture with command buffers on."),
+)
+
+
+def _run(
+    code: str, title: str, means: str, fix: str, page: str = "measuring.md#what-warnings-the-engine-raises"
+) -> CatalogueEntry:
+    return CatalogueEntry(code, "run", title, means, fix, page)
+
+
+def _comparison(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
+    return CatalogueEntry(code, "comparison", title, means, fix, "comparing.md")
+
+
+_OF_RUNS: Final = (
+    _run(
+        "run-failed",
+        "a run failed",
+        "It ended with an error, crashed or ran past its limit: there are no times, or not all of them.",
+        "Mend what its error names, and run it again.",
+    ),
+    _run(
+        "out-of-memory",
+        "the device's memory was not enough",
+        "An allocation was refused. The largest buffers of the program say what the memory is made of.",
+        "Use a smaller size, donate what is replaced, checkpoint, or shard the largest arrays.",
+    ),
+    _run(
+        "wrong_result",
+        "the result is wrong",
+        "It differs from the expected one by more than the tolerance: its time means nothing until it is right.",
+        "Compare with the `highest` precision variant; look at the number that is furthest off.",
+    ),
+    _run("noise", "the median is not known well", "Half its 95 % interval is over 5 %.",
+         "Close other programs, fix the clocks, or give a larger --budget."),
+    _run("no_interval", "no interval can be given", "Too few samples, or samples too much like their neighbours.",
+         "More --launches, or a larger --budget."),
+    _run("few_samples", "too few samples", "Under five calls were timed.",
+         "A larger --budget, or a smaller size."),
+    _run("drift", "times drift", "The second half of the samples is faster or slower than the first.",
+         "The machine changed during the run: run it again."),
+    _run("two_modes", "two typical times", "The samples have two modes: the median is typical of neither.",
+         "Look at the distribution: threads, clocks, other work or a cache alternate."),
+    _run("outliers", "many samples far from the median", "More than a tenth of the samples.",
+         "Look at the distribution before you trust a single number."),
+    _run("busy_machine", "other processes used the cores", "Times are an upper bound.",
+         "Run again on an idle machine."),
+    _run("disturbed", "the others change its time",
+         "Alone it takes another time than in turns with the others: figures and speed-up are those of the runs alone.",
+         "Find out what the others leave behind: memory, caches, clocks."),
+    _run("unsettled", "calls do not settle within a turn", "Later calls of a turn differ from earlier ones.",
+         "Look at the samples in their order: the time of a call depends on what ran before it."),
+    _run("not_idle", "a process worked while others were measured", "It holds an accelerator, and cannot be frozen.",
+         "Compare the runs measured alone."),
+    _run("throttled", "the device throttled its clocks", "Its times are those of a slower device.",
+         "Check temperature and power limit."),
+    _run("folded_constants", "XLA computed the result while compiling",
+         "Most of the FLOPs that JAX handed over are not in the compiled program: it closes over its inputs, or does "
+         "not return what it computes.",
+         "Pass the arrays as arguments, and return what you want to measure."),
+    _run("dead_code", "costly operations that nothing uses", "XLA removes what reaches no result.",
+         "Return the result if you want to measure its time."),
+    _run("dtype_narrowed", "JAX computes in a narrower dtype than NumPy", "Without x64, JAX makes float64 float32.",
+         "Give float32 to both, or set JAX_ENABLE_X64=1."),
+    _run("compiled_again", "compilations where none was expected", "The timed calls compiled: times include it.",
+         "Look for a new shape or dtype, or a function made anew at each call."),
+    _run("zero_copy", "a copy that moved nothing", "Host and device share the buffer.",
+         "On an accelerator the copy costs time; measure it there."),
+    _run("not_captured", "kernels were not captured", "The pass under the profiler did not succeed.",
+         "Its message says why; times of the call are unaffected."),
+    _run("unlike_results", "the sides return different things", "Arrays of other shapes, dtypes or number.",
+         "Make both return the same arrays."),
+    _run("results_differ", "the sides return different numbers", "They differ by more than rounding explains.",
+         "Find out which one is right before choosing the faster one."),
+    _run("compile_cached", "trace, lower or compile came from a cache", "Their times are not those of a compile.",
+         "Run without --cache, in a fresh process."),
+    _run("over_budget", "one call is longer than the budget", "There are few samples.",
+         "A larger --budget, or a smaller size."),
+    _run("max_seconds_reached", "the hard cap came first", "Later phases were not measured.",
+         "A larger --max-seconds."),
+    _run("worker_silent", "a process gave no sign of life", "It was ended after --max-silence.",
+         "Give a longer --max-silence, or a smaller size."),
+    _run("dispatch-bound-call", "a call takes as long to start as to run",
+         "On an accelerator the call returns before its work is done. Where returning takes most of a call, the host "
+         "is what limits it.",
+         "Give one call more to do (lax.scan, vmap), pass fewer arrays, or call it ahead without waiting.",
+         "measuring.md#the-phases"),
+    _run("copies-outweigh-work", "copies take longer than the call",
+         "Copying the arguments to the device and the result back takes longer than the call itself.",
+         "Keep arrays on the device between calls, and let it do more with each copy.", "measuring.md#the-phases"),
+    _run("slow-autotuning", "XLA tries out kernels while compiling",
+         "The autotuner runs candidates of GEMMs, convolutions and fusions on the device, which can be most of a "
+         "compile.",
+         "Keep its results: the persistent compilation cache does. XLA_FLAGS=--xla_gpu_autotune_level=0 switches it "
+         "off, and slower kernels may be chosen.", "traces.md#compiles"),
+    _run("slow-llvm", "LLVM takes most of a compile",
+         "LLVM makes machine code of each kernel: large fusions and many kernels take it long, above all on a CPU.",
+         "For a program that compiles longer than it runs XLA_FLAGS=--xla_backend_optimization_level=0 lets LLVM do "
+         "less: the compile is shorter, and the program may run slower. The persistent compilation cache keeps the "
+         "result; a scan in place of a Python loop makes fewer kernels.", "traces.md#compiles"),
+    _run("slow-constant-folding", "XLA computes constants while compiling",
+         "What follows from constants alone is computed by the compiler, slowly: large closed-over arrays, or large "
+         "iotas and tables.",
+         "Pass the arrays as arguments. XLA_FLAGS=--xla_disable_hlo_passes=constant_folding switches the pass off: "
+         "then each call computes them.", "traces.md#compiles"),
+    _run("slow-ptx", "assembling the kernels takes long",
+         "ptxas turns each kernel's PTX into machine code; large kernels, and many of them, take long.",
+         "The persistent compilation cache keeps the result; unrolled loops and huge fusions make PTX large.",
+         "traces.md#compiles"),
+    _comparison(
+        "slower",
+        "a side is slower",
+        "Measured in turns with A, and slower by more than the margin, with the control within it.",
+        "Look at the kernels that grew.",
+    ),
+    _comparison(
+        "inconclusive",
+        "the comparison is undecided",
+        "The interval of the ratio holds both faster and slower.",
+        "More launches.",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanicalFix:
+    """What is changed to try the fix of a finding."""
+
+    title: str
+    """What the changed side has, for people."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of its processes."""
+    cache: bool = False
+    """Whether it has a compilation cache of its own, which a launch before the timed ones has filled."""
+    function: Literal["", "jit", "pad"] = ""
+    """What is done to the functions that the finding is about: `jax.jit` around them, arrays padded to buckets."""
+    donates: bool = False
+    """Whether its call donates the arguments that the finding names."""
+    other_numbers: str = ""
+    """Why its numbers are others, where that is the price of the fix; empty: they have to be the same."""
+
+
+_CACHE: Final = MechanicalFix(
+    title="the persistent compilation cache on, and filled by a launch before",
+    environment={"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"},
+    cache=True,
+)
+_PRECISION: Final = MechanicalFix(
+    title="matrix products at the default precision",
+    environment={"JAX_DEFAULT_MATMUL_PRECISION": "default"},
+    other_numbers="another precision of products gives other numbers",
+)
+
+TRIED_OF_PROGRAMS: Final[Mapping[str, MechanicalFix]] = {
+    "cache_off": _CACHE,
+    "debug_settings": MechanicalFix(
+        title="the settings for finding faults off",
+        environment=dict.fromkeys(
+            (
+                "JAX_DEBUG_NANS",
+                "JAX_DEBUG_INFS",
+                "JAX_DISABLE_JIT",
+                "JAX_DISABLE_MOST_OPTIMIZATIONS",
+                "JAX_CHECK_TRACER_LEAKS",
+            ),
+            "0",
+        ),
+    ),
+    "op_by_op_loop": MechanicalFix(title="jax.jit around the functions that hold the operations", function="jit"),
+    "varying_shapes": MechanicalFix(
+        title="its arrays padded with zeros to the next power of two, and its results cut", function="pad"
+    ),
+    "precise-product": _PRECISION,
+}
+"""By the code of a finding about a recorded program: what its process can be given."""
+TRIED_OF_CALLS: Final[Mapping[str, MechanicalFix]] = {
+    "lost-donation": MechanicalFix(title="the arguments that results update donated", donates=True),
+    "precise-product": _PRECISION,
+}
+"""By the code of a finding about a measured function: what its process or its call can be given."""
+
+
+def fix_of(finding: RankedFinding, subject: Subject) -> MechanicalFix | None:
+    """What can be tried of a finding; None where its fix is a change of the program."""
+    if subject == "program" and finding.cost.scope == "program":
+        return TRIED_OF_PROGRAMS.get(finding.code)
+    if subject == "runs":
+        return TRIED_OF_CALLS.get(finding.code)
+    return None
+
+
+def mechanical_of(code: str) -> str:
+    """What can be tried of the findings of a code; empty where nothing can."""
+    fix = TRIED_OF_PROGRAMS.get(code) or TRIED_OF_CALLS.get(code)
+    return fix.title if fix is not None else ""
 
 
 @cache
 def entries() -> dict[str, CatalogueEntry]:
     """All entries by their code, source by source."""
-    tables = (
-        program_entries.ENTRIES,
-        job_entries.ENTRIES,
-        hlo_entries(),
-        captured_entries.ENTRIES,
-        run_entries.ENTRIES,
-    )
+    tables = (_OF_PROGRAMS, _OF_JOBS, _hlo_entries(), _OF_CAPTURES, _OF_RUNS)
     return {entry.code: entry for table in tables for entry in table}
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.explain.captures import capture_abstentions, step_findings
+from jaxprof.analysis.explain.catalogue import fix_of
 from jaxprof.analysis.explain.commands import command, program_verified, run_verified
-from jaxprof.analysis.explain.fixes import fix_of
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
@@ -30,7 +30,6 @@ from jaxprof.analysis.explain.modules import (
     module_findings,
     weights_of_call,
 )
-from jaxprof.analysis.explain.programs import program_abstentions, program_findings, remarks_to_try
 from jaxprof.analysis.explain.runs import (
     call_findings,
     captured_too,
@@ -42,11 +41,11 @@ from jaxprof.analysis.explain.runs import (
 )
 from jaxprof.analysis.measured import measured, whole_profile
 from jaxprof.analysis.profile import IMPORTED
-from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result, programs
 from jaxprof.analysis.utilisation import module_of
 from jaxprof.errors import JaxprofError
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Run, Session
 
@@ -67,11 +66,7 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
     """
     found = _Found()
     compared = ab_results(session)
-    recorded = [program_result(session, run.id) for run in programs(session)]
-    for program in recorded:
-        captured = any(run.plan.how == IMPORTED for run in session.runs.values())
-        found.findings += program_findings(session, program, name)
-        found.abstentions += program_abstentions(program, has_capture=captured)
+    recorded = _of_programs(session, name, found)
     _of_profiles(session, recorded[0] if recorded else None, name, found)
     runs = [run for run in session.runs.values() if _is_measured(run)]
     for result in compared:
@@ -85,11 +80,8 @@ def explanation_to_try(session: Session, name: str, code: str = "") -> Explanati
     """The same with what can be tried besides (remarks, as findings behind the others); with `code` only the findings
     of that code, however far down the list they stand."""
     explained = explanation(session, name, most=sys.maxsize)
-    recorded = [program_result(session, run.id) for run in programs(session)]
     told = {finding.code for finding in explained.findings}
-    remarks = tuple(
-        finding for program in recorded for finding in remarks_to_try(program, name) if finding.code not in told
-    )
+    remarks = tuple(finding for finding in _remarks_to_try(session, name) if finding.code not in told)
     if code:
         wanted = tuple(each for each in (*explained.findings, *remarks) if each.code == code)
         return replace(explained, findings=tuple(_mechanical(wanted, explained.subject)))
@@ -143,8 +135,33 @@ class _Found:
             )
 
 
+def _of_programs(session: Session, name: str, found: _Found) -> list[ProgramResult]:
+    """The programs of the session. Their analysis is loaded only where there is one."""
+    if not session.programs:
+        return []
+    from jaxprof.analysis.explain.programs import program_abstentions, program_findings
+    from jaxprof.analysis.programs.derive import program_result
+
+    recorded = [program_result(session, run.id) for run in session.programs]
+    captured = any(run.plan.how == IMPORTED for run in session.runs.values())
+    for program in recorded:
+        found.findings += program_findings(session, program, name)
+        found.abstentions += program_abstentions(program, has_capture=captured)
+    return recorded
+
+
+def _remarks_to_try(session: Session, name: str) -> Iterator[RankedFinding]:
+    if not session.programs:
+        return
+    from jaxprof.analysis.explain.programs import remarks_to_try
+    from jaxprof.analysis.programs.derive import program_result
+
+    for run in session.programs:
+        yield from remarks_to_try(program_result(session, run.id), name)
+
+
 def _is_measured(run: Run) -> bool:
-    return run.plan.how != IMPORTED and not is_program(run) and not run.plan.is_control
+    return run.plan.how != IMPORTED and not run.is_program and not run.plan.is_control
 
 
 def _subject(

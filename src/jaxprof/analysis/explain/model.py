@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -114,3 +115,25 @@ class Explanation:
     """Of HLO without a session."""
     job: JobFigures | None = field(default=None, repr=False)
     """Of a job."""
+
+
+_LONGEST_LINE: Final = 100
+
+
+def code_line(place: SourceLocation | None, recorded_seconds: float | None) -> str:
+    """The line without its indentation; empty where the file is not here, is no Python file, or was changed after
+    `recorded_seconds` (Unix time): the line may be another one by now.
+
+    A session can come from anywhere and name any file; only what looks like Python source is read.
+    """
+    if place is None or place.line is None or not place.file.endswith(".py") or not recorded_seconds:
+        return ""
+    try:
+        if os.stat(place.file).st_mtime > recorded_seconds:
+            return ""
+    except (OSError, ValueError):
+        return ""
+    from jaxprof.hlo.analysis.origin import HloSourceLocation, source_lines
+
+    lines = source_lines(HloSourceLocation(place.file, place.line))
+    return lines[-1][1].strip()[:_LONGEST_LINE] if lines else ""

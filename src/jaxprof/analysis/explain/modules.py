@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
-from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, Scope
-from jaxprof.analysis.explain.places import code_line
+from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, Scope, code_line
 from jaxprof.analysis.measured import kernels_of, measured
 from jaxprof.analysis.ranking import ranking_on
 from jaxprof.analysis.run_result import result

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.analysis.explain.catalogue import TRIED_OF_PROGRAMS
 from jaxprof.analysis.explain.commands import program_verified, record_again
-from jaxprof.analysis.explain.fixes import OF_PROGRAMS
-from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding
-from jaxprof.analysis.explain.places import code_line
+from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, code_line
 from jaxprof.analysis.programs.verdict import interval
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def remarks_to_try(program: ProgramResult, name: str) -> Iterator[RankedFinding]
     """The remarks whose advice `--try` can measure, as findings: true of nearly every run, so told only there."""
     verify = program_verified(name, program)
     for remark in program.remarks:
-        if remark.code in OF_PROGRAMS:
+        if remark.code in TRIED_OF_PROGRAMS:
             cost = FindingCost(scope="program", seconds=remark.seconds, share=program.of_wall(remark.seconds))
             yield _of_remark(program, remark, cost, verify)
 

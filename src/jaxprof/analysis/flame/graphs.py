@@ -138,9 +138,9 @@ def ranking_flame(ranking: Ranking) -> FlameGraph:
 def run_flame(session: Session, run: Run) -> FlameGraph | None:
     """Of a program its lines, of a whole profile or any other run its kernels; None if nothing is known of them. May
     read HLO, so call it in a thread."""
-    from jaxprof.analysis.programs.derive import is_program, program_result
+    from jaxprof.analysis.programs.derive import program_result
 
-    return program_flame(program_result(session, run.id)) if is_program(run) else kernel_flame(session, run)
+    return program_flame(program_result(session, run.id)) if run.is_program else kernel_flame(session, run)
 
 
 def kernel_flame(session: Session, run: Run) -> FlameGraph | None:

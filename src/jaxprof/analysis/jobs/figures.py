@@ -18,7 +18,7 @@ from typing import Final
 from jaxprof.analysis.jobs.clocks import DeviceClock, device_clocks
 from jaxprof.analysis.jobs.loop_windows import LoopWindow, LoopWindows
 from jaxprof.analysis.jobs.wall_time import time_of
-from jaxprof.analysis.programs.derive import ProgramResult, program_result, programs
+from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.spots import Spots
 from jaxprof.analysis.programs.stops import Standstill
@@ -163,7 +163,7 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
     """The figures of one process, from its session."""
     session = member.session
     host, path = session.header.host, str(member.path)
-    run = next(iter(programs(session)), None)
+    run = next(iter(session.programs), None)
     notices = [] if member.live else list(session.notices)  # the last line of one that grows may be half written
     if run is None:
         return ProcessFigures(

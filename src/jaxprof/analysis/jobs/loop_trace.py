@@ -14,7 +14,6 @@ import numpy as np
 
 from jaxprof.analysis.jobs.figures import ProcessFigures, process_figures
 from jaxprof.analysis.jobs.loop_windows import Array, LoopWindow, LoopWindows
-from jaxprof.analysis.programs.derive import programs
 from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.session import Session
@@ -77,7 +76,7 @@ class LoopTrace:
 def loop_trace(member: JobMember[Session], figures: ProcessFigures | None = None) -> LoopTrace | None:
     """The hot loop of a process, from its session; None if nothing was seen of one. `figures`: those of the process,
     where they are known already."""
-    program = next((run.program for run in programs(member.session) if run.program is not None), None)
+    program = next((run.program for run in member.session.programs if run.program is not None), None)
     if program is None:
         return None
     figures = figures if figures is not None else process_figures(member)

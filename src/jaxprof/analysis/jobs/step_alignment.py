@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from jaxprof.analysis.arrivals import LEAST_INSTANCES, lay
-from jaxprof.analysis.programs.derive import program_result, programs
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.passes import PassSeries
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
@@ -61,7 +61,7 @@ class StepAlignment:
 
 def passes_of(member: JobMember[Session]) -> ProcessPasses | None:
     """The passes of one process, from its session; None if none was timed."""
-    run = next(iter(programs(member.session)), None)
+    run = next(iter(member.session.programs), None)
     series = program_result(member.session, run.id).passes if run is not None else None
     header = member.session.header
     clock = header.wall_seconds - header.monotonic_seconds

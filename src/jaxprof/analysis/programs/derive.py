@@ -46,9 +46,7 @@ __all__ = [
     "StepFigures",
     "Transfer",
     "Verdict",
-    "is_program",
     "program_result",
-    "programs",
 ]
 
 _KEPT_LIMIT = 16
@@ -67,16 +65,6 @@ class _Kept:
 
 
 _kept: dict[int, _Kept] = {}
-
-
-def programs(session: Session) -> list[Run]:
-    """The runs that are programs, in the order of the plan."""
-    return [run for run in session.runs.values() if is_program(run)]
-
-
-def is_program(run: Run) -> bool:
-    """Whether the run is a user's program, recorded while it ran."""
-    return run.plan.how == "program" or run.program is not None
 
 
 def program_result(session: Session, run_id: str) -> ProgramResult:

@@ -270,11 +270,10 @@ def _programs(
     name: str, options: CompileOptions, variables: Mapping[str, str] | None = None
 ) -> list[tuple[Session, Run]]:
     """The compiled programs that an argument names, or the recorded ones of a session. Raises JaxprofError."""
-    from jaxprof.analysis.programs.derive import is_program
     from jaxprof.cli.hlo_target import find_modules, session_at
 
     session = session_at(name)
-    if session is not None and (recorded := [run for run in session.runs.values() if is_program(run)]):
+    if session is not None and (recorded := [run for run in session.runs.values() if run.is_program]):
         return [(session, run) for run in recorded]
     modules = find_modules(name, None, None, options, alone=False, variables=variables)
     for each in dict.fromkeys(each for module in modules for each in module.notes):

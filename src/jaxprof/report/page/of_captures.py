@@ -11,7 +11,6 @@ from jaxprof.analysis.flame.graphs import run_flame
 from jaxprof.analysis.measured import kernels_of, measured, seconds_per_call, whole_profile
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import programs_of
-from jaxprof.analysis.programs.derive import is_program
 from jaxprof.analysis.steps import device_steps
 from jaxprof.report.captures import (
     DEVICES,
@@ -62,7 +61,7 @@ def _of_run(session: Session, charts: Charts, run: Run, title: str) -> Iterator[
     if measured_run is not None:
         content += table(measured_table(measured_run.kernels))
         content += listed(beside_kernels(measured_run))
-    content += draw.flame(charts, run_flame(session, run) if not is_program(run) else None)
+    content += draw.flame(charts, run_flame(session, run) if not run.is_program else None)
     content += _costs(session, charts, run)
     if content:
         yield from (heading(title), *content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jaxprof.analysis.flame.graphs import program_flame
-from jaxprof.analysis.programs.derive import program_result, programs
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import Charts, Section, heading, listed, paragraph, table
 from jaxprof.report.recording.tables import (
@@ -25,7 +25,7 @@ from jaxprof.session import Run, Session
 
 def programs_section(session: Session, charts: Charts, *, live: bool) -> Iterator[Section]:
     """All programs; nothing in a session without one."""
-    content = [html for run in programs(session) for html in _program(session, charts, run, live)]
+    content = [html for run in session.programs for html in _program(session, charts, run, live)]
     if content:
         yield Section("program", "Program", content)
 

@@ -11,7 +11,6 @@ from jaxprof.analysis.programs.derive import (
     Verdict,
     asked_function,
     program_result,
-    programs,
 )
 from jaxprof.analysis.programs.passes import PassSeries
 from jaxprof.report.recording.tables import LINES, RUN, VIEWS, ProgramRow, rows_of, text_of, view_table
@@ -87,7 +86,7 @@ def program_view_csv(session: Session, view: str) -> str:
 
 
 def _view(session: Session, view: str) -> Table[ProgramRow]:
-    return view_table((program_result(session, run.id) for run in programs(session)), view, RUN)
+    return view_table((program_result(session, run.id) for run in session.programs), view, RUN)
 
 
 def _rows(program: ProgramResult, view: str) -> list[dict[str, Any]]:

@@ -17,7 +17,6 @@ from jaxprof.analysis.programs.derive import (
     ProgramResult,
     asked_function,
     program_result,
-    programs,
 )
 from jaxprof.analysis.programs.findings.copied import copies_remark
 from jaxprof.report.recording.tables import (
@@ -87,7 +86,7 @@ def program_view_text(session: Session, view: str) -> str:
     """One of `PROGRAM_VIEWS` of every program of the session, for people."""
     parts = [
         "\n".join([title(program), "", *(list(_VIEWS[view](program)) or [f"  {_NOTHING.get(view, '')}"])])
-        for run in programs(session)
+        for run in session.programs
         for program in (program_result(session, run.id),)
     ]
     return "\n\n".join(parts) if parts else "This session has no program."
@@ -100,7 +99,7 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     How it ended and where its time went, what bounds its loop, what it compiled, what was not seen, and the three
     findings that are worth most, whole.
     """
-    first = next((run.id for run in programs(session)), "")
+    first = next((run.id for run in session.programs), "")
     if not (run_id or first):
         return []
     program = program_result(session, run_id or first)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.programs.derive import is_program
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.views import last_window
@@ -26,7 +25,7 @@ RERUN_CAPTURE = "5 steps"
 
 def uncaptured_program(session: Session) -> Run | None:
     """The program of `session`, if no capture of it was read; None for other sessions."""
-    program = next((run for run in session.runs.values() if is_program(run)), None)
+    program = next((run for run in session.runs.values() if run.is_program), None)
     return program if program is not None and last_window(session) == ("", "") else None
 
 

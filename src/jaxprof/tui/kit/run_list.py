@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Union
 from textual.content import Content
 
 from jaxprof.analysis import RunResult, result
-from jaxprof.analysis.programs.derive import is_program, program_result
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import SAMPLED_PHASES
 from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.drawing import bar, cell
@@ -156,7 +156,7 @@ class RunList(TableView[Union["Run", RunHeading]]):
 
     def _instead_of_figures(self, run: Run) -> Span | None:
         """The text in place of figures: a program's summary, or an error."""
-        if is_program(run) and self._session is not None:
+        if run.is_program and self._session is not None:
             return Span((in_a_line(program_result(self._session, run.id)), "$text-muted"))
         status = run.shown.status
         if run.shown.error and status != "ok":

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result, programs
+from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.events import SourceLocation
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.explanation import ExplanationHead
@@ -104,8 +104,8 @@ class ProgramScreen(SessionScreen):
         """Chooses the program that another screen had in view, else the last of the session."""
         session = self.profiler.session
         wanted = session.runs.get(self.profiler.run_in_view)
-        recorded = programs(session)
-        self._run = wanted.id if wanted is not None and is_program(wanted) else recorded[-1].id if recorded else ""
+        recorded = session.programs
+        self._run = wanted.id if wanted is not None and wanted.is_program else recorded[-1].id if recorded else ""
 
     def come_into_view(self) -> None:
         """Shows what changed meanwhile, and starts the clocks again."""

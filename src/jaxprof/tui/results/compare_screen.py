@@ -15,7 +15,6 @@ from textual.content import Content
 from textual.message import Message
 
 from jaxprof.analysis.ab import sides_beside
-from jaxprof.analysis.programs.derive import is_program
 from jaxprof.analysis.speedup import Speedup
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.stats import is_rough
@@ -49,7 +48,7 @@ _PLAIN_MOST = 36
 def unfit(run: Run) -> UsageError | None:
     """Why this run is not compared here; None if it is."""
     name = run.label
-    if is_program(run):
+    if run.is_program:
         return UsageError(f"{name} is a recorded program", "jaxprof compare A B compares the sessions of programs.")
     if run.plan.how == "imported":
         return UsageError(f"{name} is an opened profile", "jaxprof compare A B compares profiles.")

@@ -13,7 +13,7 @@ from textual.content import Content
 
 from jaxprof.analysis import RunResult, SweepGroup, result, sweep_groups
 from jaxprof.analysis.memory import peak_memory
-from jaxprof.analysis.programs.derive import is_program, program_result
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_cost import is_uncounted, prompt_cost, run_cost
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import columns
@@ -180,7 +180,7 @@ class ResultList(TableView[ResultRow]):
         if run_result.summary is not None:
             return seconds(run_result.summary.median), "bold"
         run = run_result.run
-        if is_program(run) and self._session is not None:
+        if run.is_program and self._session is not None:
             words = in_a_line(program_result(self._session, run.id))
         else:
             words = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 
-from jaxprof.analysis.programs.derive import is_program, program_result
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import cell
@@ -102,7 +102,7 @@ class ResultPanel(Guarded, VerticalScroll):
     def _show_program(self, session: Session, result: RunResult | None) -> None:
         """Shows the most important facts of a user's program, which has a screen of its own."""
         lines = self._lines("program-summary")
-        if result is None or not is_program(result.run):
+        if result is None or not result.run.is_program:
             lines.show(None, lambda width: ())
             return
         program = program_result(session, result.run.id)

@@ -11,7 +11,6 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
-from jaxprof.analysis.programs.derive import is_program
 from jaxprof.errors import UsageError
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import safe
@@ -134,7 +133,7 @@ class ResultsScreen(SessionScreen):
     def action_open(self) -> None:
         """Shows all details of this run on a screen of its own; a sweep takes this whole screen."""
         result = self._result()
-        if result is not None and is_program(result.run):
+        if result is not None and result.run.is_program:
             self.profiler.show_program(result.run.id)
         elif result is not None:
             self.profiler.show_run_detail(result.run.id)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.programs.derive import is_program
 from jaxprof.errors import JaxprofError
 from jaxprof.text import shorten
 from jaxprof.tui.kit.dialogs import Confirm
@@ -24,7 +23,7 @@ _WIDEST = 1000
 def run_again(app: Profiler, run: Run) -> None:
     """Queues a run and its baseline again. Code that only a session file names is shown, and nothing of it is planned
     or started before the answer."""
-    if is_program(run):
+    if run.is_program:
         from jaxprof.tui.kit.script_dialog import rerun_program
 
         rerun_program(app, run)

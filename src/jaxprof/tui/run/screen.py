@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.timer import Timer
 
 from jaxprof.analysis import result
-from jaxprof.analysis.programs.derive import is_program, program_result
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import Convergence
 from jaxprof.runner.expected_time import left_in_words, seconds_left
 from jaxprof.text import shorten
@@ -143,7 +143,7 @@ class RunScreen(SessionScreen):
         self.query_one(PhaseStrip).show(steps(run_result, growing=self.profiler.session_grows))
         samples = run.samples("run")
         broken = run.shown.status in ("failed", "crashed", "timed out") or bool(run.shown.error and not samples)
-        program = is_program(run)
+        program = run.is_program
         self.query_one(PhaseStrip).display = not program
         self.query_one("#samples").display = not broken and not program
         self._show_program(run if program else None)
@@ -265,7 +265,7 @@ class RunScreen(SessionScreen):
     def action_open(self) -> None:
         """Shows all details of this run on a screen of its own."""
         run = self._run()
-        if run is not None and is_program(run):
+        if run is not None and run.is_program:
             self.profiler.show_program(run.id)
         elif run is not None:
             self.profiler.show_run_detail(run.id)
