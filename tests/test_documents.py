@@ -40,7 +40,7 @@ def commands() -> list[str]:
 def test_a_command_that_is_documented_is_understood(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.py").touch()  # `jaxprof FILE` looks at the file
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("jaxprof.cli.source._fetched", lambda url: tmp_path / "run.jaxprof.d")
+    monkeypatch.setattr("jaxprof.cli.target._fetched", lambda url: tmp_path / "run.jaxprof.d")
     words = shlex.split(line)[1:]
     if not words or words[0].startswith("-"):
         cli.make_context("jaxprof", words)

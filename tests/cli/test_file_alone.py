@@ -8,8 +8,8 @@ import pytest
 
 from cli.calling import Caller
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.file_alone import command_for
 from jaxprof.cli.main import COMMANDS
+from jaxprof.cli.target import command_for
 
 HLO = """HloModule m
 

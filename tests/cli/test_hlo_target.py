@@ -9,7 +9,7 @@ import pytest
 from cli.calling import Caller
 from hlo_sources import BOTH_STAGES, DUMPED, SOURCES, TEXT, WRONG
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.hlo_target import is_compiled_now
+from jaxprof.cli.target import is_compiled_now
 
 
 def test_a_word_that_no_file_system_takes_is_no_path() -> None:

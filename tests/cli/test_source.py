@@ -12,7 +12,7 @@ import pytest
 
 import flaky_store
 from cli.calling import Caller
-from jaxprof.cli import source
+from jaxprof.cli import target
 from job_folders import job, loop
 
 
@@ -25,7 +25,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(autouse=True)
 def _nothing_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "_mirrors", {})
+    monkeypatch.setattr(target, "_mirrors", {})
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ import jaxprof
 import program_events
 from cli.calling import Caller, environment
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.given import _collect
 from jaxprof.cli.main import cli
+from jaxprof.cli.options import _collect
 from jaxprof.session.log import LogWriter
 from jaxprof.text import safe_text
 from report import sessions

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxprof.cli.git_revision import Revision, checked_out
-from jaxprof.cli.selection import find_workloads, read_settings, split_variant
+from jaxprof.cli.selection import find_workloads, read_settings
+from jaxprof.cli.target import split_variant
 from jaxprof.errors import UsageError
 from jaxprof.private import kept_value
 from jaxprof.runner import Interpreter, find_interpreter

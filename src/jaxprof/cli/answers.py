@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.given import is_given
+from jaxprof.cli.options import is_given
 from jaxprof.cli.output import print_json, with_urls
 
 if TYPE_CHECKING:

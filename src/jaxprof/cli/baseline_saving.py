@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxprof.analysis.opener import Kind, kind_of
-from jaxprof.cli.hlo_target import CompileOptions, compile_session, find_modules, is_compiled_now
+from jaxprof.cli.hlo_target import CompileOptions, compile_session, find_modules
+from jaxprof.cli.target import is_compiled_now
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.session import Session
 from jaxprof.session.log import Library, load

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from jaxprof.analysis.gate import GateBase
 from jaxprof.cli.git_revision import Revision, checked_out
-from jaxprof.cli.selection import is_own
+from jaxprof.cli.target import is_own, is_ready, is_workload
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.files import with_home
 from jaxprof.runner.repository import Repository, repository_of
 from jaxprof.session.log import Library
 from jaxprof.session.log.baselines import Baselines
 from jaxprof.session_names import EXTENSION
-from jaxprof.workloads import names
 
 _HEAD = "HEAD"
 
@@ -73,11 +73,10 @@ def found_base(target: str, word: str | None) -> Iterator[FoundBase]:
 
 def _known(word: str) -> FoundBase | None:
     """The base that `word` names by itself: a path, a target, a baseline, or the whole name of a kept session."""
-    path = Path(os.path.expanduser(word))
-    if os.path.exists(path) and not word.endswith(".py"):
+    if is_ready(word):
+        path = with_home(word)
         return FoundBase(GateBase(word, "session" if path.suffix == EXTENSION else "path", str(path)), word)
-    place = word.partition(":")[0]
-    if place in names() or word.endswith(".py") or (":" in word and place and "@{" not in word):
+    if is_workload(word) or word.endswith(".py") or (":" in word[1:] and "@{" not in word):
         return FoundBase(GateBase(word, "target", word), word)
     baseline = Baselines().search(word)
     if baseline is not None:
@@ -91,7 +90,7 @@ def _known(word: str) -> FoundBase | None:
 def _default(target: str) -> Repository:
     """The repository whose HEAD is the base. Raises UsageError where there is none, or where it says nothing."""
     example = "--base takes a revision (origin/main), a baseline, a session, or another target."
-    if target.partition(":")[0] in names() or not is_own(target) or Path(target).suffix == EXTENSION:
+    if is_workload(target) or not is_own(target) or Path(target).suffix == EXTENSION:
         raise UsageError(f"what is {target} held against?", example)
     try:
         repository = repository_of(target)
@@ -110,9 +109,9 @@ def _default(target: str) -> Repository:
 
 def _repository(target: str) -> tuple[Repository | None, str]:
     """The repository of `target`, or why there is none."""
-    if target.partition(":")[0] in names():
+    if is_workload(target):
         return None, f"{target} is built in and has no revisions"
-    if not is_own(target) or (os.path.exists(target) and not target.endswith(".py")):
+    if not is_own(target) or is_ready(target):
         return None, f"{target} is no function of yours"
     try:
         return repository_of(target), ""

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from jaxprof.cli.ab_measuring import MeasuredSides, measure
 from jaxprof.cli.ab_sides import AllWords, SideWords, sides_of
 from jaxprof.cli.device_selection import choose
-from jaxprof.cli.selection import split_variant
+from jaxprof.cli.target import is_compiled_now, split_variant
 from jaxprof.errors import UsageError
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.runner.sides import HALF_WIDTH, SideOptions
-from jaxprof.workloads import names
 
 if TYPE_CHECKING:
     from jaxprof.analysis.gate import GateLimit
@@ -37,8 +36,7 @@ class TimeOptions:
 
 def can_be_measured(target: str, base: FoundBase) -> bool:
     """Whether both sides are programs that can be run now, and not sessions of another time."""
-    is_target = target.partition(":")[0] in names() or ":" in target or target.endswith(".py")
-    return is_target and base.about.reading in ("target", "revision")
+    return is_compiled_now(target) and base.about.reading in ("target", "revision")
 
 
 def measure_times(

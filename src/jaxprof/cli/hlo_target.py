@@ -1,13 +1,7 @@
-"""The modules that a TARGET of `jaxprof hlo` names: a session's runs, a dump, or a program that is compiled now.
-
-A TARGET is, in this order: an existing path (a session, HLO text or proto, the folder of an XLA dump, a profile that
-holds HLO, a Python file's function), `module:function`, a workload (`name` or `name:variant`), and the name of a kept
-session.
-"""
+"""The modules of what a word names (`target`): a session's runs, a dump's, a profile's, or programs compiled now."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -15,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import HOW_TO_COMPILE, HloSource, Kind, kind_of, modules_of, open_hlo
-from jaxprof.cli.given import refuse
-from jaxprof.cli.job_answers import refuse_job
+from jaxprof.cli.options import refuse
 from jaxprof.cli.output import note
 from jaxprof.cli.session_output import report_location
+from jaxprof.cli.target import is_compiled_now, is_ready, refuse_job, split_variant
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, not_found, unknown_name
+from jaxprof.files import with_home
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.units import counted
 
@@ -145,11 +140,10 @@ def find_modules(
     cannot be read, for a program that cannot be compiled. Unless it stands `alone`, options may have an effect on the
     other target, and none on this one. `variables` are laid over the environment of a function's processes.
     """
-    path = Path(os.path.expanduser(target))
-    if os.path.exists(path) and not target.endswith(".py"):
+    if is_ready(target):
         if alone:
             _refuse_compiling(target)
-        return _of_path(path, run, number)
+        return _of_path(with_home(target), run, number)
     if is_compiled_now(target):
         if alone:
             _refuse_choosing(target)
@@ -166,24 +160,12 @@ def find_modules(
     return _of_path(kept, run, number)
 
 
-def session_at(target: str) -> Session | None:
-    """The session that `target` names, by its path or its name; None for everything else. Raises FileRefusedError."""
-    from jaxprof.session import Session
-    from jaxprof.session.log import Library, load
-
-    if is_compiled_now(target):
-        return None
-    path = Library().search(target)
-    return load(path, Session) if path is not None and kind_of(path) is Kind.SESSION else None
-
-
 def find_pair(
     targets: tuple[str, str], run: str | None, number: int | None, options: CompileOptions
 ) -> tuple[TargetModule, TargetModule]:
     """The one module with HLO that each target names; where one is compiled now and the other is not, an option applies
     to the one that takes it. Raises JaxprofError as `find_modules`, and for a target with several modules."""
-    ready = [os.path.exists(os.path.expanduser(target)) and not target.endswith(".py") for target in targets]
-    alone = ready[0] == ready[1]
+    alone = is_ready(targets[0]) == is_ready(targets[1])
     one, other = (_the_only(target, find_modules(target, run, number, options, alone=alone)) for target in targets)
     return one, other
 
@@ -278,15 +260,6 @@ def _of_source(source: HloSource, label: str, run: str | None) -> list[TargetMod
     return [TargetModule(stages, session) for stages in chosen]
 
 
-def is_compiled_now(target: str) -> bool:
-    """Whether `target` is a workload or a function of the user's, and nothing that is compiled already."""
-    from jaxprof.workloads import names
-
-    if os.path.exists(os.path.expanduser(target)) and not target.endswith(".py"):
-        return False
-    return target.partition(":")[0] in names() or ":" in target or target.endswith(".py")
-
-
 def compile_session(
     targets: Sequence[str], options: CompileOptions, variables: Mapping[str, str] | None = None
 ) -> Session:
@@ -319,7 +292,7 @@ def _planned(
     target: str, options: CompileOptions, interpreter: Interpreter, variables: Mapping[str, str] | None
 ) -> list[PlannedRun]:
     """The compilations of one target: here, or for each device that is not. Raises JaxprofError."""
-    from jaxprof.cli.selection import find_workloads, read_settings, split_variant
+    from jaxprof.cli.selection import find_workloads, read_settings
     from jaxprof.devices.targets import parse_targets
     from jaxprof.runner import PlanOptions, plan_compiles
 

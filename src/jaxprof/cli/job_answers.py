@@ -2,64 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.output import print_json, print_pieces, print_text
+from jaxprof.cli.target import job_at, job_named
 from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.jobs import JobStart
     from jaxprof.analysis.explain.model import Explanation
     from jaxprof.analysis.jobs.job import JobFigures
-
-
-def job_at(file: str) -> Path | None:
-    """The path if `file` is the folder of a job; None for all others."""
-    from jaxprof.files import with_home
-
-    path = with_home(file)
-    if not path.is_dir():
-        return None
-    from jaxprof.session.log.job_folder import is_job_folder
-
-    return path if is_job_folder(path) else None
-
-
-def job_named(file: str) -> Path | None:
-    """As `job_at`, and also by the name of a job that is kept, or by `last` if the newest of all is a job."""
-    from jaxprof.files import with_home
-    from jaxprof.session.log import Library
-
-    if os.path.exists(with_home(file)):
-        return job_at(file)
-    try:
-        found = Library().search(file, jobs=True)
-    except UsageError:  # several have it; whoever looks for a session says so
-        return None
-    return job_at(str(found)) if found is not None else None
-
-
-def refuse_job(command: str, file: str, what: str) -> None:
-    """Raises UsageError if `file` is the folder of a job, of which `what` (`--kernels`, a limit) says nothing."""
-    folder = job_at(file)
-    if folder is not None:
-        raise of_one_process(command, folder, what)
-
-
-def of_one_process(command: str, folder: Path, what: str) -> UsageError:
-    """The error of something that a job as a whole does not have, with the session of a process that has it."""
-    from jaxprof.session.log.job_folder import job_sessions
-
-    first = next((path for _, path in job_sessions(folder)[0]), folder / "process-00000.jaxprof")
-    return UsageError(
-        f"{what} is of one process, and {folder} is a job",
-        f"Name a session in it: {command} {shlex.quote(str(first))}",
-    )
 
 
 def read(folder: Path) -> JobFigures:

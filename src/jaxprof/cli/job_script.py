@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jaxprof.cli.given import is_given
+from jaxprof.cli.options import is_given
 from jaxprof.cli.plain_script import note, passing_signals, run_plain
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.operating_system import processors, python_words

@@ -89,7 +89,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            from jaxprof.cli.file_alone import command_for
+            from jaxprof.cli.target import command_for
             from jaxprof.tui.launch import terminal_problem
 
             name = command_for(args, COMMANDS, in_terminal=not terminal_problem())

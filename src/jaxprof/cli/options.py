@@ -1,15 +1,21 @@
-"""Options that several commands have, and the values that they take."""
+"""Options that several commands have, the values that they take, and which the user gave.
+
+An option that would have no effect is refused, never ignored.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from jaxprof.cli.complete import complete_target_device
+from jaxprof.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -56,6 +62,16 @@ def target_options(what: str) -> Callable[[Command], Command]:
     return add
 
 
+def profile_options(command: Command) -> Command:
+    """`--profile-run` and `--host`: which recording and hosts to open in a folder that has several."""
+    command = click.option(
+        "--host", "hosts", multiple=True, metavar="NAME", help="Only this host of a profile. May be repeated."
+    )(command)
+    return click.option(
+        "--profile-run", default="", metavar="NAME", help="The recording in a log folder to open. Default: the newest."
+    )(command)
+
+
 def positive_seconds(value: str | float) -> float:
     """A time budget: above 0 and finite. Raises BadParameter."""
     try:
@@ -78,6 +94,19 @@ def silence_option(when: str = "") -> Callable[[Command], Command]:
         metavar="S",
         help=f"{when}End a process that gives no sign of life for so long.",
     )
+
+
+_SCALES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
+
+
+def seconds_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    """The callback of an option that takes a time as people write it, `1.5ms`, `20 us`, `3s`, `0.25`: its seconds."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([nuµm]?s)?\s*", value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a time, such as 1.5ms or 2s", ctx, parameter)
+    return float(found[1]) * _SCALES[found[2] or ""]
 
 
 def share(value: str | float) -> float:
@@ -140,3 +169,73 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
         return command
 
     return add
+
+
+_VIEWS = "jaxprof.views"
+_VIEW = "view_"
+"""In front of the name of a view, as the name of its parameter."""
+
+
+def is_given(name: str) -> bool:
+    """Whether the user gave the parameter of that name, on the command line or in the environment. Outside a command,
+    nothing is given."""
+    context = click.get_current_context(silent=True)
+    source = context.get_parameter_source(name) if context is not None else None
+    return source not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+
+
+def refuse(names: Sequence[str], why: str, hint: str) -> None:
+    """Raises UsageError if the user gave one of these parameters. Its message is the option, then `why` it has no
+    effect here."""
+    given = [name for name in names if is_given(name)]
+    if given:
+        options = ", ".join(dict.fromkeys(_option(name) for name in given))
+        raise UsageError(f"{options} {why}", hint)
+
+
+def refuse_without(needed: str, names: Sequence[str], hint: str = "") -> None:
+    """Raises UsageError if the user gave one of `names` without `needed`."""
+    if not is_given(needed):
+        refuse(names, f"has no effect without {_option(needed)}", hint)
+
+
+def view_options(helps: Mapping[str, str]) -> Callable[[Command], Command]:
+    """Flags that exclude each other (`--kernels` for `kernels`), with their help; see `chosen_view`."""
+
+    def decorate(command: Command) -> Command:
+        for name, text in reversed(list(helps.items())):
+            parameter = f"{_VIEW}{name}"  # `--hosts` is a view beside `--host`, whose values are `hosts`
+            option = click.option(
+                f"--{name}", parameter, is_flag=True, expose_value=False, callback=_collect, help=text
+            )
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def chosen_view(*others: str) -> str | None:
+    """The requested view, or None. Raises UsageError for two views, or for a view beside one of `others`: parameters
+    that also choose what is printed."""
+    views: list[str] = click.get_current_context().meta.get(_VIEWS, [])
+    given = [f"--{name}" for name in views] + [_option(name) for name in others if is_given(name)]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} cannot be printed together", "Give only one of them.")
+    return views[0] if views else None
+
+
+def _collect(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta.setdefault(_VIEWS, []).append(str(parameter.name).removeprefix(_VIEW))
+
+
+def _option(name: str) -> str:
+    """The parameter as the user writes it on the command line."""
+    for parameter in click.get_current_context().command.params:
+        if parameter.name == name:
+            return (
+                parameter.opts[-1]
+                if isinstance(parameter, click.Option)
+                else parameter.make_metavar(click.get_current_context())
+            )
+    return f"--{name}"

@@ -4,45 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
-from jaxprof.cli.given import refuse
 
 if TYPE_CHECKING:
     from jaxprof.runner import PlannedRun
     from jaxprof.session import Session
     from jaxprof.session.log import LogWriter
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def profile_options(command: Command) -> Command:
-    """`--profile-run` and `--host`: which recording and hosts to open in a folder that has several."""
-    command = click.option(
-        "--host", "hosts", multiple=True, metavar="NAME", help="Only this host of a profile. May be repeated."
-    )(command)
-    return click.option(
-        "--profile-run", default="", metavar="NAME", help="The recording in a log folder to open. Default: the newest."
-    )(command)
-
-
-def profile_at(file: str) -> Path | None:
-    """The path if `file` is a profile; None if it is a session."""
-    from jaxprof.analysis.opener import Kind, kind_of
-
-    path = Path(os.path.expanduser(file))
-    return path if kind_of(path) is Kind.PROFILE else None
-
-
-def refuse_of_profile(file: str) -> None:
-    """Raises UsageError if `--profile-run` or `--host` was given for something other than a profile."""
-    refuse(("profile_run", "hosts"), f"chooses a part of a profile, and {file} is not a profile", "Leave it out.")
 
 
 @contextmanager

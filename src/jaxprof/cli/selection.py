@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
+from jaxprof.cli.target import is_own, split_run
+from jaxprof.errors import UsageError, WorkerError, unknown_name
 from jaxprof.runner import Interpreter, PlannedRun, PlanOptions, describe, plan_runs, read_sweep
-from jaxprof.workloads import built_in, names
+from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jaxprof.runner.rerun import SidesAgain
     from jaxprof.session import Session
 
@@ -99,17 +98,6 @@ def describe_own(
         raise UsageError(error.what, error.hint) from error
 
 
-def split_variant(target: str) -> tuple[str, str]:
-    """A built-in workload's name and the variant after its colon (`selu:numpy`); a function of the user's has none."""
-    name, _, variant = target.partition(":")
-    return (name, variant) if name in names() else (target, "")
-
-
-def is_own(target: str) -> bool:
-    """Whether `target` names a user's function (`file.py:f`, `module:f`), file or module, and no built-in workload."""
-    return ":" in target or "/" in target or "." in target
-
-
 def plan(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> Chosen:
     """The runs of all these workloads. Each of several takes the variants and settings that it has; a name that none of
     them has raises UsageError with similar names."""
@@ -157,7 +145,7 @@ def planned_from(
     """
     from jaxprof.runner.rerun import NOT_AGAIN, SidesAgain, chosen_runs, plan_all_again, recorded_starts, with_changes
 
-    session, wanted = _session_of(source)
+    session, wanted = split_run(source, _own)
     sides = sides or SidesAgain()
     made: dict[PlannedRun, PlannedRun] = {}
     again = plan_all_again(session, wanted, sides)
@@ -170,24 +158,12 @@ def planned_from(
     return list(made.values())
 
 
-def _session_of(source: str) -> tuple[Session, str]:
-    from jaxprof.session.log import Library
-
-    library = Library()
-    try:
-        return _own(library.find(source)), ""
-    except JaxprofError:
-        name, colon, wanted = source.rpartition(":")
-        if not colon or not name:
-            raise
-    return _own(library.find(name)), wanted
-
-
-def _own(path: Path) -> Session:
-    """The session at `path`. Raises UsageError where it came from a URL: nothing of it may be started."""
+def _own(source: str) -> Session:
+    """The session of that name. Raises UsageError where it came from a URL: nothing of it may be started."""
     from jaxprof.runner.from_file import refuse_fetched
     from jaxprof.session import Session
-    from jaxprof.session.log import load
+    from jaxprof.session.log import Library, load
 
+    path = Library().find(source)
     refuse_fetched(path)
     return load(path, Session)

@@ -14,11 +14,10 @@ from pydantic import Field, ValidationError
 from jaxprof.cli.agent.answers import ToolAnswer, answer_of_command, data_answer, error_answer
 from jaxprof.cli.agent.documents import read_page, search_pages, titles
 from jaxprof.cli.agent.skill import ORDER
-from jaxprof.cli.hlo_target import is_compiled_now
+from jaxprof.cli.target import is_compiled_now, is_workload
 from jaxprof.errors import UsageError
 from jaxprof.remote.place import ALLOWED, REFUSED, URLS
 from jaxprof.version import __version__
-from jaxprof.workloads import names
 
 _READ_SECONDS: Final = 120.0
 _COMPILE_SECONDS: Final = 600.0
@@ -176,7 +175,7 @@ def _hlo(*, allow_run: bool) -> Any:
         """What XLA made of a program: kernels with costs and least times, findings with advice, barriers (why kernels
         were not fused further). With `for_device`, for a device that is not here: lower bounds, not measured times."""
         for each in filter(None, (target, diff)):
-            if not allow_run and is_compiled_now(each) and each.partition(":")[0] not in names():
+            if not allow_run and is_compiled_now(each) and not is_workload(each):
                 return _result(_not_allowed(f"compiling {each}"))
         options = [f"--diff={diff}"] if diff else [] if view == "summary" else [f"--{view}"]
         options += [f"--run={run}"] if run else []

@@ -15,8 +15,7 @@ from jaxprof.cli.complete import (
     complete_variant,
     complete_workload,
 )
-from jaxprof.cli.given import refuse_without
-from jaxprof.cli.options import measuring_options, share
+from jaxprof.cli.options import measuring_options, refuse_without, share
 from jaxprof.cli.output import format_option, print_json, print_lines
 from jaxprof.cli.session_output import new_writer
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.given import refuse
-from jaxprof.cli.options import LocalFile
+from jaxprof.cli.options import LocalFile, refuse
 from jaxprof.cli.output import confirm, note, notes, print_text
 from jaxprof.errors import UsageError
 from jaxprof.units import counted

@@ -34,7 +34,7 @@ def command(address: str, duration: float, out: Path | None, force: bool, python
     that server. PORT alone means this machine. Needs xprof: pip install "jaxprof[xprof]". Without --out the session is
     kept with the others, as `jaxprof sessions` lists them.
     """
-    from jaxprof.cli.given import refuse_without
+    from jaxprof.cli.options import refuse_without
     from jaxprof.cli.profiles import import_to
     from jaxprof.cli.session_output import refuse_existing
     from jaxprof.errors import UsageError

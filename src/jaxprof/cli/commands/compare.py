@@ -12,11 +12,11 @@ import click
 
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.given import local_source, refuse_without
-from jaxprof.cli.job_answers import compare_jobs, refuse_job
-from jaxprof.cli.options import target_options
+from jaxprof.cli.job_answers import compare_jobs
+from jaxprof.cli.options import refuse_without, target_options
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
-from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.cli.target import Recorded, local_source, recorded, refuse_job, split_run
+from jaxprof.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from jaxprof.analysis.session_difference import SessionDifference
@@ -69,31 +69,14 @@ class _Side:
 
 def _side(given: str, stack: ExitStack) -> _Side:
     """The session that an argument names, with the run after a colon. Raises JaxprofError."""
-    try:
-        return _Side(given, *_session(given, stack), None)
-    except JaxprofError:
-        name, colon, run = given.rpartition(":")
-        if not colon or not name or not run:
-            raise
-        path, session = _session(name, stack)
-    if run not in session.runs:
-        from jaxprof.errors import unknown_name
 
-        raise unknown_name("run", run, session.runs)
-    return _Side(given, path, session, run)
+    def opened(name: str) -> Recorded:
+        return stack.enter_context(recorded(name, views=("kernels", "memory", "compile", "steps", "trust")))
 
-
-def _session(name: str, stack: ExitStack) -> tuple[Path, Session]:
-    from jaxprof.cli.profiles import imported, profile_at
-    from jaxprof.session import Session
-    from jaxprof.session.log import Library, load
-
-    profile = profile_at(name)
-    if profile is not None:
-        views = ("kernels", "memory", "compile", "steps", "trust")
-        return profile, stack.enter_context(imported(profile, views=views))[1]
-    path = Library().find(name)
-    return path, load(path, Session)
+    found, run = split_run(given, opened)
+    if run and run not in found.session.runs:
+        raise unknown_name("run", run, found.session.runs)
+    return _Side(given, found.given, found.session, run or None)
 
 
 def _refuse_twice(sides: list[_Side]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.given import refuse
+from jaxprof.cli.options import refuse
 from jaxprof.cli.output import format_option, note, print_json, print_lines, print_text
 
 if TYPE_CHECKING:

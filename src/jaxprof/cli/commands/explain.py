@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +9,12 @@ import click
 
 from jaxprof.cli.answers import command_line, in_json
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.given import local_source, refuse, refuse_without
-from jaxprof.cli.job_answers import explained, job_named, refuse_job
-from jaxprof.cli.options import positive_seconds
+from jaxprof.cli.job_answers import explained
+from jaxprof.cli.options import positive_seconds, profile_options, refuse, refuse_without
 from jaxprof.cli.output import format_option, print_json, print_lines, print_text
-from jaxprof.cli.profiles import profile_options, refuse_of_profile
+from jaxprof.cli.target import job_named, local_source, recorded, refuse_job, refuse_of_profile
+from jaxprof.errors import UsageError
+from jaxprof.files import with_home
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation
@@ -81,26 +81,19 @@ def command(
 def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Explanation:
     from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
     from jaxprof.analysis.opener import Kind, kind_of
-    from jaxprof.cli.profiles import imported
-    from jaxprof.session import Session
-    from jaxprof.session.log import load
 
     folder = job_named(file if file is not None else "last")
     if folder is not None:
         refuse_of_profile(file or "the last job")
         return explained(folder)
-    path = Path(os.path.expanduser(file)) if file is not None else None
-    kind = kind_of(path) if path is not None else None
-    if path is not None and kind is Kind.PROFILE:
-        with imported(path, profile_run, hosts, ("kernels", "steps", "trust")) as (_, session):
-            return explanation(session, str(path))
-    refuse_of_profile(file or "the last session")
-    if path is not None and kind is Kind.HLO:
+    if file is not None and kind_of(with_home(file)) is Kind.HLO:
         from jaxprof.hlo.open.paths import modules_at
 
-        return explanation_of_modules(modules_at(path), str(path))
-    found, name = _session(file)
-    return explanation(load(found, Session), name)
+        refuse_of_profile(file)
+        return explanation_of_modules(modules_at(with_home(file)), file)
+    _refuse_unrecorded(file)
+    with recorded(file or "last", profile_run, hosts, ("kernels", "steps", "trust")) as found:
+        return explanation(found.session, found.name)
 
 
 def _tried(file: str | None, code: str | None, budget_seconds: float, python: str | None, *, yes: bool) -> Explanation:
@@ -111,27 +104,24 @@ def _tried(file: str | None, code: str | None, budget_seconds: float, python: st
     from jaxprof.cli import output
     from jaxprof.cli.asking import asks
     from jaxprof.cli.trying import TryOptions, tried
-    from jaxprof.errors import UsageError
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.runner import find_interpreter
     from jaxprof.runner.from_file import refuse_fetched
-    from jaxprof.session import Session
-    from jaxprof.session.log import load
 
     refuse_to_run("jaxprof explain --try")
     if file is not None:
         refuse_job("jaxprof explain --try", file, "--try")
-    path = Path(os.path.expanduser(file)) if file is not None else None
-    if path is not None and kind_of(path) in (Kind.PROFILE, Kind.HLO):
+    if file is not None and kind_of(with_home(file)) in (Kind.PROFILE, Kind.HLO):
         raise UsageError(
             f"{file} holds no program that could be started", "--try takes a session of jaxprof run or jaxprof script."
         )
     wanted = find_entry(code).code if code is not None else ""
-    found, name = _session(file)
-    refuse_fetched(found)
-    explained = explanation_to_try(load(found, Session), name, wanted)
+    _refuse_unrecorded(file)
+    with recorded(file or "last") as found:
+        refuse_fetched(found.path)
+        explained = explanation_to_try(found.session, found.name, wanted)
     if wanted and not explained.findings:
-        raise UsageError(f"the session has no finding {wanted}", f"jaxprof explain {name} lists those it has.")
+        raise UsageError(f"the session has no finding {wanted}", f"jaxprof explain {found.name} lists those it has.")
     if not any(finding.mechanical for finding in explained.findings):
         raise UsageError(
             f"nothing to try: {'the fix of ' + wanted if wanted else 'each fix'} is a change of the program",
@@ -139,21 +129,19 @@ def _tried(file: str | None, code: str | None, budget_seconds: float, python: st
         )
     with unwound_by_signals():
         given = find_interpreter(Path(python)) if python else None
-        return tried(explained, TryOptions(budget_seconds, output.note, asks(str(found), yes=yes), given))
+        return tried(explained, TryOptions(budget_seconds, output.note, asks(str(found.path), yes=yes), given))
 
 
-def _session(file: str | None) -> tuple[Path, str]:
-    """The path of the session, and what a later command can call it: `last` will be another one by then."""
-    from jaxprof.errors import UsageError
+def _refuse_unrecorded(file: str | None) -> None:
+    """Raises UsageError if there is no session yet, or a program stands where a session should."""
     from jaxprof.session.log import Library
 
-    library = Library()
-    if file is None and not library.paths():
+    if file is None and not Library().paths():
         raise UsageError("no session is kept yet", "jaxprof run NAME, or jaxprof script FILE.py, makes one.")
-    if file is not None and file.endswith(".py") and Path(file).is_file():
+    if file is None:
+        refuse_of_profile("the last session")
+    elif file.endswith(".py") and Path(file).is_file():
         raise UsageError(f"{file} is a program, and not recorded yet", f"jaxprof script {file}, then jaxprof explain.")
-    found = library.find(file or "last")
-    return found, library.name_of(found)
 
 
 def _print(explained: Explanation, form: str, *, full: bool) -> None:

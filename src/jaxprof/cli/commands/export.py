@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.complete import complete_run, complete_session
-from jaxprof.cli.given import is_given, local_source
-from jaxprof.cli.options import LocalFile
+from jaxprof.cli.options import LocalFile, is_given, profile_options, refuse, refuse_without
 from jaxprof.cli.output import note, notes, print_file, print_json
-from jaxprof.cli.profiles import profile_at, profile_options
+from jaxprof.cli.target import local_source, recorded
 
 if TYPE_CHECKING:
+    from jaxprof.cli.target import Recorded
     from jaxprof.exports.formats import ExportFormat
-    from jaxprof.session import Session
 
 NAMES = ("perfetto", "html", "speedscope", "pprof", "parquet", "pytest-benchmark")
 """As `exports.formats.FORMATS`, which a command line that is completed or explains itself does not load."""
@@ -68,13 +67,8 @@ def command(
 
     FILE can also be a profile that was recorded elsewhere, of which pytest-benchmark has nothing.
     """
-    from jaxprof.cli.given import refuse, refuse_without
-    from jaxprof.cli.profiles import imported, refuse_of_profile
     from jaxprof.errors import UsageError
     from jaxprof.exports.formats import FORMATS
-    from jaxprof.session import Session
-    from jaxprof.session.log import Library, load
-    from jaxprof.session.log.entry import is_live
 
     refuse_without("out", ("force", "answered"))
     chosen = FORMATS[form]
@@ -88,37 +82,19 @@ def command(
         raise UsageError(f"{form} is no text", f"Name a file: -o run{chosen.suffix}.")
     if not chosen.views:
         refuse(("profile_run", "hosts"), "applies to the timeline of a profile", "Times are those of a session's runs.")
-    profile = profile_at(file) if chosen.views else None
-    if profile is not None:
-        with imported(profile, profile_run, hosts, chosen.views) as (path, session):
-            _export(chosen, session, path, str(profile), run_id, out, force)
-        return
-    refuse_of_profile(file)
-    library = Library()
-    path = library.find(file)
-    session = load(path, Session)
-    live = not session.complete and is_live(path)
-    _export(chosen, session, path, library.name_of(path), run_id, out, force, live=live)
+    with recorded(file, profile_run, hosts, chosen.views or None) as found:
+        _export(chosen, found, run_id, out, force)
 
 
-def _export(
-    form: ExportFormat,
-    session: Session,
-    path: Path,
-    name: str,
-    run_id: str | None,
-    out: Path | None,
-    force: bool,
-    *,
-    live: bool = False,
-) -> None:
+def _export(form: ExportFormat, found: Recorded, run_id: str | None, out: Path | None, force: bool) -> None:
     from jaxprof.exports.formats import chosen_runs, left_out_notes
     from jaxprof.exports.source import ExportSource
 
+    session, name = found.session, found.name
     runs = chosen_runs(form, session, name, run_id)
     left_out = list(left_out_notes(form, session, runs, run_id))
     notes(left_out)
-    source = ExportSource(session, runs, path, name, live)
+    source = ExportSource(session, runs, found.path, name, found.live)
     if form.folder and out is not None:
         written = _put_files(form.module.files(source), out, force)
     else:

@@ -12,11 +12,10 @@ import click
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_base, complete_device, complete_target
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.given import refuse, refuse_without
-from jaxprof.cli.job_answers import refuse_job
-from jaxprof.cli.options import LocalFile, measuring_options, target_options
+from jaxprof.cli.options import LocalFile, measuring_options, refuse, refuse_without, target_options
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
 from jaxprof.cli.session_output import new_writer
+from jaxprof.cli.target import refuse_job, session_at
 from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.files import taking_place
 
@@ -270,7 +269,7 @@ def _programs(
     name: str, options: CompileOptions, variables: Mapping[str, str] | None = None
 ) -> list[tuple[Session, Run]]:
     """The compiled programs that an argument names, or the recorded ones of a session. Raises JaxprofError."""
-    from jaxprof.cli.hlo_target import find_modules, session_at
+    from jaxprof.cli.hlo_target import find_modules
 
     session = session_at(name)
     if session is not None and (recorded := [run for run in session.runs.values() if run.is_program]):

@@ -17,9 +17,9 @@ from jaxprof.cli.complete import (
     complete_variant,
 )
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.given import chosen_view, is_given, local_source, refuse, refuse_without, view_options
-from jaxprof.cli.options import LocalFile, target_options
+from jaxprof.cli.options import LocalFile, chosen_view, is_given, refuse, refuse_without, target_options, view_options
 from jaxprof.cli.output import format_option, note, print_csv, print_json, print_lines
+from jaxprof.cli.target import local_source
 from jaxprof.errors import UsageError, missing_file, unknown_name
 
 if TYPE_CHECKING:

@@ -7,11 +7,9 @@ from pathlib import Path
 import click
 
 from jaxprof.cli.answers import print_session
-from jaxprof.cli.given import local_path
-from jaxprof.cli.job_answers import job_at
-from jaxprof.cli.options import LocalFile
+from jaxprof.cli.options import LocalFile, profile_options
 from jaxprof.cli.output import format_option, note
-from jaxprof.cli.profiles import profile_options
+from jaxprof.cli.target import job_at, local_path
 from jaxprof.units import counted
 
 
@@ -28,7 +26,7 @@ def command(path: Path, out: Path | None, force: bool, profile_run: str, hosts: 
     session is kept with the others, as `jaxprof sessions` lists them. The profile itself is not changed.
     """
     from jaxprof.analysis.opener import Kind, kind_of
-    from jaxprof.cli.given import refuse_without
+    from jaxprof.cli.options import refuse_without
     from jaxprof.cli.profiles import import_to
     from jaxprof.errors import FileRefusedError, UsageError, missing_file
     from jaxprof.session.log import Library, new_header

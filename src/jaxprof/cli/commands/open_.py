@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.given import local_source, refuse
-from jaxprof.cli.job_answers import job_named
-from jaxprof.cli.profiles import profile_at, profile_options, refuse_of_profile
+from jaxprof.cli.options import profile_options, refuse
+from jaxprof.cli.target import follow_fetched, job_named, local_source, recorded, refuse_of_profile
+from jaxprof.files import with_home
 
 if TYPE_CHECKING:
     from jaxprof.runner import Interpreter
@@ -37,7 +36,7 @@ def command(file: str, python: str | None, follow: bool, profile_run: str, hosts
     """
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.session import Session
-    from jaxprof.session.log import Follower, Library
+    from jaxprof.session.log import Follower
 
     folder = job_named(file)
     if folder is not None:
@@ -46,34 +45,27 @@ def command(file: str, python: str | None, follow: bool, profile_run: str, hosts
         refuse_of_profile(file)
         check_job(folder)  # before the screen changes
         return launch_app(folder, python)
-    is_hlo = kind_of(Path(os.path.expanduser(file))) is Kind.HLO
-    profile = profile_at(file)
-    if profile is None:
-        refuse_of_profile(file)
-    if is_hlo or profile is not None:
+    kind = kind_of(with_home(file))
+    if kind in (Kind.HLO, Kind.PROFILE):
         refuse(
             ("follow",),
             f"applies to a session that is being written, and {file} is not one",
             "Open it without --follow.",
         )
-    if is_hlo:
-        return launch_app(Path(os.path.expanduser(file)), python)
-    if profile is not None:
-        from jaxprof.cli.profiles import imported
-
+    if kind is Kind.HLO:
+        refuse_of_profile(file)
+        return launch_app(with_home(file), python)
+    if kind is Kind.PROFILE:
         _refuse_without_terminal()
-        with imported(profile, profile_run, hosts) as (session_path, _):
-            return launch_app(session_path, python)
-    path = Library().find(file)
-    Follower(
-        path, Session
-    ).finish()  # reads the header, so that a file that is not a session is refused before the screen changes
-    return launch_app(path, python, follow=follow)
+    with recorded(file, profile_run, hosts) as found:
+        if found.imported is None:
+            # Reads the header: what is no session is refused before the screen changes.
+            Follower(found.path, Session).finish()
+        return launch_app(found.path, python, follow=follow)
 
 
 def launch_app(path: Path | None, python: str | None, *, follow: bool = False) -> int:
     """Start the app with the session at `path`, and return its exit code. Raises UsageError without a terminal."""
-    from jaxprof.cli.source import follow_fetched
     from jaxprof.tui.launch import launch
 
     _refuse_without_terminal()

@@ -12,9 +12,9 @@ import click
 
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.given import local_source, refuse, refuse_without
-from jaxprof.cli.options import LocalFile
+from jaxprof.cli.options import LocalFile, refuse, refuse_without
 from jaxprof.cli.output import format_option, note, notes, print_bytes, print_csv, print_json, print_lines, rows_wanted
+from jaxprof.cli.target import job_at, job_named, local_source, recorded
 from jaxprof.errors import StorageError, UsageError, system_words
 from jaxprof.files import taking_place, with_home
 
@@ -96,8 +96,6 @@ def _sources(
 ) -> list[AskedSession]:
     """The sessions of these names, each once; a profile is read as a session. `figures_wanted`: with the figures of a
     job's processes, as far as roll-ups have them. Raises JaxprofError."""
-    from jaxprof.cli.job_answers import job_named
-    from jaxprof.cli.profiles import imported, profile_at
     from jaxprof.query.asking import AskedSession
     from jaxprof.session.log import Library
     from jaxprof.session_names import EXTENSION
@@ -110,15 +108,13 @@ def _sources(
         if not found:
             raise UsageError("no session is kept", "jaxprof run selu makes one.")
     for name in names:
-        profile = profile_at(name)
         folder = job_named(name) or with_home(name)
-        inside = _sessions_in(folder) if profile is None and folder.is_dir() else []
-        if profile is not None:
-            found.append((profile, stack.enter_context(imported(profile))[1], False))
-        elif inside:
+        inside = _sessions_in(folder) if folder.is_dir() else []
+        if inside:
             found += ((path, None, True) for path in inside)
         else:
-            found.append((library.find(name), None, False))
+            one = stack.enter_context(recorded(name))
+            found.append((one.given, one.imported, False))
         if inside and figures_wanted:
             from jaxprof.rollup.job import figures_without_sessions
 
@@ -134,7 +130,6 @@ def _sources(
 def _sessions_in(folder: Path) -> list[Path]:
     """The sessions in a folder; of a job one for each process, with a note of what was left out. Raises
     FileRefusedError."""
-    from jaxprof.cli.job_answers import job_at
     from jaxprof.limits import PROCESSES
     from jaxprof.session.log.job_entry import read_job_entry
     from jaxprof.session.log.job_folder import job_sessions, missing_of, no_session_in

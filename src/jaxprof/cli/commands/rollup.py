@@ -11,7 +11,7 @@ import click
 
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.given import refuse
+from jaxprof.cli.options import refuse
 from jaxprof.cli.output import format_option, print_json, print_text
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
@@ -76,7 +76,7 @@ def command(folder: str, on: str, address: str | None, workers: int | None, ever
 
 def _place(folder: str) -> tuple[str, str]:
     """The folder of a job as its readers take it, and as it may be shown. Raises UsageError."""
-    from jaxprof.cli.job_answers import job_at
+    from jaxprof.cli.target import job_at
     from jaxprof.rollup.places import is_stored
 
     if is_stored(folder):

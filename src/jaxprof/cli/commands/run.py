@@ -19,8 +19,7 @@ from jaxprof.cli.complete import (
     complete_workload,
 )
 from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
-from jaxprof.cli.given import is_given, refuse, refuse_without
-from jaxprof.cli.options import LocalFile, positive_seconds, silence_option
+from jaxprof.cli.options import LocalFile, is_given, positive_seconds, refuse, refuse_without, silence_option
 from jaxprof.cli.output import format_option, note, print_lines, print_text
 from jaxprof.cli.session_output import new_writer, report_location
 

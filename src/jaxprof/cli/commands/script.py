@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.given import refuse, refuse_without
-from jaxprof.cli.options import positive_seconds
+from jaxprof.cli.options import positive_seconds, refuse, refuse_without
 from jaxprof.cli.output import format_option
 from jaxprof.cli.session_output import clear_place
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.given import local_source
+from jaxprof.cli.options import profile_options
 from jaxprof.cli.output import note, print_text
-from jaxprof.cli.profiles import profile_at, profile_options
+from jaxprof.cli.target import follow_fetched, local_source, recorded
 
 
 @click.command("serve")
@@ -27,21 +27,12 @@ def command(file: str, port: int, profile_run: str, hosts: tuple[str, ...]) -> N
 
     FILE can also be a profile that was recorded elsewhere.
     """
-    from jaxprof.cli.profiles import imported, refuse_of_profile
-    from jaxprof.cli.source import follow_fetched
     from jaxprof.exports.formats import FORMATS
-    from jaxprof.session.log import Library
 
-    profile = profile_at(file)
-    if profile is not None:
-        with imported(profile, profile_run, hosts, FORMATS["html"].views) as (path, _):
-            _serve(path, str(profile), port)
-        return
-    refuse_of_profile(file)
-    follow_fetched()
-    library = Library()
-    path = library.find(file)
-    _serve(path, library.name_of(path), port)
+    with recorded(file, profile_run, hosts, FORMATS["html"].views) as found:
+        if found.imported is None:
+            follow_fetched()
+        _serve(found.path, found.name, port)
 
 
 def _serve(path: Path, name: str, port: int) -> None:

@@ -11,8 +11,7 @@ import click
 
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.given import refuse
-from jaxprof.cli.options import LocalFile
+from jaxprof.cli.options import LocalFile, refuse
 from jaxprof.cli.output import confirm, format_option, note, notes, print_json, print_lines
 from jaxprof.session_names import EXTENSION
 

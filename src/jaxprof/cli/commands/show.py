@@ -9,9 +9,9 @@ import click
 
 from jaxprof.cli.answers import next_of_session, print_session
 from jaxprof.cli.complete import complete_run, complete_session
-from jaxprof.cli.given import chosen_view, local_source, refuse, seconds_of, view_options
+from jaxprof.cli.options import chosen_view, profile_options, refuse, seconds_of, view_options
 from jaxprof.cli.output import format_option, print_json, print_pieces, print_text
-from jaxprof.cli.profiles import profile_at, profile_options, refuse_of_profile
+from jaxprof.cli.target import job_named, local_source, of_one_process, recorded
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
 
@@ -65,48 +65,24 @@ def command(
     jax.profiler wrote to. It can be at a URL: gs://, s3://, ssh://, https://... The folder of a job (run.jaxprof.d) is
     shown as with --hosts.
     """
-    from jaxprof.session import Session
-    from jaxprof.session.log import Library, load
-    from jaxprof.session.log.entry import is_live
-
     view = chosen_view()
     if view != "lanes":
         refuse(("begin", "end"), "has no effect without --lanes", "Add --lanes, or leave it out.")
-    job = _job(file)
+    job = job_named(file)
     if view == "hosts" or job is not None:
         _print_job(job or with_home(file), view, run_id, form)
         return
     show = partial(_print_lanes, begin, end) if view == "lanes" else partial(_print_view, view) if view else None
-    profile = profile_at(file)
-    if profile is not None:
-        from jaxprof.cli.profiles import imported
-
-        with imported(profile, profile_run, hosts, _needed(view)) as (_, read):
-            if show is not None:
-                show(_only(read, run_id, with_programs=view == "flame"), form, profile)
-            else:
-                _print_session(_only(read, run_id, with_baseline=True), form, profile)
-        return
-    refuse_of_profile(file)
-    path = Library().find(file)
-    session = _only(load(path, Session), run_id, with_baseline=view is None, with_programs=view == "flame")
-    live = not session.complete and is_live(path)
-    if show is not None:
-        show(session, form, path)
-    else:
-        _print_session(session, form, path, live=live)
-
-
-def _job(file: str) -> Path | None:
-    if with_home(file).is_file():
-        return None
-    from jaxprof.cli.job_answers import job_named
-
-    return job_named(file)
+    with recorded(file, profile_run, hosts, _needed(view)) as found:
+        session = _only(found.session, run_id, with_baseline=view is None, with_programs=view == "flame")
+        if show is not None:
+            show(session, form, found.given)
+        else:
+            _print_session(session, form, found.given, live=found.live)
 
 
 def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) -> None:
-    from jaxprof.cli.job_answers import of_one_process, print_job, read
+    from jaxprof.cli.job_answers import print_job, read
 
     if view not in (None, "hosts") or run_id is not None:
         raise of_one_process("jaxprof show", folder, f"--{view}" if view is not None else "--run")

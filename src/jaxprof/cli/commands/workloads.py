@@ -51,7 +51,8 @@ def _infos(name: str | None, python: str | None, arguments: tuple[str, ...]) -> 
         return workloads.infos()
     from pathlib import Path
 
-    from jaxprof.cli.selection import describe_own, is_own
+    from jaxprof.cli.selection import describe_own
+    from jaxprof.cli.target import is_own
     from jaxprof.runner import find_interpreter
 
     if not is_own(name):

@@ -1,0 +1,281 @@
+"""What a word on the command line names: one answer for every command.
+
+In this order: a URL, which is fetched first; what is at a path (a session, the folder of a job, a profile, HLO, a
+program); a function of the user's (`file.py:function`, `module:function`) or a workload (`selu`, `selu:jit`), which is
+compiled now; a kept session, by its name, a part of it, or `last`. `gate --base` has more readings: `gate_base`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from jaxprof.cli.options import refuse
+from jaxprof.cli.output import note
+from jaxprof.errors import FileRefusedError, JaxprofError, UsageError, is_path, missing_file, unknown_name
+from jaxprof.files import with_home
+
+if TYPE_CHECKING:
+    from jaxprof.remote.mirror import Mirror
+    from jaxprof.session import Session
+
+T = TypeVar("T")
+
+FOLLOW_SECONDS: Final = 10.0
+"""How often what is being looked at is fetched again."""
+_PATIENCE_SECONDS: Final = 2.0
+_WITH_RUN: Final = re.compile(r"(.+\.jaxprof(?:\.d)?)(:[^/:]+)")
+"""A session of which a run is named, `gs://bucket/a.jaxprof:r1`."""
+_mirrors: dict[str, Mirror] = {}
+
+
+def local_source(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """The callback of an argument that names something to read: each URL among its words becomes the path of its copy,
+    which is fetched here, so that commands know paths alone. Raises UsageError or FileRefusedError."""
+    if ctx.resilient_parsing or value is None:  # completion fetches nothing
+        return value
+    return local_word(value) if isinstance(value, str) else tuple(map(local_word, value))
+
+
+def local_path(ctx: click.Context, parameter: click.Parameter, value: str) -> Path:
+    """As `local_source`, as a path."""
+    return Path(local_source(ctx, parameter, value))
+
+
+def local_word(word: str) -> str:
+    """The word itself; for a URL the path of what was fetched from it, with the run that is named behind it. Raises
+    UsageError or FileRefusedError."""
+    if "://" not in word:
+        return word
+    from jaxprof.remote.place import is_url
+
+    if not is_url(word):
+        return word
+    named = _WITH_RUN.fullmatch(word)
+    url, run = (named[1], named[2]) if named else (word, "")
+    return f"{_fetched(url)}{run}"
+
+
+def follow_fetched() -> None:
+    """Fetch again and again what this command was given by URL, while it shows it."""
+    for mirror in _mirrors.values():
+        mirror.follow(FOLLOW_SECONDS)
+
+
+def _fetched(url: str) -> Path:
+    """Fetched once in a command, however often it is asked for."""
+    from jaxprof.operating_system import unwound_by_signals
+    from jaxprof.remote.mirror import Mirror, forget_old
+    from jaxprof.remote.place import RemotePlace
+
+    mirror = _mirrors.get(url)
+    if mirror is None:
+        forget_old(time.time())
+        place = RemotePlace(url)
+        mirror = Mirror(place)
+        due = time.monotonic() + _PATIENCE_SECONDS
+
+        def progress(done: int, count: int) -> None:
+            nonlocal due
+            if time.monotonic() >= due and done < count:
+                due = time.monotonic() + 5 * _PATIENCE_SECONDS
+                note(f"fetching {place.shown}: {done} of {count} files")
+
+        with unwound_by_signals():
+            failed = mirror.refresh(progress)
+        for line in failed:
+            note(f"note: {line}")
+        _mirrors[url] = mirror
+    return mirror.path
+
+
+def is_workload(word: str) -> bool:
+    """Whether it is a built-in workload, alone or with a variant (`selu:jit`)."""
+    from jaxprof.workloads import names
+
+    return word.partition(":")[0] in names()
+
+
+def is_own(word: str) -> bool:
+    """Whether it names a user's function (`file.py:f`, `module:f`), file or module, and no built-in workload."""
+    return ":" in word or "/" in word or "." in word
+
+
+def is_ready(word: str) -> bool:
+    """Whether it is a path at which something is kept that need not be compiled."""
+    return not word.endswith(".py") and os.path.exists(with_home(word))
+
+
+def is_compiled_now(word: str) -> bool:
+    """Whether it is a workload or a function of the user's, and nothing that is compiled already."""
+    return not is_ready(word) and (is_workload(word) or ":" in word or word.endswith(".py"))
+
+
+def split_variant(word: str) -> tuple[str, str]:
+    """A built-in workload's name and the variant after its colon (`selu:numpy`); a function of the user's has none."""
+    name, _, variant = word.partition(":")
+    return (name, variant) if is_workload(name) else (word, "")
+
+
+def split_run(word: str, find: Callable[[str], T]) -> tuple[T, str]:
+    """What `find` makes of the word, and the run that is named after its last colon (`last:r2`), or an empty text. A
+    name that has a colon itself comes first. Raises what `find` raises."""
+    try:
+        return find(word), ""
+    except JaxprofError:
+        name, colon, run = word.rpartition(":")
+        if not colon or not name:
+            raise
+    return find(name), run
+
+
+def job_at(word: str) -> Path | None:
+    """The path if the word is the folder of a job; None for all others."""
+    path = with_home(word)
+    if not path.is_dir():
+        return None
+    from jaxprof.session.log.job_folder import is_job_folder
+
+    return path if is_job_folder(path) else None
+
+
+def job_named(word: str) -> Path | None:
+    """As `job_at`, and also by the name of a job that is kept, or by `last` if the newest of all is a job."""
+    if os.path.exists(with_home(word)):
+        return job_at(word)
+    from jaxprof.session.log import Library
+
+    try:
+        found = Library().search(word, jobs=True)
+    except UsageError:  # several have it; whoever looks for a session says so
+        return None
+    return job_at(str(found)) if found is not None else None
+
+
+def refuse_job(command: str, word: str, what: str) -> None:
+    """Raises UsageError if it is the folder of a job, of which `what` (`--kernels`, a limit) says nothing."""
+    folder = job_at(word)
+    if folder is not None:
+        raise of_one_process(command, folder, what)
+
+
+def of_one_process(command: str, folder: Path, what: str) -> UsageError:
+    """The error for something that a job as a whole does not have; it names the session of a process that has it."""
+    from jaxprof.session.log.job_folder import job_sessions
+
+    first = next((path for _, path in job_sessions(folder)[0]), folder / "process-00000.jaxprof")
+    return UsageError(
+        f"{what} is of one process, and {folder} is a job",
+        f"Name a session in it: {command} {shlex.quote(str(first))}",
+    )
+
+
+def session_at(word: str) -> Session | None:
+    """The session that the word names, by its path or its name; None for everything else. Raises FileRefusedError."""
+    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.session import Session
+    from jaxprof.session.log import Library, load
+
+    if is_compiled_now(word):
+        return None
+    path = Library().search(word)
+    return load(path, Session) if path is not None and kind_of(path) is Kind.SESSION else None
+
+
+@dataclass(eq=False)
+class Recorded:
+    """A session, or a profile that was read as one. It is loaded on first use."""
+
+    given: Path
+    """The session's file; for a profile, its own path."""
+    path: Path
+    """The session's file; for a profile, that of what was made of it."""
+    name: str
+    """What a later command can call it: `last` will be another one by then."""
+    imported: Session | None = None
+    """For a profile: what was made of it."""
+
+    @cached_property
+    def session(self) -> Session:
+        """Raises FileRefusedError if it cannot be read."""
+        if self.imported is not None:
+            return self.imported
+        from jaxprof.session import Session
+        from jaxprof.session.log import load
+
+        return load(self.path, Session)
+
+    @property
+    def live(self) -> bool:
+        """Whether it is still being written."""
+        from jaxprof.session.log.entry import is_live
+
+        return self.imported is None and not self.session.complete and is_live(self.path)
+
+
+@contextmanager
+def recorded(
+    word: str, profile_run: str = "", hosts: tuple[str, ...] = (), views: tuple[str, ...] | None = ()
+) -> Iterator[Recorded]:
+    """The session that the word names; a profile is read as one, for these `views`. Without views (None), a profile is
+    not taken. Raises JaxprofError, also for the options of a profile where it is none."""
+    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.session.log import Library
+
+    place = with_home(word)
+    if views is not None and kind_of(place) is Kind.PROFILE:
+        from jaxprof.cli.profiles import imported
+
+        with imported(place, profile_run, hosts, views) as (path, session):
+            yield Recorded(place, path, str(place), session)
+        return
+    refuse_of_profile(word)
+    library = Library()
+    path = library.find(word)
+    yield Recorded(path, path, library.name_of(path))
+
+
+def refuse_of_profile(word: str) -> None:
+    """Raises UsageError if `--profile-run` or `--host` was given for something other than a profile."""
+    refuse(("profile_run", "hosts"), f"chooses a part of a profile, and {word} is not a profile", "Leave it out.")
+
+
+def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal: bool) -> str:
+    """The command that `words` stand for, a file and what follows it: `jaxprof FILE`. Nothing is run here.
+
+    `script` for a program, `run` for `FILE.py:function`; for a session, a job, a profile or HLO `open`, and without a
+    terminal, or with options, the command that prints it: `show`, or `hlo`. Raises UsageError for a word that is
+    neither a command nor a path, MissingFileError where there is nothing, FileRefusedError for a file of another kind.
+    """
+    word, *rest = words
+    local = local_word(word)
+    path = with_home(local)
+    if not path.exists():
+        place, colon, function = word.rpartition(":")
+        if colon and place.endswith(".py") and function.isidentifier():
+            return "run"
+        raise missing_file(word) if is_path(word) else unknown_name("command", word, commands)
+    if local == word and (path.suffix == ".py" or (path / "__main__.py").is_file()):  # nothing that was fetched is run
+        return "script"
+    shown = in_terminal and not rest
+    if job_at(local) is not None:
+        return "open" if shown else "show"
+    from jaxprof.analysis.opener import Kind, kind_of
+
+    kind = kind_of(path)
+    if kind is None:
+        raise FileRefusedError(
+            f"{word} is neither a program in Python nor a session, a job, a profile or HLO",
+            "jaxprof FILE.py profiles a program; jaxprof FILE.jaxprof opens a session.",
+        )
+    return "open" if shown else "hlo" if kind is Kind.HLO else "show"
