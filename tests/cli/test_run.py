@@ -122,8 +122,9 @@ def test_a_run_is_printed_and_kept(call: Caller, tmp_path: Path) -> None:
 @pytest.mark.process
 def test_a_transfer_that_moved_nothing_has_no_bandwidth_and_no_speed_up(call: Caller, tmp_path: Path) -> None:
     out = tmp_path / "x.jaxprof"
-    words = ("--set", "bytes=4e6", "--budget", "0.05", "--no-capture", "--out", out, "--format", "json")
-    runs = {run["variant"]: run for run in call("run", "transfer", *words).data["runs"]}
+    words = ("--set", "bytes=4e6", "--budget", "0.05", "--launches", "1", "--no-capture", "--out", out)
+    said = call("run", "transfer", *words, "--format", "json")
+    runs = {run["variant"]: run for run in said.data["runs"]}
     for variant in ("host-to-device", "device-to-host"):
         shared = runs[variant]
         assert shared["phases"]["run"]["zero_copy"] is True
@@ -143,7 +144,8 @@ def test_a_transfer_that_moved_nothing_has_no_bandwidth_and_no_speed_up(call: Ca
 @pytest.mark.process
 def test_a_size_that_cannot_be_allocated_fails_its_run_and_no_other(call: Caller, tmp_path: Path) -> None:
     out = tmp_path / "x.jaxprof"
-    said = call("run", "selu", "--sweep", "n=1000,1000000000000", "--variant", "jit", "--budget", "0.05", "--out", out)
+    words = ("--variant", "jit", "--budget", "0.05", "--launches", "1", "--out", out)
+    said = call("run", "selu", "--sweep", "n=1000,1000000000000", *words)
     assert said.code == ExitCode.FAILED
     statuses = [run.status for run in load(out, Session).runs.values()]
     assert statuses[:2] == ["ok", "ok"]
@@ -189,7 +191,8 @@ def test_a_signal_ends_the_runs_and_keeps_the_session(number: signal.Signals, tm
 @pytest.mark.process
 def test_a_killed_worker_is_told_and_the_next_run_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "x.jaxprof"
-    process = start("run", "selu", "--variant", "numpy", "--budget", "2", "--sweep", "n=1000,2000", "--out", out)
+    words = ("--variant", "numpy", "--budget", "2", "--launches", "1", "--out", out)
+    process = start("run", "selu", "--sweep", "n=1000,2000", *words)
     until(out, lambda session: any(run.samples("run") for run in session.runs.values()))
     worker = load(out, Session).runs["r1"].pid
     assert worker is not None
@@ -206,7 +209,7 @@ def test_a_function_of_a_kept_session_is_run_again_from_anywhere(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("import jax\n\n@jax.jit\ndef step(tree, n):\n    return tree['w'] * n\n")
-    options = ["--budget", "0.05", "--no-capture"]
+    options = ["--budget", "0.05", "--launches", "1", "--no-capture"]
     first, second = tmp_path / "one.jaxprof", tmp_path / "two.jaxprof"
     words = ["--arg", "{'w': f32[8]}", "--arg", "3", "--variant", "jit", "--out", first]
     assert call("run", "mine.py:step", *words, *options).code == 0

@@ -48,8 +48,7 @@ async def test_who_has_nothing_is_offered_the_tour(tmp_path: Path) -> None:
         rows = stage.app.screen.query_one(OwnCodeList)
         await until(pilot, lambda: "Take the tour" in screen_text(stage.app))
         await pilot.press("end", "up")
-        assert rows.current_row is not None
-        assert rows.current_row.title == "Take the tour"
+        await until(pilot, lambda: rows.current_row is not None and rows.current_row.title == "Take the tour")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
     assert TOUR in [row.action for row in own_programs([], tmp_path)]

@@ -66,6 +66,9 @@ async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads() 
         own = stage.app.screen.query_one(OwnCodeList)
         assert own.current_row == WAYS[0]
         assert stage.app.focused is own, "your code comes first"
+        await pilot.press("end")
+        own.show(WAYS)
+        assert own.cursor == len(WAYS) - 1, "what a thread brings moves no cursor that the user has moved"
 
         await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.whole)
         for index, way in enumerate(WAYS[:-1]):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 
 import pytest
 from textual.app import App
+from textual.screen import Screen
 
 import jaxprof.tui
 from jaxprof.errors import JaxprofError
@@ -51,6 +53,19 @@ async def test_what_escapes_from_a_thread_is_shown_and_its_traceback_kept(state:
     assert str(log) in app.told[0].hint
     assert "in broken\n" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_thread_finds_the_app_after_its_screen_has_left_it() -> None:
+    app, gone, found = Listening(), threading.Event(), list[App[object]]()
+    async with app.run_test() as pilot:
+        screen: Screen[None] = Screen()
+        app.push_screen(screen)
+        await until(pilot, lambda: app.screen is screen)
+        in_thread(screen, lambda: gone.wait(30) and found.append(screen.app), "looks")
+        await app.pop_screen()
+        gone.set()
+        await until(pilot, lambda: found)
+    assert found == [app]
 
 
 def test_every_thread_of_the_app_is_started_here() -> None:

@@ -227,10 +227,10 @@ async def test_run_again_starts_a_session_of_its_own() -> None:
         assert stage.programs[0].closed == "finished"
         await until(pilot, lambda: "running" in screen_text(stage.app))
         stage.programs[0].emit(e.LogLine(stream="stdout", text="late word of the first"))
+        await until(pilot, lambda: [line.text for line in before.runs["r1"].log] == ["late word of the first"])
         await pilot.press("l")
         await pilot.pause()
         assert "late word" not in screen_text(stage.app)
-        assert [line.text for line in before.runs["r1"].log] == ["late word of the first"]
 
 
 async def test_a_program_that_a_file_names_is_shown_before_it_is_run() -> None:

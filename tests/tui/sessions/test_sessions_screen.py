@@ -248,8 +248,9 @@ async def test_a_job_is_deleted_and_renamed_whole(kept: list[Path], kept_job: Pa
         await until(pilot, lambda: table.entry is not None and table.entry.path == renamed)
         await pilot.press("D")
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
+        words = [str(each.content) for each in stage.app.screen.query(Static)]
         assert "Delete this job?" in screen_text(stage.app)
-        assert "the sessions of 2 processes" in screen_text(stage.app)
+        assert any("the sessions of 2 processes" in each for each in words)
         await pilot.press("y")
         await until(pilot, lambda: len(table.keys) == 3)
         assert not renamed.exists()

@@ -201,18 +201,17 @@ class OwnCodeList(TableView[OwnRow]):
             titles=False,
             id=id,
         )  # fmt: skip
-        self._moved = False
         self.show(WAYS)
 
     def show(self, found: Sequence[OwnRow]) -> None:
-        """Shows these rows. Until the user moves, the cursor is on the first one."""
+        """Shows these rows. A cursor on the first row stays there; elsewhere it stays on its row."""
+        on_first = self.cursor == 0
         self.show_rows({(row.action, row.title, row.form): row for row in found})
-        if not self._moved:
+        if on_first:
             self.move_to(0)
 
     def action_move(self, step: int) -> None:
         """Moves the cursor; from the last row down into the next list."""
-        self._moved = True
         if step > 0 and self.cursor == self.count - 1:
             self.screen.focus_next()
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,8 @@ def in_thread(
         if app.is_running:
             app.post_message(Failed(error))
 
-    guarded = partial(_guarded, work, name, failed or tell)
+    # In the caller's context, in which the app is found after the node has left it.
+    guarded = partial(copy_context().run, _guarded, work, name, failed or tell)
     node.run_worker(guarded, name=name, group=group or name, exclusive=exclusive, thread=True)
 
 
