@@ -28,6 +28,7 @@ _KINDS: Final = (
     (stat.S_ISBLK, "a device"),
 )
 _PIECE: Final = 1 << 24
+_LARGEST_SOURCE: Final = 1 << 24
 PARTIAL: Final = ".partial"
 PRIVATE: Final = 0o600
 
@@ -48,6 +49,18 @@ def _refuse_others(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         what = next((word for holds, word in _KINDS if holds(status.st_mode)), "something else")
         raise OSError(errno.EINVAL, f"it is {what}, not a regular file")
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a source file's bytes, in hex; empty where it cannot be read, or is larger than any source is."""
+    import hashlib
+
+    try:
+        with open_regular(path) as file:
+            content = file.read(_LARGEST_SOURCE + 1)
+    except (OSError, ValueError):
+        return ""
+    return hashlib.sha256(content).hexdigest() if len(content) <= _LARGEST_SOURCE else ""
 
 
 def is_regular(path: str | os.PathLike[str]) -> bool:

@@ -5,6 +5,7 @@ The programs here need no jax: they do what a compilation cache does to a progra
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 import sys
@@ -18,8 +19,13 @@ import program_events
 from cli.calling import Caller
 from folding import written
 from jaxprof import events as e
+from jaxprof.analysis.explain.model import is_as_recorded
 from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.errors import UsageError
+from jaxprof.runner.program_again import unchanged
+from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
+from jaxprof.session.log.reader import load
 
 HELPS = """
 import os, time
@@ -378,6 +384,29 @@ def test_a_donation_is_measured_in_bytes_beside_the_same_call(call: Caller, tmp_
     assert Path(tried["session"]).is_file()
     shown = call("show", tried["session"])
     assert "donated" in shown.out
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("which", [recorded, measured])
+def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path: Path, which: Any) -> None:
+    """By the contents that a session keeps; the time of the last change says both wrong."""
+    session = load(which(tmp_path, "x = 1\n"), Session)
+    (run,) = session.runs.values()
+    file = tmp_path / "train.py"
+    run.sources[str(file)] = _digest(file)
+    os.utime(file)  # as a checkout leaves it
+    assert file.stat().st_mtime > session.header.wall_seconds
+    unchanged(file, session, run)
+    assert is_as_recorded(str(file), run.sources, session.header.wall_seconds)
+    file.write_text("x = 2\n")
+    os.utime(file, (1, 1))
+    with pytest.raises(UsageError, match="was changed"):
+        unchanged(file, session, run)
+    run.sources.clear()
+    unchanged(file, session, run)  # an older session has only its time
 
 
 def test_a_function_that_is_no_longer_the_measured_one_is_not_tried(call: Caller, tmp_path: Path) -> None:

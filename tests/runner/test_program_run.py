@@ -11,6 +11,7 @@ import pytest
 
 from jaxprof.errors import WorkerError
 from jaxprof.events import Event, LogLine, ProgramEnded, ProgramStarted, SessionClosed
+from jaxprof.files import file_digest
 from jaxprof.runner.interpreter import Interpreter, own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler
@@ -76,7 +77,9 @@ def stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
         each.scheduler.close()
 
 
-def test_the_output_joins_the_session(stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_joins_the_session(
+    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     shown = stage(
         "import os, sys\nprint('out', sys.argv[1:], sys.stdin.read(), os.environ.get('PYTHONUNBUFFERED'))\n"
@@ -91,6 +94,7 @@ def test_the_output_joins_the_session(stage: Callable[..., Stage], monkeypatch: 
     assert run.status == "ok"
     assert shown.scheduler.exit_code == 0
     assert not shown.scheduler.busy
+    assert run.sources == {str(tmp_path / "x.py"): file_digest(tmp_path / "x.py")}
     types = [type(event) for event in shown.events]
     assert types.index(ProgramStarted) < types.index(LogLine) < types.index(ProgramEnded)
 

@@ -23,6 +23,7 @@ History of the schema (a minor version adds types or optional fields, a major on
      that ended it.
 1.10 of a program: the lines that name its debug settings; times in which others had its processor. Of a sampled
      line: the library that calls from there, and kinds for what no stack shows (`inline`, `unseen`, `contended`).
+     Of a run: its source files, by their contents.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
         TrustCheck,
         TrustReported,
     )
-    from jaxprof.events.common import EnvironmentRead, Heartbeat, LogLine, WarningRaised
+    from jaxprof.events.common import EnvironmentRead, Heartbeat, LogLine, SourceFile, SourcesRead, WarningRaised
     from jaxprof.events.comparisons import ComparisonPlanned, ResultsCompared, SideSpec
     from jaxprof.events.programs import (
         CACHE_STATES,
@@ -142,7 +143,9 @@ _HOME = {
         ),
         "captures",
     ),
-    **dict.fromkeys(("EnvironmentRead", "Heartbeat", "LogLine", "WarningRaised"), "common"),
+    **dict.fromkeys(
+        ("EnvironmentRead", "Heartbeat", "LogLine", "SourceFile", "SourcesRead", "WarningRaised"), "common"
+    ),
     **dict.fromkeys(("ComparisonPlanned", "ResultsCompared", "SideSpec"), "comparisons"),
     **dict.fromkeys(
         (
@@ -297,7 +300,9 @@ __all__ = [
     "SessionClosed",
     "SideSpec",
     "SignatureLeaf",
+    "SourceFile",
     "SourceLocation",
+    "SourcesRead",
     "StageRunning",
     "StepParts",
     "StepTimes",

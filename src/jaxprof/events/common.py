@@ -27,6 +27,25 @@ class EnvironmentRead(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A source file as it was while it ran."""
+
+    file: str = ""
+    """The whole path."""
+    digest: str = ""
+    """SHA-256 of its bytes, in hex."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcesRead(Event):
+    """The source files that a run names, by their contents: a checkout gives an unchanged file a new time."""
+
+    type: ClassVar[str] = "sources_read"
+
+    files: list[SourceFile] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WarningRaised(Event):
     """Something that makes the numbers mean less, or something else, than they seem to; with a hint."""
 

@@ -107,7 +107,7 @@ def _again(session: Session, run: Run) -> PlannedRun:
     nothing_redacted(planned.spec.argv)
     place = planned.spec.target.rpartition(":")[0]
     if place.endswith(".py"):
-        unchanged(Path(place), session)
+        unchanged(Path(place), session, run)
     return planned
 
 

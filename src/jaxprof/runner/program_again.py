@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxprof.analysis.explain.model import is_as_recorded
 from jaxprof.errors import UsageError
 from jaxprof.private import FLAGS, HIDDEN, SETTINGS, kept_value
 from jaxprof.redaction import REDACTED
@@ -57,7 +58,7 @@ def command_again(
         raise UsageError(f"its folder {program.directory} is not here", RECORD_AGAIN)
     words = program_words(program.how, program.argv, program.directory)
     if program.how == "script":
-        unchanged(Path(program.directory) / words[0], session)
+        unchanged(Path(program.directory, words[0]), session, program.run)
     argv = (known_interpreter(program.run.python, python).path, *words)
     environment = environment_again(program.run)
     variables = with_variables(changed_variables(environment))
@@ -84,14 +85,12 @@ def nothing_redacted(argv: Sequence[str]) -> None:
         raise UsageError(f"its command line holds what looks like a secret ({REDACTED})", "Give that by a variable.")
 
 
-def unchanged(file: Path, session: Session) -> None:
-    """Raises UsageError for a file that is not here, or was changed after the session was recorded: its findings may
+def unchanged(file: Path, session: Session, run: Run) -> None:
+    """Raises UsageError for a file that is not here, or is not what it was when the run was recorded: its findings may
     be about other lines by now."""
-    try:
-        changed = file.stat().st_mtime > session.header.wall_seconds
-    except OSError:
-        raise UsageError(f"{file} is not here", RECORD_AGAIN) from None
-    if changed:
+    if not file.is_file():
+        raise UsageError(f"{file} is not here", RECORD_AGAIN)
+    if not is_as_recorded(str(file), run.sources, session.header.wall_seconds):
         raise UsageError(f"{file.name} was changed after the session was recorded", RECORD_AGAIN)
 
 
@@ -132,7 +131,7 @@ def _checked(session: Session, program: ProgramResult, places: Sequence[SourceLo
     if program.how != "script":
         raise UsageError("the program is started as a module (-m), whose source cannot be changed in memory", "")
     for at in places:
-        unchanged(Path(at.file), session)
+        unchanged(Path(at.file), session, program.run)
     return list(places)
 
 

@@ -27,8 +27,11 @@ from jaxprof.events import (
     RunFinished,
     RunPlanned,
     RunSpec,
+    SourceFile,
+    SourcesRead,
     WorkerStarted,
 )
+from jaxprof.files import file_digest
 from jaxprof.last_words import last_words
 from jaxprof.redaction import redacted
 from jaxprof.runner.interpreter import Interpreter
@@ -47,6 +50,8 @@ BATCH_SECONDS = 1.0
 The first event after a pause is passed on at once."""
 PATIENCE_SECONDS = 2.0
 """How long a program may take to end by itself when the app is left: to write its checkpoint, and its last events."""
+_MOST_SOURCES = 200
+"""Source files of which a session keeps the digest."""
 HOST = "host"
 """The device of a run that may use several devices, or none."""
 
@@ -279,6 +284,7 @@ class ProgramScheduler:
         if self._said is not None and self.program.options.function:
             wall = self._said.wall_seconds  # the function was measured after the program's own end
         self._complete_notes(process)
+        self._emit_sources()
         said = self._said if self._said is not None else ProgramEnded(exit_code=None, wall_seconds=wall)
         notes = [*said.notes, *self._notes]
         self._emit(replace(said, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
@@ -289,6 +295,28 @@ class ProgramScheduler:
         self._session_recorder.close_run(self._run, finished)
         process.close()
         self._session_recorder.flush()
+
+    def _emit_sources(self) -> None:
+        """The contents of the files that the recording names. One that was changed since the program began may not be
+        what ran, and is left out."""
+        program, began = self.session.runs[self._run].program, self.session.header.wall_seconds
+        if program is None:
+            return
+        named = {at.file for row in program.compiled for at in (row.called_from, row.defined_at)}
+        named |= {line.file for sampled in program.sampled for line in sampled.lines}
+        if not self.program.module and self.program.argv:
+            named.add(str(Path(self.program.directory or _directory(), self.program.argv[0])))
+        read = []
+        for file in sorted(named)[:_MOST_SOURCES]:
+            try:
+                if not file.endswith(".py") or Path(file).stat().st_mtime > began:
+                    continue
+            except (OSError, ValueError):
+                continue
+            if digest := file_digest(file):
+                read.append(SourceFile(file=file, digest=digest))
+        if read:
+            self._emit(SourcesRead(files=read))
 
     def _complete_notes(self, process: ProgramProcess) -> None:
         program = self.session.runs[self._run].program

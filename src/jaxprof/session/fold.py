@@ -209,6 +209,10 @@ def _revision(session: Session, event: e.RevisionRead) -> None:
     session._run(event).revision = event
 
 
+def _sources(session: Session, event: e.SourcesRead) -> None:
+    session._run(event).sources.update({each.file: each.digest for each in event.files})
+
+
 def _text(session: Session, event: e.TextRecorded) -> None:
     session._run(event).texts[event.name] = event
 
@@ -289,6 +293,7 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.ResultsCompared: _results_compared,
     e.WorkerStarted: _worker_started,
     e.EnvironmentRead: _environment,
+    e.SourcesRead: _sources,
     e.RevisionRead: _revision,
     e.ProcessIdentified: _identified,
     e.PhaseStarted: _phase_started,

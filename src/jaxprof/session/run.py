@@ -127,6 +127,8 @@ class Run:
     """Monotonic."""
     note: str = ""
     environment: EnvironmentRead | None = None
+    sources: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of the source files that it names, by path, as they were while it ran."""
     revision: RevisionRead | None = None
     texts: dict[str, TextRecorded] = field(default_factory=dict)
     cost: CostReported | None = None

@@ -206,7 +206,9 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str, fou
             estimate=program is not None,
         )
         recorded = session.header.wall_seconds if program is not None else None
-        found.findings += module_findings(module, weights, run=run.id, verify=verify, recorded_seconds=recorded)
+        found.findings += module_findings(
+            module, weights, run=run.id, verify=verify, recorded_seconds=recorded, sources=run.sources
+        )
     if not with_hlo:
         found.abstentions.append(Abstention("no-hlo", "no HLO in the profile: its kernels have times, and no findings"))
 
@@ -225,7 +227,12 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str, found: _Found) ->
         verify = run_verified(name, run)
         found.findings += step_findings(run, "call", verify, whole_program=False)
         found.findings += module_findings(
-            module, weights, run=run.id, verify=verify, recorded_seconds=session.header.wall_seconds
+            module,
+            weights,
+            run=run.id,
+            verify=verify,
+            recorded_seconds=session.header.wall_seconds,
+            sources=run.sources,
         )
         found.abstentions += capture_abstentions(run, name)
     uncaptured = [run for run in runs if run.plan.how == "jit" and run.status == "ok" and not run.measured]

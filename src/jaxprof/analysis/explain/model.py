@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from jaxprof.events import SourceLocation
+from jaxprof.files import file_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jaxprof.analysis.explain.trial import FixTrial
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.hlo.open.stages import ModuleStages
@@ -120,20 +123,30 @@ class Explanation:
 _LONGEST_LINE: Final = 100
 
 
-def code_line(place: SourceLocation | None, recorded_seconds: float | None) -> str:
+def code_line(
+    place: SourceLocation | None, recorded_seconds: float | None, sources: Mapping[str, str] | None = None
+) -> str:
     """The line without its indentation; empty where the file is not here, is no Python file, or was changed after
-    `recorded_seconds` (Unix time): the line may be another one by now.
+    `recorded_seconds` (Unix time), or since its digest in `sources` was taken: the line may be another one by now.
 
     A session can come from anywhere and name any file; only what looks like Python source is read.
     """
     if place is None or place.line is None or not place.file.endswith(".py") or not recorded_seconds:
         return ""
-    try:
-        if os.stat(place.file).st_mtime > recorded_seconds:
-            return ""
-    except (OSError, ValueError):
+    if not is_as_recorded(place.file, sources or {}, recorded_seconds):
         return ""
     from jaxprof.hlo.analysis.origin import HloSourceLocation, source_lines
 
     lines = source_lines(HloSourceLocation(place.file, place.line))
     return lines[-1][1].strip()[:_LONGEST_LINE] if lines else ""
+
+
+def is_as_recorded(file: str, sources: Mapping[str, str], recorded_seconds: float) -> bool:
+    """Whether a source file has the content that it had: by its digest in `sources`, else by the time of its last
+    change, which a checkout makes anew."""
+    if file in sources:
+        return file_digest(file) == sources[file]
+    try:
+        return os.stat(file).st_mtime <= recorded_seconds
+    except (OSError, ValueError):
+        return False

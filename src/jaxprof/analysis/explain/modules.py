@@ -115,10 +115,16 @@ def longest_kernel(session: Session) -> LongestKernel | None:
 
 
 def module_findings(
-    module: Module, weights: KernelWeights, *, run: str, verify: str, recorded_seconds: float | None
+    module: Module,
+    weights: KernelWeights,
+    *,
+    run: str,
+    verify: str,
+    recorded_seconds: float | None,
+    sources: Mapping[str, str] | None = None,
 ) -> Iterator[RankedFinding]:
     """The findings of a module with what their kernels cost. `recorded_seconds`: Unix time after which a changed source
-    file is not believed."""
+    file is not believed, unless it still has its digest in `sources`."""
     by_name = {kernel.name: kernel for kernel in reversed(kernels(module))}
     for finding in findings(module):
         where = _place(finding, by_name)
@@ -133,7 +139,7 @@ def module_findings(
             verify=verify,
             run=run,
             where=where,
-            code_line=code_line(where, recorded_seconds),
+            code_line=code_line(where, recorded_seconds, sources),
             kernels=finding.where[:_KERNELS_NAMED],
         )
 

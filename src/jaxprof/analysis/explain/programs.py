@@ -34,7 +34,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
             run=program.run.id,
             where=finding.where,
             directory=program.directory,
-            code_line=code_line(finding.where, session.header.wall_seconds),
+            code_line=code_line(finding.where, session.header.wall_seconds, program.run.sources),
             function=finding.function,
             compilations=sum(row.count for row in rows),
             fault=finding.code in _FAULTS,

@@ -18,7 +18,8 @@ from jaxprof.engine.measure.reporter import Emit, Reporter
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
 from jaxprof.engine.measure.startup import start_jax, start_numpy
 from jaxprof.errors import unknown_name
-from jaxprof.events import ESTIMATED_BY, CostReported, RunFinished, TextRecorded
+from jaxprof.events import ESTIMATED_BY, CostReported, RunFinished, SourceFile, SourcesRead, TextRecorded
+from jaxprof.files import file_digest
 from jaxprof.units import seconds
 from jaxprof.workloads.model import Estimate, Variant, Workload
 
@@ -143,6 +144,9 @@ def _measured(
         _report_estimate(recorder, estimate)
     if variant.source:
         recorder.emit(TextRecorded(name="source", text=variant.source, bytes=len(variant.source.encode())))
+    file = request.spec.target.rpartition(":")[0]
+    if digest := file_digest(file) if file.endswith(".py") else "":
+        recorder.emit(SourcesRead(files=[SourceFile(file=file, digest=digest)]))
     with recorder.phase("inputs"):
         inputs = make_inputs(workload, request.spec.parameters, request.spec.seed)
         arguments = variant.arguments(inputs)
