@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from jaxprof.facts import json_schema
+from jaxprof.facts.processes import FIGURES
+
 MEANINGS: Final = Path(__file__).with_name("schema_meanings.txt")
 """`key: meaning`, and `parent.key: meaning` where the same word means something else there, a line each."""
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "schema"
@@ -20,13 +23,15 @@ UPDATING: Final = bool(os.environ.get("UPDATE_SCHEMA"))
 _MAPS: Final = frozenset({
     "parameters", "settings", "machine", "presets", "unattributed_seconds", "facts", "opcodes", "left_out", "notices",
     "variables", "device_peak_bytes", "phases", "memory.parts", "verdict.parts", "environment.devices[]",
-    "data.rows[]", "loop_shares",
+    "data.rows[]",
 })  # fmt: skip
 """Objects whose keys are data, by the end of their path."""
 _ANY: Final = frozenset({"settings", "machine", "presets", "environment.devices[]", "data.rows[]"})
 """Of these, those whose values are of any kind."""
 _SHARED: Final = frozenset({"program", "compiles[]", "compile_passes", "children[]"})
 """What stands at several places is described once: in `$defs`, under the name without brackets."""
+_OF_FACTS: Final = {("job", "data.processes[]"): FIGURES}
+"""By kind of answer and place: what is described by facts, and not learned."""
 _NUMBERS: Final = re.compile(
     r"(seconds|bytes|share|watts|celsius|hertz|low|high|growth|ratio|margin|half_width|of_peak|of_bandwidth|maximum|minimum"
     r"|launches_to_decide|mfu|hfu|roofline|recomputed_flops|peak_flops_per_second)$"
@@ -113,6 +118,11 @@ def _learn_answer(answer: dict[str, Any]) -> None:
     if "truncated" in properties:
         properties["truncated"] = {"type": "object", "additionalProperties": {"type": "integer"}}
         properties["next"] = {"type": "array", "items": {"type": "string"}}
+    for (of_kind, place), facts in _OF_FACTS.items():
+        if of_kind == kind:
+            rows = _at(schema, place)
+            rows.clear()
+            rows |= json_schema(facts)
     _describe(schema | {"$defs": defs})
     first = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"jaxprof: {kind}"}
     schema = first | schema | {"required": list(properties)} | ({"$defs": defs} if defs else {})
@@ -159,6 +169,13 @@ def _learn(value: Any, schema: Schema, defs: dict[str, Schema], path: str) -> No
             _learn(inner, schema.setdefault("items", {}), defs, f"{path}[]")
 
 
+def _at(schema: Schema, place: str) -> Schema:
+    """The schema of what is at a place."""
+    for key in place.replace("[]", ".[]").split("."):
+        schema = schema["items"] if key == "[]" else schema["properties"][key]
+    return schema
+
+
 def meanings() -> dict[str, str]:
     """What the keys mean, as the schemas describe them."""
     lines = MEANINGS.read_text("utf-8").splitlines()
@@ -182,7 +199,7 @@ def _describe(schema: Schema) -> None:
     def visit(inner: Schema, parent: str) -> None:
         for key, of_key in inner.get("properties", {}).items():
             meaning = known.get(f"{parent}.{key}") or known.get(key)
-            if meaning:
+            if meaning and "description" not in of_key:
                 of_key["description"] = meaning
             visit(of_key, key)
         for part in (inner.get("items"), inner.get("additionalProperties")):

@@ -136,8 +136,8 @@ def test_rows_of_sql(tmp_path: Path) -> None:
 
 def sql_rows(path: Path) -> Iterator[tuple[str, str]]:
     """Each table of a session that has rows, as CSV."""
+    from jaxprof.facts import SessionFile
     from jaxprof.query.columnar import arrow_table
-    from jaxprof.query.schema import SessionFile
     from jaxprof.query.tables import TABLES
     from jaxprof.session import Session
     from jaxprof.session.log import load
@@ -186,7 +186,7 @@ def census() -> Iterator[str]:
     for kind in KINDS:
         yield from (f"json {kind} {place}" for place in sorted(keys_of(schema_of(kind))))
     for of, tables in (("sql", TABLES), ("rollup", ROLLED)):
-        yield from (f"{of} {name}.{each.name} {each.type}" for name in tables for each in tables[name].columns)
+        yield from (f"{of} {name}.{fact.key} {fact.unit.sql}" for name in tables for fact in tables[name].facts)
     yield from (f"finding {code}" for code in sorted(entries()))
     yield from (f"limit {limit.name}" for limit in LIMITS)
     yield from (f"key {name} {','.join(keys_of_action(key))}" for name, key in sorted(ACTIONS.items()))

@@ -12,8 +12,8 @@ from jaxprof import events as e
 from jaxprof.analysis import result
 from jaxprof.analysis.memory import buffers_of, peak_memory
 from jaxprof.analysis.run_difference import facts_of
+from jaxprof.facts import SessionFile
 from jaxprof.query.columnar import arrow_table
-from jaxprof.query.schema import SessionFile
 from jaxprof.query.tables import TABLES
 from jaxprof.report.json import to_dict
 from jaxprof.report.page.document import to_page

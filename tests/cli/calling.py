@@ -41,7 +41,7 @@ class Caller:
         with pytest.raises(SystemExit) as ended:
             main([str(word) for word in words])
         captured = self._capsys.readouterr()
-        if captured.out.startswith('{"schema":"2.0","kind":'):
+        if captured.out.startswith('{"schema":"3.0","kind":'):
             hold(json.loads(captured.out))
         return Said(int(ended.value.code or 0), captured.out, captured.err)
 

@@ -59,7 +59,7 @@ def test_an_error_is_an_answer_too(
     said = call(*words, "--format", "json")
     assert said.code == 2
     answer = json.loads(said.out)
-    assert (answer["schema"], answer["kind"]) == ("2.0", "error")
+    assert (answer["schema"], answer["kind"]) == ("3.0", "error")
     assert answer["error"].keys() == {"code", "message", "hint"}
     if message is not None:
         assert answer["error"]["code"] == code

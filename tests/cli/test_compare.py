@@ -239,10 +239,10 @@ def test_two_jobs_over_their_processes(call: Caller, tmp_path: Path) -> None:
     assert "only in A: process 3 on node3 is late" in " ".join(said.out.split())
     [found] = call("compare", before, after, "--format", "json").data["comparisons"]
     figures = {each["key"]: each for each in found["figures"]}
-    host = figures["loop_shares.host"]
+    host = figures["host_share"]
     assert (host["verdict"], round(host["difference"], 3)) == ("more", 0.2)
     assert host["before"] == {"median": 0.0, "low": 0.0, "high": 0.0, "processes": 4}
-    assert figures["loop_shares.data"]["verdict"] == "undecided", "one late process is a large spread"
+    assert figures["data_share"]["verdict"] == "undecided", "one late process is a large spread"
     assert figures["compile_count"]["verdict"] == "same"
     assert figures["wall_seconds"]["verdict"] == "undecided"
     assert "one launch" in figures["wall_seconds"]["reason"]

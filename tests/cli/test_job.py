@@ -115,7 +115,7 @@ def test_the_processes_beside_each_other(call: Caller, tmp_path: Path) -> None:
     data = call("show", folder, "--format", "json").data
     assert data["findings"][0]["code"] == "straggler"
     assert [each["host"] for each in data["processes"]] == ["node0", "node1", "node2"]
-    assert data["processes"][1]["loop_shares"]["data"] == pytest.approx(0.3)
+    assert data["processes"][1]["data_share"] == pytest.approx(0.3)
     rows = call("show", folder, "--format", "csv").out.splitlines()
     assert len(rows) == 4
 

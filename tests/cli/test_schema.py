@@ -331,7 +331,7 @@ def test_every_key_has_a_meaning() -> None:
 
 def test_a_required_key_that_is_missing_is_a_problem() -> None:
     schema = schema_of("explanation")
-    answer = {"schema": "2.0", "kind": "explanation", "data": {"name": "s"}, "truncated": {}, "next": []}
+    answer = {"schema": "3.0", "kind": "explanation", "data": {"name": "s"}, "truncated": {}, "next": []}
     assert ".data has no findings" in list(problems(answer, schema, schema, seen=set()))
 
 
@@ -360,7 +360,7 @@ def test_no_type_is_left_open(kind: str) -> None:
 
 def test_what_a_schema_does_not_have_is_found() -> None:
     schema = schema_of("error")
-    answer = {"schema": "2.0", "kind": "error", "error": {"code": "usage", "message": "m", "hint": None}}
+    answer = {"schema": "3.0", "kind": "error", "error": {"code": "usage", "message": "m", "hint": None}}
     assert list(problems(answer, schema, schema)) == []
     for error, wrong in (
         ({"code": 1}, ".error.code is of type integer"),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jaxprof import events as e
+from jaxprof.facts import BYTES, REAL_BYTES, SECONDS
 from jaxprof.query.asking import AskedSession
-from jaxprof.query.schema import WHOLE
 from jaxprof.query.tables import TABLES
 from jaxprof.report.json import to_dict
 from jaxprof.report.runs import OF_CSV
@@ -30,7 +30,7 @@ def rows(path: Path, sql: str) -> list[list[Any]]:
 def test_every_table_has_rows_under_the_columns_that_its_schema_has(path: Path, name: str) -> None:
     answer = ask(f"SELECT * FROM {name}", [AskedSession("whole", path)])
     table = answer.table()
-    assert answer.names == ["session", *(column.name for column in TABLES[name].columns)]
+    assert answer.names == ["session", *(fact.key for fact in TABLES[name].facts)]
     assert len(table) > 0
     assert set(table["session"].to_pylist()) == {"whole"}
     filled = {column for column in table.column_names if table[column].null_count < len(table)}
@@ -41,18 +41,18 @@ def test_every_table_has_rows_under_the_columns_that_its_schema_has(path: Path, 
 def test_every_column_says_what_it_means_and_a_time_has_its_unit_in_its_name(name: str) -> None:
     table = TABLES[name]
     assert table.meaning
-    assert len({column.name for column in table.columns}) == len(table.columns)
-    for column in table.columns:
-        assert len(column.meaning) > 2
-        assert column.name == column.name.lower()
-        if "time" in column.meaning.lower().split() and column.type == "DOUBLE" and "Share" not in column.meaning:
-            assert column.name.endswith("seconds"), column.name
+    assert len({fact.key for fact in table.facts}) == len(table.facts)
+    for fact in table.facts:
+        assert len(fact.meaning) > 2
+        assert fact.key == fact.key.lower()
+        assert (fact.unit is SECONDS) <= fact.key.endswith("seconds"), fact.key
+        assert (fact.unit in (BYTES, REAL_BYTES)) <= ("bytes" in fact.key), fact.key
 
 
 def test_runs_have_every_figure_of_the_csv() -> None:
     renamed = {"run_seconds": "median_seconds", "bytes_accessed": "accessed_bytes"}
     keys = {renamed.get(column.key, column.key) for column in OF_CSV if column.key}
-    assert keys - {column.name for column in TABLES["runs"].columns} == set()
+    assert keys - {fact.key for fact in TABLES["runs"].facts} == set()
 
 
 def test_figures_are_those_of_the_json(path: Path) -> None:
@@ -145,15 +145,14 @@ def test_a_moment_is_one_and_what_is_unknown_is_null(path: Path) -> None:
 def test_what_no_column_can_hold_is_null(tmp_path: Path) -> None:
     run = e.RunPlanned(run="r1", spec=e.RunSpec(workload="a\ud800b", variant="", how="jit", device="cpu:0"))
     memory = e.MemoryReported(run="r1", argument_bytes=1 << 63, output_bytes=0, temporary_bytes=5)
+    from jaxprof.facts import SessionFile
     from jaxprof.query.columnar import arrow_table
-    from jaxprof.query.schema import SessionFile
 
     session = Session(sessions.HEADER)
     session.extend([run, memory])
     (row,) = arrow_table(TABLES["runs"], SessionFile(tmp_path, session)).to_pylist()
     assert (row["workload"], row["variant"]) == ("a\\ud800b", None)
     assert (row["peak_bytes"], row["temporary_bytes"]) == (None, 5)
-    assert next(column.type for column in TABLES["runs"].columns if column.name == "peak_bytes") == WHOLE
 
 
 QUESTIONS = re.findall(

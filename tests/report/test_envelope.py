@@ -70,7 +70,7 @@ def answer(kind: str, data: Any, limit: int | None = None) -> Any:
 
 def test_the_envelope() -> None:
     assert answer("any", {"a": 1}) == {
-        "schema": "2.0",
+        "schema": "3.0",
         "kind": "any",
         "data": {"a": 1},
         "truncated": {},

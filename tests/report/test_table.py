@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from jaxprof.facts import at, plain
 from jaxprof.report.renderers import html_table, markdown_lines, records, text_lines, to_csv_text, wrap
-from jaxprof.report.table import Column, Table, at, plain, remembering
+from jaxprof.report.table import Column, Table, remembering
 from jaxprof.text import columns
 from jaxprof.units import bytes_, seconds
 

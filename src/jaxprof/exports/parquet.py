@@ -25,7 +25,7 @@ def files(source: ExportSource) -> Iterator[tuple[str, bytes]]:
         from jaxprof.query.output import write_parquet
     except ImportError as error:
         raise UsageError(f"parquet needs {error.name}", "pip install 'jaxprof[query]' brings it.") from error
-    from jaxprof.query.schema import SessionFile
+    from jaxprof.facts import SessionFile
     from jaxprof.query.tables import TABLES
 
     file = SessionFile(source.path, source.session, live=source.live)

@@ -20,18 +20,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.facts import Relation, SessionFile
 from jaxprof.limits import QUERY_MEMORY, QUERY_TIME
 from jaxprof.operating_system import python_words
 from jaxprof.query.cache import read_cached, stamp, write_cached
-from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text, table_of
-from jaxprof.query.job_tables import PROCESSES_TABLE, process_part
-from jaxprof.query.schema import SESSION, SessionFile, SqlTable
-from jaxprof.query.tables import TABLES
+from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
+from jaxprof.query.tables import SESSION, TABLES
 from jaxprof.reaper import REAPER
 from jaxprof.session.log.state import with_urls
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.session import Session
 
 _GROWTH: Final = 2
@@ -48,8 +46,8 @@ class AskedSession:
     """A profile that was read as a session, whose tables are not kept; None for a session, which is read if needed."""
     optional: bool = False
     """Whether it is left out, with a notice, where it cannot be read."""
-    figures: ProcessFigures | None = None
-    """Of a process of a job whose roll-up holds all of its session: then the table of processes needs no session."""
+    process: Any = None
+    """The row of the table of processes, of a process whose roll-up holds all of its session."""
 
 
 @contextmanager
@@ -250,21 +248,21 @@ def gather(sources: Iterable[AskedSession], names: Sequence[str]) -> tuple[dict[
             session = pa.DictionaryArray.from_arrays(
                 pa.repeat(pa.scalar(0, pa.int8()), len(table)), pa.array([clean_text(source.name)])
             )
-            parts[name].append(table.add_column(0, SESSION.name, session))
+            parts[name].append(table.add_column(0, SESSION.key, session))
             notices += (f"{source.name}: {notice}" for notice in said)
     schemas = {name: _whole_schema(TABLES[name]) for name in names}
     tables = {name: pa.concat_tables(found) if found else schemas[name].empty_table() for name, found in parts.items()}
     return tables, list(dict.fromkeys(notices))
 
 
-def _of_source(source: AskedSession, tables: Sequence[SqlTable]) -> dict[str, tuple[Any, list[str]]]:
+def _of_source(source: AskedSession, tables: Sequence[Relation]) -> dict[str, tuple[Any, list[str]]]:
     """Each table with the notices of the session: kept ones, or made of the session, which is then read once."""
     if source.session is not None:
         return _made(SessionFile(source.path, source.session), tables)
-    if source.figures is not None:
-        known = {PROCESSES_TABLE.name: (table_of(PROCESSES_TABLE, [process_part(source.figures)]), list[str]())}
-        rest = [table for table in tables if table.name not in known]
-        return {**(_of_source(replace(source, figures=None), rest) if rest else {}), **known}
+    if source.process is not None:
+        rest = [table for table in tables if table.name != "processes"]
+        of_session = _of_source(replace(source, process=None), rest) if rest else {}
+        return {**of_session, "processes": (source.process, [])}
     from jaxprof.session import Session
     from jaxprof.session.log import load
     from jaxprof.session.log.entry import is_live
@@ -289,7 +287,7 @@ def _of_source(source: AskedSession, tables: Sequence[SqlTable]) -> dict[str, tu
     return found
 
 
-def _made(file: SessionFile, tables: Sequence[SqlTable]) -> dict[str, tuple[Any, list[str]]]:
+def _made(file: SessionFile, tables: Sequence[Relation]) -> dict[str, tuple[Any, list[str]]]:
     made = {}
     for table in tables:
         file.notices.clear()
@@ -298,5 +296,5 @@ def _made(file: SessionFile, tables: Sequence[SqlTable]) -> dict[str, tuple[Any,
     return made
 
 
-def _whole_schema(table: SqlTable) -> Any:
-    return arrow_schema(table).insert(0, pa.field(SESSION.name, pa.string()))
+def _whole_schema(table: Relation) -> Any:
+    return arrow_schema(table).insert(0, pa.field(SESSION.key, pa.string()))

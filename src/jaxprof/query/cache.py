@@ -13,22 +13,22 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from jaxprof.facts import Relation
 from jaxprof.query.columnar import arrow_schema
-from jaxprof.query.schema import SqlTable
 from jaxprof.session.log.state import derived_folder, make_derived_folder
 from jaxprof.text import json_text
 from jaxprof.version import __version__
 
-_FORMAT: Final = 4
+_FORMAT: Final = 5
 """Counted up whenever a table is derived otherwise than before."""
 
 
-def stamp(path: Path, table: SqlTable, *, live: bool) -> dict[str, Any]:
+def stamp(path: Path, table: Relation, *, live: bool) -> dict[str, Any]:
     """What a table depends on: equal stamps have equal tables. Raises OSError if the session is not there."""
     from jaxprof.analysis.ceilings import kept_at
 
     status = path.stat()
-    schema = repr([(column.name, column.type) for column in table.columns])
+    schema = repr([(fact.key, fact.unit.sql) for fact in table.facts])
     return {
         "format": _FORMAT,
         "jaxprof": __version__,
@@ -40,7 +40,7 @@ def stamp(path: Path, table: SqlTable, *, live: bool) -> dict[str, Any]:
     }
 
 
-def read_cached(path: Path, table: SqlTable, wanted: dict[str, Any]) -> tuple[Any, list[str]] | None:
+def read_cached(path: Path, table: Relation, wanted: dict[str, Any]) -> tuple[Any, list[str]] | None:
     """The table with this stamp, and the notices of the session; None if there is no such copy."""
     try:
         with (derived_folder(path) / f"{table.name}.arrow").open("rb") as file:
@@ -53,7 +53,7 @@ def read_cached(path: Path, table: SqlTable, wanted: dict[str, Any]) -> tuple[An
         return None
 
 
-def write_cached(path: Path, table: SqlTable, made: Any, wanted: dict[str, Any], notices: list[str]) -> None:
+def write_cached(path: Path, table: Relation, made: Any, wanted: dict[str, Any], notices: list[str]) -> None:
     """Keep a copy, whole or not at all."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, made.schema) as writer:

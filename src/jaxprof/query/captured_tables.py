@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.timeline import TimelineLane, session_timelines
 from jaxprof.events import StepTimes
-from jaxprof.query.measured_tables import RUN
-from jaxprof.query.schema import (
-    REAL,
+from jaxprof.facts import (
+    COUNT,
+    INDEX,
+    SECONDS,
+    SHARE,
     TEXT,
     TRUTH,
-    WHOLE,
     Encoded,
+    Fact,
     Part,
+    Relation,
     Repeated,
     SessionFile,
-    SqlColumn,
-    SqlTable,
-    described,
-    row_table,
+    at,
     within,
 )
+from jaxprof.query.measured_tables import RUN
 from jaxprof.report.captures import PASSES, STEPS, PassRow, pass_rows
-from jaxprof.report.table import at
+from jaxprof.report.table import described
 from jaxprof.session import Run
 
 if TYPE_CHECKING:
@@ -65,24 +66,24 @@ def _lane(run: Run, timeline: Timeline, lane: TimelineLane) -> Part:
     }
 
 
-INTERVALS: Final = SqlTable(
+INTERVALS: Final = Relation(
     "intervals",
     "The timeline: a row for each interval of each lane; lanes overlap, and a loop holds what runs in it",
     (
         RUN,
-        SqlColumn("device", TEXT, "gpu:0, cpu:0, host"),
-        SqlColumn("lane", TEXT, "The stream, thread or line that it is on"),
-        SqlColumn("lane_kind", TEXT, "modules, steps, stream, ops, async, thread, host"),
-        SqlColumn("name", TEXT, "What ran"),
-        SqlColumn("module", TEXT, "The HLO module that it belongs to"),
-        SqlColumn("op", TEXT, "The HLO instruction that it belongs to: a name of kernels"),
-        SqlColumn("start_seconds", REAL, "When it began, on the profile's clock"),
-        SqlColumn("seconds", REAL, "How long it took"),
-        SqlColumn("execution", WHOLE, "Which execution of its module it belongs to"),
-        SqlColumn("correlation", WHOLE, "The number that a launch on the host and its kernel share"),
-        SqlColumn("step", WHOLE, "Number of a step annotation"),
+        Fact("device", TEXT, "gpu:0, cpu:0, host"),
+        Fact("lane", TEXT, "The stream, thread or line that it is on"),
+        Fact("lane_kind", TEXT, "modules, steps, stream, ops, async, thread, host"),
+        Fact("name", TEXT, "What ran"),
+        Fact("module", TEXT, "The HLO module that it belongs to"),
+        Fact("op", TEXT, "The HLO instruction that it belongs to: a name of kernels"),
+        Fact("start_seconds", SECONDS, "When it began, on the profile's clock"),
+        Fact("seconds", SECONDS, "How long it took"),
+        Fact("execution", INDEX, "Which execution of its module it belongs to"),
+        Fact("correlation", INDEX, "The number that a launch on the host and its kernel share"),
+        Fact("step", INDEX, "Number of a step annotation"),
     ),
-    _intervals,
+    arrays=_intervals,
 )
 
 
@@ -100,7 +101,7 @@ def _steps(file: SessionFile) -> Iterator[_OfRun]:
         yield from (_OfRun(run, step) for step in rows)
 
 
-STEPS_TABLE: Final = row_table(
+STEPS_TABLE: Final = Relation(
     "steps",
     "Where the time of each step of a capture went, on each device",
     (
@@ -111,15 +112,15 @@ STEPS_TABLE: Final = row_table(
                 STEPS,
                 ("name", TEXT, "Name of the step"),
                 ("device", TEXT, "gpu:0, cpu:0"),
-                ("start_seconds", REAL, "When it began, on the profile's clock"),
-                ("seconds", REAL, "How long it took: the sum of its parts"),
+                ("start_seconds", SECONDS, "When it began, on the profile's clock"),
+                ("seconds", SECONDS, "How long it took: the sum of its parts"),
                 ("complete", TRUTH, "False if the profile began or ended in the middle of it"),
-                ("parts.kernels=kernel_seconds", REAL, "Kernels"),
-                ("parts.transfers=transfer_seconds", REAL, "Copies"),
-                ("parts.collectives_exposed=collective_seconds", REAL, "Collectives while nothing else ran"),
-                ("parts.launch_gaps=gap_seconds", REAL, "Gaps between kernels"),
-                ("parts.idle=idle_seconds", REAL, "Nothing"),
-                ("collectives_overlapped_seconds=overlapped_seconds", REAL, "Collectives hidden behind kernels"),
+                ("parts.kernels=kernel_seconds", SECONDS, "Kernels"),
+                ("parts.transfers=transfer_seconds", SECONDS, "Copies"),
+                ("parts.collectives_exposed=collective_seconds", SECONDS, "Collectives while nothing else ran"),
+                ("parts.launch_gaps=gap_seconds", SECONDS, "Gaps between kernels"),
+                ("parts.idle=idle_seconds", SECONDS, "Nothing"),
+                ("collectives_overlapped_seconds=overlapped_seconds", SECONDS, "Collectives hidden behind kernels"),
                 ("to_next", TRUTH, "False if no later step ends it: it cannot be compared with the others"),
             ),
         ),
@@ -134,25 +135,25 @@ def _passes(file: SessionFile) -> Iterator[_OfRun]:
         yield from (_OfRun(run, row) for row in rows)
 
 
-PASSES_TABLE: Final = row_table(
+PASSES_TABLE: Final = Relation(
     "passes",
     "The phases and passes of each compilation that was captured, a parent before its children",
     (
         RUN,
-        SqlColumn("name", TEXT, "Name of the pass", at("item.node.name")),
-        SqlColumn("depth", WHOLE, "0 for the whole compilation", at("item.depth")),
+        Fact("name", TEXT, "Name of the pass", at("item.node.name")),
+        Fact("depth", INDEX, "0 for the whole compilation", at("item.depth")),
         *within(
             at("item"),
             described(
                 PASSES,
                 ("path", TEXT, "The names on the way to it, with / between them"),
                 ("stage", TEXT, "Stage of the compiler"),
-                ("seconds", REAL, "What it took, with the passes inside it"),
-                ("self_seconds", REAL, "Without these: the self times add up to the whole"),
-                ("count", WHOLE, "How often it ran"),
+                ("seconds", SECONDS, "What it took, with the passes inside it"),
+                ("self_seconds", SECONDS, "Without these: the self times add up to the whole"),
+                ("count", COUNT, "How often it ran"),
             ),
         ),
-        SqlColumn("share", REAL, "Share of the whole compilation, in 0..1", at("item.share")),
+        Fact("share", SHARE, "Share of the whole compilation, in 0..1", at("item.share")),
     ),
     _passes,
 )

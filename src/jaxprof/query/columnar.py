@@ -3,60 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
 
-from jaxprof.query.schema import (
-    MOMENT,
-    REAL,
-    TEXT,
-    TRUTH,
-    WHOLE,
-    Encoded,
-    Part,
-    Repeated,
-    SessionFile,
-    SqlColumn,
-    SqlTable,
-    SqlType,
-)
+from jaxprof.facts import Encoded, Fact, Part, Relation, Repeated, SessionFile, SqlType
 from jaxprof.text import json_text
 
 _ARROW: Final[dict[str, Any]] = {
-    TEXT: pa.string(),
-    REAL: pa.float64(),
-    WHOLE: pa.int64(),
-    TRUTH: pa.bool_(),
-    MOMENT: pa.timestamp("s"),
+    "VARCHAR": pa.string(),
+    "DOUBLE": pa.float64(),
+    "BIGINT": pa.int64(),
+    "BOOLEAN": pa.bool_(),
+    "TIMESTAMP": pa.timestamp("s"),
 }
 _MOST: Final = (1 << 63) - 1
 
 
-def arrow_schema(table: SqlTable) -> Any:
+def arrow_schema(table: Relation) -> Any:
     """The Arrow schema of a table."""
-    return pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
+    return pa.schema([(fact.key, _ARROW[fact.unit.sql]) for fact in table.facts])
 
 
-def arrow_table(table: SqlTable, file: SessionFile) -> Any:
+def arrow_table(table: Relation, file: SessionFile) -> Any:
     """The rows of a session."""
-    return table_of(table, table.parts(file))
-
-
-def table_of(table: SqlTable, rows: Iterable[Part]) -> Any:
-    """The rows of these parts."""
     schema = arrow_schema(table)
-    parts = [_part(table.columns, part, schema) for part in rows]
+    parts = [_part(table.facts, part, schema) for part in table.parts(file)]
     return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
 
 
-def _part(columns: Sequence[SqlColumn], part: Part, schema: Any) -> Any:
-    count = next(
-        (len(_cells(part[column.name])) for column in columns if not isinstance(part[column.name], Repeated)), 1
-    )
-    return pa.table([_array(column.type, part[column.name], count) for column in columns], schema=schema)
+def _part(facts: Sequence[Fact[Any]], part: Part, schema: Any) -> Any:
+    count = next((len(_cells(part[fact.key])) for fact in facts if not isinstance(part[fact.key], Repeated)), 1)
+    return pa.table([_array(fact.unit.sql, part[fact.key], count) for fact in facts], schema=schema)
 
 
 def _cells(values: Any) -> Sequence[Any]:
@@ -72,8 +52,8 @@ def _array(type_: SqlType, values: Any, count: int) -> Any:
 
 
 def _of(type_: SqlType, cells: Any) -> Any:
-    if type_ in (TEXT, MOMENT):
-        clean = clean_text if type_ == TEXT else _moment
+    if type_ in ("VARCHAR", "TIMESTAMP"):
+        clean = clean_text if type_ == "VARCHAR" else _moment
         return pa.array([clean(cell) for cell in cells], _ARROW[type_])
     try:
         return pa.array(cells, _ARROW[type_], from_pandas=True)  # NaN is unknown
@@ -102,8 +82,8 @@ def _moment(cell: Any) -> datetime | None:
 def _number(type_: SqlType, cell: Any) -> Any:
     if not isinstance(cell, bool | int | float) or (isinstance(cell, float) and not math.isfinite(cell)):
         return None
-    if type_ == TRUTH:
+    if type_ == "BOOLEAN":
         return bool(cell)
-    if type_ == REAL:
+    if type_ == "DOUBLE":
         return float(cell)
     return int(cell) if abs(cell) <= _MOST else None

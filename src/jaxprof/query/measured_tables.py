@@ -4,38 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.measured import MeasuredKernel, measured
 from jaxprof.analysis.memory import MemoryBuffer, MemoryPicture, buffers_of, peak_memory
 from jaxprof.events import DeviceReading
-from jaxprof.query.schema import (
+from jaxprof.facts import (
+    BYTE_RATE,
+    BYTES,
+    COUNT,
+    FLOPS,
+    INDEX,
+    LIST,
     MOMENT,
-    REAL,
+    NUMBER,
+    OBJECT,
+    RATE,
+    RATIO,
+    REAL_BYTES,
+    SECONDS,
+    SHARE,
     TEXT,
     TRUTH,
-    WHOLE,
+    Fact,
     Part,
+    Relation,
     Repeated,
     SessionFile,
-    SqlColumn,
-    SqlTable,
-    described,
-    flat,
-    row_table,
+    at,
     within,
 )
 from jaxprof.report.captures import MEASURED
 from jaxprof.report.kernels import DATA
 from jaxprof.report.memory import BUFFERS
 from jaxprof.report.runs import OF_CSV, environment, run_rows, state_of
-from jaxprof.report.table import at
+from jaxprof.report.table import described
 from jaxprof.session import Phase, Run, Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ranking import Ranked
 
-RUN: Final = SqlColumn("run", TEXT, "Id of the run, unique within its session: r2", at("run.id"))
+RUN: Final = Fact("run", TEXT, "Id of the run, unique within its session: r2", at("run.id"))
 
 
 def _environment(name: str) -> Any:
@@ -46,35 +56,35 @@ def _environment(name: str) -> Any:
     return value
 
 
-SESSIONS: Final = row_table(
+SESSIONS: Final = Relation(
     "sessions",
     "The sessions themselves, a row each",
     (
-        SqlColumn("id", TEXT, "Identity of the session, whatever its file is called", at("session.header.session")),
-        SqlColumn("created", MOMENT, "When it was begun, in UTC", at("session.header.created")),
-        SqlColumn("path", TEXT, "Its file", lambda file: str(file.path)),
-        SqlColumn("host", TEXT, "Name of the machine", at("session.header.host")),
-        SqlColumn("command", TEXT, "The command line, as a JSON list", at("session.header.command")),
-        SqlColumn(
+        Fact("id", TEXT, "Identity of the session, whatever its file is called", at("session.header.session")),
+        Fact("created", MOMENT, "When it was begun, in UTC", at("session.header.created")),
+        Fact("path", TEXT, "Its file", lambda file: str(file.path)),
+        Fact("host", TEXT, "Name of the machine", at("session.header.host")),
+        Fact("command", LIST, "The command line, as a JSON list", at("session.header.command")),
+        Fact(
             "state",
             TEXT,
             "complete, being written, interrupted, or the signal that ended it",
             lambda file: state_of(file.session, live=file.live),
         ),
-        SqlColumn("jaxprof", TEXT, "Version of jaxprof that wrote it", at("session.header.jaxprof")),
-        SqlColumn("jax", TEXT, "Version of jax that was measured", _environment("jax")),
-        SqlColumn("jaxlib", TEXT, "Version of jaxlib", _environment("jaxlib")),
-        SqlColumn("numpy", TEXT, "Version of numpy", _environment("numpy")),
-        SqlColumn("python", TEXT, "Version of Python that was measured", _environment("python")),
-        SqlColumn("settings", TEXT, "Settings that change a measurement, as a JSON object", _environment("settings")),
-        SqlColumn("machine", TEXT, "What is known of the machine, as a JSON object", at("session.header.environment")),
-        SqlColumn("process_index", WHOLE, "Which process of a job it was, from 0", at("session.process_index")),
-        SqlColumn("process_count", WHOLE, "Processes of that job", lambda file: file.session.process_count or None),
+        Fact("jaxprof", TEXT, "Version of jaxprof that wrote it", at("session.header.jaxprof")),
+        Fact("jax", TEXT, "Version of jax that was measured", _environment("jax")),
+        Fact("jaxlib", TEXT, "Version of jaxlib", _environment("jaxlib")),
+        Fact("numpy", TEXT, "Version of numpy", _environment("numpy")),
+        Fact("python", TEXT, "Version of Python that was measured", _environment("python")),
+        Fact("settings", OBJECT, "Settings that change a measurement, as a JSON object", _environment("settings")),
+        Fact("machine", OBJECT, "What is known of the machine, as a JSON object", at("session.header.environment")),
+        Fact("process_index", COUNT, "Which process of a job it was, from 0", at("session.process_index")),
+        Fact("process_count", COUNT, "Processes of that job", lambda file: file.session.process_count or None),
     ),
     lambda file: [file],
 )
 
-RUNS: Final = row_table(
+RUNS: Final = Relation(
     "runs",
     "A row for each run: one variant of a workload on one device, or a recorded program",
     (
@@ -86,82 +96,82 @@ RUNS: Final = row_table(
             ("how", TEXT, "numpy, eager (op by op), jit, compile (not run), imported (a profile), program"),
             ("device", TEXT, "Where it ran: cpu:0, cuda:1"),
         ),
-        SqlColumn("device_kind", TEXT, "Kind of the device: NVIDIA H100 80GB HBM3, cpu", at("run.device_kind")),
+        Fact("device_kind", TEXT, "Kind of the device: NVIDIA H100 80GB HBM3, cpu", at("run.device_kind")),
         *described(
             OF_CSV,
-            ("parameters", TEXT, "Parameters of the workload, as a JSON object"),
+            ("parameters", OBJECT, "Parameters of the workload, as a JSON object"),
             ("status", TEXT, "ok, failed, cancelled, crashed, timed out; queued or running while it is written"),
             ("error", TEXT, "Why it failed"),
-            ("run_seconds=median_seconds", REAL, "Median time of one blocked call of the steady run"),
-            ("ci95_low_seconds", REAL, "Lower bound of the 95 % interval of that median"),
-            ("ci95_high_seconds", REAL, "Upper bound of the 95 % interval of that median"),
-            ("mad_seconds", REAL, "Median absolute deviation of the samples"),
-            ("minimum_seconds", REAL, "Shortest sample"),
-            ("mean_seconds", REAL, "Mean of the samples"),
-            ("p95_seconds", REAL, "95th percentile of the samples"),
-            ("maximum_seconds", REAL, "Longest sample"),
-            ("samples", WHOLE, "Number of samples of the steady run"),
-            ("trace_seconds", REAL, "Python to jaxpr; of a program all its compilations together"),
-            ("lower_seconds", REAL, "jaxpr to StableHLO; of a program all its compilations together"),
-            ("compile_seconds", REAL, "StableHLO to an executable; of a program all its compilations together"),
-            ("transfer_in_seconds", REAL, "Median time of copying the inputs to the device"),
-            ("first_run_seconds", REAL, "First call of the compiled program"),
-            ("transfer_out_seconds", REAL, "Median time of copying the result to the host"),
-            ("dispatch_median_seconds", REAL, "Median time until a call returns, before its result is there"),
-            ("pipelined_median_seconds", REAL, "Median time per call where only the last of many is awaited"),
-            ("first_after_pause_seconds", REAL, "Median of the first calls after the turn of another run"),
+            ("run_seconds=median_seconds", SECONDS, "Median time of one blocked call of the steady run"),
+            ("ci95_low_seconds", SECONDS, "Lower bound of the 95 % interval of that median"),
+            ("ci95_high_seconds", SECONDS, "Upper bound of the 95 % interval of that median"),
+            ("mad_seconds", SECONDS, "Median absolute deviation of the samples"),
+            ("minimum_seconds", SECONDS, "Shortest sample"),
+            ("mean_seconds", SECONDS, "Mean of the samples"),
+            ("p95_seconds", SECONDS, "95th percentile of the samples"),
+            ("maximum_seconds", SECONDS, "Longest sample"),
+            ("samples", COUNT, "Number of samples of the steady run"),
+            ("trace_seconds", SECONDS, "Python to jaxpr; of a program all its compilations together"),
+            ("lower_seconds", SECONDS, "jaxpr to StableHLO; of a program all its compilations together"),
+            ("compile_seconds", SECONDS, "StableHLO to an executable; of a program all its compilations together"),
+            ("transfer_in_seconds", SECONDS, "Median time of copying the inputs to the device"),
+            ("first_run_seconds", SECONDS, "First call of the compiled program"),
+            ("transfer_out_seconds", SECONDS, "Median time of copying the result to the host"),
+            ("dispatch_median_seconds", SECONDS, "Median time until a call returns, before its result is there"),
+            ("pipelined_median_seconds", SECONDS, "Median time per call where only the last of many is awaited"),
+            ("first_after_pause_seconds", SECONDS, "Median of the first calls after the turn of another run"),
         ),
-        SqlColumn("launches", WHOLE, "Fresh processes that measured it", lambda row: len(row.run.launches) or None),
+        Fact("launches", COUNT, "Fresh processes that measured it", lambda row: len(row.run.launches) or None),
         *described(
             OF_CSV,
             (
                 "flops",
-                REAL,
+                FLOPS,
                 "FLOPs of one call on one device, counted from its HLO, loops by their trip counts; null: unknown",
             ),
             (
                 "bytes_accessed=accessed_bytes",
-                REAL,
+                REAL_BYTES,
                 "Bytes that the kernels of one call read and write, counted likewise",
             ),
         ),
-        SqlColumn("flops_per_second", REAL, "FLOPs over the median", at("result.flops_per_second")),
-        SqlColumn("bytes_per_second", REAL, "Accessed bytes over the median", at("result.bytes_per_second")),
-        SqlColumn(
+        Fact("flops_per_second", RATE, "FLOPs over the median", at("result.flops_per_second")),
+        Fact("bytes_per_second", BYTE_RATE, "Accessed bytes over the median", at("result.bytes_per_second")),
+        Fact(
             "peak_bytes",
-            WHOLE,
+            BYTES,
             "Peak memory: what XLA planned that the program holds",
             lambda row: peak_memory(row.run),
         ),
-        SqlColumn("argument_bytes", WHOLE, "Memory of the arguments", at("run.memory.argument_bytes")),
-        SqlColumn("output_bytes", WHOLE, "Memory of the results", at("run.memory.output_bytes")),
-        SqlColumn("temporary_bytes", WHOLE, "Memory of the temporaries", at("run.memory.temporary_bytes")),
-        SqlColumn(
+        Fact("argument_bytes", BYTES, "Memory of the arguments", at("run.memory.argument_bytes")),
+        Fact("output_bytes", BYTES, "Memory of the results", at("run.memory.output_bytes")),
+        Fact("temporary_bytes", BYTES, "Memory of the temporaries", at("run.memory.temporary_bytes")),
+        Fact(
             "allocator_peak_bytes",
-            WHOLE,
+            BYTES,
             "Peak of the device's allocator, measured; NULL on a CPU",
             at("run.memory.allocator_peak_bytes"),
         ),
         *described(
             OF_CSV,
             ("check_passed", TRUTH, "Whether the result is that of the baseline"),
-            ("max_relative_error", REAL, "Largest error of an array over its largest magnitude"),
-            ("wrong_elements", WHOLE, "Numbers of the result that are beyond the tolerance"),
+            ("max_relative_error", NUMBER, "Largest error of an array over its largest magnitude"),
+            ("wrong_elements", COUNT, "Numbers of the result that are beyond the tolerance"),
             ("versus", TEXT, "Id of the run that it is compared with"),
-            ("speedup", REAL, "How many times as fast as that run; above 1 is faster"),
-            ("speedup_low", REAL, "Lower bound of the 95 % interval of the speed-up"),
-            ("speedup_high", REAL, "Upper bound of the 95 % interval of the speed-up"),
+            ("speedup", RATIO, "How many times as fast as that run; above 1 is faster"),
+            ("speedup_low", RATIO, "Lower bound of the 95 % interval of the speed-up"),
+            ("speedup_high", RATIO, "Upper bound of the 95 % interval of the speed-up"),
         ),
-        SqlColumn("verdict", TEXT, "faster, slower, same or inconclusive", at("result.versus.speedup.verdict")),
+        Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("result.versus.speedup.verdict")),
         *described(
             OF_CSV,
-            ("break_even_calls", WHOLE, "Calls after which the one-time cost is won back; NULL: never, or unknown"),
+            ("break_even_calls", COUNT, "Calls after which the one-time cost is won back; NULL: never, or unknown"),
             ("warnings", TEXT, "Codes of its warnings and findings, with spaces between them"),
-            ("wall_seconds", REAL, "From the start of the run to its end"),
+            ("wall_seconds", SECONDS, "From the start of the run to its end"),
             ("side", TEXT, "Its name in a comparison of ab: A, B, A' (the control)"),
         ),
-        SqlColumn("commit", TEXT, "Git commit of the measured file, abbreviated", at("run.revision.commit")),
-        SqlColumn("dirty", TRUTH, "Whether there were changes that were not committed", at("run.revision.dirty")),
+        Fact("commit", TEXT, "Git commit of the measured file, abbreviated", at("run.revision.commit")),
+        Fact("dirty", TRUTH, "Whether there were changes that were not committed", at("run.revision.dirty")),
     ),
     lambda file: run_rows(file.session, live=file.live),
 )
@@ -184,25 +194,23 @@ def _phases(file: SessionFile) -> Iterator[_PhaseRow]:
                 yield _PhaseRow(run, number, phase)
 
 
-PHASES: Final = row_table(
+PHASES: Final = Relation(
     "phases",
     "The phases of a run in each of its launches: import, backend_init, warm_up, trace, lower, compile, transfer_in, "
     "first_run, run, transfer_out",
     (
         RUN,
-        SqlColumn("launch", WHOLE, "Which of the run's fresh processes, from 1"),
-        SqlColumn("phase", TEXT, "Name of the phase", at("phase.name")),
-        SqlColumn(
+        Fact("launch", INDEX, "Which of the run's fresh processes, from 1"),
+        Fact("phase", TEXT, "Name of the phase", at("phase.name")),
+        Fact(
             "seconds",
-            REAL,
+            SECONDS,
             "What it took; of run and of a transfer the whole sampling, whose single times are in samples",
             at("phase.seconds"),
         ),
-        SqlColumn("bytes", WHOLE, "Bytes that one transfer moves", at("phase.bytes")),
-        SqlColumn(
-            "zero_copy", TRUTH, "Whether nothing was moved: host and device share the memory", at("phase.zero_copy")
-        ),
-        SqlColumn("note", TEXT, "What else is known of it", at("phase.note")),
+        Fact("bytes", BYTES, "Bytes that one transfer moves", at("phase.bytes")),
+        Fact("zero_copy", TRUTH, "Whether nothing was moved: host and device share the memory", at("phase.zero_copy")),
+        Fact("note", TEXT, "What else is known of it", at("phase.note")),
     ),
     _phases,
 )
@@ -225,19 +233,19 @@ def _samples(file: SessionFile) -> Iterator[Part]:
             }
 
 
-SAMPLES: Final = SqlTable(
+SAMPLES: Final = Relation(
     "samples",
     "The raw times, a row for each sample",
     (
         RUN,
-        SqlColumn("series", TEXT, "run (blocked calls), dispatch, pipelined, transfer_in, transfer_out"),
-        SqlColumn("number", WHOLE, "Its place in the series of the run, from 1, in the order of time"),
-        SqlColumn("launch", WHOLE, "Which of the run's fresh processes took it, from 1"),
-        SqlColumn("block", WHOLE, "Number of its turn: the blocks of all runs of a session have one order"),
-        SqlColumn("seconds", REAL, "Time of one call"),
-        SqlColumn("calls_per_sample", WHOLE, "Calls whose mean a sample is"),
+        Fact("series", TEXT, "run (blocked calls), dispatch, pipelined, transfer_in, transfer_out"),
+        Fact("number", INDEX, "Its place in the series of the run, from 1, in the order of time"),
+        Fact("launch", INDEX, "Which of the run's fresh processes took it, from 1"),
+        Fact("block", INDEX, "Number of its turn: the blocks of all runs of a session have one order"),
+        Fact("seconds", SECONDS, "Time of one call"),
+        Fact("calls_per_sample", COUNT, "Calls whose mean a sample is"),
     ),
-    _samples,
+    arrays=_samples,
 )
 
 
@@ -282,32 +290,32 @@ def _static(session: Session, run: Run) -> Iterable[Ranked]:
     return (ceilings.row(number, kernel) for number, kernel in enumerate(kernels))
 
 
-KERNELS: Final = row_table(
+KERNELS: Final = Relation(
     "kernels",
     "The kernels of each run: those of its HLO, with what a capture measured of them, then those only a capture has",
     (
         RUN,
-        SqlColumn("name", TEXT, "Name of the HLO instruction"),
+        Fact("name", TEXT, "Name of the HLO instruction"),
         *within(
             at("static"),
             [
-                SqlColumn("number", WHOLE, "Its place in the order of execution, from 0"),
+                Fact("number", INDEX, "Its place in the order of execution, from 0"),
                 *described(
                     DATA,
                     ("kind", TEXT, "loop fusion, GEMM, all-reduce, ..."),
                     ("opcode", TEXT, "The HLO operation"),
-                    ("instructions", WHOLE, "Instructions inside"),
-                    ("count", WHOLE, "Executions in one call of the program; NULL if a trip count is unknown"),
+                    ("instructions", COUNT, "Instructions inside"),
+                    ("count", COUNT, "Executions in one call of the program; NULL if a trip count is unknown"),
                     ("conditional", TRUTH, "Whether it is in a branch, so that count is an upper bound"),
-                    ("flops", REAL, "FLOPs of one execution, counted from the shapes"),
-                    ("bytes", WHOLE, "Bytes that one execution reads and writes"),
-                    ("bytes_read=read_bytes", WHOLE, "Bytes that one execution reads"),
-                    ("bytes_written=written_bytes", WHOLE, "Bytes that one execution writes"),
-                    ("intensity", REAL, "FLOPs for each byte"),
+                    ("flops", FLOPS, "FLOPs of one execution, counted from the shapes"),
+                    ("bytes", BYTES, "Bytes that one execution reads and writes"),
+                    ("bytes_read=read_bytes", BYTES, "Bytes that one execution reads"),
+                    ("bytes_written=written_bytes", BYTES, "Bytes that one execution writes"),
+                    ("intensity", NUMBER, "FLOPs for each byte"),
                     ("bound", TEXT, "What limits it on its device: memory, compute, links"),
-                    ("least_seconds", REAL, "Least time of one execution by the device's ceilings: a lower bound"),
+                    ("least_seconds", SECONDS, "Least time of one execution by the device's ceilings: a lower bound"),
                     ("file", TEXT, "File of the source line that it comes from"),
-                    ("line", WHOLE, "That line"),
+                    ("line", INDEX, "That line"),
                     ("op_name", TEXT, "JAX's path: jit(f)/dot_general"),
                     ("computation", TEXT, "Its computation: the entry, a loop's body, a branch"),
                 ),
@@ -318,21 +326,21 @@ KERNELS: Final = row_table(
             described(
                 MEASURED,
                 ("module", TEXT, "Name of the module in the capture"),
-                ("devices", TEXT, "The devices that ran it, as a JSON list"),
-                ("count=executions", WHOLE, "Executions in the capture, on all devices"),
-                ("calls", WHOLE, "Calls of the program in the capture"),
-                ("total_seconds", REAL, "Sum of its times in the capture; on a CPU of all threads"),
-                ("self_seconds", REAL, "The same without what ran inside it: these add up to the whole"),
-                ("wall_seconds", REAL, "Time in which at least one execution was running"),
-                ("per_call_seconds", REAL, "Self time in one call of the program on one device"),
-                ("median_seconds", REAL, "Median of one execution"),
-                ("minimum_seconds", REAL, "Shortest execution"),
-                ("maximum_seconds", REAL, "Longest execution"),
-                ("share", REAL, "Share of the self time of all kernels of the run, in 0..1"),
-                ("of_peak", REAL, "Reached share of the device's FLOP/s, in 0..1"),
-                ("of_bandwidth", REAL, "Reached share of the device's bandwidth; above 1 where a cache served it"),
-                ("launch.registers=registers", WHOLE, "Registers of a thread of the GPU kernel"),
-                ("launch.occupancy=occupancy", REAL, "Occupancy of the longest, in 0..1"),
+                ("devices", LIST, "The devices that ran it, as a JSON list"),
+                ("count=executions", COUNT, "Executions in the capture, on all devices"),
+                ("calls", COUNT, "Calls of the program in the capture"),
+                ("total_seconds", SECONDS, "Sum of its times in the capture; on a CPU of all threads"),
+                ("self_seconds", SECONDS, "The same without what ran inside it: these add up to the whole"),
+                ("wall_seconds", SECONDS, "Time in which at least one execution was running"),
+                ("per_call_seconds", SECONDS, "Self time in one call of the program on one device"),
+                ("median_seconds", SECONDS, "Median of one execution"),
+                ("minimum_seconds", SECONDS, "Shortest execution"),
+                ("maximum_seconds", SECONDS, "Longest execution"),
+                ("share", SHARE, "Share of the self time of all kernels of the run, in 0..1"),
+                ("of_peak", SHARE, "Reached share of the device's FLOP/s, in 0..1"),
+                ("of_bandwidth", SHARE, "Reached share of the device's bandwidth; above 1 where a cache served it"),
+                ("launch.registers=registers", COUNT, "Registers of a thread of the GPU kernel"),
+                ("launch.occupancy=occupancy", SHARE, "Occupancy of the longest, in 0..1"),
                 ("uncertain", TRUTH, "Whether some of it was matched to this name by a guess"),
             ),
         ),
@@ -355,25 +363,25 @@ def _buffers(file: SessionFile) -> Iterator[_BufferRow]:
             yield from (_BufferRow(run, picture, buffer) for buffer in picture.buffers)
 
 
-MEMORY: Final = row_table(
+MEMORY: Final = Relation(
     "memory",
     "The buffers of each compiled program, the largest first; its totals are in runs",
     (
         RUN,
-        SqlColumn("source", TEXT, "buffer assignment (XLA's own), or schedule (an estimate)", at("picture.source")),
+        Fact("source", TEXT, "buffer assignment (XLA's own), or schedule (an estimate)", at("picture.source")),
         *within(
             at("buffer"),
             described(
                 BUFFERS,
-                ("bytes", WHOLE, "Size"),
+                ("bytes", BYTES, "Size"),
                 ("kind", TEXT, "argument, output, temporary, constant"),
                 ("instruction", TEXT, "The HLO instruction that makes it"),
                 ("shape", TEXT, "Its type and shape"),
                 ("at_peak", TRUTH, "Whether it is alive at the peak"),
-                ("shared_with", WHOLE, "Other values that take the same place at other times"),
+                ("shared_with", COUNT, "Other values that take the same place at other times"),
                 ("op_name", TEXT, "JAX's path"),
                 ("source.file=file", TEXT, "File of the source line"),
-                ("source.line=line", WHOLE, "That line"),
+                ("source.line=line", INDEX, "That line"),
             ),
         ),
     ),
@@ -389,27 +397,27 @@ class _ReadingRow:
 
 def _readings(file: SessionFile) -> Iterator[_ReadingRow]:
     zero = file.session.header.monotonic_seconds
-    for reading in flat(file.session.readings.values()):
+    for reading in chain.from_iterable(file.session.readings.values()):
         yield _ReadingRow(reading.monotonic_seconds - zero, reading)
 
 
-READINGS: Final = row_table(
+READINGS: Final = Relation(
     "readings",
     "Live readings of the devices while the session was recorded",
     (
-        SqlColumn("device", TEXT, "cpu:0, cuda:0", at("reading.device")),
-        SqlColumn("at_seconds", REAL, "Seconds since the session began"),
+        Fact("device", TEXT, "cpu:0, cuda:0", at("reading.device")),
+        Fact("at_seconds", SECONDS, "Seconds since the session began"),
         *within(
             at("reading"),
             [
-                SqlColumn("utilisation", REAL, "Share of the time in which it was busy, in 0..1"),
-                SqlColumn("memory_used_bytes", WHOLE, "Memory in use"),
-                SqlColumn("memory_limit_bytes", WHOLE, "Memory that there is"),
-                SqlColumn("power_watts", REAL, "Power"),
-                SqlColumn("temperature_celsius", REAL, "Temperature"),
-                SqlColumn("clock_hertz", REAL, "Clock"),
-                SqlColumn("load_average", REAL, "Of the host: processes that want to run"),
-                SqlColumn("throttle_reasons", TEXT, "Why it is throttled, as a JSON list"),
+                Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
+                Fact("memory_used_bytes", BYTES, "Memory in use"),
+                Fact("memory_limit_bytes", BYTES, "Memory that there is"),
+                Fact("power_watts", NUMBER, "Power"),
+                Fact("temperature_celsius", NUMBER, "Temperature"),
+                Fact("clock_hertz", NUMBER, "Clock"),
+                Fact("load_average", NUMBER, "Of the host: processes that want to run"),
+                Fact("throttle_reasons", LIST, "Why it is throttled, as a JSON list"),
             ],
         ),
     ),

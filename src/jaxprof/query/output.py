@@ -11,7 +11,7 @@ from typing import IO, Any, Final
 import pyarrow as pa
 
 from jaxprof.errors import UsageError
-from jaxprof.query.schema import SESSION, SqlTable
+from jaxprof.facts import Relation
 from jaxprof.report.table import Column, Table
 from jaxprof.text import json_text
 from jaxprof.units import UNKNOWN
@@ -84,15 +84,16 @@ def write_arrow(table: Any, file: IO[bytes]) -> None:
         writer.write_table(table)
 
 
-def schema_rows(tables: Iterable[SqlTable]) -> list[dict[str, Any]]:
+def schema_rows(tables: Iterable[Relation]) -> list[dict[str, Any]]:
     """Each table with its meaning and its columns."""
+    from jaxprof.query.tables import SESSION
+
     return [
         {
             "table": table.name,
             "meaning": table.meaning,
             "columns": [
-                {"name": column.name, "type": column.type, "meaning": column.meaning}
-                for column in (SESSION, *table.columns)
+                {"name": fact.key, "type": fact.unit.sql, "meaning": fact.meaning} for fact in (SESSION, *table.facts)
             ],
         }
         for table in tables

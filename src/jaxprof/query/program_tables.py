@@ -12,12 +12,25 @@ from jaxprof.analysis.explain.runs import measured_longer
 from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import JaxprofError
-from jaxprof.query.schema import REAL, TEXT, TRUTH, WHOLE, SessionFile, SqlColumn, SqlTable, described, row_table
+from jaxprof.facts import (
+    BYTES,
+    COUNT,
+    LIST,
+    SECONDS,
+    SHARE,
+    TEXT,
+    TRUTH,
+    Fact,
+    Relation,
+    SessionFile,
+    Unit,
+    at,
+)
 from jaxprof.report.recording.tables import COMPILES, FINDINGS, LINES, RUN, TRANSFERS, VIEWS, ProgramRow, rows_of
-from jaxprof.report.table import Column, at
+from jaxprof.report.table import Column, described
 from jaxprof.session import Run, Session
 
-_OF_PROGRAM: Final = SqlColumn("run", TEXT, "Id of the program's run, unique within its session: r1", RUN.reader())
+_OF_PROGRAM: Final = Fact("run", TEXT, "Id of the program's run, unique within its session: r1", RUN.reader())
 
 
 def _table(
@@ -25,14 +38,14 @@ def _table(
     meaning: str,
     columns: tuple[Column[ProgramRow], ...],
     items: Callable[[ProgramResult], tuple[object, ...]],
-    *listed: tuple[str, str, str],
-) -> SqlTable:
+    *listed: tuple[str, Unit, str],
+) -> Relation:
     def rows(file: SessionFile) -> Iterator[ProgramRow]:
         for run in file.session.programs:
             program = program_result(file.session, run.id)
             yield from rows_of(program, items(program))
 
-    return row_table(name, meaning, (_OF_PROGRAM, *described(columns, *listed)), rows)  # type: ignore[arg-type]
+    return Relation(name, meaning, (_OF_PROGRAM, *described(columns, *listed)), rows)
 
 
 COMPILES_TABLE: Final = _table(
@@ -44,23 +57,23 @@ COMPILES_TABLE: Final = _table(
     ("called_from", TEXT, "file:line of the call that compiled it"),
     ("called_in", TEXT, "The function of that line"),
     ("defined_at", TEXT, "file:line of its definition"),
-    ("began_seconds", REAL, "When it began, since the program began"),
-    ("trace_seconds", REAL, "Python to jaxpr; NULL if it did not happen"),
-    ("lower_seconds", REAL, "jaxpr to StableHLO; NULL if it did not happen"),
-    ("compile_seconds", REAL, "StableHLO to an executable; NULL if it did not happen"),
+    ("began_seconds", SECONDS, "When it began, since the program began"),
+    ("trace_seconds", SECONDS, "Python to jaxpr; NULL if it did not happen"),
+    ("lower_seconds", SECONDS, "jaxpr to StableHLO; NULL if it did not happen"),
+    ("compile_seconds", SECONDS, "StableHLO to an executable; NULL if it did not happen"),
     ("cache", TEXT, "The persistent compilation cache: hit, miss, off"),
-    ("saved_seconds", REAL, "What a hit of it saved"),
+    ("saved_seconds", SECONDS, "What a hit of it saved"),
     ("reason_code", TEXT, "first, shape, dtype, static_argument, new_function, closure, ..."),
     ("reason", TEXT, "Why it was compiled again, in words; NULL for the first time"),
-    ("signature", TEXT, "The arguments, as a JSON list"),
-    ("numpy_bytes", WHOLE, "What each call copies from NumPy arrays to the device"),
-    ("operations", WHOLE, "Operations of its StableHLO"),
-    ("constants", TEXT, "Large constants in it, as a JSON list"),
-    ("unused_donations", TEXT, "Donated arguments that no output can take, as a JSON list"),
+    ("signature", LIST, "The arguments, as a JSON list"),
+    ("numpy_bytes", BYTES, "What each call copies from NumPy arrays to the device"),
+    ("operations", COUNT, "Operations of its StableHLO"),
+    ("constants", LIST, "Large constants in it, as a JSON list"),
+    ("unused_donations", LIST, "Donated arguments that no output can take, as a JSON list"),
     ("thread", TEXT, "The thread; NULL for the main one"),
     ("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
     ("library", TRUTH, "Whether it is defined in a library"),
-    ("count", WHOLE, "Compilations in this row; more than 1 in a long ledger"),
+    ("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
 )
 TRANSFERS_TABLE: Final = _table(
     "transfers",
@@ -69,9 +82,9 @@ TRANSFERS_TABLE: Final = _table(
     at("transfers"),
     ("direction", TEXT, "host_to_device, device_to_host, device_to_device"),
     ("type", TEXT, "f32[4]; NULL if unknown"),
-    ("count", WHOLE, "How many; of samples the number of samples"),
-    ("bytes", WHOLE, "Of all of them"),
-    ("seconds", REAL, "Of all of them; an estimate"),
+    ("count", COUNT, "How many; of samples the number of samples"),
+    ("bytes", BYTES, "Of all of them"),
+    ("seconds", SECONDS, "Of all of them; an estimate"),
     ("where=place", TEXT, "file:line"),
     ("source", TEXT, "guard: JAX counted them; samples: seen in samples of the stack"),
 )
@@ -84,7 +97,7 @@ LINES_TABLE: Final = _table(
     ("function", TEXT, "The function of that line"),
     ("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
     ("call", TEXT, "What is called there"),
-    ("seconds", REAL, "Time at that line in that state"),
+    ("seconds", SECONDS, "Time at that line in that state"),
 )
 STATES_TABLE: Final = _table(
     "states",
@@ -96,8 +109,8 @@ STATES_TABLE: Final = _table(
         TEXT,
         "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, stopped, not_seen",
     ),
-    ("seconds", REAL, "Time in that state"),
-    ("share", REAL, "Share of the wall time, in 0..1"),
+    ("seconds", SECONDS, "Time in that state"),
+    ("share", SHARE, "Share of the wall time, in 0..1"),
     ("exact", TRUTH, "Whether JAX announced it; the others are estimates"),
 )
 
@@ -162,25 +175,23 @@ def _of_hlo(session: Session, run: Run, name: str) -> Iterator[_Finding]:
         yield _Finding(run.id, "hlo", one.code, one.message, one.advice, place, bytes=one.bytes, verify=verify)
 
 
-FINDINGS_TABLE: Final = row_table(
+FINDINGS_TABLE: Final = Relation(
     "findings",
     "What is worth changing: findings about programs and HLO, and warnings about measurements",
     (
-        SqlColumn("run", TEXT, "Id of the run, unique within its session: r2"),
-        SqlColumn("source", TEXT, "program, hlo, or measurement (a warning: the figures mean less than they seem to)"),
-        SqlColumn("code", TEXT, "What kind it is, as the documents list them"),
-        SqlColumn("message", TEXT, "The sentence, with its figures"),
-        SqlColumn("advice", TEXT, "What to do about it"),
-        SqlColumn("place", TEXT, "file:line of a program, kernels of HLO"),
-        SqlColumn("seconds", REAL, "What it cost in this run; no second is in two findings of a program"),
-        SqlColumn("saves_seconds", REAL, "What changing it would save: an estimate"),
-        SqlColumn("bytes", WHOLE, "Traffic of one call that it accounts for; of a program, memory that it holds"),
-        SqlColumn("estimate", TRUTH, "Whether seconds is an estimate"),
-        SqlColumn(
-            "low_seconds", REAL, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error"
-        ),
-        SqlColumn("high_seconds", REAL, "Upper bound of that interval"),
-        SqlColumn("verify", TEXT, "The command that shows whether a change helped; null if none can"),
+        Fact("run", TEXT, "Id of the run, unique within its session: r2"),
+        Fact("source", TEXT, "program, hlo, or measurement (a warning: the figures mean less than they seem to)"),
+        Fact("code", TEXT, "What kind it is, as the documents list them"),
+        Fact("message", TEXT, "The sentence, with its figures"),
+        Fact("advice", TEXT, "What to do about it"),
+        Fact("place", TEXT, "file:line of a program, kernels of HLO"),
+        Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
+        Fact("saves_seconds", SECONDS, "What changing it would save: an estimate"),
+        Fact("bytes", BYTES, "Traffic of one call that it accounts for; of a program, memory that it holds"),
+        Fact("estimate", TRUTH, "Whether seconds is an estimate"),
+        Fact("low_seconds", SECONDS, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error"),
+        Fact("high_seconds", SECONDS, "Upper bound of that interval"),
+        Fact("verify", TEXT, "The command that shows whether a change helped; null if none can"),
     ),
     _findings,
 )

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from jaxprof.query import captured_tables, job_tables, measured_tables, program_tables
+from jaxprof.facts import TEXT, Fact
+from jaxprof.facts.processes import PROCESSES
+from jaxprof.query import captured_tables, measured_tables, program_tables
 
+SESSION: Final[Fact[Any]] = Fact(
+    "session", TEXT, "Name of the session's file, without its ending; the path if two have one name"
+)
+"""The first column of each table in a query."""
 TABLES: Final = {
     table.name: table
     for table in (
@@ -19,7 +25,7 @@ TABLES: Final = {
         captured_tables.INTERVALS,
         captured_tables.STEPS_TABLE,
         captured_tables.PASSES_TABLE,
-        job_tables.PROCESSES_TABLE,
+        PROCESSES,
         program_tables.COMPILES_TABLE,
         program_tables.FINDINGS_TABLE,
         program_tables.LINES_TABLE,

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from jaxprof.analysis.gate import program_name, versions_of
 from jaxprof.analysis.run_difference import FACTS, facts_of, unit_of
+from jaxprof.facts import at
 from jaxprof.report.comparison import figure
 from jaxprof.report.renderers import records, text_lines, wrap
-from jaxprof.report.table import Column, Table, at
+from jaxprof.report.table import Column, Table
 from jaxprof.session import Session
 from jaxprof.session.log import Entry
 from jaxprof.session.log.baselines import Decision

@@ -9,8 +9,9 @@ from typing import Any, Final
 from jaxprof.analysis.measured import MeasuredKernel, measured
 from jaxprof.analysis.steps import FOUND_BY, DeviceSteps, device_steps
 from jaxprof.events import CopyTimes, KernelLaunch, PassTimes, StepTimes, TrustCheck
+from jaxprof.facts import at
 from jaxprof.report.renderers import records
-from jaxprof.report.table import Column, Table, at
+from jaxprof.report.table import Column, Table
 from jaxprof.session import Run, Session
 from jaxprof.units import UNKNOWN, integer, percent, seconds
 

@@ -27,9 +27,10 @@ from jaxprof.analysis.session_difference import (
     RunComparison,
     SessionDifference,
 )
+from jaxprof.facts import at
 from jaxprof.report.recording.words import words
 from jaxprof.report.runs import parameters_text
-from jaxprof.report.table import Column, Table, at
+from jaxprof.report.table import Column, Table
 from jaxprof.units import UNKNOWN, bytes_, growth, integer, ratio_interval, scaled, seconds
 
 if TYPE_CHECKING:

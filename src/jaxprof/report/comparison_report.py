@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from jaxprof.analysis.ab import ab_results, side_versus
 from jaxprof.analysis.session_difference import RunComparison, SessionDifference
+from jaxprof.facts import at
 from jaxprof.report.comparison import (
     BUFFERS_COMPARED,
     COLLECTIVES_COMPARED,
@@ -28,7 +29,7 @@ from jaxprof.report.comparison import (
 from jaxprof.report.renderers import markdown, markdown_lines, records, text_lines, to_csv_text, wrap
 from jaxprof.report.runs import parameters_text, state_of
 from jaxprof.report.sides import kept_json, verdict_line, versus_json
-from jaxprof.report.table import Column, Table, at
+from jaxprof.report.table import Column, Table
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
 

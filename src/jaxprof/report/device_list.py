@@ -9,8 +9,9 @@ from typing import Any, Final
 from jaxprof import units
 from jaxprof.devices.inventory.machine import Device
 from jaxprof.events import DeviceReading, Scalar
+from jaxprof.facts import at
 from jaxprof.report.renderers import records, text_lines, wrap
-from jaxprof.report.table import Column, Table, at
+from jaxprof.report.table import Column, Table
 from jaxprof.text import safe
 
 WIDTH = 80

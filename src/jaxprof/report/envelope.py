@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from jaxprof.text import json_text
 
-SCHEMA: Final = "2.0"
+SCHEMA: Final = "3.0"
 """Of the envelope and of the keys in `data`, as `docs/schema` has them; a session file has a schema of its own."""
 ROWS: Final = 50
 """Rows of each list, unless the kind has another number for it."""

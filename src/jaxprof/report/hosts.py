@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
@@ -14,40 +14,15 @@ from jaxprof.analysis.jobs.finding import JobFinding
 from jaxprof.analysis.jobs.goodput import Goodput
 from jaxprof.analysis.jobs.job import JobFigures
 from jaxprof.analysis.jobs.late import shared
-from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
+from jaxprof.facts import at
+from jaxprof.facts.processes import FIGURES
 from jaxprof.report.renderers import records, text_lines, wrap
-from jaxprof.report.table import Column, Table, at
-from jaxprof.session.log.state import with_urls
+from jaxprof.report.table import Column, Table, of_facts
 from jaxprof.text import safe
 from jaxprof.units import bytes_, counted, integer, percent, scaled, seconds
 
 _WIDTH: Final = 100
 
-
-def _share(part: str) -> Callable[[ProcessFigures], float | None]:
-    def read(process: ProcessFigures) -> float | None:
-        return process.shares[part] if process.shares is not None else None
-
-    return read
-
-
-_PARTS: Final = (DEVICE, DATA, HOST, DISPATCH, COPY, COMPILE)
-
-PROCESSES: Final[tuple[Column[ProcessFigures], ...]] = (
-    Column("index", "process", right=True),
-    Column("host", "host"),
-    Column("status", "status"),
-    Column("wall_seconds", "wall", show=seconds),
-    Column("steps_per_second", "steps/s", show=scaled),
-    Column("step_median_seconds", "median step", show=seconds),
-    *(Column(f"loop_shares.{part}", part, _share(part), percent) for part in _PARTS),
-    Column("compile_count", "compiled", show=integer),
-    Column("compiled_again", "again", show=integer),
-    Column("compile_seconds", "in", show=seconds),
-    Column("error"),
-    Column("advice"),
-    Column("path", value=lambda process: with_urls(process.path)),
-)
 
 FINDINGS: Final[tuple[Column[JobFinding], ...]] = (
     Column("code"),
@@ -82,7 +57,7 @@ class ArrivalRow:
 
 
 ARRIVALS: Final[tuple[Column[ArrivalRow], ...]] = (
-    Column("index", "process", right=True),
+    Column("process", "process", at("index"), right=True),
     Column("last_count", "arrives last", show=integer),
     Column("last_share", "share", show=percent),
     Column("late_seconds", "after the others", show=seconds),
@@ -122,7 +97,7 @@ def arrival_table(seen: Arrivals) -> Table[ArrivalRow]:
 
 def process_table(job: JobFigures) -> Table[ProcessFigures]:
     """One row for each process that could be read."""
-    return Table(PROCESSES, job.processes)
+    return Table(of_facts(FIGURES), job.processes)
 
 
 def to_text(job: JobFigures) -> str:

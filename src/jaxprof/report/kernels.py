@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.report.table import Column, Table, at, joined, plain
+from jaxprof.facts import at, plain
+from jaxprof.report.table import Column, Table, joined
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:

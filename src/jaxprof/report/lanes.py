@@ -17,8 +17,9 @@ from jaxprof.analysis.lanes.totals import (
 )
 from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
 from jaxprof.errors import UsageError
+from jaxprof.facts import at
 from jaxprof.report.renderers import records, text_lines, to_csv_text
-from jaxprof.report.table import Column, Table, at, joined, pick
+from jaxprof.report.table import Column, Table, joined, pick
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
 from jaxprof.units import integer, percent, seconds

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from jaxprof.facts import at
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.findings.catalogue import findings
@@ -24,7 +25,7 @@ from jaxprof.hlo.problems import problems
 from jaxprof.report.kernel_list import LARGE, KernelOptions, rows_of
 from jaxprof.report.kernels import row_json
 from jaxprof.report.renderers import records, text_lines
-from jaxprof.report.table import Column, Table, at
+from jaxprof.report.table import Column, Table
 from jaxprof.text import safe
 from jaxprof.units import bytes_, integer, scaled, seconds
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Final
 
-from jaxprof.report.table import Column, Row, Table, texts
+from jaxprof.facts import Row
+from jaxprof.report.table import Column, Table, texts
 from jaxprof.text import columns as terminal_columns
 from jaxprof.text import json_text, safe, safe_lines, shorten
 from jaxprof.units import UNKNOWN

@@ -15,8 +15,9 @@ from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.warnings import modes_text
 from jaxprof.errors import UsageError
 from jaxprof.events import PHASES, STAGES, EnvironmentRead, Scalar
+from jaxprof.facts import at
 from jaxprof.report.renderers import to_csv_text
-from jaxprof.report.table import Column, Table, at
+from jaxprof.report.table import Column, Table
 from jaxprof.session import Run, RunEnd, Session
 from jaxprof.text import json_text
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio_interval, scaled, seconds

@@ -9,40 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter, itemgetter
-from typing import Any, Final, Generic, TypeVar
+from operator import itemgetter
+from typing import Any, Final, Generic
 
-from jaxprof.units import UNKNOWN
-
-Row = TypeVar("Row")
-
-
-def plain(cell: Any) -> str:
-    """A cell without a unit, as people read it; a dash for unknown and for an empty text."""
-    if cell is None or cell == "":
-        return UNKNOWN
-    if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    return str(cell)
-
-
-def at(path: str) -> Callable[[Any], Any]:
-    """What reads the attribute of an attribute of a row, `run.memory.peak_bytes`: None if one on the way is None."""
-    names = path.split(".")
-    get = attrgetter(path)
-
-    def read(row: Any) -> Any:
-        try:
-            return get(row)  # a third of the time of the loop
-        except AttributeError:
-            for name in names:
-                if row is None:
-                    return None
-                row = getattr(row, name)
-            return row
-
-    return read
-
+from jaxprof.facts import Fact, Row, Unit, at, plain
 
 _MOST_SHOWN: Final = 4096
 
@@ -133,6 +103,20 @@ def texts(table: Table[Row]) -> Iterator[list[str]]:
         for column in table.for_people()
     ]
     return ([show(read(row)) for read, show in readers] for row in table.rows)
+
+
+def of_facts(facts: Iterable[Fact[Row]]) -> tuple[Column[Row], ...]:
+    """The columns of a relation."""
+    return tuple(Column(fact.key, fact.title, fact.reader(), fact.unit.show, fact.unit.right) for fact in facts)
+
+
+def described(columns: Iterable[Column[Any]], *listed: tuple[str, Unit, str]) -> Iterator[Fact[Any]]:
+    """Facts that are read as columns of these keys are, each with its unit and its meaning; `key=name` gives one
+    another key."""
+    readers = {column.key: column.reader() for column in columns if column.key}
+    for given, unit, meaning in listed:
+        key, _, name = given.partition("=")
+        yield Fact(name or key.replace(".", "_"), unit, meaning, readers[key])
 
 
 def pick(columns: Iterable[Column[Row]], *keys: str) -> list[Column[Row]]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from jaxprof.analysis import RunResult, SweepGroup, SweepLine, sweep_groups
 from jaxprof.analysis.measured import MeasuredKernel, whole_profile
+from jaxprof.facts import at
 from jaxprof.report.recording.text import program_lines
 from jaxprof.report.renderers import text_lines, wrap
 from jaxprof.report.runs import (
@@ -32,7 +33,7 @@ from jaxprof.report.runs import (
     state_of,
     verdicts_text,
 )  # fmt: skip
-from jaxprof.report.table import Column, Table, at
+from jaxprof.report.table import Column, Table
 from jaxprof.session import Session
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, counted, integer, percent, ratio, scaled, seconds

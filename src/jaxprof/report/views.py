@@ -10,6 +10,7 @@ from jaxprof.analysis.measured import MeasuredKernel, MeasuredKernels, measured,
 from jaxprof.analysis.memory import MemoryBuffer, buffers_of
 from jaxprof.analysis.steps import causes_text, device_steps
 from jaxprof.events import CompilePasses, StepTimes, TrustCheck
+from jaxprof.facts import at
 from jaxprof.report.captures import (
     DEVICES,
     KERNELS,
@@ -24,7 +25,7 @@ from jaxprof.report.captures import (
 from jaxprof.report.flame.rows import FLAME, flame_json, flame_lines, flame_rows
 from jaxprof.report.memory import BUFFERS, run_memory_json, run_memory_lines
 from jaxprof.report.renderers import records, text_lines, to_csv_text, wrap
-from jaxprof.report.table import Column, Table, at, joined, pick
+from jaxprof.report.table import Column, Table, joined, pick
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds

@@ -11,14 +11,10 @@ from typing import Any, Final
 
 import pyarrow.parquet as parquet
 
-from jaxprof.analysis.jobs.figures import process_figures
-from jaxprof.analysis.jobs.loop_trace import loop_trace
-from jaxprof.analysis.programs.derive import program_result
+from jaxprof.facts.processes import ProcessFile
 from jaxprof.files import taking_place
 from jaxprof.query.columnar import arrow_schema, arrow_table
-from jaxprof.query.schema import REAL
 from jaxprof.rollup import ENDING, FOLDER
-from jaxprof.rollup.process_file import ProcessFile
 from jaxprof.rollup.schema import PROCESSES, TABLES
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
@@ -30,19 +26,8 @@ _GROUP_ROWS: Final = 2048
 def build(member: JobMember[Session], size_bytes: int, modified_ns: int) -> tuple[dict[str, Any], list[str]]:
     """The tables of one process as Arrow tables, and what could not be read of its captures. `size_bytes`,
     `modified_ns`: of the session's file, looked at before the session was read."""
-    session = member.session
-    run = next(iter(session.programs), None)
-    figures = process_figures(member)
     file = ProcessFile(
-        path=member.path,
-        session=session,
-        live=member.live,
-        index=member.index,
-        figures=figures,
-        trace=loop_trace(member, figures),
-        result=program_result(session, run.id) if run is not None else None,
-        bytes=size_bytes,
-        modified_ns=modified_ns,
+        member.path, member.session, member.live, index=member.index, bytes=size_bytes, modified_ns=modified_ns
     )
     return {name: arrow_table(table, file) for name, table in TABLES.items()}, file.notices
 
@@ -69,7 +54,7 @@ def _options(name: str) -> dict[str, Any]:
     and numbers that differ in each row are larger with a dictionary."""
     if name == PROCESSES.name:
         return {"compression": "zstd", "use_dictionary": False, "write_statistics": False, "store_schema": False}
-    few = [column.name for column in TABLES[name].columns if column.type != REAL]
+    few = [fact.key for fact in TABLES[name].facts if fact.unit.sql != "DOUBLE"]
     return {"compression": "zstd", "use_dictionary": few, "store_schema": False, "row_group_size": _GROUP_ROWS}
 
 

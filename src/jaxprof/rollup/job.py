@@ -10,7 +10,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.jobs.failures import processes_named
 from jaxprof.analysis.jobs.figures import ProcessFigures
@@ -29,6 +29,7 @@ from jaxprof.session.log.job_folder import (
     no_session_in,
     process_said,
 )
+from jaxprof.session.log.state import with_urls
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
@@ -129,21 +130,24 @@ def without_parts(rolled: Mapping[int, RolledUp], there: Container[int]) -> list
     return [index for index, each in rolled.items() if each.windows and index not in there]
 
 
-def figures_without_sessions(folder: Path) -> dict[Path, ProcessFigures]:
-    """By session, the figures of the processes of which a roll-up holds all, without their windows. Needs the extra.
-    Raises FileRefusedError if the folder cannot be read."""
-    from jaxprof.rollup.reading import connected, read_processes
+def rows_without_sessions(folder: Path) -> dict[Path, Any]:
+    """By session, the row of the table of processes, of those of which a roll-up holds all. Needs the extra. Raises
+    FileRefusedError if the folder cannot be read."""
+    from jaxprof.rollup.reading import connected, process_rows, read_processes
 
-    sessions, _ = job_sessions(folder)
     if not (folder / FOLDER).is_dir():
         return {}
+    sessions = dict(job_sessions(folder)[0])
     with connected(folder) as connection:
         rolled = read_processes(connection, folder, [])
-    return {
-        path: replace(rolled[index].figures, index=index, path=str(path))
-        for index, path in sessions
-        if index in rolled and rolled[index].is_of(path)
-    }
+        whole = [index for index, path in sessions.items() if index in rolled and rolled[index].is_of(path)]
+        rows = process_rows(connection, folder, whole)
+    return {sessions[index]: _with_path(row, sessions[index]) for index, row in rows.items()}
+
+
+def _with_path(row: Any, path: Path) -> Any:
+    place = row.schema.get_field_index("path")
+    return row.set_column(place, row.schema.field(place), [[with_urls(str(path))]])
 
 
 def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tuple[set[int], float | None]:
@@ -155,7 +159,7 @@ def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tupl
     running = {
         index
         for index in rest
-        if index in rolled and rolled[index].session == sessions[index].name and is_live(sessions[index])
+        if index in rolled and rolled[index].path == sessions[index].name and is_live(sessions[index])
     }
     age = max((rolled[index].age_seconds for index in running), default=None)
     return whole | running, age
@@ -177,7 +181,7 @@ def _take_roll_ups(found: JobFiles) -> None:
         if hosts:  # else what is there is of another version, which was said
             found.captures += read_collectives(connection, folder, hosts, found.notices)
     for index, each in found.rolled.items():
-        path = sessions.get(index, folder / each.session)
+        path = sessions.get(index, folder / each.path)
         found.figures[index] = replace(each.figures, index=index, path=str(path), windows=windows.get(index, ()))
         found.began.append((each.figures.host, each.began_seconds))
         count = each.process_count or 0

@@ -21,6 +21,7 @@ from jaxprof.analysis.collective_events import CollectiveEvents, Exchanged
 from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.loop_windows import Array, LoopWindows
 from jaxprof.errors import system_words
+from jaxprof.facts.processes import PROCESSES
 from jaxprof.query.connection import connect
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.compaction import TABLES_OF_ALL, compact, compacted
@@ -34,7 +35,7 @@ MANY: Final = 128
 """Processes, from which on their sample windows are put together."""
 WINDOWS_OF_MANY: Final = 40
 _WANTED: Final = (
-    "process", "session", "session_id", "job", "process_count", "jaxprof", "complete", "session_bytes",
+    "process", "path", "session_id", "job", "process_count", "jaxprof", "complete", "session_bytes",
     "session_modified_ns", "clock_seconds", "began_seconds", "unit", "numbered_by", "begins", "ends", "windows",
     "figures",
 )  # fmt: skip
@@ -45,7 +46,7 @@ class RolledUp:
     """The roll-up of one process."""
 
     process: int
-    session: str
+    path: str
     """Name of the file that it was made of."""
     session_id: str
     job: str
@@ -74,7 +75,7 @@ class RolledUp:
 
     def holds(self, name: str, size: int) -> bool:
         """Whether it holds all of the session of that name, which has so many bytes and is over."""
-        return self.complete and name == self.session and size == self.session_bytes
+        return self.complete and name == self.path and size == self.session_bytes
 
     @property
     def age_seconds(self) -> float:
@@ -186,7 +187,7 @@ def read_processes(connection: Any, folder: Path, notices: list[str]) -> dict[in
             if version != FORMAT:
                 raise ValueError(version)
             figures = msgspec.json.decode(row.pop("figures") or "", type=ProcessFigures)
-            row |= {name: row[name] or "" for name in ("session", "session_id", "job", "jaxprof")}
+            row |= {name: row[name] or "" for name in ("path", "session_id", "job", "jaxprof")}
             found[row["process"]] = RolledUp(**row, figures=figures)
         except (ValueError, TypeError, msgspec.MsgspecError):
             others += 1
@@ -224,6 +225,19 @@ def read_windows(
     )
     rows = zip(processes.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
     return {index: whole.chosen(slice(first, last)) for index, first, last in rows}
+
+
+def process_rows(connection: Any, folder: Path, indices: Iterable[int]) -> dict[int, Any]:
+    """By index, the row of a process as queries have it, of those that recorded a program: an Arrow table."""
+    import pyarrow as pa
+
+    from jaxprof.query.columnar import arrow_schema
+
+    facts = ", ".join(f'"{fact.key}"' for fact in PROCESSES.facts)
+    select = f"SELECT {facts} FROM {{files}} WHERE process IN ({numbers(indices)}) AND status <> 'unknown'"
+    schema = arrow_schema(PROCESSES)
+    rows = sound_rows(connection, folder, "processes", select, [])
+    return {row[0]: pa.table([[cell] for cell in row], schema=schema) for row in rows}
 
 
 def processes_in(connection: Any, folder: Path, table: str) -> set[int]:

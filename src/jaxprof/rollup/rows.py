@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from jaxprof.analysis.collective_events import collective_events
 from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace, extent_of
-from jaxprof.analysis.programs.verdict import COMPILE, PARTS
+from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.analysis.timeline import session_timelines
-from jaxprof.query.schema import Encoded, Part
+from jaxprof.facts import Encoded, Part
+from jaxprof.facts.processes import PART_SECONDS
 
 if TYPE_CHECKING:
     from jaxprof.analysis.collective_events import Exchanged
     from jaxprof.analysis.jobs.loop_windows import Array
-    from jaxprof.rollup.process_file import ProcessFile
+    from jaxprof.facts.processes import ProcessFile
 
 WORKED: Final = "worked_seconds"
-PART_COLUMNS: Final = {part: "recompile_seconds" if part == COMPILE else f"{part}_seconds" for part in PARTS}
+PART_COLUMNS: Final = {part: PART_SECONDS[part].key for part in PARTS}
 """The column of each part of the loop."""
 MOST_STEPS: Final = 1 << 14
 """Rows of `steps`: more of them are put together by twos, by threes and so on."""
@@ -40,36 +42,17 @@ _BITS: Final = 14
 _MILLISECOND: Final = 1e3
 
 
-def clock_offset(file: ProcessFile) -> float:
-    """Unix time less the monotonic time of the session."""
-    return file.session.header.wall_seconds - file.session.header.monotonic_seconds
-
-
-def begins(file: ProcessFile) -> float | None:
-    """Where the loop begins, in its unit."""
-    extent = extent_of([file.trace]) if file.trace is not None else None
-    return extent[0] if extent is not None else None
-
-
-def ends(file: ProcessFile) -> float | None:
-    """Where the loop ends, in its unit."""
-    extent = extent_of([file.trace]) if file.trace is not None else None
-    return extent[1] if extent is not None else None
-
-
-def step_count(file: ProcessFile) -> int | None:
-    """Timed steps of the hot loop."""
-    return int(file.trace.counts.sum()) if file.trace is not None and len(file.trace.counts) else None
-
-
 def window_count(file: ProcessFile) -> int:
     """Rows of `parts`."""
     return len(_groups(len(file.trace.samples), MOST_WINDOWS)) if file.trace is not None else 0
 
 
-def step_seconds(file: ProcessFile) -> float | None:
-    """What they took."""
-    return float(file.trace.seconds.sum()) if file.trace is not None and len(file.trace.counts) else None
+def stored_figures(file: ProcessFile) -> str:
+    """The figures as JSON, without the sample windows, which are the table `parts`, and without the folder, which may
+    be another one where they are read."""
+    import msgspec
+
+    return msgspec.json.encode(replace(file.figures, windows=(), path=file.path.name)).decode()
 
 
 def steps(file: ProcessFile) -> Part | None:
@@ -128,7 +111,7 @@ def parts(file: ProcessFile) -> Part | None:
         return None
     count = len(trace.samples)
     groups = _groups(count, MOST_WINDOWS)
-    began = trace.began_seconds[groups] + clock_offset(file)
+    began = trace.began_seconds[groups] + file.clock_seconds
     return {
         "begins": rounded(trace.windows.begins[groups], 30),
         "ends": rounded(trace.windows.ends[_last(groups, count)], 30),
@@ -222,7 +205,7 @@ def _exchanged(of_names: list[Exchanged | None], counts: list[int]) -> dict[str,
 
 def readings(file: ProcessFile) -> Part | None:
     """Readings of the devices, thinned."""
-    offset = clock_offset(file)
+    offset = file.clock_seconds
     kept = [
         reading
         for of_device in file.session.readings.values()

@@ -166,7 +166,7 @@ async def test_urls_are_fetched_only_if_that_is_allowed(kept: Path, state_home: 
 
 async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"name": "x" * 300, "inner": [1.0] * 40} for _ in range(500)]
-    whole = {"schema": "2.0", "kind": "query", "data": {"rows": rows}, "truncated": {"rows": 7}, "next": []}
+    whole = {"schema": "3.0", "kind": "query", "data": {"rows": rows}, "truncated": {"rows": 7}, "next": []}
     asked = []
 
     async def run(words: list[str], seconds: float) -> answers.ToolAnswer:

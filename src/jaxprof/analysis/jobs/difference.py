@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from jaxprof.analysis.jobs.blocks import LEAST_DIFFERENCE
 from jaxprof.analysis.jobs.late import OWN
-from jaxprof.analysis.programs.verdict import DEVICE
+from jaxprof.analysis.programs.verdict import DEVICE, part_key
 from jaxprof.stats.student import t_quantile
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _rows(before: JobFigures, after: JobFigures) -> Iterator[JobRow]:
         ours, theirs = (_values(job, _share_of(part)) for job in (before, after))
         if part == DEVICE and (ours or theirs):
             reason = "includes waiting for other processes"
-            yield JobRow(f"loop_shares.{part}", "share", _over(ours), _over(theirs), "undecided", reason)
+            yield JobRow(f"{part_key(part)}_share", "share", _over(ours), _over(theirs), "undecided", reason)
         elif ours or theirs:
             yield _share(part, ours, theirs)
 
@@ -172,7 +172,7 @@ def _exact(key: str, ours: Sequence[float], theirs: Sequence[float]) -> JobRow:
 def _share(part: str, ours: Sequence[float], theirs: Sequence[float]) -> JobRow:
     """What a part takes of the loop, with the processes as units: the interval of Welch's t test (B. L. Welch, "The
     generalization of Student's problem when several different population variances are involved", 1947)."""
-    key, before, after = f"loop_shares.{part}", _over(ours), _over(theirs)
+    key, before, after = f"{part_key(part)}_share", _over(ours), _over(theirs)
     if min(len(ours), len(theirs)) < LEAST_PROCESSES:
         reason = f"fewer than {LEAST_PROCESSES} processes of each were seen in their loop for long enough"
         return JobRow(key, "share", before, after, "undecided", reason)

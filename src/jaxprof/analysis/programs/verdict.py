@@ -58,6 +58,11 @@ _PARTS: Final = {
 }
 
 
+def part_key(part: str) -> str:
+    """The part of a loop in keys, before the unit."""
+    return "recompile" if part == COMPILE else part
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What bounds the hot loop, and how sure that is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from contextlib import ExitStack
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,10 +20,8 @@ from jaxprof.errors import StorageError, UsageError, system_words
 from jaxprof.files import taking_place, with_home
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.figures import ProcessFigures
+    from jaxprof.facts import Relation
     from jaxprof.query.asking import AskedSession, SqlAnswer
-    from jaxprof.query.schema import SqlColumn, SqlTable
-
 _EXAMPLE: Final = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
 _ROWS: Final = 50
 """Rows of text, unless more are requested."""
@@ -58,7 +57,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None,
     names, sql = _divided(words, every)
     with ExitStack() as stack:
         stack.enter_context(bounded_memory())
-        sources = _sources(names, every, stack, figures_wanted="processes" in sql.lower())
+        sources = _sources(names, every, stack, processes_wanted="processes" in sql.lower())
         answer = stack.enter_context(ask(sql, sources))
         notes(f"note: {notice}" for notice in answer.notices)
         _print(answer, form, out, force)
@@ -92,9 +91,9 @@ def _divided(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]
 
 
 def _sources(
-    names: tuple[str, ...], every: bool, stack: ExitStack, *, figures_wanted: bool = False
+    names: tuple[str, ...], every: bool, stack: ExitStack, *, processes_wanted: bool = False
 ) -> list[AskedSession]:
-    """The sessions of these names, each once; a profile is read as a session. `figures_wanted`: with the figures of a
+    """The sessions of these names, each once; a profile is read as a session. `processes_wanted`: with the rows of a
     job's processes, as far as roll-ups have them. Raises JaxprofError."""
     from jaxprof.query.asking import AskedSession
     from jaxprof.session.log import Library
@@ -102,7 +101,7 @@ def _sources(
 
     library = Library()
     found: list[tuple[Path, Any, bool]] = []
-    figures: dict[Path, ProcessFigures] = {}
+    rolled: dict[Path, Any] = {}
     if every:
         found = [(path, None, True) for path in reversed(library.paths())]
         if not found:
@@ -115,14 +114,14 @@ def _sources(
         else:
             one = stack.enter_context(recorded(name))
             found.append((one.given, one.imported, False))
-        if inside and figures_wanted:
-            from jaxprof.rollup.job import figures_without_sessions
+        if inside and processes_wanted:
+            from jaxprof.rollup.job import rows_without_sessions
 
-            figures |= figures_without_sessions(folder)
+            rolled |= rows_without_sessions(folder)
     once = list({path.resolve(): (path, session, optional) for path, session, optional in found}.values())
     stems = [path.name.removesuffix(EXTENSION) for path, _, _ in once]
     return [
-        AskedSession(stem if stems.count(stem) == 1 else str(path), path, session, optional, figures.get(path))
+        AskedSession(stem if stems.count(stem) == 1 else str(path), path, session, optional, rolled.get(path))
         for stem, (path, session, optional) in zip(stems, once, strict=True)
     ]
 
@@ -209,11 +208,12 @@ def _print_schema(names: tuple[str, ...], form: str) -> None:
         raise UsageError(f"--schema has no {form} form", "It has --format text and json.")
 
 
-def _table_lines(table: SqlTable) -> list[str]:
-    from jaxprof.query.schema import SESSION
+def _table_lines(table: Relation) -> list[str]:
+    from jaxprof.query.output import schema_rows
     from jaxprof.report.renderers import text_lines
     from jaxprof.report.table import Column, Table
 
-    columns: list[Column[SqlColumn]] = [Column(key, title) for key, title in _SCHEMA]
-    rows = (SESSION, *table.columns)
+    columns: list[Column[dict[str, str]]] = [Column(key, title, itemgetter(key)) for key, title in _SCHEMA]
+    [described] = schema_rows([table])
+    rows = described["columns"]
     return [f"{table.name}: {table.meaning}", *text_lines(Table(columns, rows)), ""]

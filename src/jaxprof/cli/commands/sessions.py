@@ -173,7 +173,8 @@ def _list(form: str) -> None:
 
 
 def _table(entries: list[Entry]) -> Table[Entry]:
-    from jaxprof.report.table import Column, Table, at
+    from jaxprof.facts import at
+    from jaxprof.report.table import Column, Table
     from jaxprof.units import bytes_
 
     return Table(

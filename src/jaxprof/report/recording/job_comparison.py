@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.jobs.difference import JobDifference, JobRow, OverProcesses
-from jaxprof.report.hosts import FINDINGS, PROCESSES
+from jaxprof.facts import at
+from jaxprof.facts.processes import FIGURES
+from jaxprof.report.hosts import FINDINGS
 from jaxprof.report.renderers import csv_lines, markdown, markdown_lines, records, text_lines, wrap
-from jaxprof.report.table import Column, Table, at
+from jaxprof.report.table import Column, Table
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
 
@@ -21,7 +23,7 @@ _SHOWN: Final[dict[str, Callable[[Any], str]]] = {
     "count": integer, "seconds": seconds, "rate": scaled, "share": percent,
 }  # fmt: skip
 _WORDS: Final[dict[str, str]] = {
-    **{column.key: column.title or "" for column in PROCESSES},
+    **{fact.key: fact.title or "" for fact in FIGURES},
     "compile_count": "compilations",
     "compiled_again": "compiled again",
     "compile_seconds": "compiling",

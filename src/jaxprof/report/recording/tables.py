@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from jaxprof.analysis.programs.derive import NOT_SEEN, ProgramResult, SourceLocation
 from jaxprof.events import ProgramArray, SignatureLeaf
+from jaxprof.facts import at, plain
 from jaxprof.report.recording.words import cache, ledger_title, words
-from jaxprof.report.table import Column, Table, at, plain
+from jaxprof.report.table import Column, Table
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
 
 LETTERS: Final = {

@@ -29,26 +29,26 @@ class FactTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class FactLine:
     """One line."""
 
     content: Content
     target: FactTarget | None = None
 
 
-Facts = Callable[[int], Sequence[Fact]]
+Facts = Callable[[int], Sequence[FactLine]]
 """The facts for a width."""
 
 
-def paragraph(text: str, width: int, style: str = "", indent: str = "") -> list[Fact]:
+def paragraph(text: str, width: int, style: str = "", indent: str = "") -> list[FactLine]:
     """Text from outside, made safe and wrapped to `width`."""
     lines = textwrap.wrap(safe(text), max(12, width), initial_indent=indent, subsequent_indent=indent) or [""]
-    return [Fact(Content.styled(line, style)) for line in lines]
+    return [FactLine(Content.styled(line, style)) for line in lines]
 
 
-def heading(text: str, note: str = "") -> Fact:
+def heading(text: str, note: str = "") -> FactLine:
     """The title of a section."""
-    return Fact(Content.assemble((text, "bold $primary"), (f"  {safe(note)}" if note else "", "$text-muted")))
+    return FactLine(Content.assemble((text, "bold $primary"), (f"  {safe(note)}" if note else "", "$text-muted")))
 
 
 class FactList(RowList):
@@ -66,7 +66,7 @@ class FactList(RowList):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._make: Facts = lambda width: ()
-        self._made: tuple[int, Sequence[Fact]] = (0, ())
+        self._made: tuple[int, Sequence[FactLine]] = (0, ())
         self._about: object = None
 
     def show(self, about: object, facts: Facts) -> None:

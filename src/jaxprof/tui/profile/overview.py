@@ -15,7 +15,7 @@ from jaxprof.analysis.steps import FOUND_BY
 from jaxprof.text import safe
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.drawing import bar, hang
-from jaxprof.tui.kit.fact_list import Fact, FactList, FactTarget, heading
+from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, heading
 from jaxprof.tui.kit.table_columns import Row, TableColumn, header_line, placed, row_line
 from jaxprof.tui.kit.trust import MARKS
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent_or_less, seconds
@@ -44,7 +44,7 @@ class OverviewList(FactList):
         self.rebuild()
 
 
-def overview_facts(profile: ProfileOverview, width: int, height: int = 0) -> Sequence[Fact]:
+def overview_facts(profile: ProfileOverview, width: int, height: int = 0) -> Sequence[FactLine]:
     """All lines of the overview in `width` columns; where they leave lines of `height` empty, more kernels and
     programs."""
     lines = _lines(profile, width, KERNELS, PROGRAMS)
@@ -55,19 +55,19 @@ def overview_facts(profile: ProfileOverview, width: int, height: int = 0) -> Seq
     return _lines(profile, width, kernels, PROGRAMS + room - (kernels - KERNELS))
 
 
-def _lines(profile: ProfileOverview, width: int, kernels: int, programs: int) -> list[Fact]:
+def _lines(profile: ProfileOverview, width: int, kernels: int, programs: int) -> list[FactLine]:
     parts = [list(part) for part in (
         _head(profile), _doubts(profile, width), _devices(profile.devices, width),
         _kernels(profile, width, kernels), _programs(profile.programs, width, programs),
     )]  # fmt: skip
-    lines: list[Fact] = []
+    lines: list[FactLine] = []
     for part in parts:
-        lines += [Fact(Content(""))] if lines and part else []
+        lines += [FactLine(Content(""))] if lines and part else []
         lines += part
     return lines
 
 
-def _head(profile: ProfileOverview) -> Iterator[Fact]:
+def _head(profile: ProfileOverview) -> Iterator[FactLine]:
     devices = len(profile.devices)
     facts = [
         profile.platform,
@@ -79,24 +79,24 @@ def _head(profile: ProfileOverview) -> Iterator[Fact]:
     yield heading(profile.label, " · ".join(fact for fact in facts if fact))
 
 
-def _doubts(profile: ProfileOverview, width: int) -> Iterator[Fact]:
+def _doubts(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
     doubted = [row for row in profile.trust if row.verdict != "good"]
     if not doubted:
         checks = len(profile.trust)
-        yield Fact(Content.assemble(("✓ ", MARKS["good"][1]), f"no doubts after {counted(checks, 'check')}"))
+        yield FactLine(Content.assemble(("✓ ", MARKS["good"][1]), f"no doubts after {counted(checks, 'check')}"))
     for row in doubted[:DOUBTS]:
         mark, style = MARKS.get(row.verdict, MARKS["unknown"])
         lines = hang(Content.assemble((f"{mark} ", style)), row.message, width)
         if row.advice:
             lines += hang(Content("  "), row.advice, width, "$text-muted")
-        yield from map(Fact, lines)
+        yield from map(FactLine, lines)
     if len(doubted) > DOUBTS:
-        yield Fact(
+        yield FactLine(
             Content.styled(f"  and {len(doubted) - DOUBTS} more: {key_of('profile.trust')} lists them", "$text-muted")
         )
 
 
-def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[Fact]:
+def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[FactLine]:
     if not devices:
         return
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
@@ -114,10 +114,10 @@ def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[Fact]:
     )  # fmt: skip
     yield from _table(columns, [(device, None) for device in devices[:DEVICES]], width)
     if len(devices) > DEVICES:
-        yield Fact(Content.styled(f"and {len(devices) - DEVICES} more devices", "$text-muted"))
+        yield FactLine(Content.styled(f"and {len(devices) - DEVICES} more devices", "$text-muted"))
 
 
-def _kernels(profile: ProfileOverview, width: int, most: int) -> Iterator[Fact]:
+def _kernels(profile: ProfileOverview, width: int, most: int) -> Iterator[FactLine]:
     shown = profile.kernels[:most]
     if not shown:
         yield heading("Kernels", "none were recorded")
@@ -143,10 +143,10 @@ def _kernels(profile: ProfileOverview, width: int, most: int) -> Iterator[Fact]:
     yield from _table(columns, rows, width)
     for device, took in profile.unattributed_seconds.items():
         if took > 0:
-            yield Fact(Content.styled(safe(f"{seconds(took)} on {device} belong to no HLO op"), "$text-muted"))
+            yield FactLine(Content.styled(safe(f"{seconds(took)} on {device} belong to no HLO op"), "$text-muted"))
 
 
-def _programs(programs: Sequence[ProfileProgram], width: int, most: int) -> Iterator[Fact]:
+def _programs(programs: Sequence[ProfileProgram], width: int, most: int) -> Iterator[FactLine]:
     if not programs:
         return
     rest = len(programs) - most
@@ -180,9 +180,9 @@ def _program_name(program: ProfileProgram) -> str:
 
 def _table(
     columns: Sequence[TableColumn[Row]], rows: Sequence[tuple[Row, FactTarget | None]], width: int
-) -> Iterator[Fact]:
+) -> Iterator[FactLine]:
     """A table among the other lines, each row with its target."""
     layout = placed(columns, width, [row for row, _ in rows], margin=0)
-    yield Fact(header_line(layout).stylize("$text-muted"))
+    yield FactLine(header_line(layout).stylize("$text-muted"))
     for row, target in rows:
-        yield Fact(row_line(row, layout, width), target)
+        yield FactLine(row_line(row, layout, width), target)

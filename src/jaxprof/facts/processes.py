@@ -1,0 +1,178 @@
+"""The processes of a job: how each ended, what the time of its loop went to, what it compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from jaxprof.analysis.jobs.figures import LoopFigures, ProcessFigures, process_figures
+from jaxprof.analysis.jobs.loop_trace import LoopTrace, loop_trace
+from jaxprof.analysis.jobs.step_grid import extent_of
+from jaxprof.analysis.programs.derive import ProgramResult, program_result
+from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
+from jaxprof.facts import (
+    COUNT,
+    INDEX,
+    NUMBER,
+    RATE,
+    SECONDS,
+    SHARE,
+    TEXT,
+    TRUTH,
+    UNIX_TIME,
+    Fact,
+    Relation,
+    SessionFile,
+    at,
+    within,
+)
+from jaxprof.session.log.job_folder import JobMember
+from jaxprof.session.log.state import with_urls
+
+_PARTS: Final = {
+    DEVICE: "The device computes, or the process waits in a collective",
+    DATA: "Making or fetching the input",
+    HOST: "Other Python on the host",
+    DISPATCH: "Calling JAX",
+    COPY: "Copies between host and device",
+    COMPILE: "Compilations that were not the first of their function",
+}
+"""What the time of a loop goes to, in the order in which it is shown."""
+
+
+PART_SECONDS: Final[dict[str, Fact[Any]]] = {
+    part: Fact(f"{part_key(part)}_seconds", SECONDS, meaning) for part, meaning in _PARTS.items()
+}
+"""By part of the loop. Tables of other rows have these facts too."""
+
+
+@dataclass(frozen=True)
+class ProcessFile(SessionFile):
+    """The session of one process of a job, and what is derived from it when it is asked for."""
+
+    index: int = 0
+    bytes: int = 0
+    """Size of the session's file when it was read."""
+    modified_ns: int = 0
+
+    @cached_property
+    def figures(self) -> ProcessFigures:
+        """What the findings of the job need of it."""
+        return process_figures(JobMember(self.index, self.path, self.session, self.live))
+
+    @cached_property
+    def trace(self) -> LoopTrace | None:
+        """Its hot loop; None if none was seen."""
+        return loop_trace(JobMember(self.index, self.path, self.session, self.live), self.figures)
+
+    @cached_property
+    def result(self) -> ProgramResult | None:
+        """Its program; None if it has recorded none."""
+        run = next(iter(self.session.programs), None)
+        return program_result(self.session, run.id) if run is not None else None
+
+    @property
+    def clock_seconds(self) -> float:
+        """Unix time less the monotonic time of the session."""
+        return self.session.header.wall_seconds - self.session.header.monotonic_seconds
+
+    @cached_property
+    def extent(self) -> tuple[float | None, float | None]:
+        """Where its loop begins and ends, in the unit of the trace."""
+        found = extent_of([self.trace]) if self.trace is not None else None
+        return found if found is not None else (None, None)
+
+
+def _share(part: str) -> Callable[[ProcessFigures], float | None]:
+    return lambda process: process.shares[part] if process.shares is not None else None
+
+
+def _part_seconds(part: str) -> Callable[[ProcessFigures], float | None]:
+    return lambda process: loop.parts.get(part) if (loop := _sampled_loop(process)) is not None else None
+
+
+def _sampled_loop(process: ProcessFigures) -> LoopFigures | None:
+    """Its loop; None where no sample shows what its time went to."""
+    return process.loop if process.loop is not None and process.loop.samples else None
+
+
+def _timed(file: ProcessFile, sums: str) -> Any:
+    trace = file.trace
+    return getattr(trace, sums).sum().item() if trace is not None and len(trace.counts) else None
+
+
+FIGURES: Final[tuple[Fact[ProcessFigures], ...]] = (
+    Fact("process", INDEX, "Index of the process in its job", at("index"), "process"),
+    Fact("host", TEXT, "Name of its machine", title="host"),
+    Fact(
+        "status",
+        TEXT,
+        "ok, failed, crashed, cancelled; running; interrupted, where its session has no end",
+        title="status",
+    ),
+    Fact("wall_seconds", SECONDS, "From its start to its end, or to the last event", title="wall"),
+    Fact(
+        "steps_per_second",
+        RATE,
+        "Steps of its loop in a second; the same in all processes that wait for each other",
+        title="steps/s",
+    ),
+    Fact("step_median_seconds", SECONDS, "Median step of its loop", title="median step"),
+    *(
+        Fact(f"{part_key(part)}_share", SHARE, f"Share of the time of its loop: {words[0].lower()}{words[1:]}",
+             _share(part), part)
+        for part, words in _PARTS.items()
+    ),
+    Fact("compile_count", COUNT, "Compilations", title="compiled"),
+    Fact("compiled_again", COUNT, "Compilations of the user's functions that were not the first of their function",
+         title="again"),
+    Fact("compile_seconds", SECONDS, "Time of all compilations", title="in"),
+    Fact("error", TEXT, "Why it failed"),
+    Fact("advice", TEXT, "What to do about that"),
+    Fact("exit_code", INDEX, "Exit code, as in a shell"),
+    Fact("ended_seconds", UNIX_TIME, "When it ended, in Unix time of its host"),
+    Fact("loop_file", TEXT, "File of its hot loop", at("loop.where.file")),
+    Fact("loop_line", INDEX, "First line of the loop", at("loop.where.line")),
+    Fact("loop_function", TEXT, "Function of the loop", at("loop.where.function")),
+    Fact("loop_seconds", SECONDS, "Time in the loop: the sum of its parts",
+         lambda process: at("seconds")(_sampled_loop(process))),
+    Fact("samples", NUMBER, "Samples of the stack in the loop, from which the parts are estimated",
+         at("loop.samples")),
+    *(Fact(fact.key, SECONDS, fact.meaning, _part_seconds(part)) for part, fact in PART_SECONDS.items()),
+    Fact("path", TEXT, "Its session; in a roll-up the name of the file", lambda process: with_urls(process.path)),
+)  # fmt: skip
+"""What a job's own judgement of a process has: text, JSON and CSV of a job."""
+
+_RECORDED: Final[tuple[Fact[ProcessFile], ...]] = (
+    Fact("session_id", TEXT, "Identity of the session", at("session.header.session")),
+    Fact("job", TEXT, "Id of the job, from its launcher", at("session.header.job")),
+    Fact("process_count", COUNT, "Processes of the job, as its launcher reports it",
+         lambda file: file.session.process_count or None),
+    Fact("began_seconds", UNIX_TIME, "When its recording began, in Unix time of its host",
+         at("session.header.wall_seconds")),
+    Fact("unit", TEXT, "What begins and ends count: step, or time (seconds in the loop)", at("trace.unit")),
+    Fact("numbered_by", TEXT, "The variable that numbers the steps", at("trace.numbered_by")),
+    Fact("begins", NUMBER, "Where its loop begins, in that unit", lambda file: file.extent[0]),
+    Fact("ends", NUMBER, "Where it ends", lambda file: file.extent[1]),
+    Fact("steps", COUNT, "Steps of the loop that were timed", lambda file: _timed(file, "counts")),
+    Fact("steps_seconds", SECONDS, "Time of these steps", lambda file: _timed(file, "seconds")),
+    Fact("clock_seconds", NUMBER, "Unix time less the monotonic time of the session"),
+    Fact("complete", TRUTH, "Whether the session has its end", at("session.complete")),
+    Fact("events", INDEX, "Number of the session's last event", at("session.last_seq")),
+    Fact("jaxprof", TEXT, "Version of jaxprof that recorded it", at("session.header.jaxprof")),
+)  # fmt: skip
+
+
+def _rows(file: SessionFile) -> Iterator[ProcessFile]:
+    if any(True for _ in file.session.programs):
+        yield ProcessFile(file.path, file.session, file.live, file.notices, file.session.process_index or 0)
+
+
+PROCESSES: Final = Relation(
+    "processes",
+    "A row for each process of a job, and for each other session with a recorded program",
+    (*within(at("figures"), FIGURES), *_RECORDED),
+    _rows,
+)
