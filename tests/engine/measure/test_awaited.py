@@ -230,7 +230,23 @@ def test_a_dispatch_leaves_nothing_on_the_device_for_the_next(device: SimulatedD
     trial = jax_run._dispatch_trial(Calls(device.call, (REAL,)))
     for _ in range(3):
         assert sampler.take(trial) == pytest.approx(CALL_SECONDS)
-        assert device.under_way() == 0
+        assert device.under_way() == 1, "it is awaited right before the next one"
+    trial.prepare(1)
+    assert device.under_way() == 0
+
+
+def test_fresh_arguments_of_a_dispatch_are_made_before_its_forerunner_is_awaited(device: SimulatedDevice) -> None:
+    """What is done after the wait lets the device's threads go to sleep: a dispatch of 10 µs then takes 12."""
+    under_way: list[int] = []
+
+    def fresh() -> tuple[Any, ...]:
+        under_way.append(device.under_way())
+        return (REAL,)
+
+    trial = jax_run._dispatch_trial(Calls(device.call, (REAL,), fresh))
+    for _ in range(2):
+        trial.make(trial.prepare(1))
+    assert under_way == [0, 1]
 
 
 @pytest.mark.parametrize("first_run", [jax_run._first_run, jax_run._first_run_op_by_op])
@@ -347,7 +363,7 @@ def test_a_real_computation_is_timed_to_its_end() -> None:
     for ended_with in (
         lambda: blocked(calls.sets(1)),
         lambda: pipelined.make(calls.sets(1)),
-        lambda: (dispatch.make(calls.sets(1)), dispatch.clear()),
+        lambda: (dispatch.make(calls.sets(1)), dispatch.prepare(1)),
         lambda: jax_run._first_run(reporter, calls),
         lambda: jax_run._first_run_op_by_op(reporter, calls),
     ):

@@ -73,17 +73,12 @@ _CALIBRATION_ROUNDS = 10
 _WARM_SLICE_SECONDS = 0.02
 
 
-def _nothing() -> None:
-    """Cleans up nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One kind of call. `prepare(calls)` prepares, untimed, what `make` is then timed with; `clear` cleans up."""
+    """One kind of call. `prepare(calls)` prepares, untimed, what `make` is then timed with."""
 
     prepare: Callable[[int], Any]
     make: Callable[[Any], Any]
-    clear: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +271,7 @@ class CallSampler:
 
 def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, gap: int, warm_in: float) -> list[float]:
     """The only place where the clock runs. It is one frame, because every frame costs."""
-    prepare, make, clear = trial.prepare, trial.make, trial.clear
+    prepare, make = trial.prepare, trial.make
     samples: list[float] = []
     warm = clock() + warm_in if warm_in else 0.0
     ends = clock() + seconds
@@ -287,7 +282,6 @@ def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, ga
             make(work)
             samples.append((clock() - began) / calls)
             del work
-            clear()
             if warm:
                 del samples[1:]
                 if clock() < warm:
