@@ -196,8 +196,9 @@ def leaves(count: int, *, used: bool, products_after: int = 0) -> tuple[list[Pie
 
     def run(passes: int) -> None:
         for _ in range(passes):
-            _, y = step(tree, MATRIX)
+            kept, y = step(tree, MATRIX)
             y.block_until_ready()
+        del kept
 
     return [("call", call), ("wait", lambda: out[0][1].block_until_ready())], run
 
@@ -358,7 +359,7 @@ class Truth:
         x = jnp.ones(4)
         for _, work in pieces * 3:
             work()
-        self.pieces, self.floor = pieces, usual(lambda: counting(x, 1))
+        self.pieces, self.empty = pieces, lambda: counting(x, 1)
         self.parts = dict.fromkeys(("device", "dispatch", "host", "data"), 0.0)
         self.delayed = 0.0
 
@@ -386,7 +387,7 @@ class Truth:
                 continue
             calling = min(whole, ran * stretch)
             if part == "inline":
-                calling = whole * min(1.0, self.floor / usual(work))
+                calling = whole * share_of(self.empty, work)
             self.parts["dispatch"] += calling
             self.parts["device"] += whole - calling
         return took / passes
@@ -396,17 +397,20 @@ class Truth:
         return {part: spent / sum(self.parts.values()) for part, spent in self.parts.items()}
 
 
+def share_of(part: Callable[[], object], work: Callable[[], object]) -> float:
+    """CPU seconds of a call over those of another one: of the quietest of some batches, in turns."""
+    turns = [(usual(part), usual(work)) for _ in range(5)]
+    return min(1.0, min(least for least, _ in turns) / min(whole for _, whole in turns))
+
+
 def usual(work: Callable[[], object]) -> float:
-    """CPU seconds of a call, of the quietest of some batches."""
-    times = []
-    for _ in range(5):
-        ran, began, calls = time.thread_time(), time.perf_counter(), 0
-        while time.perf_counter() - began < 0.004 or not calls:
-            for _ in range(10 if calls else 1):
-                work()
-            calls += 10 if calls else 1
-        times.append((time.thread_time() - ran) / calls)
-    return min(times)
+    """CPU seconds of a call, in one batch."""
+    ran, began, calls = time.thread_time(), time.perf_counter(), 0
+    while time.perf_counter() - began < 0.004 or not calls:
+        for _ in range(10 if calls else 1):
+            work()
+        calls += 10 if calls else 1
+    return (time.thread_time() - ran) / calls
 
 
 CHUNKS = 6

@@ -95,6 +95,17 @@ def test_a_thread_that_runs_inside_a_call_computes_only_what_is_more_than_a_laun
     assert _inline(0.60, 0.40, 1e-3, leaves=500).kind is None, "launching with so many arguments may take as long"
 
 
+@pytest.mark.parametrize(("each", "kind"), [(20e-6, None), (2e-3, "device-bound")])
+def test_brief_waits_for_results_may_be_the_threads_own(each: float, kind: str | None) -> None:
+    """Asking for a result, going to sleep and waking up take microseconds of each wait."""
+    waits = made.line(88, 0.6, "device_busy", "y.block_until_ready()", kind="sync")
+    calls = made.line(87, 0.4, "host_busy", "step", kind="call")
+    assert (
+        verdict(*made.steady(10, {"device_busy": 0.6, "host_busy": 0.4}, [waits, calls]), made.steps(1000, each)).kind
+        == kind
+    )
+
+
 def test_a_single_operation_that_waits_behind_a_compiled_function_is_the_devices_time() -> None:
     queued = made.line(88, 0.8, "device_busy", "xs[i]", kind="dispatch")
     assert verdict(*loop(queued)).kind == "device-bound"

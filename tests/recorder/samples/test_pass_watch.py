@@ -207,6 +207,21 @@ class TestMonitoring:
         assert told - 3 <= sum(moment != passes.LEFT for moment in watched.moments) <= told
         counter.close()
 
+    def test_short_passes_of_a_loop_that_is_often_left_are_known_to_be_short(self) -> None:
+        def inner() -> None:
+            for step in range(5):
+                abs(step)
+
+        counter = StepCounter(threading.get_ident())
+        counter.passes.follow(loops_of(inner.__code__)[0])
+        for _ in range(100):
+            inner()
+        watched = counter.passes._told
+        assert watched is not None
+        assert watched.short
+        assert sum(moment != passes.LEFT for moment in watched.moments) <= 60
+        counter.close()
+
     def test_a_spell_that_ends_leaves_the_passes_on(self) -> None:
         times: Times = {}
         counter = StepCounter(threading.get_ident())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import pytest
@@ -145,6 +146,28 @@ def test_passes_taken_at_once_are_those_taken_one_by_one() -> None:
         assert event.counts == other.counts
         assert (event.first, event.numbered_by) == (other.first, other.numbered_by)
         assert event.seconds == pytest.approx(other.seconds, abs=1e-6)
+
+
+def test_a_loop_that_is_left_thousands_of_times_costs_a_step_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the inner one of two: its counter is read each time it begins, and what is sent of it is bounded."""
+    sought: list[float] = []
+
+    def counted(moments: Sequence[float], at: float, start: int, end: int) -> int:
+        sought.append(at)
+        return bisect_left(moments, at, start, end)
+
+    monkeypatch.setattr(passes, "bisect_left", counted)
+    moments: list[float] = []
+    read: dict[float, passes.Values] = {}
+    for run in range(3000):
+        ends = _ends(0.0002, 0.0002, began=100.0 + run * 0.001)
+        read[ends[0]] = [0]
+        moments += [*ends, passes.LEFT]
+    log = MomentLog(LOOP, [STEP])
+    log.take(moments, read)
+    assert len(sought) < 3 * 3000
+    assert len(log.events(300.0, 1.0, final=True)) <= 100
+    assert log.seen == 3 * 3000
 
 
 class TestSearch:

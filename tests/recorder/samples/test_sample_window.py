@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import CodeType
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,17 @@ def test_the_clock_divides_and_the_samples_share_out() -> None:
         "waiting": 0.6,
     }
     assert [(line.line, round(line.seconds, 9)) for line in event.lines] == [(3, 0.6), (1, 0.2), (2, 0.2)]
+
+
+@pytest.mark.parametrize(("own", "lost"), [(0.04, 0.0), (0.45, 0.4)])
+def test_blocked_while_our_own_thread_had_the_lock_is_no_device_time(own: float, lost: float) -> None:
+    stretch = SampleWindow(0.0)
+    stretch.add(Seen(COMPILED, _line(1)), 0.5, running=False, stages=NO_STAGES, busy_seconds=0.2)
+    stretch.add(Seen(HOST, _line(2)), 0.5, running=True, stages=NO_STAGES, busy_seconds=0.2)
+    event = stretch.event(1.0, own_seconds=own)
+    kinds = {line.kind: line.seconds for line in event.lines}
+    assert kinds.get("contended", 0.0) == pytest.approx(lost)
+    assert kinds["compiled"] == pytest.approx(0.6 - lost)
 
 
 def test_stages_are_exact_and_have_lines() -> None:

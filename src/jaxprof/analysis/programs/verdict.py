@@ -30,6 +30,9 @@ LAUNCH_SHARE: Final = 0.5
 arguments: an empty call has 0.5 to 1.4 times as much."""
 LAUNCH_LEAF_SECONDS: Final = 3e-6
 """At most, for each argument: as many results are allowed for."""
+WAKE_SECONDS: Final = 10e-6
+"""What asking for a result takes at most of the calling thread itself, beside the device's time: the call, going to
+sleep and waking up (5 to 8 µs measured on a CPU)."""
 MANY_OF_JAX: Final = 8
 """Number of compilations of one of JAX's own functions for other shapes from which they are more than a set-up."""
 LEAST_SAMPLES: Final = 12
@@ -166,7 +169,7 @@ def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, r
     parts = dict.fromkeys((*PARTS, UNKNOWN), 0.0)
     for spot in steady:
         parts[part_of(spot, key, working, eager)] += spot.seconds
-    for part, seconds in _inline(steady, times, rows).items():
+    for part, seconds in (*_inline(steady, times, rows).items(), (UNKNOWN, _waking(steady, times))):
         parts[part] += seconds
         parts[DEVICE] -= seconds
     unknown = parts.pop(UNKNOWN)
@@ -217,6 +220,16 @@ def _inline(spots: Sequence[Spot], times: LoopTimes, rows: Sequence[Compiled]) -
     launching = min(ran, max(least, min(most, LAUNCH_SHARE * beside)))
     most = max(launching, min(ran, most + passes * leaves * LAUNCH_LEAF_SECONDS))
     return {DISPATCH: launching, UNKNOWN: most - launching}
+
+
+def _waking(spots: Sequence[Spot], times: LoopTimes) -> float:
+    """Of the time in which the thread waited for results: what its own work there may be."""
+    waiting = [spot for spot in spots if spot.kind == "sync"]
+    each = times.seconds / times.iterations if times.iterations else 0.0
+    if not waiting or not each:
+        return 0.0
+    waits = sum(spot.seconds for spot in spots) / each * len({spot.place for spot in waiting})
+    return min(sum(spot.seconds for spot in waiting), waits * WAKE_SECONDS)
 
 
 def leaves_of(row: Compiled) -> int:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from jaxprof.recorder.compiles.functions import Identities
 from jaxprof.recorder.compiles.signature import Leaf
 from jaxprof.recorder.compiles.values import dtype_name, is_narrowed, sharding_text, static_text
+from jaxprof.recorder.guest import is_of_the_program
 
 _SCALARS: Final = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 """What JAX makes of Python's numbers; bool first, because it is an int."""
@@ -125,7 +126,9 @@ def hash_of(value: Any) -> int:
     """The value's hash, as JAX's own cache uses it; an unhashable value is identified by its address."""
     try:
         return hash(value)
-    except Exception:  # noqa: BLE001 __hash__ is the user's; JAX called it too and will report its error
+    except Exception as error:  # __hash__ is the user's; JAX called it too and will report its error
+        if is_of_the_program(error):
+            raise
         return id(value)
 
 
@@ -182,8 +185,9 @@ def _content_hash(value: Any) -> int:
     out."""
     try:
         return hash(value)
-    except Exception:  # noqa: BLE001 __hash__ is the user's, and containers of unhashable values raise as well
-        pass
+    except Exception as error:  # __hash__ is the user's, and containers of unhashable values raise as well
+        if is_of_the_program(error):
+            raise
     if isinstance(value, dict):
         return hash(tuple((_content_hash(key), _content_hash(held)) for key, held in value.items()))
     return hash(tuple(map(_content_hash, value))) if isinstance(value, (tuple, list)) else 0

@@ -1,13 +1,12 @@
 """Measures how large a program is and which large constants it holds, from the module that JAX hands to XLA.
 
 When the compilation begins, the module is found among the values of JAX's frames by what it can do. Its operations are
-walked, not printed: a walk takes about 1 µs for each, the text five times as long.
+walked, not printed: a walk takes about 1.5 µs for each, the text three times as long.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 import time
 from dataclasses import dataclass, field
 from types import FrameType
@@ -50,43 +49,30 @@ def read_module_size(frame: FrameType | None, *, donations: bool = False) -> Mod
     return ModuleSize()
 
 
-def _walk(operation: Any) -> ModuleSize:
-    result = sys.modules["jaxlib.mlir.ir"].WalkResult
-    proceed = result.ADVANCE
+def _walk(module: Any) -> ModuleSize:
+    """Goes through the operations in Python, not by `walk`: what a signal handler of the program raises in a function
+    that C++ calls would be lost."""
     size = ModuleSize()
     seen = counted = 0
-    complete = True
     deadline = time.monotonic() + _WALK_SECONDS_AT_MOST
-
-    raised: list[BaseException] = []
-
-    def visit(visited: Any) -> Any:
-        try:
-            return looked_at(visited)
-        except BaseException as error:  # noqa: BLE001 - of a signal handler, say: on its way through C++ it may be lost
-            raised.append(error)
-            return result.INTERRUPT
-
-    def looked_at(visited: Any) -> Any:
-        nonlocal seen, counted, complete
+    waiting = [module]
+    while waiting:
+        operation = waiting.pop()
+        for region in operation.regions:
+            for block in region:
+                waiting.extend(inner.operation for inner in block)
         seen += 1
         if seen % _CLOCK_READ_EVERY == 0 and time.monotonic() > deadline:
-            complete = False
-            return result.INTERRUPT
-        name = visited.name
+            break
+        name = operation.name
         if name in _FRAMEWORK:
-            return proceed
+            continue
         counted += 1
         if name == "stablehlo.constant":
-            constant = _constant(visited)
+            constant = _constant(operation)
             if constant is not None:
                 size.constants.append(constant)
-        return proceed
-
-    operation.walk(visit)
-    if raised:
-        raise raised[0]
-    size.operations = counted if complete else None
+    size.operations = counted if not waiting else None
     size.constants.sort(key=lambda constant: -(constant.bytes or 0))
     del size.constants[CONSTANTS_KEPT:]
     return size

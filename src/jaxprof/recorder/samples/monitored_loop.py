@@ -60,7 +60,8 @@ class WatchedPasses:
     wanted: list[bool] = field(default_factory=list)
     """Looks at so many of the next passes, the last of the list first: True reads the counters at its end."""
     looked: list[float] = field(default_factory=list)
-    """The ends of passes that were looked at, one after another."""
+    """The ends of passes that were looked at. What lies between two of them is no pass where the loop was left; it is
+    time all the same, of which telling the passes may take a part."""
     short: bool = False
     """Passes are too short for each to be told, and none is any longer."""
 
@@ -349,7 +350,6 @@ def _callbacks(told: WatchedPasses, main_thread: int) -> tuple[_Jumped, _Jumped]
     def left(_code: object, _offset: int, _value: Any = None) -> None:
         if current() == main_thread and not told.short:
             append(STRETCH_ENDS)
-            told.looked.clear()
             if not (wanted and wanted[-1]):  # the numbers may begin again
                 wanted.append(True)
 

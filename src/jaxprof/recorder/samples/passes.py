@@ -8,7 +8,9 @@ then (`NumberLog`). What is kept is bounded: passes shorter than `LEAST_ENTRY_SE
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -28,6 +30,8 @@ _TRIES: Final = 12
 _ENDLESS: Final = 1 << 60
 _ENTRIES_AT_MOST: Final = 2000
 """Of one event."""
+_STRETCHES_AT_MOST: Final = 100
+"""Of one window: the times of further ones are not kept. A loop within a loop may begin thousands of times a second."""
 
 Values = Sequence[int | None]
 
@@ -98,7 +102,7 @@ class Stretches:
         """The next pass does not follow the last one, by time or by number."""
         if self._open is not None:
             self._open.close()
-            if self._open.seconds:
+            if self._open.seconds and len(self._closed) < _STRETCHES_AT_MOST:
                 self._closed.append(self._open)
             self._open = None
 
@@ -193,27 +197,28 @@ class MomentLog:
         """The ends of passes in their order, with `LEFT` where the loop was left; `read`: the values of the counters
         at some of these moments. Costs grow with the entries, not with the passes."""
         self._read |= read
-        start = 0
-        while start < len(moments):
-            if moments[start] == LEFT:
+        reads, start = deque(sorted(self._read)), 0
+        for end in (*_left_at(moments), len(moments)):
+            if start < end:
+                for first, last in self._pieces(moments, start, end, reads):
+                    values = self._read.pop(moments[first], None)
+                    if values is not None:
+                        self._check(self._ordinal, values)
+                    self._follow(moments, first, last)
+            if end < len(moments):
                 self._stretches.leave()
                 self._last = None
-                start += 1
-                continue
-            end = next((at for at in range(start, len(moments)) if moments[at] == LEFT), len(moments))
-            for first, last in self._pieces(moments, start, end):
-                values = self._read.pop(moments[first], None)
-                if values is not None:
-                    self._check(self._ordinal, values)
-                self._follow(moments, first, last)
-            start = end
+            start = end + 1
 
-    def _pieces(self, moments: Sequence[float], start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Ranges that begin where counters were read."""
-        marks = {bisect_left(moments, at, start, end) for at in self._read}
-        read = [mark for mark in sorted(marks) if start < mark < end and moments[mark] in self._read]
-        bounds = [start, *read, end]
-        return pairwise(bounds)
+    @staticmethod
+    def _pieces(moments: Sequence[float], start: int, end: int, reads: deque[float]) -> Iterator[tuple[int, int]]:
+        """Ranges that begin where counters were read. Takes the moments of `reads` up to the last one of these."""
+        bounds = [start]
+        while reads and reads[0] <= moments[end - 1]:
+            mark = bisect_left(moments, reads.popleft(), start, end)
+            if mark > bounds[-1]:
+                bounds.append(mark)
+        return pairwise([*bounds, end])
 
     def _follow(self, moments: Sequence[float], start: int, end: int) -> None:
         """Passes that end at these moments, and follow the one before: as many at once as make an entry."""
@@ -260,6 +265,15 @@ class MomentLog:
         if not self.search.over and not final:
             return []
         return self._stretches.events(now, age_seconds, final=final)
+
+
+def _left_at(moments: Sequence[float]) -> Iterator[int]:
+    """Where the loop was left."""
+    at = -1
+    with suppress(ValueError):
+        while True:
+            at = moments.index(LEFT, at + 1)
+            yield at
 
 
 class NumberLog:

@@ -50,6 +50,9 @@ MOST_ROWS: Final = 64
 _MAY_RUN: Final = frozenset({COMPILED, DISPATCH, FED, TRANSFER, READ, CALL})
 _SURELY: Final = 2.0
 """Standard errors of a share of samples."""
+_OWN_SHARE: Final = 0.05
+"""Our own thread may run for this share of a window. Beyond it, a thread that was blocked may have waited for the
+interpreter's lock that our own had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,8 @@ class SampleWindow:
         if in_stages > total:  # the two clocks are not read at the same instant
             self.stages = {name: value * total / in_stages for name, value in self.stages.items()}
             in_stages = total
-        lines = self._shared_out(total - in_stages, least)
+        own = max(0.0, (own_seconds or 0.0) - _OWN_SHARE * length)
+        lines = self._shared_out(total - in_stages, least, own)
         if timed is not None:
             self._locate(lines, timed)
         states: dict[str, float] = defaultdict(float)
@@ -176,9 +180,9 @@ class SampleWindow:
             device_wait_seconds=self._device_wait(total - in_stages),
         )
 
-    def _shared_out(self, rest: float, least: str) -> _Weights:
+    def _shared_out(self, rest: float, least: str, own: float) -> _Weights:
         """The time outside the stages, by state and line. Samples are fair to the lines; how long the thread ran, and
-        for how long it was blocked, is known by clocks."""
+        for how long it was blocked, is known by clocks. `own`: for so long our thread may have kept it waiting."""
         on, off = sum(self.running.values()), sum(self.blocked.values())
         if not on and not off:
             return {(least, "", None, ()): rest}
@@ -189,15 +193,16 @@ class SampleWindow:
             ran = min(rest, self.busy + (self.delay if on else 0.0))
             if not on and ran < _WORTH_A_STATE * rest:
                 ran = 0.0
-            lost = self._lost(rest - ran, rest)
+            lost = max(self._lost(rest - ran, rest), min(own, rest - ran))
             over = max(0.0, blocked - (rest - ran))
             running = rest - blocked if over else ran
             blocked = min(blocked, rest - ran) if over else rest - ran - lost
         shared: _Weights = defaultdict(float)
         for key, weight in self.running.items():
             shared[key] += running * weight / on
-        for key, weight in self.held.items():
-            shared[self._like(key, CONTENDED)] += lost * weight / sum(self.held.values())
+        waited = self.held or self.blocked
+        for key, weight in waited.items():
+            shared[self._like(key, CONTENDED)] += lost * weight / sum(waited.values())
         for key, (took, ran) in self._preempted(blocked, over).items():
             shared[key] += took
             shared[self._if_running(key) if not on else self._kept(key)] += ran
