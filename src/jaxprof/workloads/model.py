@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jaxprof import units
 from jaxprof.errors import UsageError, unknown_name
@@ -150,6 +150,10 @@ class Published:
             return self.text
         spread = "" if self.deviation_seconds is None else f" ± {units.seconds(self.deviation_seconds)}"
         return units.seconds(self.seconds) + spread
+
+
+THINKING_IN_JAX: Final = 'JAX documentation, "How to think in JAX"'
+"""https://docs.jax.dev/en/latest/notebooks/thinking_in_jax.html, which is executed when it is built."""
 
 
 def published_value(source: str, parameters: dict[str, Scalar], text: str, variant: str = "jax") -> Published:

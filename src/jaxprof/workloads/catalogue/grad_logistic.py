@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxprof.workloads.catalogue import jax, jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Parameter, Variant, published_value
+from jaxprof.workloads.model import THINKING_IN_JAX, Estimate, Parameter, Variant, published_value
 
 
 def gradient_numpy(x):
@@ -56,7 +56,7 @@ def estimate(n):
     matrix_products=False,
     estimate=estimate,
     shardings=("0",),
-    published=(published_value("executed copy of the JAX quickstart", {"n": 3}, "[0.25, 0.19661194, 0.10499357]"),),
+    published=(published_value(THINKING_IN_JAX, {"n": 3}, "[0.25, 0.19661197, 0.10499357]"),),
 )
 def gradient():
     def sum_logistic(x):

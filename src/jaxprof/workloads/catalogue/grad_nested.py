@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxprof.workloads.catalogue import jax, jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Parameter, Variant, published_value
+from jaxprof.workloads.model import THINKING_IN_JAX, Estimate, Parameter, Variant, published_value
 
 
 def inputs(x):
@@ -42,7 +42,7 @@ def estimate():
     tolerance={"float32": 1e-4},
     matrix_products=False,
     estimate=estimate,
-    published=(published_value("executed copy of the JAX quickstart", {"x": 1.0}, "-0.0353256"),),
+    published=(published_value(THINKING_IN_JAX, {"x": 1.0}, "-0.0353256"),),
 )
 def third_derivative():
     def sum_logistic(x):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxprof.workloads.catalogue import jax, jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Variant, published_value
+from jaxprof.workloads.model import Estimate, Variant
 
 
 def hessian_numpy(x):
@@ -55,14 +55,6 @@ def estimate():
     tolerance={"float32": 1e-5},
     matrix_products=False,
     estimate=estimate,
-    published=(
-        published_value(
-            "executed copy of the JAX quickstart",
-            {},
-            "4×3×3, all 0 but [2][1][1] = 8, [3][0][0] = -2.524413, [3][0][2] = [3][2][0] = 0.5403023",
-            variant="jit",
-        ),
-    ),
 )
 def hessian():
     def f(x):

@@ -17,21 +17,10 @@ def estimate(n):
     return Estimate(memory_bytes=3 * 4 * n**2, flops=2 * n**3, traffic_bytes=2 * 4 * n**2)
 
 
-_QUICKSTART: dict[str, Any] = {
-    "source": "executed copy of the JAX quickstart",
-    "hardware": "GPU, not named",
-    "parameters": {"n": 3000},
-    "kind": "mean",
-    "runs": 7,
-}
 _DEEPHUB: dict[str, Any] = {"source": 'deephub "JAX" (F. Chiusano)', "parameters": {"n": 5000}}
 _BEST_OF_5: dict[str, Any] = {**_DEEPHUB, "kind": "best", "runs": 5}
 _ONE_COPY: dict[str, Any] = {**_DEEPHUB, "kind": "one call"}
 _FIRST: dict[str, Any] = {**_DEEPHUB, "phase": "first_run", "kind": "one call"}
-_COLAB: dict[str, Any] = {"source": "Colab tests A-E", "parameters": {"n": 10_000}}
-_TWO_TIMES = '"two times more" time than NumPy (多了兩倍時間), which can be read as 2× or as 3×'
-_COLAB_CPU = "Colab, 2.2 GHz Xeon"
-_COLAB_GPU = "Colab, NVIDIA T4"
 _UNBLOCKED = "device_put of an array that was already there, and not waited for: no transfer was timed"
 _FIRST_CALL = "the first call, given as compile time: tracing, compiling and one run are inside"
 
@@ -49,7 +38,6 @@ _FIRST_CALL = "the first call, given as compile time: tracing, compiling and one
         "quick": {"n": 1000},
         "published": {"n": 3000},
         "published-5000": {"n": 5000},
-        "published-10000": {"n": 10_000},
     },
     numpy=gram_numpy,
     variants=[
@@ -71,9 +59,6 @@ _FIRST_CALL = "the first call, given as compile time: tracing, compiling and one
     estimate=estimate,
     shardings=("0",),
     published=(
-        Published(variant="jax", phase="run", seconds=27.9e-3, deviation_seconds=2.26e-3, **_QUICKSTART),
-        Published(variant="jax-from-numpy", phase="run", seconds=50.7e-3, deviation_seconds=1.89e-3, **_QUICKSTART),
-        Published(variant="device-put", phase="run", seconds=27.3e-3, deviation_seconds=0.327e-3, **_QUICKSTART),
         Published(variant="numpy", phase="run", seconds=1.61, hardware="Colab CPU", **_BEST_OF_5),
         Published(variant="jax", phase="run", seconds=3.49, hardware="Colab CPU", **_BEST_OF_5),
         Published(
@@ -96,47 +81,6 @@ _FIRST_CALL = "the first call, given as compile time: tracing, compiling and one
         ),
         Published(variant="jax", seconds=0.837, hardware="Colab TPU", caveat=_FIRST_CALL, **_FIRST),
         Published(variant="jax", phase="run", seconds=16.5e-3, hardware="Colab TPU", **_BEST_OF_5),
-        Published(
-            variant="numpy",
-            phase="run",
-            seconds=None,
-            hardware=_COLAB_CPU,
-            text="test A: what the others are compared with",
-            **_COLAB,
-        ),
-        Published(
-            variant="jax-from-numpy",
-            phase="run",
-            seconds=None,
-            hardware=_COLAB_CPU,
-            text=f"test B: {_TWO_TIMES}",
-            **_COLAB,
-        ),
-        Published(
-            variant="jax",
-            phase="run",
-            seconds=None,
-            hardware=_COLAB_CPU,
-            text=f"test C: {_TWO_TIMES}",
-            **_COLAB,
-        ),
-        Published(
-            variant="jax-from-numpy",
-            phase="run",
-            seconds=None,
-            hardware=_COLAB_GPU,
-            text="test D: slightly over test E",
-            **_COLAB,
-        ),
-        Published(
-            variant="jax",
-            phase="run",
-            seconds=None,
-            hardware=_COLAB_GPU,
-            text="test E: 28× faster than NumPy",
-            caveat="NumPy on the Xeon, JAX on the T4",
-            **_COLAB,
-        ),
     ),
 )
 def gram(x):

@@ -1,12 +1,10 @@
-"""matmul-uniform: the same product over uniform numbers, as another article measures it."""
+"""matmul-uniform: the same product over uniform numbers, which are all positive."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxprof.workloads.catalogue import jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Parameter, Published
+from jaxprof.workloads.model import Estimate, Parameter
 
 
 def square_numpy(x):
@@ -21,15 +19,6 @@ def estimate(n):
     return Estimate(memory_bytes=2 * 4 * n**2, flops=2 * n**3, traffic_bytes=2 * 4 * n**2)
 
 
-_SOURCE: dict[str, Any] = {
-    "source": "an article, not named",
-    "hardware": "not said",
-    "parameters": {"n": 5000},
-    "kind": "best",
-    "runs": 3,
-}
-
-
 @workload(
     title="matmul(x, x), x uniform",
     description=(
@@ -42,17 +31,6 @@ _SOURCE: dict[str, Any] = {
     numpy=square_numpy,
     variants=["jax", "jit", "jit-highest"],
     estimate=estimate,
-    published=(
-        Published(variant="numpy", phase="run", seconds=3.9, **_SOURCE),
-        Published(
-            variant="jax",
-            phase="run",
-            seconds=109e-3,
-            caveat="its code does not wait for the result: this may be no more than the time until the call returned; "
-            "on which device is not said",
-            **_SOURCE,
-        ),
-    ),
 )
 def square(x):
     return jnp.matmul(x, x)

@@ -22,13 +22,6 @@ _DEEPHUB: dict[str, Any] = {"source": 'deephub "JAX" (F. Chiusano)', "parameters
 _BEST_OF_5: dict[str, Any] = {**_DEEPHUB, "kind": "best", "runs": 5}
 _ONE_COPY: dict[str, Any] = {**_DEEPHUB, "kind": "one call"}
 _FIRST: dict[str, Any] = {**_DEEPHUB, "phase": "first_run", "kind": "one call"}
-_QUICKSTART: dict[str, Any] = {
-    "source": "executed copy of the JAX quickstart",
-    "hardware": "GPU, not named",
-    "parameters": _N,
-    "kind": "mean",
-    "runs": 7,
-}
 _UNBLOCKED = "device_put of an array that was already there, and not waited for: no transfer was timed"
 _FIRST_CALL = "the first call: tracing, compiling and one run are inside"
 
@@ -72,8 +65,6 @@ _FIRST_CALL = "the first call: tracing, compiling and one run are inside"
         ),
         Published(variant="jit", seconds=0.122, hardware="Colab GPU", caveat=_FIRST_CALL, **_FIRST),
         Published(variant="jit", phase="run", seconds=0.13e-3, hardware="Colab GPU", **_BEST_OF_5),
-        Published(variant="jax", phase="run", seconds=861e-6, deviation_seconds=385e-6, **_QUICKSTART),
-        Published(variant="jit", phase="run", seconds=142e-6, deviation_seconds=4.72e-6, **_QUICKSTART),
     ),
 )
 def selu(x, alpha=1.67, lmbda=1.05):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxprof.workloads.catalogue import jax, jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Parameter, Published, Variant
+from jaxprof.workloads.model import Estimate, Parameter, Variant
 
 
 def batched_numpy(matrix, vectors):
@@ -27,15 +25,6 @@ def estimate(rows, columns, vectors):
 
 
 _SIZES = {"rows": 150, "columns": 100, "vectors": 10}
-_SOURCE: dict[str, Any] = {
-    "source": "executed copy of the JAX quickstart",
-    "hardware": "GPU, not named",
-    "parameters": _SIZES,
-    "kind": "mean",
-    "runs": 7,
-}
-_CLOSES_OVER = "the quickstart's function closes over the matrix `mat`; here it is an argument"
-_IS_CONSTANT = f"{_CLOSES_OVER}, and there a constant of the compiled program"
 
 
 @workload(
@@ -67,27 +56,6 @@ _IS_CONSTANT = f"{_CLOSES_OVER}, and there a constant of the compiled program"
     ],
     estimate=estimate,
     shardings=(None, "0"),
-    published=(
-        Published(
-            variant="naive-loop",
-            phase="run",
-            seconds=2540e-6,
-            deviation_seconds=294e-6,
-            caveat=_CLOSES_OVER,
-            **_SOURCE,
-        ),
-        Published(
-            variant="batched",
-            phase="run",
-            seconds=26.5e-6,
-            deviation_seconds=1.44e-6,
-            caveat=_IS_CONSTANT,
-            **_SOURCE,
-        ),
-        Published(
-            variant="vmap", phase="run", seconds=32.6e-6, deviation_seconds=4.39e-6, caveat=_IS_CONSTANT, **_SOURCE
-        ),
-    ),
 )
 def vmapped():
     def apply(matrix, vector):
