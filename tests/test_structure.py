@@ -140,10 +140,20 @@ def names_for_types(package: str, source: str) -> dict[str, str]:
     ]
     imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
     return {
-        alias.asname or alias.name: (node.module or "").removeprefix(f"{package}.")
+        name: (node.module or "").removeprefix(f"{package}.")
         for node in imports
         for alias in node.names
+        for name in (own_names(str(node.module)) if alias.name == "*" else [alias.asname or alias.name])
     }
+
+
+def own_names(module: str) -> list[str]:
+    """What a module defines for others."""
+    body = ast.parse(SOURCE.parent.joinpath(*module.split(".")).with_suffix(".py").read_text()).body
+    assigned = [target.id for node in body if isinstance(node, ast.Assign) for target in node.targets
+                if isinstance(target, ast.Name)]  # fmt: skip
+    made = [node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    return [name for name in (*assigned, *made) if not name.startswith("_")]
 
 
 def test_lazy_packages_are_found() -> None:

@@ -8,16 +8,14 @@ from jaxprof.lazy import lazy_names
 
 if TYPE_CHECKING:
     from jaxprof.session.fold import Session
-    from jaxprof.session.program import RecordedProgram
-    from jaxprof.session.run import Phase, Run, RunEnd, Series
+    from jaxprof.session.run import Phase, RecordedProgram, Run, RunEnd, Series
     from jaxprof.session.texts import Texts
 
 __all__ = ["Phase", "RecordedProgram", "Run", "RunEnd", "Series", "Session", "Texts"]
 
 _HOME = {
     "Session": "fold",
-    "RecordedProgram": "program",
-    **dict.fromkeys(("Phase", "Run", "RunEnd", "Series"), "run"),
+    **dict.fromkeys(("Phase", "RecordedProgram", "Run", "RunEnd", "Series"), "run"),
     "Texts": "texts",
 }
 

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from jaxprof import events as e
 from jaxprof.redaction import REDACTED
-from jaxprof.session.program import PROGRAM_EVENTS, RecordedProgram, are_passes
-from jaxprof.session.run import Phase, Run, RunLaunch, Series, Turn
+from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, RunLaunch, Series, Turn, are_passes
 from jaxprof.session.texts import Texts
 
 _MOST_NOTICES: Final = 100
@@ -92,9 +91,16 @@ class Session:
             self.last_seq = event.seq
         if event.monotonic_seconds:
             self.last_seconds = event.monotonic_seconds
-        step = _STEPS.get(type(event))
-        if step is not None:
-            step(self, event)
+        kind = type(event)
+        if kind in _STEPS:
+            _STEPS[kind](self, event)
+        elif kind in _KEPT:
+            setattr(self._run(event), _KEPT[kind], event)
+        elif kind in _LISTED:
+            getattr(self._run(event), _LISTED[kind]).append(event)
+        elif kind in _BY_KEY:
+            held, key = _BY_KEY[kind]
+            getattr(self._run(event), held)[getattr(event, key)] = event
 
     def extend(self, events: Iterable[e.Event]) -> None:
         """Fold several events."""
@@ -121,14 +127,6 @@ def _planned(session: Session, event: e.RunPlanned) -> None:
             session.family[event.spec.baseline] += 1
     else:
         run.plan = event.spec
-
-
-def _comparison(session: Session, event: e.ComparisonPlanned) -> None:
-    session._run(event).comparison = event
-
-
-def _results_compared(session: Session, event: e.ResultsCompared) -> None:
-    session._run(event).results = event
 
 
 def _worker_started(session: Session, event: e.WorkerStarted) -> None:
@@ -201,72 +199,8 @@ def _identified(session: Session, event: e.ProcessIdentified) -> None:
         session.process_index, session.process_count = event.index, event.count
 
 
-def _environment(session: Session, event: e.EnvironmentRead) -> None:
-    session._run(event).environment = event
-
-
-def _revision(session: Session, event: e.RevisionRead) -> None:
-    session._run(event).revision = event
-
-
 def _sources(session: Session, event: e.SourcesRead) -> None:
     session._run(event).sources.update({each.file: each.digest for each in event.files})
-
-
-def _text(session: Session, event: e.TextRecorded) -> None:
-    session._run(event).texts[event.name] = event
-
-
-def _chunk(session: Session, event: e.TextChunk) -> None:
-    session.texts.add(event)
-
-
-def _cost(session: Session, event: e.CostReported) -> None:
-    session._run(event).cost = event
-
-
-def _memory(session: Session, event: e.MemoryReported) -> None:
-    session._run(event).memory = event
-
-
-def _check(session: Session, event: e.CheckReported) -> None:
-    session._run(event).check = event
-
-
-def _compile(session: Session, event: e.CompileObserved) -> None:
-    session._run(event).compiles.append(event)
-
-
-def _capture(session: Session, event: e.CaptureTaken) -> None:
-    session._run(event).captures[event.kind] = event
-
-
-def _measured(session: Session, event: e.KernelsMeasured) -> None:
-    session._run(event).measured[event.kind] = event
-
-
-def _steps(session: Session, event: e.StepsMeasured) -> None:
-    session._run(event).steps = event
-
-
-def _passes(session: Session, event: e.CompilePasses) -> None:
-    session._run(event).compile_passes = event
-
-
-def _trust(session: Session, event: e.TrustReported) -> None:
-    session._run(event).trust[event.kind] = event
-
-
-def _buffers(session: Session, event: e.BuffersReported) -> None:
-    session._run(event).buffers = event
-
-
-def _warning(session: Session, event: e.WarningRaised) -> None:
-    session._run(event).warnings.append(event)
-
-
-def _log(session: Session, event: e.LogLine) -> None:
-    session._run(event).log.append(event)
 
 
 def _reading(session: Session, event: e.DeviceReading) -> None:
@@ -283,40 +217,46 @@ def _program(session: Session, event: e.Event) -> None:
     run.program.apply(event)
 
 
-def _closed(session: Session, event: e.SessionClosed) -> None:
-    session.closed = event
-
-
-_STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
+_KEPT: Final[dict[type[e.Event], str]] = {
+    e.ComparisonPlanned: "comparison",
+    e.ResultsCompared: "results",
+    e.EnvironmentRead: "environment",
+    e.RevisionRead: "revision",
+    e.CostReported: "cost",
+    e.MemoryReported: "memory",
+    e.CheckReported: "check",
+    e.StepsMeasured: "steps",
+    e.CompilePasses: "compile_passes",
+    e.BuffersReported: "buffers",
+}
+"""Events of which a run keeps the last one, as this attribute."""
+_LISTED: Final[dict[type[e.Event], str]] = {
+    e.CompileObserved: "compiles",
+    e.WarningRaised: "warnings",
+    e.LogLine: "log",
+}
+"""Events of which a run keeps all."""
+_BY_KEY: Final[dict[type[e.Event], tuple[str, str]]] = {
+    e.TextRecorded: ("texts", "name"),
+    e.CaptureTaken: ("captures", "kind"),
+    e.KernelsMeasured: ("measured", "kind"),
+    e.TrustReported: ("trust", "kind"),
+}
+"""Events of which a run keeps the last one of each kind."""
+_STEPS: Final[dict[type[e.Event], Callable[[Session, Any], None]]] = {
     e.RunPlanned: _planned,
-    e.ComparisonPlanned: _comparison,
-    e.ResultsCompared: _results_compared,
     e.WorkerStarted: _worker_started,
-    e.EnvironmentRead: _environment,
-    e.SourcesRead: _sources,
-    e.RevisionRead: _revision,
     e.ProcessIdentified: _identified,
     e.PhaseStarted: _phase_started,
     e.PhaseEnded: _phase_ended,
     e.SamplesTaken: _samples,
     e.ProgressMade: _progress,
-    e.TextRecorded: _text,
-    e.TextChunk: _chunk,
-    e.CostReported: _cost,
-    e.MemoryReported: _memory,
-    e.CheckReported: _check,
-    e.CompileObserved: _compile,
-    e.CaptureTaken: _capture,
-    e.KernelsMeasured: _measured,
-    e.StepsMeasured: _steps,
-    e.CompilePasses: _passes,
-    e.TrustReported: _trust,
-    e.BuffersReported: _buffers,
-    e.WarningRaised: _warning,
-    e.LogLine: _log,
     e.DeviceReading: _reading,
+    e.SourcesRead: _sources,
     e.RunFinished: _finished,
     e.RunClosed: _run_closed,
-    e.SessionClosed: _closed,
+    e.TextChunk: lambda session, event: session.texts.add(event),
+    e.SessionClosed: lambda session, event: setattr(session, "closed", event),
     **dict.fromkeys(PROGRAM_EVENTS, _program),
 }
+"""What all other events do."""

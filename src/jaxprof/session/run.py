@@ -1,36 +1,20 @@
-"""One run, as its events report it. Raw samples and facts only: `analysis` derives the statistics on display."""
+"""One run, as its events report it, and what was recorded inside a program. Raw samples and facts only: `analysis`
+derives the statistics and tables on display."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Final
 
-from jaxprof.events import (
-    BuffersReported,
-    CaptureTaken,
-    CheckReported,
-    ComparisonPlanned,
-    CompileObserved,
-    CompilePasses,
-    CostReported,
-    EnvironmentRead,
-    KernelsMeasured,
-    LogLine,
-    MemoryReported,
-    ResultsCompared,
-    RevisionRead,
-    RunClosed,
-    RunFinished,
-    RunSpec,
-    StepsMeasured,
-    TextRecorded,
-    TrustReported,
-    WarningRaised,
-)
-from jaxprof.session.program import RecordedProgram
+from jaxprof import events as e
 
 UNLIKE_RESULTS = "unlike_results"
 """Code of the warning that a side of a comparison returns other arrays than its baseline."""
+ENTRIES_AT_MOST: Final = 100_000
+"""In one `StepsTaken`: fifty times what the recorder sends."""
+_LARGEST_NUMBER: Final = 1 << 53
+"""Passes beyond it would not be told apart in tables of floating-point numbers."""
 LOG_LINES_KEPT = 10_000
 """Lines of the child's output held in memory for each run; the file has them all."""
 
@@ -97,12 +81,80 @@ class RunEnd:
         return self.status not in ("queued", "running")
 
 
+def are_passes(event: e.StepsTaken) -> bool:
+    """Whether the entries of an event from outside can be passes one after another: as many counts as times, none of
+    them negative, none of them out of bounds."""
+    counts = event.counts
+    return (
+        0 < len(event.seconds) <= ENTRIES_AT_MOST
+        and (not counts or (len(counts) == len(event.seconds) and min(counts) >= 1))
+        and min(event.seconds) >= 0.0
+        and event.began_seconds >= 0.0
+        and abs(event.first) + event.count <= _LARGEST_NUMBER
+    )
+
+
+@dataclass(slots=True)
+class RecordedProgram:
+    """The part of a run that only a program has. Every list is in order of arrival."""
+
+    started: e.ProgramStarted | None = None
+    jax: e.JaxImported | None = None
+    """None until JAX is imported."""
+    compiled: list[e.Compiled] = field(default_factory=list)
+    running: dict[str, e.StageRunning] = field(default_factory=dict)
+    """The current stage by thread name (empty: the main thread)."""
+    sampled: list[e.ProgramSampled] = field(default_factory=list)
+    steps: list[e.StepsCounted] = field(default_factory=list)
+    passes: list[e.StepsTaken] = field(default_factory=list)
+    arrays: list[e.ArraysCounted] = field(default_factory=list)
+    transfers: list[e.TransfersSeen] = field(default_factory=list)
+    windows: list[e.CaptureWindow] = field(default_factory=list)
+    stops: list[e.ProgramStopped] = field(default_factory=list)
+    """A stop that was found in two ways is here twice."""
+    ended: e.ProgramEnded | None = None
+
+    def apply(self, event: e.Event) -> None:
+        """Fold one event of the program; other events are ignored."""
+        kind = type(event)
+        if kind in _PROGRAM_KEPT:
+            setattr(self, _PROGRAM_KEPT[kind], event)
+        elif kind in _PROGRAM_LISTED:
+            getattr(self, _PROGRAM_LISTED[kind]).append(event)
+        if isinstance(event, e.StageRunning):
+            self.running[event.thread] = event
+        elif isinstance(event, e.Compiled):
+            self.running.pop(event.thread, None)
+        elif isinstance(event, e.ProgramStopped) and event.seconds >= 0:
+            self.stops.append(event)
+        elif isinstance(event, e.ProgramEnded):
+            self.running.clear()
+
+
+_PROGRAM_KEPT: Final[dict[type[e.Event], str]] = {
+    e.ProgramStarted: "started",
+    e.JaxImported: "jax",
+    e.ProgramEnded: "ended",
+}
+_PROGRAM_LISTED: Final[dict[type[e.Event], str]] = {
+    e.Compiled: "compiled",
+    e.ProgramSampled: "sampled",
+    e.StepsCounted: "steps",
+    e.StepsTaken: "passes",
+    e.ArraysCounted: "arrays",
+    e.TransfersSeen: "transfers",
+    e.CaptureWindow: "windows",
+}
+PROGRAM_EVENTS: Final = (*_PROGRAM_KEPT, *_PROGRAM_LISTED, e.StageRunning, e.ProgramStopped)
+"""What is recorded inside a program."""
+
+
 @dataclass(slots=True)
 class Run:
     """One run so far."""
 
     id: str
-    plan: RunSpec
+    plan: e.RunSpec
     """How it was requested."""
     batch: int | None = None
     """The runs that joined the queue together have one number; None where none was recorded."""
@@ -126,33 +178,33 @@ class Run:
     progress_seconds: float | None = None
     """Monotonic."""
     note: str = ""
-    environment: EnvironmentRead | None = None
+    environment: e.EnvironmentRead | None = None
     sources: dict[str, str] = field(default_factory=dict)
     """SHA-256 of the source files that it names, by path, as they were while it ran."""
-    revision: RevisionRead | None = None
-    texts: dict[str, TextRecorded] = field(default_factory=dict)
-    cost: CostReported | None = None
-    memory: MemoryReported | None = None
-    check: CheckReported | None = None
-    compiles: list[CompileObserved] = field(default_factory=list)
-    captures: dict[str, CaptureTaken] = field(default_factory=dict)
+    revision: e.RevisionRead | None = None
+    texts: dict[str, e.TextRecorded] = field(default_factory=dict)
+    cost: e.CostReported | None = None
+    memory: e.MemoryReported | None = None
+    check: e.CheckReported | None = None
+    compiles: list[e.CompileObserved] = field(default_factory=list)
+    captures: dict[str, e.CaptureTaken] = field(default_factory=dict)
     """By kind: `run`, `compile`, `attribution`, `imported`."""
-    measured: dict[str, KernelsMeasured] = field(default_factory=dict)
+    measured: dict[str, e.KernelsMeasured] = field(default_factory=dict)
     """Kernel times by the kind of their capture."""
-    steps: StepsMeasured | None = None
-    compile_passes: CompilePasses | None = None
-    trust: dict[str, TrustReported] = field(default_factory=dict)
-    buffers: BuffersReported | None = None
-    warnings: list[WarningRaised] = field(default_factory=list)
-    log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES_KEPT))
-    comparison: ComparisonPlanned | None = None
+    steps: e.StepsMeasured | None = None
+    compile_passes: e.CompilePasses | None = None
+    trust: dict[str, e.TrustReported] = field(default_factory=dict)
+    buffers: e.BuffersReported | None = None
+    warnings: list[e.WarningRaised] = field(default_factory=list)
+    log: deque[e.LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES_KEPT))
+    comparison: e.ComparisonPlanned | None = None
     """Of the first side of a comparison: what is compared."""
-    results: ResultsCompared | None = None
+    results: e.ResultsCompared | None = None
     """Of the other sides: how far their result is from the first one's. None: the two were not compared."""
     program: RecordedProgram | None = None
     """If the run is a program: what was recorded inside it."""
-    finished: RunFinished | None = None
-    closed: RunClosed | None = None
+    finished: e.RunFinished | None = None
+    closed: e.RunClosed | None = None
     deserted: bool = False
     """Whether nobody writes its session any more, as far as whoever shows it knows."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.events import StageRunning
     from jaxprof.session import Run, Session
-    from jaxprof.session.program import RecordedProgram
+    from jaxprof.session.run import RecordedProgram
 
 
 _DOING = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
