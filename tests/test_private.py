@@ -115,7 +115,7 @@ def test_a_session_without_secrets_has_no_such_notice(tmp_path: Path) -> None:
 
 
 def test_a_side_of_a_comparison_keeps_no_secret() -> None:
-    from jaxprof.cli.ab_sides import AllWords, SideWords, read_sides
+    from jaxprof.cli.sides import AllWords, SideWords, read_sides
 
     words = AllWords(targets=("selu", "selu"), a=SideWords(environment=("HF_TOKEN=sesame", "OMP_NUM_THREADS=1")))
     with read_sides(words) as read:

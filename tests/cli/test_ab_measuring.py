@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from jaxprof.analysis import ab
-from jaxprof.cli import ab_measuring, run_headless
+from jaxprof.cli import run_headless
+from jaxprof.cli import sides as cli_sides
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.runner import sides
 
@@ -58,10 +59,10 @@ def test_how_the_measuring_ends(
     monkeypatch.setattr(run_headless, "HeadlessRuns", Runs)
     monkeypatch.setattr(sides, "plan_comparison", lambda *_: planned)
     monkeypatch.setattr(ab, "ab_results", lambda session: [result])
-    monkeypatch.setattr(ab_measuring, "report_location", location)
+    monkeypatch.setattr(cli_sides, "report_location", location)
     read: Any = SimpleNamespace(sides=[SimpleNamespace(interpreter="the interpreter of A")], notes=())
     options: Any = SimpleNamespace(max_silence_seconds=7.0)
-    found = ab_measuring.measure(read, options, lambda: writer)
+    found = cli_sides.measure(read, options, lambda: writer)
     assert worked == [planned]
     assert found.exit_code == code
     assert found.path == ("s.jaxprof" if kept else None)

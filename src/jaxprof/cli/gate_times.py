@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxprof.cli.ab_measuring import MeasuredSides, measure
-from jaxprof.cli.ab_sides import AllWords, SideWords, sides_of
 from jaxprof.cli.device_selection import choose
+from jaxprof.cli.sides import AllWords, MeasuredSides, SideWords, measure, sides_of
 from jaxprof.cli.target import is_compiled_now, split_variant
 from jaxprof.errors import UsageError
 from jaxprof.reaper import TemporaryFolder

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -108,9 +109,14 @@ class LazyGroup(click.Group):
     epilog=EPILOG,
 )
 @click.version_option(__version__, message="jaxprof %(version)s")
-@click.option("--python", metavar="PATH", help="The interpreter, or environment, whose jax the app measures.")
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="The interpreter, or environment, whose jax the app measures.",
+)
 @click.pass_context
-def cli(ctx: click.Context, python: str | None) -> int | None:
+def cli(ctx: click.Context, python: Path | None) -> int | None:
     """A profiler for JAX in the terminal. Without a command, opens the app; with a file alone, does what fits it:
     FILE.py is profiled, FILE.py:function measured, a session, a profile or HLO opened, or printed without a terminal.
 

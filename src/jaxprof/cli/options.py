@@ -8,13 +8,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from jaxprof.cli.complete import complete_target_device
+from jaxprof.cli.complete import (
+    complete_device,
+    complete_parameter,
+    complete_preset,
+    complete_run,
+    complete_target_device,
+    complete_variant,
+)
 from jaxprof.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -35,9 +43,77 @@ class LocalFile(click.Path):
         return super().convert(value, param, ctx)
 
 
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator; the first is the first in the help."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+arguments_option = partial(click.option, "--arg", "arguments", multiple=True, metavar="SPEC")
+device_option = partial(
+    click.option, "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=complete_device
+)
+force_option = partial(click.option, "--force", is_flag=True, help="Replace the file of --out.")
+keep_constants_option = partial(
+    click.option,
+    "--keep-constants",
+    is_flag=True,
+    help="Keep long literals in the recorded HLO (weights, secrets).",
+)
+out_option = partial(click.option, "--out", type=LocalFile(), metavar="FILE", help="Where to write the session.")
+preset_option = partial(
+    click.option,
+    "--preset",
+    default="quick",
+    show_default=True,
+    metavar="P",
+    shell_complete=complete_preset,
+    help="Sizes: quick, or published.",
+)
+python_option = partial(
+    click.option,
+    "--python",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="The interpreter whose jax compiles.",
+)
+run_option = partial(click.option, "--run", "run_id", metavar="ID", shell_complete=complete_run)
+settings_option = partial(
+    click.option,
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    shell_complete=complete_parameter,
+    help="A parameter of a workload.",
+)
+seed_option = partial(
+    click.option,
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of the random inputs.",
+)
+variant_option = partial(
+    click.option,
+    "--variant",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_variant,
+    help="The variant of a workload.",
+)
+yes_option = partial(click.option, "--yes", is_flag=True, help="Do not ask.")
+
+
 def target_options(what: str) -> Callable[[Command], Command]:
     """`--for`, whose help is `what`, with `--mesh` and `--shard`: compiling for devices that need not be here."""
-    options = (
+    return together(
         click.option(
             "--for",
             "targets",
@@ -54,22 +130,16 @@ def target_options(what: str) -> Callable[[Command], Command]:
         ),
     )
 
-    def add(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
 
-    return add
-
-
-def profile_options(command: Command) -> Command:
-    """`--profile-run` and `--host`: which recording and hosts to open in a folder that has several."""
-    command = click.option(
-        "--host", "hosts", multiple=True, metavar="NAME", help="Only this host of a profile. May be repeated."
-    )(command)
-    return click.option(
+profile_options = together(
+    click.option(
         "--profile-run", default="", metavar="NAME", help="The recording in a log folder to open. Default: the newest."
-    )(command)
+    ),
+    click.option(
+        "--host", "hosts", multiple=True, metavar="NAME", help="Only this host of a profile. May be repeated."
+    ),
+)
+"""Which recording and hosts to open in a folder that has several."""
 
 
 def positive_seconds(value: str | float) -> float:
@@ -123,7 +193,7 @@ def share(value: str | float) -> float:
 
 def measuring_options(when: str = "") -> Callable[[Command], Command]:
     """How long the sides of a comparison are measured, and where the session goes. `when`: put before each help."""
-    options = (
+    return together(
         click.option(
             "--launches",
             type=click.IntRange(1, 100),
@@ -152,23 +222,10 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
             is_flag=True,
             help=f"{when}Do not check the results against the NumPy twin.",
         ),
-        click.option(
-            "--seed",
-            type=click.IntRange(0, 2**32 - 1),
-            default=0,
-            show_default=True,
-            help=f"{when}Seed of the random inputs.",
-        ),
-        click.option("--out", type=LocalFile(), metavar="FILE", help=f"{when}Where to write the session."),
-        click.option("--force", is_flag=True, help="Replace the file of --out."),
+        seed_option(help=f"{when}Seed of the random inputs."),
+        out_option(help=f"{when}Where to write the session."),
+        force_option(),
     )
-
-    def add(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
 
 
 _VIEWS = "jaxprof.views"
@@ -231,11 +288,8 @@ def _collect(ctx: click.Context, parameter: click.Parameter, value: bool) -> Non
 
 def _option(name: str) -> str:
     """The parameter as the user writes it on the command line."""
-    for parameter in click.get_current_context().command.params:
-        if parameter.name == name:
-            return (
-                parameter.opts[-1]
-                if isinstance(parameter, click.Option)
-                else parameter.make_metavar(click.get_current_context())
-            )
-    return f"--{name}"
+    context = click.get_current_context()
+    parameter = next((each for each in context.command.params if each.name == name), None)
+    if parameter is None:
+        return f"--{name}"
+    return max(parameter.opts, key=len) if isinstance(parameter, click.Option) else parameter.make_metavar(context)

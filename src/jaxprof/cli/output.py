@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from jaxprof.report.table import Table
+    from jaxprof.runner.from_file import Ask
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -283,9 +284,40 @@ def notes(lines: Iterable[str]) -> None:
         note(line)
 
 
-def confirm(question: str, *, abort: bool = False) -> bool:
-    """Ask on stderr. With `abort`, the answer "no" ends the command."""
-    return click.confirm(safe(question), abort=abort, err=True)
+NO_TERMINAL = "Deleting asks first, and stdin is not a terminal: add --yes."
+
+
+def confirmed(question: str, refusal: Exception, *, yes: bool) -> bool:
+    """Whether the user agrees, asked on stderr unless `yes`. Raises `refusal` where there is no terminal to ask on."""
+    if not yes and not sys.stdin.isatty():
+        raise refusal
+    return yes or click.confirm(safe(question), err=True)
+
+
+def asks(source: str, *, yes: bool) -> Ask:
+    """The question before what stands in a session file is started: shows what `source` would start, and asks; with
+    `yes`, only shows it. Nothing is asked twice."""
+    from jaxprof.runner.from_file import NotAskedFor
+
+    answered: set[str] = set()
+
+    def ask(lines: Sequence[str]) -> None:
+        new = [line for line in lines if line not in answered]
+        if not new:
+            return
+        note(f"{source} names what is to be started:")
+        notes(f"  {line}" for line in new)
+        refusal = NotAskedFor(
+            "nothing was started: a session file names it, and there is no terminal to ask at",
+            "--yes starts what is shown above; read it first.",
+        )
+        if not yes and not sys.stderr.isatty():
+            raise refusal
+        if not confirmed("Start it, with your rights?", refusal, yes=yes):
+            raise NotAskedFor("nothing was started", "")
+        answered.update(new)
+
+    return ask
 
 
 def ask(question: str, answers: Sequence[str]) -> str:

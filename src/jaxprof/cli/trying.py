@@ -162,8 +162,8 @@ def _of_launches(done: ProgramLaunches, fix: MechanicalFix, checked: NumbersComp
 
 
 def _call_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
-    from jaxprof.cli.ab_measuring import measure_planned
     from jaxprof.cli.session_output import new_writer
+    from jaxprof.cli.sides import measure_planned
     from jaxprof.reaper import TemporaryFolder
     from jaxprof.runner.fix_sides import FixedSide, plan_fix
 

@@ -46,7 +46,7 @@ def test_it_asks(
     caller: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, is_written: bool
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    monkeypatch.setattr(agent, "confirm", lambda question: answer == "y\n")
+    monkeypatch.setattr(agent, "confirmed", lambda question, refusal, yes: answer == "y\n")
     assert caller("agent", "install", "--dir", tmp_path, "--for", "gemini").code == 0
     assert (tmp_path / ".gemini" / "skills" / "jaxprof" / "SKILL.md").exists() is is_written
 

@@ -4,6 +4,8 @@ if the user has allowed them."""
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from mcp.server import MCPServer
@@ -12,15 +14,15 @@ from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from jaxprof.cli.agent.answers import ToolAnswer, answer_of_command, data_answer, error_answer
-from jaxprof.cli.agent.documents import read_page, search_pages, titles
 from jaxprof.cli.agent.skill import ORDER
 from jaxprof.cli.target import is_compiled_now, is_workload
-from jaxprof.errors import UsageError
+from jaxprof.errors import UsageError, unknown_name
 from jaxprof.remote.place import ALLOWED, REFUSED, URLS
 from jaxprof.version import __version__
 
 _READ_SECONDS: Final = 120.0
 _COMPILE_SECONDS: Final = 600.0
+_MOST_HITS: Final = 20
 _MOST_OF_PAGE: Final = 12_000
 _RUNS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 
@@ -151,13 +153,12 @@ async def docs(
     """jaxprof's documents: the list of pages, one page, or the paragraphs with some words."""
     try:
         if search:
-            return _result(data_answer("docs-search", {"found": search_pages(search)}))
+            return _result(data_answer("docs-search", {"found": _search_pages(search)}))
         if not page:
-            return _result(data_answer("docs", {"pages": titles()}))
-        piece = read_page(page, offset, _MOST_OF_PAGE)
+            return _result(data_answer("docs", {"pages": _titles()}))
+        return _result(data_answer("docs-page", _read_page(page, offset)))
     except UsageError as error:
         return _result(error_answer("usage", error.what, error.hint))
-    return _result(data_answer("docs-page", {"page": piece.page, "text": piece.text, "next_offset": piece.next_offset}))
 
 
 def _hlo(*, allow_run: bool) -> Any:
@@ -219,3 +220,48 @@ async def ab(
     their code. `inconclusive` is an answer: do not report a speed-up then."""
     options = [f"--arg={argument}" for argument in arguments]
     return _result(await answer_of_command("ab", options, [before, after], seconds=_COMPILE_SECONDS, limit=20))
+
+
+def _pages() -> dict[str, Path]:
+    """The pages by their names (`query`, `hlo`...). In an installed jaxprof they are inside the package. Raises
+    UsageError if there are none."""
+    package = Path(__file__).parents[2]
+    for folder in (package / "docs", package.parents[1] / "docs"):
+        found = {path.stem: path for path in sorted(folder.glob("*.md"))}
+        if found:
+            return found
+    raise UsageError("the documents are not part of this installation", "They are in docs/ of the repository.")
+
+
+def _titles() -> dict[str, str]:
+    """The heading of each page."""
+    return {name: path.read_text("utf-8").partition("\n")[0].lstrip("# ") for name, path in _pages().items()}
+
+
+def _read_page(page: str, offset: int) -> dict[str, str | int | None]:
+    """A piece of a page from `offset` on, and where the next piece begins, in characters; None: this is the last.
+    Raises UsageError for an unknown page."""
+    known, name = _pages(), page.removesuffix(".md")
+    if name not in known:
+        raise unknown_name("page", page, known)
+    text = known[name].read_text("utf-8")
+    end = offset + _MOST_OF_PAGE
+    return {"page": name, "text": text[offset:end], "next_offset": end if end < len(text) else None}
+
+
+def _search_pages(words: str) -> list[dict[str, str]]:
+    """The paragraphs that hold all of the words, in the order of the pages: `page`, `heading`, `text`."""
+    wanted = words.lower().split()
+    hits: list[dict[str, str]] = []
+    for name, path in _pages().items():
+        heading = ""
+        for paragraph in re.split(r"\n\s*\n", path.read_text("utf-8")):
+            if paragraph.startswith("#"):
+                heading = paragraph.partition("\n")[0].lstrip("# ")
+            pieces = paragraph.split("\n|") if paragraph.startswith("|") else [paragraph]
+            hits += (
+                {"page": name, "heading": heading, "text": piece.strip()}
+                for piece in pieces
+                if wanted and all(word in f"{heading} {piece}".lower() for word in wanted)
+            )
+    return hits[:_MOST_HITS]

@@ -9,21 +9,25 @@ import click
 
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import (
-    complete_device,
     complete_parameter,
-    complete_preset,
-    complete_variant,
     complete_workload,
 )
-from jaxprof.cli.options import measuring_options, refuse_without, share
+from jaxprof.cli.options import (
+    arguments_option,
+    device_option,
+    measuring_options,
+    preset_option,
+    refuse_without,
+    share,
+    variant_option,
+)
 from jaxprof.cli.output import format_option, print_json, print_lines
 from jaxprof.cli.session_output import new_writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jaxprof.cli.ab_measuring import MeasuredSides
-    from jaxprof.cli.ab_sides import AllWords, ReadSides
+    from jaxprof.cli.sides import AllWords, MeasuredSides, ReadSides
     from jaxprof.runner.sides import SideOptions
 
 
@@ -70,28 +74,15 @@ def _of_each_side(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("targets", nargs=-1, metavar="TARGET_A [TARGET_B]...", shell_complete=complete_workload)
 @click.option("--git", "revision", metavar="REV", help="A is the target at this revision, B the one on disk.")
 @_of_each_side
-@click.option(
-    "--variant",
+@variant_option(
     default="jit",
     show_default=True,
     metavar="V",
-    shell_complete=complete_variant,
     help="Which variant; one side's stands behind its name (selu:numpy selu:jit).",
 )
-@click.option(
-    "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=complete_device, help="Where."
-)
-@click.option(
-    "--preset",
-    default="quick",
-    show_default=True,
-    metavar="P",
-    shell_complete=complete_preset,
-    help="Sizes: quick, or published.",
-)
-@click.option(
-    "--arg", "arguments", multiple=True, metavar="SPEC", help="An argument of your functions: f32[1024,1024]."
-)
+@device_option(help="Where.")
+@preset_option()
+@arguments_option(help="An argument of your functions: f32[1024,1024].")
 @click.option(
     "--margin", type=share, default="2%", show_default=True, metavar="M", help="Closer than this is the same."
 )
@@ -105,8 +96,7 @@ def command(out: Path | None, force: bool, form: str, **words: Any) -> int:
     whatever the verdict is, and with 1 if a side failed.
     """
     refuse_without("out", ("force",))
-    from jaxprof.cli.ab_measuring import measure
-    from jaxprof.cli.ab_sides import read_sides
+    from jaxprof.cli.sides import measure, read_sides
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.reaper import TemporaryFolder
 
@@ -122,7 +112,7 @@ def command(out: Path | None, force: bool, form: str, **words: Any) -> int:
 
 
 def _all_words(words: dict[str, Any]) -> AllWords:
-    from jaxprof.cli.ab_sides import AllWords, SideWords
+    from jaxprof.cli.sides import AllWords, SideWords
 
     def side(suffix: str) -> SideWords:
         return SideWords(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.options import LocalFile, refuse
-from jaxprof.cli.output import confirm, note, notes, print_text
+from jaxprof.cli.options import LocalFile, refuse, yes_option
+from jaxprof.cli.output import confirmed, note, notes, print_text
 from jaxprof.errors import UsageError
 from jaxprof.units import counted
 
@@ -25,7 +24,7 @@ def command() -> None:
 @click.option("--for", "agents", type=click.Choice(NAMES), multiple=True, help="For this one; default: those in use.")
 @click.option("--project", is_flag=True, help="In the present folder, instead of your home.")
 @click.option("--dir", "folder", type=LocalFile(), metavar="DIR", help="In this folder, instead.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option("-y")
 def install(agents: tuple[str, ...], project: bool, folder: Path | None, yes: bool) -> int:
     """Write a skill file, after showing what and where. Nothing else is written or changed."""
     from jaxprof.cli.agent.skill import SKILL, skill_places, write_skill
@@ -44,11 +43,9 @@ def install(agents: tuple[str, ...], project: bool, folder: Path | None, yes: bo
     if not wanted:
         note("Nothing to write.")
         return ExitCode.OK
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError("installing asks first, and stdin is not a terminal", "Add --yes.")
-        if not confirm(f"Write {counted(len(wanted), 'file')}?"):
-            return ExitCode.OK
+    refusal = UsageError("installing asks first, and stdin is not a terminal", "Add --yes.")
+    if not confirmed(f"Write {counted(len(wanted), 'file')}?", refusal, yes=yes):
+        return ExitCode.OK
     for place in wanted:
         write_skill(place)
     note(f"Written: {', '.join(str(place.path) for place in wanted)}.")

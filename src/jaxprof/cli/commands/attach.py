@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from jaxprof.cli.answers import print_session
-from jaxprof.cli.options import LocalFile
+from jaxprof.cli.options import force_option, out_option, python_option
 from jaxprof.cli.output import format_option, note
 from jaxprof.units import counted
 
@@ -23,11 +23,11 @@ from jaxprof.units import counted
     metavar="S",
     help="How long to capture.",
 )
-@click.option("-o", "--out", type=LocalFile(), metavar="FILE", help="Where to write the session.")
-@click.option("--force", is_flag=True, help="Replace the file of --out.")
-@click.option("--python", metavar="PATH", help="The interpreter or environment that has jax and xprof.")
+@out_option("-o")
+@force_option()
+@python_option(help="The interpreter or environment that has jax and xprof.")
 @format_option("text", "json")
-def command(address: str, duration: float, out: Path | None, force: bool, python: str | None, form: str) -> None:
+def command(address: str, duration: float, out: Path | None, force: bool, python: Path | None, form: str) -> None:
     """Capture a running program, and keep its kernels, steps and HLO as a session.
 
     The program must have called jax.profiler.start_server(PORT). Note that anyone who can reach the machine can use
@@ -54,7 +54,7 @@ def command(address: str, duration: float, out: Path | None, force: bool, python
     target = out if out is not None else Library().new_path(new_header({}))
     with TemporaryFolder("attach") as folder:
         note(f"capturing {place} for {duration:g} s")
-        collect(place, duration, folder, find_interpreter(Path(python) if python else None))
+        collect(place, duration, folder, find_interpreter(python))
         session = import_to(folder, target, replace=force and out is not None)
     programs = len(session.runs) - 1
     note(f"session: {target} ({counted(programs, 'program')})")

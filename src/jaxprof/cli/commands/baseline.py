@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,21 @@ import click
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_baseline, complete_target
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.options import target_options
-from jaxprof.cli.output import confirm, format_option, note, print_json, print_lines
+from jaxprof.cli.options import (
+    arguments_option,
+    force_option,
+    python_option,
+    settings_option,
+    target_options,
+    variant_option,
+    yes_option,
+)
+from jaxprof.cli.output import NO_TERMINAL, confirmed, format_option, note, print_json, print_lines
+from jaxprof.cli.target import is_compiled_now
+from jaxprof.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
+    from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.report.baselines import BaselineEntry
 
 
@@ -27,27 +37,67 @@ def command() -> None:
 @click.argument("name", shell_complete=complete_baseline)
 @click.argument("programs", nargs=-1, required=True, metavar="TARGET...", shell_complete=complete_target)
 @target_options("Compile for h100, tpu-v5e... that need not be here.")
-@click.option("--variant", default="", metavar="NAME", help="The variant of a workload.")
-@click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="For your own functions: f32[1024,1024].")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of a workload.")
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
-@click.option("--force", is_flag=True, help="Replace the baseline of that name, and drop the decisions about it.")
+@variant_option()
+@arguments_option(help="For your own functions: f32[1024,1024].")
+@settings_option()
+@python_option()
+@force_option(help="Replace the baseline of that name, and drop the decisions about it.")
 @format_option("text", "json")
 def save(name: str, programs: tuple[str, ...], force: bool, form: str, **compiling: Any) -> int:
     """Compile the targets as the baseline NAME, or keep a copy of a session (of `run`, or of `hlo --out`)."""
-    from jaxprof.cli.baseline_saving import save_baseline
     from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.operating_system import unwound_by_signals
 
     with unwound_by_signals():
-        saved = save_baseline(name, programs, CompileOptions(**compiling), replace=force)
-    if saved.dropped:
-        note(f"decisions about the former baseline that were dropped: {saved.dropped}")
-    note(f"baseline: {saved.path}")
+        path, dropped = _saved(name, programs, CompileOptions(**compiling), replace=force)
+    if dropped:
+        note(f"decisions about the former baseline that were dropped: {dropped}")
+    note(f"baseline: {path}")
     if form == "json":
-        data = {"name": name, "path": str(saved.path), "decisions_dropped": saved.dropped}
+        data = {"name": name, "path": str(path), "decisions_dropped": dropped}
         print_json("baseline-save", data, [command_line("baseline", "show", name)])
     return ExitCode.OK
+
+
+def _saved(name: str, targets: tuple[str, ...], options: CompileOptions, *, replace: bool) -> tuple[Path, int]:
+    """Keep the targets as the baseline `name`: its path, and how many decisions about a former one are dropped. Raises
+    JaxprofError; what is there stays then."""
+    from dataclasses import replace as replaced
+
+    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.cli.hlo_target import compile_session, find_modules
+    from jaxprof.session import Session
+    from jaxprof.session.log import Library, load
+    from jaxprof.session.log.baselines import Baselines
+
+    baselines = Baselines()
+    _refuse_reserved(name)
+    dropped = len(baselines.decisions(name)) if replace and baselines.search(name) else 0
+    compiled = [target for target in targets if is_compiled_now(target)]
+    if compiled and len(compiled) < len(targets):
+        raise UsageError("a baseline is of programs that are compiled now, or of a session", "Give one or the other.")
+    if len(targets) > 1 and not compiled:
+        raise UsageError("a baseline is a copy of one session", "Save each under a name of its own.")
+    if compiled:
+        with baselines.replacing(name, replace=replace) as path:
+            compile_session(list(dict.fromkeys(targets)), replaced(options, out=path, force=True))
+            if not path.exists() or not load(path, Session).complete:
+                raise StorageError(f"the baseline {name} could not be written to {baselines.folder}")
+        return baselines.path(name), dropped
+    find_modules(targets[0], None, None, options)  # the same refusals: no session, options without an effect
+    source = Library().find(targets[0])
+    if kind_of(source) is not Kind.SESSION:
+        raise UsageError(f"{targets[0]} is no session", "jaxprof import makes one of a profile.")
+    return baselines.save(name, source, replace=replace), dropped
+
+
+def _refuse_reserved(name: str) -> None:
+    """Raises UsageError for a name that `--base` reads as something else."""
+    from jaxprof.workloads import names
+
+    if name in names() or name == "last":
+        what = "a workload" if name in names() else "the newest session"
+        raise UsageError(f"{name!r} cannot be the name of a baseline: --base {name} is {what}", "Give another name.")
 
 
 @command.command("list")
@@ -55,13 +105,15 @@ def save(name: str, programs: tuple[str, ...], force: bool, form: str, **compili
 def list_(form: str) -> None:
     """List the baselines, with their programs and decisions."""
     from jaxprof.report.baselines import baselines_json, baselines_lines
+    from jaxprof.session.log.baselines import Baselines
 
-    entries = [_entry(name) for name in _names()]
+    folder = str(Baselines().folder)
+    entries = [_entry(name) for name in Baselines().names()]
     if form == "json":
         named = [command_line("baseline", "show", entry.name) for entry in entries[:5]]
-        print_json("baselines", {"folder": str(_folder()), "baselines": baselines_json(entries)}, named)
+        print_json("baselines", {"folder": folder, "baselines": baselines_json(entries)}, named)
     else:
-        print_lines(baselines_lines(entries, str(_folder())))
+        print_lines(baselines_lines(entries, folder))
 
 
 @command.command()
@@ -84,7 +136,7 @@ def show(name: str, form: str) -> None:
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_baseline)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option("-y")
 @format_option("text", "json")
 def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
     """Delete baselines with the decisions about them, after asking."""
@@ -94,29 +146,14 @@ def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
     doomed = list(dict.fromkeys(names))
     for name in doomed:
         note(str(baselines.find(name)))
-    if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("Deleting asks first, and stdin is not a terminal: add --yes.")
-        if not confirm(f"Delete {len(doomed)}?"):
-            return ExitCode.OK
+    if not confirmed(f"Delete {len(doomed)}?", click.UsageError(NO_TERMINAL), yes=yes):
+        return ExitCode.OK
     for name in doomed:
         baselines.delete(name)
     note(f"Deleted {len(doomed)}.")
     if form == "json":
         print_json("baseline-delete", {"deleted": doomed})
     return ExitCode.OK
-
-
-def _names() -> list[str]:
-    from jaxprof.session.log.baselines import Baselines
-
-    return Baselines().names()
-
-
-def _folder() -> Path:
-    from jaxprof.session.log.baselines import Baselines
-
-    return Baselines().folder
 
 
 def _entry(name: str) -> BaselineEntry:

@@ -13,7 +13,7 @@ import click
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.job_answers import compare_jobs
-from jaxprof.cli.options import refuse_without, target_options
+from jaxprof.cli.options import arguments_option, python_option, refuse_without, settings_option, target_options
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
 from jaxprof.cli.target import Recorded, local_source, recorded, refuse_job, split_run
 from jaxprof.errors import UsageError, unknown_name
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     "files", metavar="A B [C...]", nargs=-1, required=True, callback=local_source, shell_complete=complete_session
 )
 @target_options("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
-@click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="With --for: f32[1024,1024].")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="With --for: a parameter of a workload.")
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="With --for: whose jax compiles.")
+@arguments_option(help="With --for: f32[1024,1024].")
+@settings_option(help="With --for: a parameter of a workload.")
+@python_option(help="With --for: whose jax compiles.")
 @format_option("text", "json", "markdown", "csv")
 def command(files: tuple[str, ...], form: str, **compiling: Any) -> None:
     """Compare the sessions B, C... with the session A: environments, times, exact facts, kernels.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.cli.options import python_option
 from jaxprof.cli.output import format_option, note, print_json, print_lines
 
 if TYPE_CHECKING:
@@ -21,15 +22,15 @@ WINDOW_SECONDS = 0.3
 
 
 @click.command("devices")
-@click.option("--python", metavar="PATH", help="The interpreter or environment whose jax lists the devices.")
+@python_option(help="The interpreter or environment whose jax lists the devices.")
 @format_option("text", "json")
-def command(python: str | None, form: str) -> None:
+def command(python: Path | None, form: str) -> None:
     """List the devices that JAX sees, with live readings, and those that it does not use, with the fix."""
     from jaxprof.cli.device_selection import find_all
     from jaxprof.report.device_list import devices_report, devices_text
     from jaxprof.runner import find_interpreter
 
-    interpreter = find_interpreter(Path(python) if python else None)
+    interpreter = find_interpreter(python)
     devices, problem = find_all(interpreter)
     if problem:
         note(f"jaxprof: JAX could not list its devices; these are the machine's: {problem}")

@@ -10,7 +10,7 @@ import click
 from jaxprof.cli.answers import command_line, in_json
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.job_answers import explained
-from jaxprof.cli.options import positive_seconds, profile_options, refuse, refuse_without
+from jaxprof.cli.options import positive_seconds, profile_options, python_option, refuse, refuse_without, yes_option
 from jaxprof.cli.output import format_option, print_json, print_lines, print_text
 from jaxprof.cli.target import job_named, local_source, recorded, refuse_job, refuse_of_profile
 from jaxprof.errors import UsageError
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     metavar="S",
     help="With --try: seconds for each fix; half as much again for three launches.",
 )
-@click.option("--python", metavar="PATH", help="With --try: the interpreter that starts it, if not the one here.")
-@click.option("--yes", is_flag=True, help="With --try: start what the session names without a question.")
+@python_option(help="With --try: the interpreter that starts it, if not the one here.")
+@yes_option(help="With --try: start what the session names without a question.")
 @click.option("--full", is_flag=True, help="Whole sentences, even if they are more than a screenful.")
 @profile_options
 @format_option("text", "json", "markdown", bounded=())
@@ -50,7 +50,7 @@ def command(
     code: str | None,
     trying: bool,
     budget_seconds: float,
-    python: str | None,
+    python: Path | None,
     yes: bool,
     full: bool,
     profile_run: str,
@@ -96,13 +96,13 @@ def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Expl
         return explanation(found.session, found.name)
 
 
-def _tried(file: str | None, code: str | None, budget_seconds: float, python: str | None, *, yes: bool) -> Explanation:
+def _tried(file: str | None, code: str | None, budget_seconds: float, python: Path | None, *, yes: bool) -> Explanation:
     """The explanation with what trying its fixes showed. Raises UsageError where there is nothing to try."""
     from jaxprof.analysis.explain.catalogue import find_entry
     from jaxprof.analysis.explain.derive import explanation_to_try
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.cli import output
-    from jaxprof.cli.asking import asks
+    from jaxprof.cli.output import asks
     from jaxprof.cli.trying import TryOptions, tried
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.runner import find_interpreter
@@ -128,7 +128,7 @@ def _tried(file: str | None, code: str | None, budget_seconds: float, python: st
             "Each finding's own command verifies it once it is made.",
         )
     with unwound_by_signals():
-        given = find_interpreter(Path(python)) if python else None
+        given = find_interpreter(python) if python else None
         return tried(explained, TryOptions(budget_seconds, output.note, asks(str(found.path), yes=yes), given))
 
 

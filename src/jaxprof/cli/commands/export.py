@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.complete import complete_run, complete_session
-from jaxprof.cli.options import LocalFile, is_given, profile_options, refuse, refuse_without
+from jaxprof.cli.complete import complete_session
+from jaxprof.cli.options import (
+    force_option,
+    is_given,
+    out_option,
+    profile_options,
+    refuse,
+    refuse_without,
+    run_option,
+)
 from jaxprof.cli.output import note, notes, print_file, print_json
 from jaxprof.cli.target import local_source, recorded
 
@@ -34,15 +42,9 @@ NAMES = ("perfetto", "html", "speedscope", "pprof", "parquet", "pytest-benchmark
     show_default=True,
     help="What to write.",
 )
-@click.option(
-    "--run",
-    "run_id",
-    metavar="ID",
-    shell_complete=complete_run,
-    help="The run: r2. Needed for perfetto and pprof if several runs have one; the others have all runs.",
-)
-@click.option("-o", "--out", type=LocalFile(), metavar="FILE", help="Default: stdout. With .gz, compressed.")
-@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@run_option(help="The run: r2. Needed for perfetto and pprof if several runs have one; the others have all runs.")
+@out_option("-o", help="Default: stdout. With .gz, compressed.")
+@force_option()
 @click.option("--json", "answered", is_flag=True, help="With --out: print as JSON what was written.")
 @profile_options
 def command(

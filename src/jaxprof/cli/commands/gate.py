@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxprof.cli.answers import command_line
-from jaxprof.cli.complete import complete_base, complete_device, complete_target
+from jaxprof.cli.complete import complete_base, complete_target
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.options import LocalFile, measuring_options, refuse, refuse_without, target_options
+from jaxprof.cli.options import (
+    LocalFile,
+    arguments_option,
+    device_option,
+    measuring_options,
+    python_option,
+    refuse,
+    refuse_without,
+    settings_option,
+    target_options,
+    variant_option,
+)
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
 from jaxprof.cli.session_output import new_writer
 from jaxprof.cli.target import refuse_job, session_at
@@ -25,9 +36,9 @@ if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
     from jaxprof.analysis.gate import GateBase, GateLimit, GateResult, GateRow
     from jaxprof.analysis.run_difference import RunDifference
-    from jaxprof.cli.ab_measuring import MeasuredSides
     from jaxprof.cli.gate_base import FoundBase
     from jaxprof.cli.hlo_target import CompileOptions
+    from jaxprof.cli.sides import MeasuredSides
     from jaxprof.session import Run, Session
     from jaxprof.session.log.baselines import Decision
 
@@ -56,13 +67,11 @@ if TYPE_CHECKING:
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 where a limit is undecided.")
 @target_options("Compile for h100, tpu-v5e... that need not be here.")
-@click.option("--variant", default="", metavar="NAME", help="The variant of a workload.")
-@click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="For your own function: f32[1024,1024].")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of a workload.")
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
-@click.option(
-    "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=complete_device, help="Of times: where."
-)
+@variant_option()
+@arguments_option(help="For your own function: f32[1024,1024].")
+@settings_option()
+@python_option()
+@device_option(help="Of times: where.")
 @measuring_options("Of times: ")
 @click.option("--junit", type=LocalFile(), metavar="FILE", help="Write JUnit XML there, too.")
 @format_option("text", "markdown", "json", "junit")

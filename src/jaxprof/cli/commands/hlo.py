@@ -10,14 +10,26 @@ import click
 
 from jaxprof.cli.answers import same_command
 from jaxprof.cli.complete import (
-    complete_parameter,
-    complete_preset,
-    complete_run,
     complete_target,
-    complete_variant,
 )
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.options import LocalFile, chosen_view, is_given, refuse, refuse_without, target_options, view_options
+from jaxprof.cli.options import (
+    arguments_option,
+    chosen_view,
+    force_option,
+    is_given,
+    keep_constants_option,
+    out_option,
+    preset_option,
+    python_option,
+    refuse,
+    refuse_without,
+    run_option,
+    settings_option,
+    target_options,
+    variant_option,
+    view_options,
+)
 from jaxprof.cli.output import format_option, note, print_csv, print_json, print_lines
 from jaxprof.cli.target import local_source
 from jaxprof.errors import UsageError, missing_file, unknown_name
@@ -58,37 +70,17 @@ SORTS = (
 @click.option("--diff", "other", metavar="B", help="What differs from the module B, whatever the names are.")
 @click.option("--stage", type=click.Choice(STAGES), help="The program's text at this stage.")
 @click.option("--short", is_flag=True, help="The text without metadata and the backend's configuration.")
-@click.option("--run", "run_id", metavar="ID", shell_complete=complete_run, help="The run of a session: r2.")
+@run_option(help="The run of a session: r2.")
 @click.option("--module", "number", type=click.IntRange(1), metavar="N", help="The Nth module of a dump.")
 @target_options("Compile for h100, a100:8, tpu-v5e...")
-@click.option(
-    "--variant",
-    default="",
-    metavar="NAME",
-    shell_complete=complete_variant,
-    help="The variant of a workload (default: the first compiled one).",
-)
-@click.option(
-    "--preset",
-    default="quick",
-    show_default=True,
-    metavar="NAME",
-    shell_complete=complete_preset,
-    help="The sizes of a workload.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    shell_complete=complete_parameter,
-    help="A parameter of a workload.",
-)
-@click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="For your own function: f32[1024,1024].")
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
-@click.option("--keep-constants", is_flag=True, help="Keep literals of more than 16 elements.")
-@click.option("--out", type=LocalFile(), metavar="FILE", help="Keep the compiled program as a session.")
-@click.option("--force", is_flag=True, help="Replace FILE.")
+@variant_option(help="The variant of a workload (default: the first compiled one).")
+@preset_option(metavar="NAME", help="The sizes of a workload.")
+@settings_option()
+@arguments_option(help="For your own function: f32[1024,1024].")
+@python_option()
+@keep_constants_option(help="Keep literals of more than 16 elements.")
+@out_option(help="Keep the compiled program as a session.")
+@force_option(help="Replace FILE.")
 @format_option("text", "json", "csv")
 def command(
     target: str,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from jaxprof.cli.answers import print_session
-from jaxprof.cli.options import LocalFile, profile_options
+from jaxprof.cli.options import force_option, out_option, profile_options
 from jaxprof.cli.output import format_option, note
 from jaxprof.cli.target import job_at, local_path
 from jaxprof.units import counted
@@ -15,8 +15,8 @@ from jaxprof.units import counted
 
 @click.command("import")
 @click.argument("path", metavar="PATH", callback=local_path)
-@click.option("-o", "--out", type=LocalFile(), metavar="FILE", help="Where to write the session.")
-@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@out_option("-o")
+@force_option()
 @profile_options
 @format_option("text", "json")
 def command(path: Path, out: Path | None, force: bool, profile_run: str, hosts: tuple[str, ...], form: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.options import profile_options, refuse
+from jaxprof.cli.options import profile_options, python_option, refuse
 from jaxprof.cli.target import follow_fetched, job_named, local_source, recorded, refuse_of_profile
 from jaxprof.files import with_home
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @click.command("open")
 @click.argument("file", metavar="FILE", callback=local_source, shell_complete=complete_session)
-@click.option("--python", metavar="PATH", help="The interpreter or environment whose jax the app measures.")
+@python_option(help="The interpreter or environment whose jax the app measures.")
 @click.option(
     "--follow", is_flag=True, help="Follow a session that another process, or another host, is still writing."
 )
 @profile_options
-def command(file: str, python: str | None, follow: bool, profile_run: str, hosts: tuple[str, ...]) -> int:
+def command(file: str, python: Path | None, follow: bool, profile_run: str, hosts: tuple[str, ...]) -> int:
     """Open FILE in the terminal app: a session's path or name, part of it, the folder of a job (run.jaxprof.d), or
     `last`, the newest of them.
 
@@ -64,7 +64,7 @@ def command(file: str, python: str | None, follow: bool, profile_run: str, hosts
         return launch_app(found.path, python, follow=follow)
 
 
-def launch_app(path: Path | None, python: str | None, *, follow: bool = False) -> int:
+def launch_app(path: Path | None, python: Path | None, *, follow: bool = False) -> int:
     """Start the app with the session at `path`, and return its exit code. Raises UsageError without a terminal."""
     from jaxprof.tui.launch import launch
 
@@ -83,10 +83,10 @@ def _refuse_without_terminal() -> None:
         raise UsageError(problem, instead)
 
 
-def _interpreter(python: str | None) -> Interpreter | None:
+def _interpreter(python: Path | None) -> Interpreter | None:
     """None leaves the choice to the app, which chooses after its first frame."""
     if python is None:
         return None
     from jaxprof.runner import find_interpreter
 
-    return find_interpreter(Path(python))
+    return find_interpreter(python)

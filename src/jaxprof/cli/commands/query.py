@@ -13,7 +13,7 @@ import click
 
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.options import LocalFile, refuse, refuse_without
+from jaxprof.cli.options import force_option, out_option, refuse, refuse_without
 from jaxprof.cli.output import format_option, note, notes, print_bytes, print_csv, print_json, print_lines, rows_wanted
 from jaxprof.cli.target import job_at, job_named, local_source, recorded
 from jaxprof.errors import StorageError, UsageError, system_words
@@ -33,8 +33,8 @@ _SCHEMA: Final = (("name", "column"), ("type", "type"), ("meaning", "meaning"))
 @click.argument("words", metavar="SESSION... SQL", nargs=-1, callback=local_source, shell_complete=complete_session)
 @click.option("--all", "every", is_flag=True, help="All kept sessions, instead of SESSION.")
 @click.option("--schema", is_flag=True, help="Print the tables with their columns, or those of the named TABLE...")
-@click.option("-o", "--out", type=LocalFile(), metavar="FILE", help="Default: stdout.")
-@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@out_option("-o", help="Default: stdout.")
+@force_option()
 @format_option("text", "json", "csv", "parquet", "arrow", bounded=("text", "json"))
 def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None, force: bool, form: str) -> None:
     """Ask sessions in SQL (DuckDB): runs, samples, phases, kernels, compiles, findings, processes and more.

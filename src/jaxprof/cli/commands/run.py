@@ -13,13 +13,27 @@ from jaxprof.cli.answers import print_session
 from jaxprof.cli.complete import (
     complete_device,
     complete_parameter,
-    complete_preset,
     complete_session,
     complete_variant,
     complete_workload,
 )
 from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
-from jaxprof.cli.options import LocalFile, is_given, positive_seconds, refuse, refuse_without, silence_option
+from jaxprof.cli.options import (
+    arguments_option,
+    force_option,
+    is_given,
+    keep_constants_option,
+    out_option,
+    positive_seconds,
+    preset_option,
+    python_option,
+    refuse,
+    refuse_without,
+    seed_option,
+    settings_option,
+    silence_option,
+    yes_option,
+)
 from jaxprof.cli.output import format_option, note, print_lines, print_text
 from jaxprof.cli.session_output import new_writer, report_location
 
@@ -62,22 +76,8 @@ def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -
     shell_complete=complete_device,
     help="Where to run: cpu:0, cuda:1, gpu:0, tpu:0. May be repeated.",
 )
-@click.option(
-    "--preset",
-    default="quick",
-    show_default=True,
-    metavar="P",
-    shell_complete=complete_preset,
-    help="Sizes: quick, or published.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="n=4000",
-    shell_complete=complete_parameter,
-    help="A parameter. May be repeated.",
-)
+@preset_option()
+@settings_option(metavar="n=4000", help="A parameter. May be repeated.")
 @click.option(
     "--sweep",
     default="",
@@ -104,9 +104,9 @@ def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -
 )
 @click.option("--max-seconds", type=positive_seconds, metavar="S", help="Hard cap of each run, after its start-up.")
 @silence_option()
-@click.option("--python", metavar="PATH", help="The interpreter or environment whose jax is measured.")
-@click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="An argument of your function: f32[1024,1024].")
-@click.option("--keep-constants", is_flag=True, help="Keep long literals in the recorded HLO (weights, secrets).")
+@python_option(help="The interpreter or environment whose jax is measured.")
+@arguments_option(help="An argument of your function: f32[1024,1024].")
+@keep_constants_option()
 @click.option("--cache", "compilation_cache", is_flag=True, help="Leave JAX's persistent compilation cache on.")
 @click.option("--no-check", "check", is_flag=True, callback=_inverted, help="Do not check the results.")
 @click.option(
@@ -117,12 +117,10 @@ def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -
     help="No kernel times or compile passes: no pass under the profiler.",
 )
 @click.option("--keep-trace", is_flag=True, help="Keep the raw .xplane.pb of each run beside the session.")
-@click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the random inputs."
-)
-@click.option("--out", type=LocalFile(), metavar="FILE", help="Where to write the session.")
-@click.option("--yes", is_flag=True, help="With --from: run what the session names without a question.")
-@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@seed_option()
+@out_option()
+@yes_option(help="With --from: run what the session names without a question.")
+@force_option()
 @format_option("text", "json")
 def command(
     names: tuple[str, ...],
@@ -132,7 +130,7 @@ def command(
     settings: tuple[str, ...],
     sweep: str,
     max_silence_seconds: float,
-    python: str | None,
+    python: Path | None,
     out: Path | None,
     yes: bool,
     force: bool,
@@ -152,9 +150,9 @@ def command(
     if not planning["capture"]:
         refuse(("keep_trace",), "keeps what --no-capture omits", "Give only one of them.")
     from jaxprof import workloads
-    from jaxprof.cli.asking import asks
     from jaxprof.cli.device_selection import HOST, choose, idle_accelerators
     from jaxprof.cli.git_revision import sides_again
+    from jaxprof.cli.output import asks
     from jaxprof.cli.selection import find_workloads, plan, planned_from
     from jaxprof.errors import UsageError
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
@@ -163,7 +161,7 @@ def command(
     refuse_to_run("jaxprof run")
     if source is not None:
         _refuse_beside_from(devices)
-    interpreter = find_interpreter(Path(python) if python else None)
+    interpreter = find_interpreter(python)
     sizes = _sizes(settings, sweep)
     options = PlanOptions(devices=choose(devices or [HOST], interpreter), settings=sizes, sweep=sweep, **planning)
     if source is not None:

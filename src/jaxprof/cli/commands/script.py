@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.options import positive_seconds, refuse, refuse_without
+from jaxprof.cli.options import (
+    force_option,
+    keep_constants_option,
+    positive_seconds,
+    python_option,
+    refuse,
+    refuse_without,
+)
 from jaxprof.cli.output import format_option
 from jaxprof.cli.session_output import clear_place
 
@@ -49,14 +56,14 @@ def duration(value: str | float) -> float:
 @click.option(
     "--out", metavar="FILE", help="Where to write the session; of a job, the folder. It can be a URL: gs://, s3://..."
 )
-@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@force_option()
 @click.option("--plain", is_flag=True, help="No app: the program has the terminal, notes follow after it ends.")
-@click.option("--python", metavar="PATH", help="The interpreter or environment that runs the program.")
+@python_option(help="The interpreter or environment that runs the program.")
 @click.option(
     "--capture-steps", type=click.IntRange(1), metavar="N", help="Capture kernel times of N steps (a window)."
 )
-@click.option("--capture-after", type=duration, metavar="10s", help="When the window begins.")
-@click.option("--capture-seconds", type=duration, metavar="S", help="How long the window is.")
+@click.option("--capture-after", "capture_after_seconds", type=duration, metavar="10s", help="When the window begins.")
+@click.option("--capture-seconds", "capture_seconds", type=duration, metavar="S", help="How long the window is.")
 @click.option(
     "--capture-ranks",
     metavar="0,slowest",
@@ -69,7 +76,7 @@ def duration(value: str | float) -> float:
 @click.option(
     "--transfers", is_flag=True, help="Count implicit copies exactly. The program's stderr is then no terminal."
 )
-@click.option("--keep-constants", is_flag=True, help="Keep long literals in the recorded HLO (weights, secrets).")
+@keep_constants_option()
 @click.option("--keep-trace", is_flag=True, help="Keep the folder of the window's raw profile.")
 @format_option("text", "json")
 def command(
@@ -81,17 +88,11 @@ def command(
     out: str | None,
     force: bool,
     plain: bool,
-    python: str | None,
-    capture_steps: int | None,
-    capture_after: float | None,
-    capture_seconds: float | None,
+    python: Path | None,
     capture_ranks: str | None,
-    function: str,
-    values: bool,
-    transfers: bool,
-    keep_constants: bool,
     keep_trace: bool,
     form: str,
+    **recording: Any,
 ) -> int:
     """Run a program as `python FILE.py ARGS` would, and record its compilations, its time line and its findings.
 
@@ -101,12 +102,14 @@ def command(
     Under srun, mpirun or torchrun each process writes into one folder, which `jaxprof show FOLDER --hosts` compares; -n
     starts such a job on this machine.
     """
-    from jaxprof.cli.remote_output import is_job_name, output_place
+    from jaxprof.cli.plain_script import is_missing, run_missing
     from jaxprof.engine.protocol.recording import RecordingOptions
+    from jaxprof.errors import UsageError, missing_file
     from jaxprof.job_process import job_process, take_own_variables
     from jaxprof.operating_system import refuse_to_run
+    from jaxprof.remote.place import is_url
+    from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.session_names import session_path
 
     refuse_to_run("jaxprof script")
     process = job_process()
@@ -119,39 +122,44 @@ def command(
         from jaxprof.cli.job_script import refuse_too_many
 
         refuse_too_many(processes)
-
-    options = RecordingOptions(
-        capture_after_seconds=capture_after,
-        capture_steps=capture_steps,
-        capture_seconds=capture_seconds,
-        function=function,
-        values=values,
-        transfers=transfers,
-        keep_constants=keep_constants,
-    )
+    options = RecordingOptions(**recording)
     if not options.wants_window:
-        refuse(("capture_ranks",), "chooses who captures, and no window was requested", "Add --capture-steps 100.")
-        refuse(
-            ("keep_trace",),
-            "keeps the profile of a window, and no window was requested",
-            "--capture-steps N requests one.",
-        )
-    from jaxprof.cli.plain_script import is_missing, run_missing
-    from jaxprof.errors import UsageError, missing_file
-    from jaxprof.remote.place import is_url
-    from jaxprof.runner.interpreter import find_interpreter
-
+        nobody = "and no window was requested"
+        refuse(("capture_ranks",), f"chooses who captures, {nobody}", "Add --capture-steps 100.")
+        refuse(("keep_trace",), f"keeps the profile of a window, {nobody}", "--capture-steps N requests one.")
     ranks = None
     if capture_ranks is not None:
         ranks = _read_ranks(capture_ranks, processes, process, out, launched=launched)
     program = ProgramCommand(path=target, arguments=arguments, module=module, options=options, keep_trace=keep_trace)
-    interpreter = find_interpreter(Path(python) if python else None)
+    interpreter = find_interpreter(python)
     if is_missing(program):
         if is_url(target):
             raise UsageError(f"{target} is a URL, and a program has to be here", "Copy it to this machine first.")
         if form == "json":
             raise missing_file(target)
         return run_missing(interpreter.path, program)
+    return _recorded(
+        program, interpreter, process, ranks, out, processes, launched=launched, force=force, form=form, plain=plain
+    )
+
+
+def _recorded(
+    program: ProgramCommand,
+    interpreter: Interpreter,
+    process: JobProcess,
+    ranks: CaptureRanks | None,
+    out: str | None,
+    processes: int | None,
+    *,
+    launched: bool,
+    force: bool,
+    form: str,
+    plain: bool,
+) -> int:
+    """Record the program: as a job that is started here, as the process of a job, or alone. Returns the exit code."""
+    from jaxprof.cli.remote_output import is_job_name, output_place
+    from jaxprof.session_names import session_path
+
     is_member = process.count != 1 or launched
     is_job = processes is not None or is_member or is_job_name(out)
     index = process.index if processes is None else None

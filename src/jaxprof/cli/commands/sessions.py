@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +10,8 @@ import click
 
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.options import LocalFile, refuse
-from jaxprof.cli.output import confirm, format_option, note, notes, print_json, print_lines
+from jaxprof.cli.options import force_option, out_option, refuse, yes_option
+from jaxprof.cli.output import NO_TERMINAL, confirmed, format_option, note, notes, print_json, print_lines
 from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
@@ -80,8 +79,8 @@ def rename(name: str, new_name: str, form: str) -> None:
 
 @command.command()
 @click.argument("name", metavar="FILE", shell_complete=complete_session)
-@click.option("-o", "--out", type=LocalFile(), metavar="FILE", help="Where to write the copy; else FILE-scrubbed here.")
-@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@out_option("-o", help="Where to write the copy; else FILE-scrubbed here.")
+@force_option()
 @click.option("--in-place", is_flag=True, help="Replace FILE itself. What it held is lost.")
 @format_option("text", "json")
 def scrub(name: str, out: Path | None, force: bool, in_place: bool, form: str) -> None:
@@ -113,7 +112,7 @@ def scrub(name: str, out: Path | None, force: bool, in_place: bool, form: str) -
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_session)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option("-y")
 @format_option("text", "json")
 def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
     """Delete sessions, or jobs with all their processes, after asking."""
@@ -126,7 +125,7 @@ def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
 @click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Delete sessions older than DAYS.")
 @click.option("--max-size", type=size, metavar="SIZE", help="Delete the oldest until the rest fits: 500M, 2G.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@yes_option("-y")
 @format_option("text", "json")
 def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_run: bool, yes: bool, form: str) -> int:
     """Delete old sessions and jobs of the folder of sessions, after asking. What is being written is kept."""
@@ -298,11 +297,8 @@ def _is_deleted(library: Library, doomed: Sequence[Path], size_bytes: int, *, ye
 
     taken = bytes_(size_bytes)
     notes(map(str, doomed))
-    if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("Deleting asks first, and stdin is not a terminal: add --yes.")
-        if not confirm(f"Delete {len(doomed)} ({taken})?"):
-            return False
+    if not confirmed(f"Delete {len(doomed)} ({taken})?", click.UsageError(NO_TERMINAL), yes=yes):
+        return False
     for each in doomed:
         library.delete(each)
     note(f"Deleted {len(doomed)} ({taken}).")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.answers import next_of_session, print_session
-from jaxprof.cli.complete import complete_run, complete_session
-from jaxprof.cli.options import chosen_view, profile_options, refuse, seconds_of, view_options
+from jaxprof.cli.complete import complete_session
+from jaxprof.cli.options import chosen_view, profile_options, refuse, run_option, seconds_of, view_options
 from jaxprof.cli.output import format_option, print_json, print_pieces, print_text
 from jaxprof.cli.target import job_named, local_source, of_one_process, recorded
 from jaxprof.errors import UsageError
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     help="With --lanes: from this time of the timeline, 1.5ms or 2s.",
 )
 @click.option("--to", "end", metavar="TIME", callback=seconds_of, help="With --lanes: up to this time.")
-@click.option("--run", "run_id", metavar="ID", shell_complete=complete_run, help="Only this run (r2) and its baseline.")
+@run_option(help="Only this run (r2) and its baseline.")
 @profile_options
 @format_option("text", "json", "csv", "markdown")
 def command(

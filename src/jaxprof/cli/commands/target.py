@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from jaxprof.cli.output import confirm, format_option, note, print_json, print_lines
+from jaxprof.cli.options import python_option, yes_option
+from jaxprof.cli.output import confirmed, format_option, note, print_json, print_lines
 
 VENDORS = ("nvidia", "tpu")
 
@@ -45,8 +45,8 @@ def list_(form: str) -> None:
 
 @command.command("install")
 @click.argument("vendor", type=click.Choice(VENDORS))
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
+@yes_option()
+@python_option()
 @click.option("--allow-unpinned", is_flag=True, help="Install versions whose hashes this jaxprof does not know.")
 @format_option("text", "json")
 def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, form: str) -> None:
@@ -68,10 +68,9 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, f
     note(f"About {kit.megabytes} MB to download, for jax {interpreter.jax} of {interpreter.path}:")
     for package, licence in kit.licences:
         note(f"  {package}: {licence}")
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError("there is no terminal to ask on", "Give --yes to install without being asked.")
-        confirm("Install?", abort=True)
+    refusal = UsageError("there is no terminal to ask on", "Give --yes to install without being asked.")
+    if not confirmed("Install?", refusal, yes=yes):
+        raise click.Abort
     place = wheels.install(kit.vendor, interpreter.path, note, allow_unpinned=allow_unpinned)
     note(f"installed in {place}")
     _print(form, "target-install", {"vendor": vendor, "path": str(place), "was_installed": False})

@@ -8,10 +8,12 @@ import click
 
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_workload
+from jaxprof.cli.options import arguments_option, python_option
 from jaxprof.cli.output import format_option, note, print_json, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from jaxprof.report.table import Table
     from jaxprof.workloads.model import Parameter, Published, VariantInfo, WorkloadInfo
@@ -21,10 +23,10 @@ WIDTH = 80
 
 @click.command("workloads")
 @click.argument("name", required=False, shell_complete=complete_workload)
-@click.option("--python", metavar="PATH", help="The interpreter that imports a function of your own.")
-@click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="An argument of your function: f32[1024,1024].")
+@python_option(help="The interpreter that imports a function of your own.")
+@arguments_option(help="An argument of your function: f32[1024,1024].")
 @format_option("text", "json")
-def command(name: str | None, python: str | None, arguments: tuple[str, ...], form: str) -> None:
+def command(name: str | None, python: Path | None, arguments: tuple[str, ...], form: str) -> None:
     """List what can be run, or describe the workload NAME (built in, or a function of your own)."""
     from dataclasses import asdict
 
@@ -42,14 +44,13 @@ def command(name: str | None, python: str | None, arguments: tuple[str, ...], fo
         print_lines(_detail(infos[0]))
 
 
-def _infos(name: str | None, python: str | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
+def _infos(name: str | None, python: Path | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
     from jaxprof import workloads
     from jaxprof.workloads.model import workload_info
 
     if name is None:
         _refuse_own_options(python, arguments)
         return workloads.infos()
-    from pathlib import Path
 
     from jaxprof.cli.selection import describe_own
     from jaxprof.cli.target import is_own
@@ -58,10 +59,10 @@ def _infos(name: str | None, python: str | None, arguments: tuple[str, ...]) -> 
     if not is_own(name):
         _refuse_own_options(python, arguments)
         return [workload_info(workloads.built_in(name))]
-    return describe_own([name], find_interpreter(Path(python) if python else None), arguments)
+    return describe_own([name], find_interpreter(python), arguments)
 
 
-def _refuse_own_options(python: str | None, arguments: tuple[str, ...]) -> None:
+def _refuse_own_options(python: Path | None, arguments: tuple[str, ...]) -> None:
     """Raises UsageError for options that apply only to a user's own function."""
     from jaxprof.errors import UsageError
 

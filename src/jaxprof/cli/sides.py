@@ -1,19 +1,30 @@
-"""Turn the words of `jaxprof ab` into sides: which target, interpreter and environment each has, and that they fit."""
+"""The sides of a comparison, for `ab`, the times of `gate` and `explain --try`: the words of a command line as sides
+(which target, interpreter and environment each has), and their measuring in turns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
 from jaxprof.cli.git_revision import Revision, checked_out
 from jaxprof.cli.selection import find_workloads, read_settings
+from jaxprof.cli.session_output import report_location
 from jaxprof.cli.target import split_variant
 from jaxprof.errors import UsageError
 from jaxprof.private import kept_value
 from jaxprof.runner import Interpreter, find_interpreter
 from jaxprof.runner.sides import ComparedSide, SideTree, tree_note
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.ab import AbResult
+    from jaxprof.runner import PlannedRun
+    from jaxprof.runner.sides import SideOptions
+    from jaxprof.session.log import LogWriter
 
 LABELS = "ABCDEFGHIJ"
 
@@ -145,3 +156,48 @@ def _variables(items: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"cannot read the variable {item!r}", "It looks like --env-b XLA_FLAGS=--xla_...")
         variables[name] = value
     return variables
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSides:
+    """What the measuring gave."""
+
+    result: AbResult | None
+    """None where a signal other than ctrl+c ended it."""
+    path: str | None
+    """Where the session is; None if it could not be kept there."""
+    exit_code: int
+    """Of the measuring: 1 if a side failed or the session could not be kept, else what ended it."""
+
+
+def measure(read: ReadSides, options: SideOptions, make_writer: Callable[[], LogWriter]) -> MeasuredSides:
+    """Measure the sides and keep the session. Raises UsageError for sides that do not fit, before anything runs."""
+    from jaxprof.runner.sides import plan_comparison
+
+    planned = plan_comparison(read.sides, options, read.notes)
+    return measure_planned(planned, read.sides[0].interpreter, make_writer(), options.max_silence_seconds)
+
+
+def measure_planned(
+    planned: Sequence[PlannedRun], interpreter: Interpreter, writer: LogWriter, max_silence_seconds: float
+) -> MeasuredSides:
+    """Measure the sides of one comparison, A first, and keep the session."""
+    import signal
+
+    from jaxprof.analysis.ab import ab_results
+    from jaxprof.cli.progress import Progress
+    from jaxprof.cli.run_headless import HeadlessRuns
+
+    progress = Progress(sys.stderr)
+    for note in planned[0].comparison.notes if planned[0].comparison is not None else ():
+        progress.note(f"note: {note}")
+    runs = HeadlessRuns(writer, interpreter, progress)
+    runs.scheduler.max_silence_seconds = max_silence_seconds
+    runs.work(planned)
+    path = str(writer.path) if report_location(writer, progress.note) else None
+    if runs.stopped_by is not None and runs.stopped_by != signal.SIGINT:
+        return MeasuredSides(None, path, SIGNAL_BASE + runs.stopped_by)
+    (result,) = ab_results(runs.scheduler.session)
+    if runs.stopped_by is not None:
+        return MeasuredSides(result, path, ExitCode.INTERRUPTED)
+    return MeasuredSides(result, path, ExitCode.FAILED if result.failed or path is None else ExitCode.OK)
