@@ -2,10 +2,8 @@
 
     closing.py [--run TITLE LOG]... [--also TITLE]...
 
-Each LOG is what a pytest wrote, and LOG.alone, where there is one, what the tests that failed in it did when they ran
-once more with nothing beside them: that counts, and the first failures are named. The closing line of each LOG stands
-beside its title, and their sum is printed last, in pytest's own words. Exits 1 when a test failed, or a log has no
-closing line because its pytest never came to an end.
+Each LOG is what a pytest wrote. The closing line of each LOG stands beside its title, and their sum is printed last, in
+pytest's own words. Exits 1 when a test failed, or a log has no closing line because its pytest never came to an end.
 """
 
 from __future__ import annotations
@@ -33,21 +31,6 @@ def counted(log: str) -> tuple[Counter[str], float] | None:
     return None
 
 
-def once_more(log: Path, counts: Counter[str]) -> tuple[Counter[str], float, list[str]]:
-    """What LOG.alone changes in the counts of LOG, its seconds, and the names of the tests in it."""
-    alone = log.with_name(f"{log.name}.alone")
-    if not alone.exists():
-        return Counter(), 0.0, []
-    names = sorted(set(re.findall(r"^(?:FAILED|ERROR) (tests\S*)", log.read_text(errors="replace"), re.MULTILINE)))
-    found = counted(alone.read_text(errors="replace"))
-    if found is None or found[0].total() < counts["failed"] + counts["errors"]:
-        return Counter(), 0.0, names  # it did not come to an end, or left some out: the first failures stand
-    second, seconds = found
-    change = Counter({word: second[word] - counts[word] for word in ("failed", "errors")})
-    change["passed"] = second["passed"]
-    return change, seconds, names
-
-
 def in_words(counts: Counter[str], seconds: float) -> str:
     """As pytest says it."""
     parts = [f"{counts[word]} {word}" for word in (*ORDER, *sorted(set(counts) - {*ORDER})) if counts[word]]
@@ -68,13 +51,9 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.write(f"{title}: the tests did not come to an end\n")
             continue
         counts, took = found
-        change, more, names = once_more(Path(log), counts)
-        counts.update(change)
         total.update(counts)
-        seconds += took + more
-        sys.stdout.write(f"{title}: {in_words(counts, took + more)}\n")
-        if names:
-            sys.stdout.write(f"    failed beside other tests, and ran once more alone: {', '.join(names)}\n")
+        seconds += took
+        sys.stdout.write(f"{title}: {in_words(counts, took)}\n")
     for title in options.also:
         sys.stdout.write(f"{title}\n")
     sys.stdout.write(f"{in_words(total, seconds)}\n")

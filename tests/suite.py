@@ -34,8 +34,6 @@ LARGE_BYTES = 600 << 20
 GRACE_SECONDS = 15.0
 """From the limit of pytest-timeout to the end of the process: time for the teardown of a test that was stopped."""
 
-_NOT_YET = {"tui", "cli", "report", "session", "stats", "devices", "workloads", "api", "exports", "query"}
-"""Folders whose tests are not marked yet."""
 _stderr: int | None = None
 """A copy of the real stderr: while a test runs, pytest captures the other one."""
 _started: list[str] = []
@@ -103,7 +101,7 @@ def _forget() -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     result = yield
-    if _started and item.get_closest_marker("process") is None and item.path.parent.name not in _NOT_YET:
+    if _started and item.get_closest_marker("process") is None:
         pytest.fail(f"starts a process, and is not marked `process`: {_started[0]}", pytrace=False)
     return result
 

@@ -57,30 +57,6 @@ def test_the_last_line_sums_up(
     assert lines[-1] == last
 
 
-FAILED = "FAILED tests/a.py::one - assert 0\nERROR tests/a.py::two\n1 failed, 11 passed, 1 error in 2.00s\n"
-
-
-@pytest.mark.parametrize(
-    ("alone", "last", "code"),
-    [
-        ("2 passed, 12 deselected in 1.00s\n", "13 passed in 3.00s", 0),
-        ("1 failed, 1 passed in 1.00s\n", "1 failed, 12 passed in 3.00s", 1),
-        ("1 passed, 1 error in 1.00s\n", "12 passed, 1 errors in 3.00s", 1),
-        ("collecting ...\nKilled\n", "1 failed, 11 passed, 1 errors in 2.00s", 1),
-        ("1 passed in 1.00s\n", "1 failed, 11 passed, 1 errors in 2.00s", 1),
-    ],
-)
-def test_what_failed_beside_others_is_judged_by_how_it_ran_alone(
-    alone: str, last: str, code: int, closing: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "log").write_text(FAILED)
-    (tmp_path / "log.alone").write_text(alone)
-    assert closing.main(["--run", "Python 3.11", str(tmp_path / "log")]) == code
-    _, named, closed = capsys.readouterr().out.splitlines()
-    assert named.endswith(": tests/a.py::one, tests/a.py::two")
-    assert closed == last
-
-
 @pytest.mark.process
 def test_the_pythons_of_a_machine_are_found_once_each(tmp_path: Path) -> None:
     """Two versions, one of them twice, and a broken shim, ahead of what the machine has."""

@@ -58,7 +58,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 )
 def test_a_test_that_hangs_is_named_and_the_others_go_on(hangs: str, suite: pytest.Pytester) -> None:
     suite.makepyfile(test_it=SPINS.format(hangs=hangs))
-    options = ("-p", "suite", "-n", "1", "-o", "timeout=1", "-o", "timeout_grace=1")
+    options = ("-p", "suite", "-n", "1", "-o", "timeout=0.5", "-o", "timeout_grace=0.2")
     ran = suite.runpytest_subprocess(*options, timeout=50)
     ran.assert_outcomes(passed=2, failed=1)
     ran.stdout.fnmatch_lines(["*crashed while running 'test_it.py::test_that_hangs'*"])

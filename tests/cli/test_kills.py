@@ -208,6 +208,7 @@ def test_a_kill_at_a_phase(case: Case, measuring: Callable[..., Measuring], call
     check(case, measuring("jit", case.phase, case.how), call)
 
 
+@pytest.mark.process
 def test_these_are_all_phases(measuring: Callable[..., Measuring]) -> None:
     work = measuring("jit", "none", "sleep")
     code = work.process.wait(SECONDS)

@@ -39,6 +39,7 @@ def profile(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.process
 def test_show_names_kernels_and_doubts_and_obeys_no_escape_code(call: Caller, profile: Path) -> None:
     said = call("show", profile)
     assert said.code == 0
@@ -47,6 +48,7 @@ def test_show_names_kernels_and_doubts_and_obeys_no_escape_code(call: Caller, pr
     assert "the HLO of jit_f is not in the file" in said.out
 
 
+@pytest.mark.process
 def test_show_prints_the_documented_json(call: Caller, profile: Path) -> None:
     whole, program = call("show", profile, "--format", "json", "--full").data["runs"]
     assert [step["name"] for step in whole["steps"]] == ["jit_f 0", "jit_f 1", "jit_f 2"]
@@ -55,12 +57,14 @@ def test_show_prints_the_documented_json(call: Caller, profile: Path) -> None:
     assert kernel["measured"]["total_seconds"] == pytest.approx(12e-6)
 
 
+@pytest.mark.process
 def test_one_view_in_every_form_and_refused_in_others(call: Caller, profile: Path) -> None:
     assert call("show", profile, "--steps", "--format", "csv").out.startswith("run,name,device")
     assert call("show", profile, "--trust", "--format", "json").data["runs"][0]["trust"]
     assert call("show", profile, "--kernels", "--format", "markdown").code == 2
 
 
+@pytest.mark.process
 def test_import_keeps_a_session_and_export_gives_its_timeline(call: Caller, profile: Path, tmp_path: Path) -> None:
     kept, out = tmp_path / "kept.jaxprof", tmp_path / "out.json"
     before = profile.read_bytes()

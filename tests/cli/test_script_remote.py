@@ -50,6 +50,7 @@ def spooled(state_home: Path) -> list[str]:
     return sorted(path.name for path in found)
 
 
+@pytest.mark.process
 def test_a_session_is_recorded_into_a_store(store: Path, state_home: Path) -> None:
     said = run(store, "--out", f"flaky://{store}/run.jaxprof", after=("3",))
     assert said.returncode == 3, said.stderr
@@ -66,6 +67,7 @@ def test_a_session_is_recorded_into_a_store(store: Path, state_home: Path) -> No
     assert run(store, "--force", "--out", f"flaky://{store}/run.jaxprof").returncode == 0
 
 
+@pytest.mark.process
 def test_a_job_of_this_machine_is_recorded_into_a_store(store: Path, state_home: Path) -> None:
     said = run(store, "-n", "2", "--out", f"flaky://{store}/run")
     assert said.returncode == 0, said.stderr
@@ -81,6 +83,7 @@ def test_a_job_of_this_machine_is_recorded_into_a_store(store: Path, state_home:
     assert names(store) == ["run.jaxprof.d/process-00000.jaxprof"], "the former job was replaced"
 
 
+@pytest.mark.process
 def test_a_store_that_dies_changes_nothing_for_the_program_and_loses_nothing(store: Path, state_home: Path) -> None:
     said = run(
         store, "-n", "2", "--out", f"flaky://{store}/run.jaxprof.d", after=("5",),
@@ -95,6 +98,7 @@ def test_a_store_that_dies_changes_nothing_for_the_program_and_loses_nothing(sto
     assert spooled(state_home) == ["process-00000.jaxprof", "process-00001.jaxprof"]
 
 
+@pytest.mark.process
 def test_a_store_that_hangs_delays_the_end_by_no_more_than_the_setting(store: Path, state_home: Path) -> None:
     began = time.monotonic()
     said = run(
@@ -107,6 +111,7 @@ def test_a_store_that_hangs_delays_the_end_by_no_more_than_the_setting(store: Pa
     assert spooled(state_home) == ["run.jaxprof"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("url", "word"),
     [
@@ -123,6 +128,7 @@ def test_what_cannot_be_written_to_is_said_before_the_program_starts(store: Path
     assert "s3cr3tvalue" not in said.stderr
 
 
+@pytest.mark.process
 def test_a_store_that_refuses_is_said_before_the_program_starts(store: Path) -> None:
     trouble = {"only": "put", "error": "403 Forbidden"}
     said = run(store, "--out", f"flaky://{store}/run.jaxprof", trouble=trouble)
@@ -130,12 +136,14 @@ def test_a_store_that_refuses_is_said_before_the_program_starts(store: Path) -> 
     assert f"flaky://{store}/run.jaxprof refuses access: 403 Forbidden" in said.stderr
 
 
+@pytest.mark.process
 def test_a_bucket_that_does_not_exist_is_said_before_the_program_starts(store: Path) -> None:
     said = run(store, "--out", f"flaky://{store}/run.jaxprof", trouble={"only": "put", "missing": True})
     assert (said.returncode, said.stdout) == (2, "")
     assert f"there is nothing at flaky://{store}/run.jaxprof" in said.stderr
 
 
+@pytest.mark.process
 def test_no_secret_of_a_url_is_in_the_session(store: Path) -> None:
     said = run(store, "--out", f"flaky://alice:hunter22@{store}/run.jaxprof", trouble={"only": "put"})
     assert "hunter22" not in said.stderr

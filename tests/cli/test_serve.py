@@ -124,6 +124,7 @@ def test_what_is_no_session_is_refused(call: Caller, tmp_path: Path) -> None:
     assert call("serve", tmp_path / "missing.jaxprof").code == 2
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
 def test_the_command_prints_its_address_and_ends_with_ctrl_c(writer: LogWriter) -> None:
     assert writer.path is not None

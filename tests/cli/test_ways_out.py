@@ -146,6 +146,7 @@ def test_no_format_of_a_command_passes_a_control_character_on(
     assert is_inert(said.err), repr(said.err)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "words",
     [

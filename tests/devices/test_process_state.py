@@ -37,6 +37,7 @@ def _until(pid: int, stopped: bool) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.process
 def test_only_a_signal_stops_it(process: subprocess.Popen[bytes]) -> None:
     """Sleeping, reading and computing are not it."""
     for _ in range(5):
@@ -49,6 +50,7 @@ def test_only_a_signal_stops_it(process: subprocess.Popen[bytes]) -> None:
     _until(process.pid, False)
 
 
+@pytest.mark.process
 def test_one_that_has_gone_is_not_stopped() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)

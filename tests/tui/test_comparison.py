@@ -133,6 +133,7 @@ async def test_only_with_two_marks_the_key_compares(inputs: Inputs) -> None:
         assert not inputs.asked
 
 
+@pytest.mark.process
 async def test_inputs_that_do_not_fit_are_told_and_nothing_is_run(inputs: Inputs) -> None:
     inputs.of["selu"] = (9,)
     stage = Stage()

@@ -45,6 +45,7 @@ def marked(mark: str) -> list[str]:
     return found
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds what is left in /proc")
 def test_an_error_of_textual_ends_the_app_in_order(state_home: Path, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(CRASHES)

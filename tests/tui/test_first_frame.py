@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SOURCE = Path(__file__).parents[2] / "src"
 UNTIL_THE_FRAME = """
 import asyncio, json, sys
@@ -43,6 +45,7 @@ MOST_OWN = 66
 """Files of ours. Each costs a millisecond and more."""
 
 
+@pytest.mark.process
 def test_the_first_frame_waits_for_nothing_that_it_does_not_show(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", UNTIL_THE_FRAME],

@@ -7,6 +7,7 @@ looked for here. That nothing failed is what the fixture `no_defects` finds out.
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from time import monotonic
@@ -27,7 +28,8 @@ pytestmark = [
 
 SCREENS = {"session": ("run", "results", "hlo", "profile", "program"), "hlo": ("hlo",), "profile": ("hlo", "profile")}
 """Those that show something of a file of this kind."""
-OPENED = [("session", range(3)), ("hlo", range(8)), ("profile", range(1))]
+LONG = bool(os.environ.get("JAXPROF_LONG"))
+OPENED = [("session", range(LONG * 2 + 1)), ("hlo", range(LONG * 5 + 3)), ("profile", range(1))]
 """The inputs that one app opens, one after the other. A profile is read in a process of its own: a second each."""
 KEYS = {
     "run": ["down", "up"],

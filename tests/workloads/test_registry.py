@@ -50,6 +50,7 @@ def test_an_unknown_name_is_refused_with_the_near_ones(name: str) -> None:
     assert "matmul" in refused.value.hint
 
 
+@pytest.mark.process
 def test_listing_imports_neither_jax_nor_numpy() -> None:
     code = (
         "import sys, jaxprof.workloads as w; w.infos(sources=True);"

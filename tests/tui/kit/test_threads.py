@@ -55,17 +55,25 @@ async def test_what_escapes_from_a_thread_is_shown_and_its_traceback_kept(state:
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_thread_finds_the_app_after_its_screen_has_left_it() -> None:
-    app, gone, found = Listening(), threading.Event(), list[App[object]]()
+async def test_a_screen_that_has_left_the_app_may_look_for_it_in_vain() -> None:
+    app, gone, looked = Listening(), threading.Event(), threading.Event()
+
+    def look() -> None:
+        gone.wait(30)
+        looked.set()
+        raise RuntimeError("the app is not found")
+
     async with app.run_test() as pilot:
         screen: Screen[None] = Screen()
         app.push_screen(screen)
         await until(pilot, lambda: app.screen is screen)
-        in_thread(screen, lambda: gone.wait(30) and found.append(screen.app), "looks")
+        in_thread(screen, look, "looks")
         await app.pop_screen()
         gone.set()
-        await until(pilot, lambda: found)
-    assert found == [app]
+        await until(pilot, looked.is_set)
+        in_thread(app, lambda: app.told.append(JaxprofError("the next one runs")), "kernels")
+        await until(pilot, lambda: app.told)
+    assert [error.what for error in app.told] == ["the next one runs"]
 
 
 def test_every_thread_of_the_app_is_started_here() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +39,14 @@ def in_thread(
         if app.is_running:
             app.post_message(Failed(error))
 
-    # In the caller's context, in which the app is found after the node has left it.
-    guarded = partial(copy_context().run, _guarded, work, name, failed or tell)
+    def unless_gone() -> None:
+        try:
+            work()
+        except RuntimeError:  # such as Textual's, where a node asks for its app that has left it
+            if node is app or node.is_attached:
+                raise
+
+    guarded = partial(_guarded, unless_gone, name, failed or tell)
     node.run_worker(guarded, name=name, group=group or name, exclusive=exclusive, thread=True)
 
 
