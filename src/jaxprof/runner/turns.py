@@ -46,9 +46,8 @@ from jaxprof.stats.turns import (
     ALONE_WARM_IN_SECONDS,
     LEAST_BLOCKS,
     UNPROBED_WARM_IN_SECONDS,
-    Settling,
     plan_probes,
-    settling,
+    settling_seconds,
 )
 from jaxprof.units import percent, seconds
 
@@ -105,8 +104,8 @@ class Side:
     placement: WorkerEnvironment | None = None
     at_work: EngineRun | None = None
     call_seconds: float = 0.0
-    settling: Settling | None = None
-    """How its calls settle after another's turn, once that was looked at; None before, and where nobody else has
+    warm_in_seconds: float | None = None
+    """How soon its calls settle after another's turn, once that was looked at; None before, and where nobody else has
     turns."""
     rest: Rest | None = None
     """Its wait for a turn, where it is not frozen meanwhile."""
@@ -335,7 +334,7 @@ class Group:
             launch=launch,
             launches=self._launches,
             block_seconds=BLOCK_SECONDS,
-            warm_in_seconds=[side.settling.warm_in_seconds if side.settling else 0.0 for side in sides],
+            warm_in_seconds=[side.warm_in_seconds or 0.0 for side in sides],
         )
         reported_seconds = 0.0
         began = time.monotonic()
@@ -362,7 +361,7 @@ class Group:
 
     def _probe(self, launch: int, sides: Sequence[Side]) -> None:
         """Finds how soon the calls of each side settle, where that is not known yet."""
-        unknown = [side for side in sides if side.settling is None]
+        unknown = [side for side in sides if side.warm_in_seconds is None]
         if len(sides) < 2 or not unknown:
             return
         plan = plan_probes([side.call_seconds for side in sides])
@@ -374,11 +373,11 @@ class Group:
                 self._put_to_rest(side)
         for side in unknown:
             short = side.call_seconds < UNPROBED_WARM_IN_SECONDS
-            side.settling = settling(blocks[side.run]) if plan.order else Settling(UNPROBED_WARM_IN_SECONDS * short)
+            unprobed = UNPROBED_WARM_IN_SECONDS * short
+            side.warm_in_seconds = settling_seconds(blocks[side.run]) if plan.order else unprobed
 
     def _turn(self, side: Side, launch: int, plan: TurnPlan) -> None:
-        warm_in = side.settling.warm_in_seconds if side.settling else 0.0
-        self._block(side, launch, "run", plan.block_seconds, plan.most_samples, warm_in)
+        self._block(side, launch, "run", plan.block_seconds, plan.most_samples, side.warm_in_seconds or 0.0)
 
     def _block(
         self, side: Side, launch: int, series: str, block_seconds: float, most: int, warm_in_seconds: float = 0.0

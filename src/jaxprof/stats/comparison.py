@@ -89,15 +89,6 @@ class TimeComparison:
         return _end(self.interval(0.95), 1)
 
     @property
-    def low90(self) -> float | None:
-        """The lower end of the 90 % interval of `ratio`, which is what equivalence is read from."""
-        return _end(self.interval(0.90), 0)
-
-    @property
-    def high90(self) -> float | None:
-        return _end(self.interval(0.90), 1)
-
-    @property
     def half_width(self) -> float | None:
         """Half the 95 % interval, as a share of the ratio: the `± 0.9 %` on screen."""
         half = self._half_width(0.95)

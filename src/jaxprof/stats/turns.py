@@ -196,41 +196,24 @@ def plan_probes(call_seconds: Sequence[float]) -> TurnPlan:
 _FEWEST_PROBED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Settling:
-    """How the calls of a block settle after the turn of another side."""
-
-    warm_in_seconds: float = 0.0
-    """From the begin of a block until they have settled."""
-    settles: bool = True
-    """False where they still change at the end of a block that was long enough to see that."""
-
-
-def settling(blocks: Sequence[Sequence[float]]) -> Settling:
-    """How soon the calls of whole `blocks` (seconds of each call, in order) settle: the calls are compared by their
-    place in their block, in groups that double, with those of the second half of the same block.
+def settling_seconds(blocks: Sequence[Sequence[float]]) -> float:
+    """How soon the calls of whole `blocks` (seconds of each call, in order) settle after the turn of another side: the
+    calls are compared by their place in their block, in groups that double, with those of the second half of the same
+    block. Where they still change at its end, it is half a block.
 
     Calls of a place have not settled where they differ in a third of the blocks, in one direction: threads that a
     scheduler woke on one core are apart now after 2, now after 40 ms. A difference counts if it is more than
-    `SETTLED_WITHIN` and than calls scatter. With fewer than two calls a block nothing can be seen: then it is
-    `Settling()`.
+    `SETTLED_WITHIN` and than calls scatter. With fewer than two calls a block nothing can be seen: then it is 0.
     """
     length = min((len(block) for block in blocks), default=0)
     if length < 2:
-        return Settling()
+        return 0.0
     half = length // 2
-    quarter = (half + length) // 2
-    if quarter - half >= _LEAST_QUARTER and _changed(blocks, slice(half, quarter), slice(quarter, length)):
-        return Settling(_elapsed(blocks, half), settles=False)
     end = 0
     for begin, until in _doubling(half):
         if _changed(blocks, slice(begin, until), slice(half, length)):
             end = until
-    return Settling(_elapsed(blocks, end))
-
-
-_LEAST_QUARTER = 4
-"""Calls in a quarter of a block, below which it is not asked whether they still change at its end."""
+    return _elapsed(blocks, end)
 
 
 def _doubling(length: int) -> Iterator[tuple[int, int]]:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from jaxprof.engine.protocol.request import RunRequest
     from jaxprof.events import EnvironmentRead, RunSpec, Scalar
 
-"""The source of a cost that XLA has not counted."""
-
 
 def measure_request(
     request: RunRequest, emit: Emit, control: RunControl | None = None, execute: Execute = here

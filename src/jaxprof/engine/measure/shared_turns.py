@@ -24,9 +24,8 @@ from jaxprof.stats.turns import (
     ALONE_SHARE,
     ALONE_WARM_IN_SECONDS,
     UNPROBED_WARM_IN_SECONDS,
-    Settling,
     plan_probes,
-    settling,
+    settling_seconds,
 )
 
 if TYPE_CHECKING:
@@ -83,18 +82,17 @@ class SharedTurns:
 
     def _take_all(self) -> None:
         calls = [each.call_seconds for each in self._waiting]
-        settles = self._probe(calls)
-        plan = plan_turns(calls, self._budget_seconds, warm_in_seconds=[each.warm_in_seconds for each in settles])
+        warm_in = self._probe(calls)
+        plan = plan_turns(calls, self._budget_seconds, warm_in_seconds=warm_in)
         for index in plan.order:
-            warm_in = settles[index].warm_in_seconds
-            self._block(self._waiting[index], "run", plan.block_seconds, plan.most_samples, warm_in)
+            self._block(self._waiting[index], "run", plan.block_seconds, plan.most_samples, warm_in[index])
 
     def _alone(self, waiting: _Waiting) -> None:
         """Its calls in one go, with nobody's turn before them."""
         budget = min(ALONE_SECONDS, ALONE_SHARE * self._budget_seconds)
         self._block(waiting, "alone", budget, ALONE_SAMPLES, ALONE_WARM_IN_SECONDS)
 
-    def _probe(self, calls: list[float]) -> list[Settling]:
+    def _probe(self, calls: list[float]) -> list[float]:
         """How soon the calls of each run settle after the turn of another."""
         plan = plan_probes(calls)
         blocks: list[list[list[float]]] = [[] for _ in calls]
@@ -102,8 +100,8 @@ class SharedTurns:
             took = self._block(self._waiting[index], "settling", plan.block_seconds, plan.most_samples)
             blocks[index].append(took)
         if not plan.order and len(calls) > 1:
-            return [Settling(UNPROBED_WARM_IN_SECONDS * (call < UNPROBED_WARM_IN_SECONDS)) for call in calls]
-        return [settling(own) for own in blocks]
+            return [UNPROBED_WARM_IN_SECONDS * (call < UNPROBED_WARM_IN_SECONDS) for call in calls]
+        return [settling_seconds(own) for own in blocks]
 
     def _block(
         self, waiting: _Waiting, series: str, block_seconds: float, most: int, warm_in_seconds: float = 0.0
