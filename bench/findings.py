@@ -3,7 +3,7 @@
     python bench/findings.py [NAME...] [--runs 3] [--forms short,long] [--python PYTHON] [--jobs 1]
         [--json FILE] [--smoke]
 
-The programs are those of `tests/recorder/cases/`, each with what must and what must not be said of it in its header
+The programs are those of `bench/cases/`, each with what must and what must not be said of it in its header
 (`tests/recorder/case_files.py` documents it). Each is run in a process of its own. The table has, over the runs: how
 often the planted cause was the first finding, how often among the first three, how often a forbidden one was given, and
 how often the verdict was right. Exits 1 where a share is past its limit.

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.process
 
 WAYS = {
     "full": 'dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null',
-    "almost full": 'dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null; truncate -s -8k "$0/filler"',
+    "almost full": 'dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null; truncate -s -4k "$0/filler"',
     "read-only": 'mount -o remount,ro "$0"',
 }
 SCRIPT = """

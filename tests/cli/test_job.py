@@ -173,6 +173,7 @@ def test_a_job_that_jaxprof_started_is_started_again_to_verify(call: Caller, tmp
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "words",
     [
@@ -260,7 +261,7 @@ BUSY = """\
 import os, time, jax, jax.numpy as jnp
 step = jax.jit(lambda x: (x @ x).sum())
 x = jnp.ones((300, 300))
-until = time.monotonic() + 14
+until = time.monotonic() + 10
 while time.monotonic() < until:
     if os.environ["RANK"] == "1":
         time.sleep(0.02)
@@ -271,7 +272,7 @@ while time.monotonic() < until:
 @pytest.mark.process
 def test_the_slowest_process_and_a_named_one_capture(tmp_path: Path) -> None:
     said = run(
-        tmp_path, BUSY, "-n", "3", "--capture-ranks", "2,slowest", "--capture-after", "4s", "--capture-seconds", "1"
+        tmp_path, BUSY, "-n", "3", "--capture-ranks", "2,slowest", "--capture-after", "3s", "--capture-seconds", "1"
     )
     assert said.returncode == 0, said.stderr
     folder = tmp_path / "train.jaxprof.d"

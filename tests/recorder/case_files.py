@@ -1,7 +1,7 @@
 """Small programs with one thing planted in each, or nothing: how a case is written down, run, and judged.
 
-A case is a file of `cases/`, written as its author would have written it. Its first lines are comments that only the
-harness reads, one `key: value` each:
+A case is a file of `bench/cases/`, written as its author would have written it. Its first lines are comments that only
+the harness reads, one `key: value` each:
 
     about        what is planted, for the table; no name in the program says it
     verdict      the steady-state verdict that it must get: alternatives with `|`; `-` where none may be given
@@ -33,7 +33,7 @@ from typing import Any, Final
 import jaxprof
 from recorder.running import client, environment
 
-CASES: Final = Path(__file__).with_name("cases")
+CASES: Final = Path(__file__).parents[2] / "bench" / "cases"
 SHORT, LONG = 1.0, 6.0
 VERDICTS: Final = ("host-bound", "dispatch-bound", "data-bound", "copy-bound", "device-bound", "compile-bound")
 NONE: Final = "-"

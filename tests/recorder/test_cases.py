@@ -1,4 +1,4 @@
-"""Of a small program of `cases/` and its mended twin: what is planted is found at its line, and not in the twin.
+"""Of a small program of `bench/cases/` and its mended twin: what is planted is found at its line, and not in the twin.
 
 What is said of the others: `tests/tapes`, from what they once sent; and bench/findings.py counts how often it is right.
 Each finding for itself has its pair of events in tests/analysis/programs/test_findings.py.
