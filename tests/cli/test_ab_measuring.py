@@ -14,7 +14,6 @@ from jaxprof.analysis import ab
 from jaxprof.cli import run_headless
 from jaxprof.cli import sides as cli_sides
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.runner import sides
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ def test_how_the_measuring_ends(
 
     planned = [SimpleNamespace(comparison=SimpleNamespace(notes=["the environments differ"]))]
     monkeypatch.setattr(run_headless, "HeadlessRuns", Runs)
-    monkeypatch.setattr(sides, "plan_comparison", lambda *_: planned)
+    monkeypatch.setattr(cli_sides, "plan_comparison", lambda *_: planned)
     monkeypatch.setattr(ab, "ab_results", lambda session: [result])
     monkeypatch.setattr(cli_sides, "report_location", location)
     read: Any = SimpleNamespace(sides=[SimpleNamespace(interpreter="the interpreter of A")], notes=())

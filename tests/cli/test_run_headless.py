@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof import events as e
-from jaxprof.cli.progress import Progress
-from jaxprof.cli.run_headless import HeadlessRuns
+from jaxprof.cli.run_headless import HeadlessRuns, Progress
 from jaxprof.errors import StorageError
 from jaxprof.runner import Interpreter, PlannedRun, Scheduler
 from jaxprof.session.log import LogWriter

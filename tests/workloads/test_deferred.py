@@ -16,7 +16,7 @@ import pytest
 
 import jaxprof
 from jaxprof.workloads import built_in, names
-from jaxprof.workloads.deferred import DeferredModule, load_modules
+from jaxprof.workloads.model import DeferredModule, load_modules
 from workloads.test_catalogue import TINY
 
 
@@ -62,7 +62,7 @@ def test_a_numpy_run_imports_numpy_alone() -> None:
     code = """
 import sys
 from jaxprof.workloads import built_in, names
-from jaxprof.workloads.deferred import DeferredModule
+from jaxprof.workloads.model import DeferredModule
 for name in names():
     workload = built_in(name)
     for variant in workload.variants:

@@ -73,8 +73,7 @@ def import_to(
 
 
 def _read(planned: PlannedRun, writer: LogWriter, path: Path) -> Session:
-    from jaxprof.cli.progress import Progress
-    from jaxprof.cli.run_headless import HeadlessRuns
+    from jaxprof.cli.run_headless import HeadlessRuns, Progress
     from jaxprof.errors import FileRefusedError, StorageError
     from jaxprof.runner import own_interpreter
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from jaxprof.analysis.gate import GateLimit, read_limits
+from jaxprof.analysis.run_difference import FactDifference, RunDifference, facts_of
+from jaxprof.analysis.run_result import result
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.report.comparison import figure, growth_text
+from jaxprof.report.gate import LIMITS
+from jaxprof.report.renderers import text_lines
+from jaxprof.report.table import Column, Table
+from jaxprof.session import Run, Session
 from jaxprof.testing.saved import ComparedPrograms, compared, find, refuse_wrong_name, save, session_of
-from jaxprof.testing.summary import summary_lines
 from jaxprof.text import safe
+from jaxprof.units import UNKNOWN, seconds
+
+_FACTS: Final = {"kernels": "kernels", "flops": "FLOPs", "bytes": "bytes", "peak": "peak", "compiles": "compiles"}
+_UNITS: Final = {"flops": "flop", "bytes": "byte", "peak": "byte"}
+_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +79,7 @@ def report(options: ReportOptions, programs: Mapping[str, Sequence[str]]) -> Run
             comparison = compared(options.base, session, options.limits)
         except JaxprofError as error:
             problems.append(f"not compared: {error.what}. {error.hint}")
-    lines = list(summary_lines(session, comparison))
+    lines = list(_summary_lines(session, comparison))
     if options.name is not None:
         try:
             lines.append(f"saved: {safe(str(save(session, options.root, options.name)))}")
@@ -74,3 +87,95 @@ def report(options: ReportOptions, programs: Mapping[str, Sequence[str]]) -> Run
             problems.append(f"not saved: {error.what}. {error.hint}")
     failed = bool(problems) or (comparison is not None and bool(comparison.passed))
     return RunReport((*lines, *map(safe, problems)), failed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    name: str
+    facts: dict[str, float | None]
+    median_seconds: float | None
+    before_seconds: float | None
+    difference: RunDifference | None
+
+
+def _summary_lines(session: Session, comparison: ComparedPrograms | None) -> Iterator[str]:
+    """The table, then what was compared."""
+    names = _names(list(session.runs.values()))
+    rows = [_row(session, run, name, comparison) for run, name in zip(session.runs.values(), names, strict=True)]
+    yield from text_lines(Table(_columns(), rows), indent="")
+    if comparison is not None:
+        yield from _compared(comparison, rows)
+
+
+def _columns() -> Sequence[Column[_Row]]:
+    def column(code: str, title: str) -> Column[_Row]:
+        return Column("", title, lambda row: _cell(row, code), right=True)
+
+    median = Column("", "median", _median, right=True)
+    return [Column("name", "name"), median, *(column(code, title) for code, title in _FACTS.items())]
+
+
+def _row(session: Session, run: Run, name: str, comparison: ComparedPrograms | None) -> _Row:
+    pair = comparison.pairs.get(run.id) if comparison is not None else None
+    summary = result(session, run.id).summary
+    before = pair.before.closed.median_seconds if pair is not None and pair.before.closed is not None else None
+    return _Row(name, facts_of(session, run), summary.median if summary else None, before, pair)
+
+
+def _cell(row: _Row, code: str) -> str:
+    fact = row.difference.fact(code) if row.difference is not None else None
+    shown = figure(row.facts[code], _UNITS.get(code, ""))
+    return f"{shown} ({_growth(fact)})" if fact is not None and fact.differs else shown
+
+
+def _growth(fact: FactDifference) -> str:
+    """`+2` of what is counted one by one, `+12 %` of what is not."""
+    if fact.unit or fact.before is None or fact.after is None:
+        return growth_text(fact)
+    return f"{fact.after - fact.before:+.0f}"
+
+
+def _median(row: _Row) -> str:
+    if row.median_seconds is None:
+        return UNKNOWN
+    was = f" (was {seconds(row.before_seconds)})" if row.before_seconds is not None else ""
+    return seconds(row.median_seconds) + was
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """The names of the tests, with the function where a test called several, and the file where two have one name."""
+    programs = Counter(run.plan.workload for run in runs)
+    tests = Counter({run.plan.workload: run.plan.workload.rpartition("::")[2] for run in runs}.values())
+    names = []
+    for run in runs:
+        short = run.plan.workload.rpartition("::")[2]
+        test = short if tests[short] == 1 else run.plan.workload
+        names.append(f"{test} {run.plan.variant}" if programs[run.plan.workload] > 1 else test)
+    return names
+
+
+def _compared(comparison: ComparedPrograms, rows: Sequence[_Row]) -> Iterator[str]:
+    yield f"compared with {comparison.base}"
+    if any(row.before_seconds is not None and row.median_seconds is not None for row in rows):
+        yield "the medians were not measured together: jaxprof ab says whether one is faster"
+    yield from _listed("not in the base", comparison.new)
+    yield from _listed("in the base, and not called now", comparison.gone)
+    if not comparison.limits:
+        return
+    outside = [row for row in comparison.limits if row.state != "within"]
+    count = len(comparison.limits)
+    if comparison.passed:
+        yield f"limits: {len(comparison.passed)} of {count} passed"
+    elif outside:
+        yield f"limits: none of {count} passed, {len(outside)} undecided"
+    else:
+        yield f"limits: all {count} held"
+    if outside:
+        yield from text_lines(Table(LIMITS, outside))
+
+
+def _listed(what: str, runs: Sequence[Run]) -> Iterator[str]:
+    if runs:
+        names = [f"{run.plan.workload} {run.plan.variant}" for run in runs]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield f"{what}: {', '.join(names[:_NAMED])}{more}"

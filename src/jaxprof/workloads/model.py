@@ -7,14 +7,14 @@ The engine runs them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from jaxprof import units
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import Scalar
 from jaxprof.workloads.callables import bound, call_by_name, op_by_op, source_of, written_function
-from jaxprof.workloads.deferred import load_modules
 
 if TYPE_CHECKING:
     import numpy
@@ -22,6 +22,30 @@ if TYPE_CHECKING:
 Parameters = Mapping[str, Scalar]
 How = Literal["numpy", "eager", "jit"]
 Placement = Literal["device", "host"]
+
+
+class DeferredModule:
+    """Stands for the module called `module_name`, which the catalogue's files name at their top: the process that draws
+    the screen reads those files, and must load neither numpy nor jax.
+
+    Until a variant is built, using it imports the module. `load_modules` then replaces it by the module itself, so that
+    a function that is timed or traced contains none.
+    """
+
+    def __init__(self, module_name: str) -> None:
+        self.module_name = module_name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self.module_name), attribute)
+
+
+def load_modules(function: Callable[..., Any], *, with_jax: bool) -> None:
+    """Replace the stand-ins in the file of `function` by their modules; without `with_jax` only numpy, because a NumPy
+    run does not import JAX."""
+    names: dict[str, Any] = getattr(function, "__globals__", {})
+    for name, value in list(names.items()):
+        if type(value) is DeferredModule and (with_jax or value.module_name == "numpy"):
+            names[name] = import_module(value.module_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +207,58 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class VariantInfo:
+    """A variant as data: what a process that cannot import the user's code knows about it."""
+
+    name: str
+    how: str
+    description: str = ""
+    inputs: str = "device"
+    precision: str = ""
+    source: str = ""
+
+
+V = TypeVar("V", Variant, VariantInfo)
+
+
+class _Declared(Generic[V]):
+    """What a workload and its data have in common."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        name: str
+        parameters: tuple[Parameter, ...]
+        presets: Mapping[str, Parameters]
+        variants: tuple[V, ...]
+        origin: str
+
+    @property
+    def target(self) -> str:
+        """How the engine is asked for it: the name of a built-in workload, or the target of a user's own."""
+        return self.name if self.origin == "built in" else self.origin
+
+    def variant(self, name: str) -> V:
+        """The variant of that name. Raises UsageError naming the near ones."""
+        by_name = {variant.name: variant for variant in self.variants}
+        if name not in by_name:
+            raise unknown_name(f"variant of {self.name}", name, by_name)
+        return by_name[name]
+
+    def resolve(self, preset: str, settings: Mapping[str, str] | None = None) -> dict[str, Scalar]:
+        """The parameters of a preset, with some of them set by hand (name → text). Raises UsageError."""
+        if preset not in self.presets:
+            raise unknown_name(f"preset of {self.name}", preset, self.presets)
+        values = dict(self.presets[preset])
+        by_name = {parameter.name: parameter for parameter in self.parameters}
+        for name, text in (settings or {}).items():
+            if name not in by_name:
+                raise unknown_name(f"parameter of {self.name}", name, by_name)
+            values[name] = by_name[name].read(text)
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload(_Declared[Variant]):
     """One declaration. Functions get the parameters as a mapping, and NumPy arrays as inputs."""
 
     name: str
@@ -220,56 +295,9 @@ class Workload:
     inputs_from: str = ""
     """The target whose inputs it takes, for want of its own."""
 
-    @property
-    def target(self) -> str:
-        """How the engine is asked for it: the name of a built-in workload, or the target of a user's own."""
-        return self.name if self.origin == "built in" else self.origin
-
-    def variant(self, name: str) -> Variant:
-        """The variant of that name. Raises UsageError naming the near ones."""
-        for variant in self.variants:
-            if variant.name == name:
-                return variant
-        raise unknown_name(f"variant of {self.name}", name, [variant.name for variant in self.variants])
-
-    def resolve(self, preset: str, settings: Mapping[str, str] | None = None) -> dict[str, Scalar]:
-        """The parameters of a preset with some of them set by hand (as text). Raises UsageError."""
-        return resolve(self.name, self.parameters, self.presets, preset, settings or {})
-
-
-def resolve(
-    workload: str,
-    parameters: tuple[Parameter, ...],
-    presets: Mapping[str, Parameters],
-    preset: str,
-    settings: Mapping[str, str],
-) -> dict[str, Scalar]:
-    """The parameters of `preset`, replaced by those in `settings` (name → text). Raises UsageError."""
-    if preset not in presets:
-        raise unknown_name(f"preset of {workload}", preset, presets)
-    values = dict(presets[preset])
-    by_name = {parameter.name: parameter for parameter in parameters}
-    for name, text in settings.items():
-        if name not in by_name:
-            raise unknown_name(f"parameter of {workload}", name, by_name)
-        values[name] = by_name[name].read(text)
-    return values
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VariantInfo:
-    """A variant as data: what a process that cannot import the user's code knows about it."""
-
-    name: str
-    how: str
-    description: str = ""
-    inputs: str = "device"
-    precision: str = ""
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadInfo:
+class WorkloadInfo(_Declared[VariantInfo]):
     """A workload as data (JSON in, JSON out). Screens and the command line know workloads only in this form."""
 
     name: str
@@ -284,22 +312,6 @@ class WorkloadInfo:
     origin: str = "built in"
     inputs_from: str = ""
 
-    def variant(self, name: str) -> VariantInfo:
-        """The variant of that name. Raises UsageError naming the near ones."""
-        for variant in self.variants:
-            if variant.name == name:
-                return variant
-        raise unknown_name(f"variant of {self.name}", name, [variant.name for variant in self.variants])
-
-    def resolve(self, preset: str, settings: Mapping[str, str] | None = None) -> dict[str, Scalar]:
-        """As `Workload.resolve`."""
-        return resolve(self.name, self.parameters, self.presets, preset, settings or {})
-
-    @property
-    def target(self) -> str:
-        """How the engine is asked for it: the name of a built-in workload, or the target of a user's own."""
-        return self.name if self.origin == "built in" else self.origin
-
 
 def worth_running(variant: Variant | VariantInfo, platform: str) -> bool:
     """Whether `variant` can differ from its default twin on `platform`: on a CPU, `highest` is the same program."""
@@ -308,26 +320,8 @@ def worth_running(variant: Variant | VariantInfo, platform: str) -> bool:
 
 def workload_info(workload: Workload, *, sources: bool = True) -> WorkloadInfo:
     """`workload` as data. `sources=False` leaves the source code out (it costs a file read)."""
-    return WorkloadInfo(
-        name=workload.name,
-        title=workload.title,
-        description=workload.description,
-        parameters=workload.parameters,
-        presets={name: dict(values) for name, values in workload.presets.items()},
-        variants=tuple(
-            VariantInfo(
-                name=variant.name,
-                how=variant.how,
-                description=variant.description,
-                inputs=variant.inputs,
-                precision=variant.precision,
-                source=variant.source if sources else "",
-            )
-            for variant in workload.variants
-        ),
-        baseline=workload.baseline,
-        published=workload.published,
-        has_dots=workload.has_dots,
-        origin=workload.origin,
-        inputs_from=workload.inputs_from,
-    )
+    of_variant = [each.name for each in fields(VariantInfo) if sources or each.name != "source"]
+    same = {each.name: getattr(workload, each.name) for each in fields(WorkloadInfo)}
+    variants = tuple(VariantInfo(**{name: getattr(one, name) for name in of_variant}) for one in workload.variants)
+    presets = {name: dict(values) for name, values in workload.presets.items()}
+    return WorkloadInfo(**{**same, "variants": variants, "presets": presets})

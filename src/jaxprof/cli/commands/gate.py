@@ -108,8 +108,8 @@ def command(
         wider_products,
     )
     from jaxprof.cli.gate_base import found_base
-    from jaxprof.cli.gate_times import TimeOptions, can_be_measured, measure_times
     from jaxprof.cli.hlo_target import CompileOptions
+    from jaxprof.cli.sides import TimeOptions, can_be_measured, measure_times
     from jaxprof.operating_system import unwound_by_signals
 
     for each in filter(None, (target, base)):

@@ -204,8 +204,7 @@ def _work(
     max_silence_seconds: float,
 ) -> int:
     """Print `notes` and how long it will take, run the plan to its end and print the session. Returns the exit code."""
-    from jaxprof.cli.progress import Progress
-    from jaxprof.cli.run_headless import HeadlessRuns
+    from jaxprof.cli.run_headless import HeadlessRuns, Progress
     from jaxprof.runner.expected_time import expect, few_samples, measured_before
     from jaxprof.units import counted
 

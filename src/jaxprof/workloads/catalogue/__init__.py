@@ -9,9 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from jaxprof.workloads.decorator import declaration_of
-from jaxprof.workloads.deferred import DeferredModule
 from jaxprof.workloads.function import workload_of
-from jaxprof.workloads.model import Workload
+from jaxprof.workloads.model import DeferredModule, Workload
 
 if TYPE_CHECKING:
     import jax
