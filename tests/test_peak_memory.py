@@ -20,9 +20,9 @@ from jaxprof.report.page.document import to_page
 from jaxprof.report.text import to_text
 from jaxprof.report.views import view_json, view_text
 from jaxprof.session import Session
-from jaxprof.tui.kit.memory.plots import peak_lines
+from jaxprof.tui.kit.memory import peak_lines
 from jaxprof.tui.results.facts import memory_lines
-from jaxprof.tui.results.result_list import ResultList
+from jaxprof.tui.results.screen import ResultList
 from jaxprof.units import bytes_
 from report import sessions
 from tui.fakes import Stage, screen_text, until

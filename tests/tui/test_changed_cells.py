@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.text import columns
-from jaxprof.tui.changed_cells import ChangedCells
+from jaxprof.tui.terminal_driver import ChangedCells
 
 SIZE = (20, 5)
 CODE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])")

@@ -15,9 +15,9 @@ from jaxprof.tui.key_table import GROUPS
 from jaxprof.tui.keys import keys_of, shown
 from jaxprof.tui.kit.dialogs import AskText, Choose, Confirm, Option, SaveAs
 from jaxprof.tui.kit.script_dialog import ScriptDialog
-from jaxprof.tui.program.compilation import CompilationDialog
+from jaxprof.tui.program.ledger import CompilationDialog
 from jaxprof.tui.program.line_profile import SourceLines
-from jaxprof.tui.sessions.prune_dialog import Prune
+from jaxprof.tui.sessions.screen import Prune
 from tui import recorded
 from tui.fakes import Stage, screen_text, until
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import jaxprof.tui
-from jaxprof.tui.hlo.sides import TAB_TITLES
+from jaxprof.tui.hlo.screen import TAB_TITLES
 from jaxprof.tui.key_table import GROUPS, MEANINGS, QUESTION, Key
 from jaxprof.tui.keys import ACTIONS, as_markdown, bindings, key_of, keys_of, remap, shown
 from tui.fakes import Stage, screen_text, until

@@ -8,11 +8,11 @@ import pytest
 from textual.widgets import Input
 
 from folding import written
-from jaxprof.tui.hlo.kernel_table import KernelTable
+from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.screen import HloScreen
 from jaxprof.tui.kit.explanation import ExplanationDialog
 from jaxprof.tui.palette import PLACEHOLDER, Found, SearchProvider, findings, match, of_session, settings
-from jaxprof.tui.program.ledger_list import LedgerList
+from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded
 from tui.fakes import Stage, screen_text, until

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from textual.pilot import Pilot
 
-from jaxprof.tui.hlo.kernel_table import KernelTable
-from jaxprof.tui.home.workload_list import WorkloadList
+from jaxprof.tui.hlo.kernels import KernelTable
+from jaxprof.tui.home.workloads import WorkloadList
+from jaxprof.tui.kit.screen import LEAST_COLUMNS
 from jaxprof.tui.kit.screen_bars import StageTabs
-from jaxprof.tui.pane_edges import LEAST_COLUMNS
 from tui import profiles
 from tui.fakes import Stage, screen_text, until
 

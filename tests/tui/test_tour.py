@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jaxprof.tui.help import HelpScreen
+from jaxprof.tui.help import STOPS, HelpScreen, tour
 from jaxprof.tui.home.own_code import TOUR, OwnCodeList, own_programs
 from jaxprof.tui.profiler import PLACES
-from jaxprof.tui.tour import STOPS, tour
 from tui.fakes import Stage, screen_text, until
 
 WIDTH = 70

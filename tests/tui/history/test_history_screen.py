@@ -10,8 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 import kept_histories as kept
-from jaxprof.tui.history.lists import Measurements, Points
-from jaxprof.tui.history.screen import HistoryScreen
+from jaxprof.tui.history.screen import HistoryScreen, Measurements, Points
 from jaxprof.tui.kit.session_list import SessionTable
 from jaxprof.tui.results.screen import ResultsScreen
 from tui.fakes import Stage, screen_text, still, until

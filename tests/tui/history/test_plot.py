@@ -4,7 +4,7 @@ from pathlib import Path
 
 import kept_histories as kept
 from jaxprof.analysis.history import read_history
-from jaxprof.tui.history.plot import history_plot
+from jaxprof.tui.history.screen import history_plot
 
 
 def test_points_are_numbered_and_what_lies_between_them_is_not(tmp_path: Path) -> None:

@@ -13,11 +13,10 @@ from textual.pilot import Pilot
 from jaxprof import events as e
 from jaxprof.analysis.roofline_points import RooflinePoint
 from jaxprof.session import Session
-from jaxprof.tui.hlo.kernel_table import KernelTable
-from jaxprof.tui.hlo.roofline_plot import GUTTER, roofline_frame
-from jaxprof.tui.hlo.roofline_view import RooflineView
+from jaxprof.tui.hlo.code_view import CodeView
+from jaxprof.tui.hlo.kernels import KernelTable
+from jaxprof.tui.hlo.roofline import GUTTER, RooflineView, roofline_frame
 from jaxprof.tui.hlo.screen import HloScreen
-from jaxprof.tui.hlo.text.code_view import CodeView
 from jaxprof.tui.kit.dialogs import Choose
 from jaxprof.tui.kit.fact_list import FactList
 from tui.fakes import Stage, until

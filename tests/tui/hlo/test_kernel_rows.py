@@ -12,8 +12,8 @@ from jaxprof.analysis.ranking import Ranking
 from jaxprof.errors import JaxprofError
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.read.parse import module
-from jaxprof.tui.hlo import kernel_rows
-from jaxprof.tui.hlo.kernel_rows import Arrangement, KernelRows, OriginsFailed, OriginsRead
+from jaxprof.tui.hlo import kernels as kernel_rows
+from jaxprof.tui.hlo.kernels import Arrangement, KernelRows, OriginsFailed, OriginsRead
 from tui.hlo_texts import HLO
 
 KERNELS = kernels(module(HLO))

@@ -11,9 +11,8 @@ from jaxprof.errors import WorkerError
 from jaxprof.runner.expected_time import expect
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.home.workload_detail import WorkloadDetail
 from jaxprof.tui.home.workload_dialogs import OwnWorkload, ParametersDialog, split_specs, whole_target
-from jaxprof.tui.home.workload_list import WorkloadList
+from jaxprof.tui.home.workloads import WorkloadDetail, WorkloadList
 from jaxprof.tui.messages import WorkloadsLoaded
 from tui.fakes import HOSTILE, NoJax, Stage, info, screen_text, until
 

@@ -12,7 +12,7 @@ from jaxprof.session.log import LogWriter
 from jaxprof.session.log.entry import read_entry
 from jaxprof.tui.home.own_code import TOUR, WAYS, OwnCodeList, own_programs
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.home.workload_list import WorkloadList
+from jaxprof.tui.home.workloads import WorkloadList
 from jaxprof.tui.kit.dialogs import AskText
 from jaxprof.tui.kit.script_dialog import ScriptDialog, ScriptForm
 from tui.fakes import NOW, Stage, keep_session, screen_text, until

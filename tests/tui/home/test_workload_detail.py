@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jaxprof.session.log import Library
-from jaxprof.tui.home.workload_detail import last_medians
+from jaxprof.tui.home.workloads import last_medians
 from tui.fakes import keep_session
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
-from jaxprof.tui.job.arrival_table import arrivals_title
+from jaxprof.tui.job.panes import arrivals_title
 from job_folders import ALL_REDUCE, captures, job, loop
 
 

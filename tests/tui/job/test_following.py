@@ -17,7 +17,7 @@ from jaxprof.session.log import LogWriter
 from jaxprof.session.log.job_folder import read_job
 from jaxprof.session_names import session_path
 from jaxprof.tui.job.heat_map import JobMap
-from jaxprof.tui.job.rank_table import RankTable
+from jaxprof.tui.job.panes import RankTable
 from jaxprof.tui.job.reading import JobReading
 from tui.fakes import Stage, until
 from tui.job.test_job_screen import opened, words

@@ -9,9 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 import job_folders
-from jaxprof.tui.job.browse import MapBrowse, MapProcess
-from jaxprof.tui.job.heat_map import JobMap
-from jaxprof.tui.job.map_words import MARKS
+from jaxprof.tui.job.heat_map import MARKS, JobMap, MapBrowse, MapProcess
 from tui.fakes import Stage, screen_text, until
 from tui.job.test_job_screen import opened
 

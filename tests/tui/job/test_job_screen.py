@@ -11,11 +11,9 @@ from textual.pilot import Pilot
 
 import job_folders
 import program_events
-from jaxprof.tui.job.finding_list import JobFindings
 from jaxprof.tui.job.heat_map import JobMap
-from jaxprof.tui.job.panes import VIEWS
-from jaxprof.tui.job.rank_table import RankTable
-from jaxprof.tui.job.screen import JobScreen
+from jaxprof.tui.job.panes import VIEWS, RankTable
+from jaxprof.tui.job.screen import JobFindings, JobScreen
 from jaxprof.tui.program.screen import ProgramScreen
 from tui.fakes import HOSTILE, Stage, screen_text, still, until
 

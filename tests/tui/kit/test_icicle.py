@@ -6,8 +6,7 @@ from textual.pilot import Pilot
 
 from jaxprof.analysis.flame.graphs import FlameGraph, stacks_flame
 from jaxprof.analysis.stacks import StackFrame, WeightedStack
-from jaxprof.tui.kit.icicle.pane import IciclePane
-from jaxprof.tui.kit.icicle.widget import Icicle
+from jaxprof.tui.kit.icicle import Icicle, IciclePane
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded
 from tui.fakes import Stage, screen_text, until

@@ -14,9 +14,8 @@ from jaxprof.analysis.profile import ProfileOverview, overview
 from jaxprof.analysis.steps import device_steps
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
-from jaxprof.tui.profile.memory_pane import MemoryPane
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
-from jaxprof.tui.profile.screen import ProfileScreen
+from jaxprof.tui.profile.screen import MemoryPane, ProfileScreen
 from jaxprof.tui.session_view import place_of
 from tui import profiles
 from tui.fakes import HOSTILE, Stage, screen_text, until

@@ -8,8 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from jaxprof import events as e
-from jaxprof.tui.kit.memory.buffers import BufferList
-from jaxprof.tui.kit.memory.plots import LivePlot
+from jaxprof.tui.kit.memory import BufferList, LivePlot
 from jaxprof.tui.kit.trust import TrustDialog
 from jaxprof.tui.profile.compile_pane import PassTree
 from jaxprof.tui.profile.screen import ProfileScreen

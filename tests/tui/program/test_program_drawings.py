@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxprof.events import ProgramSampled
-from jaxprof.tui.kit.program_bar import share_bar, share_table
+from jaxprof.tui.kit.program_summary import share_bar, share_table
 from jaxprof.tui.program.time_pane import TimeAxis, states_by_column, values_by_column
 
 

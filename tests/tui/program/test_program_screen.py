@@ -15,8 +15,7 @@ from jaxprof.runner.program import ProgramCommand
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.explanation import ExplanationDialog
 from jaxprof.tui.kit.script_dialog import ScriptDialog
-from jaxprof.tui.program.compilation import CompilationDialog
-from jaxprof.tui.program.ledger_list import LedgerList
+from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
 from jaxprof.tui.program.line_profile import HotLineList, SourceLines
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded

@@ -12,8 +12,7 @@ from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.tui.results import compare_screen
 from jaxprof.tui.results.compare_screen import CompareScreen, unfit
-from jaxprof.tui.results.result_list import ResultList
-from jaxprof.tui.results.screen import ResultsScreen
+from jaxprof.tui.results.screen import ResultList, ResultsScreen
 from tui import session_tapes as sessions
 from tui.fakes import Stage, screen_text, until
 from tui.session_tapes import HLO, Tape

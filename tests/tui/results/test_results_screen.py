@@ -9,9 +9,8 @@ from textual.pilot import Pilot
 
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.explanation import ExplanationDialog, ExplanationHead
-from jaxprof.tui.results.result_list import ResultList
 from jaxprof.tui.results.run_detail import RunDetailScreen
-from jaxprof.tui.results.screen import ResultsScreen
+from jaxprof.tui.results.screen import ResultList, ResultsScreen
 from tui import session_tapes as sessions
 from tui.fakes import Stage, screen_text, until
 from tui.session_tapes import Tape

@@ -213,7 +213,7 @@ async def test_runs_are_cancelled_and_run_again() -> None:
 
 async def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_is_known() -> None:
     from jaxprof.errors import UsageError
-    from jaxprof.tui.run.run_again import planned_again
+    from jaxprof.tui.run.screen import planned_again
 
     session = sessions.finished().session()
     first, second = planned_again(session, "r3", {})

@@ -16,8 +16,7 @@ from jaxprof.tui.job.screen import JobScreen
 from jaxprof.tui.kit.dialogs import AskText, Confirm
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.session_list import SessionTable
-from jaxprof.tui.sessions.prune_dialog import Prune
-from jaxprof.tui.sessions.screen import SessionsScreen
+from jaxprof.tui.sessions.screen import Prune, SessionsScreen
 from tui.fakes import HOSTILE, NOW, Stage, keep_session, screen_text, until
 
 pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")

@@ -20,8 +20,7 @@ from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.hlo.places import HloPlaces, Places, without_comments, without_locations
 from jaxprof.hlo.read.lexer import Language
-from jaxprof.tui.hlo.text.document import Document
-from jaxprof.tui.hlo.text.navigation import HloNavigation, TextNavigation
+from jaxprof.tui.hlo.document import Document, HloNavigation, TextNavigation
 from jaxprof.tui.kit.threads import in_daemon
 
 if TYPE_CHECKING:

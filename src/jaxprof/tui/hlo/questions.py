@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.kernel import Kernel
     from jaxprof.hlo.model import Module
     from jaxprof.hlo.open.stages import ModuleStages
+    from jaxprof.tui.hlo.code_view import CodeView
     from jaxprof.tui.hlo.modules import OpenedModule
-    from jaxprof.tui.hlo.text.code_view import CodeView
     from jaxprof.tui.profiler import Profiler
 
 

@@ -20,8 +20,7 @@ from jaxprof.text import safe
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.own_code import OwnCodeDetail, OwnCodeList, OwnFound, own_programs, plan_text
 from jaxprof.tui.home.plan_options import HomeOptions, PlanLine
-from jaxprof.tui.home.workload_detail import SourcePane, WorkloadDetail, last_medians
-from jaxprof.tui.home.workload_list import WorkloadList
+from jaxprof.tui.home.workloads import SourcePane, WorkloadDetail, WorkloadList, last_medians
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.screen import SessionScreen

@@ -1,13 +1,16 @@
 """A heat map of processes by steps: how far each process is above the median one, stretch by stretch.
 
 A cell is a character and a colour, and each level has a character of its own, so that no colours are needed. Only the
-rows in view are drawn. What is not known stays blank.
+rows in view are drawn. What is not known stays blank. Positions on the axis are whole numbers: steps, or milliseconds
+where the steps of a job have no numbers.
 """
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
@@ -17,17 +20,321 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from jaxprof.analysis.jobs.standing import RATIOS
+from jaxprof.analysis.jobs.step_grid import OWN, STEP, VALUES
+from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.text import shorten
-from jaxprof.tui.job.browse import ORDERS, ZOOM, MapBrowse, MapLine, MapProcess
-from jaxprof.tui.job.map_words import MARKS, NOTES, SHOWN, TITLES, axis, cell_words, left_of, legend, mark_of
 from jaxprof.tui.keys import bindings
+from jaxprof.tui.kit.canvas import AxisWindow
 from jaxprof.tui.kit.guard import Guarded
+from jaxprof.units import UNKNOWN, integer, percent, seconds
 
 if TYPE_CHECKING:
     from rich.style import Style
 
     from jaxprof.analysis.jobs.standing import Standing
     from jaxprof.analysis.jobs.step_grid import StepGrid
+
+
+ZOOM: Final = 2.0
+PAN: Final = 0.1
+"""Share of the window that each press of an arrow pans."""
+MILLISECONDS: Final = 1000
+ORDERS: Final = ("process", "lost time", "host")
+
+
+@dataclass(frozen=True, slots=True)
+class MapProcess:
+    """One process, as the map names it."""
+
+    index: int
+    host: str
+    lost_seconds: float
+    accused: bool
+    """Whether a finding is about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapLine:
+    """A row of the map: a process, or those of one host together."""
+
+    name: str
+    processes: tuple[int, ...]
+    """The worst one first."""
+    accused: bool
+
+
+class MapBrowse:
+    """What of a job the map shows."""
+
+    def __init__(self) -> None:
+        self.whole: AxisWindow | None = None
+        """All steps; None before the first grid."""
+        self.window: AxisWindow | None = None
+        self.unit = "step"
+        self.cursor = 0
+        """Position of the cursor on the axis."""
+        self.line = 0
+        self.top = 0
+        self.order = ""
+        """One of `ORDERS`; empty: by process where all fit, else by lost time."""
+        self.grouped: bool | None = None
+        """Whether the processes of a host are one row; None: where they would not fit otherwise."""
+        self.lines: tuple[MapLine, ...] = ()
+        self.room = 1
+        self._processes: tuple[MapProcess, ...] = ()
+
+    @property
+    def scale(self) -> int:
+        """Positions of the axis in a step, or a second."""
+        return 1 if self.unit == "step" else MILLISECONDS
+
+    @property
+    def zoomed(self) -> bool:
+        """Whether less than all steps are in view."""
+        return self.window is not None and self.window != self.whole
+
+    @property
+    def wanted(self) -> tuple[float | None, float | None]:
+        """The first and the last step of the grid to make; None: as far as there are any, also those to come."""
+        if not self.zoomed or self.window is None:
+            return None, None
+        if self.unit == "step":
+            return self.window.start, self.window.end - 1
+        return self.window.start / self.scale, self.window.end / self.scale
+
+    def take(self, grid: StepGrid) -> None:
+        """Takes over how far the axis reaches, from a grid of all steps."""
+        self.unit = grid.unit
+        if len(grid.steps):
+            end = float(grid.first_steps[-1]) + float(grid.steps[-1])
+            whole = AxisWindow(round(float(grid.first_steps[0]) * self.scale), max(1, round(end * self.scale)))
+            zoomed, self.whole = self.zoomed, whole
+            self.window = self.window.within(whole) if zoomed and self.window is not None else whole
+            self.cursor = min(max(self.cursor, whole.start), whole.end - 1)
+
+    # -- rows -------------------------------------------------------------------------------------------------
+
+    def show(self, processes: Sequence[MapProcess]) -> None:
+        """Takes over other processes; the cursor stays on its own."""
+        self._processes = tuple(processes)
+        self.arrange()
+
+    def resize(self, room: int) -> None:
+        """Takes over the number of lines that there are for rows."""
+        if room != self.room:
+            self.room = max(1, room)
+            self.arrange()
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether the processes of a host are one row."""
+        return self.can_group and (len(self._processes) > self.room if self.grouped is None else self.grouped)
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts there are."""
+        return len({process.host for process in self._processes})
+
+    @property
+    def can_group(self) -> bool:
+        """Whether there are several hosts, of which one has several processes."""
+        return 1 < self.hosts < len(self._processes)
+
+    @property
+    def order_in_use(self) -> str:
+        """One of `ORDERS`."""
+        return self.order or (ORDERS[0] if len(self._processes) <= self.room else ORDERS[1])
+
+    def arrange(self) -> None:
+        """Makes the rows anew; the cursor stays on its process."""
+        before = self.process
+        digits = len(str(max((process.index for process in self._processes), default=0)))
+        found = self._by_host() if self.is_grouped else [_line(process, digits) for process in self._sorted()]
+        self.lines = tuple(found)
+        at = next((at for at, line in enumerate(self.lines) if before in line.processes), None)
+        self.line = at if at is not None else max(0, min(self.line, len(self.lines) - 1))
+        self.bring_into_view()
+
+    def _sorted(self) -> list[MapProcess]:
+        keys = {
+            "process": lambda process: process.index,
+            "lost time": lambda process: (-process.lost_seconds, process.index),
+            "host": lambda process: (process.host, process.index),
+        }
+        return sorted(self._processes, key=keys[self.order_in_use])
+
+    def _by_host(self) -> list[MapLine]:
+        hosts: dict[str, list[MapProcess]] = {}
+        for process in self._sorted():
+            hosts.setdefault(process.host, []).append(process)
+        return [
+            MapLine(
+                host,
+                tuple(each.index for each in sorted(those, key=lambda each: -each.lost_seconds)),
+                any(each.accused for each in those),
+            )
+            for host, those in hosts.items()
+        ]
+
+    @property
+    def process(self) -> int | None:
+        """The process under the cursor: of a host, the worst one. None without rows."""
+        return self.lines[self.line].processes[0] if self.lines else None
+
+    def move(self, step: int) -> None:
+        """Goes up or down."""
+        self.line = max(0, min(len(self.lines) - 1, self.line + step))
+        self.bring_into_view()
+
+    def go_to(self, process: int) -> None:
+        """Goes to the row of a process."""
+        self.line = next((at for at, line in enumerate(self.lines) if process in line.processes), self.line)
+        self.bring_into_view()
+
+    def bring_into_view(self) -> None:
+        """Scrolls so that the row of the cursor is in view and no line at the end stays empty."""
+        self.top = min(self.line, max(self.top, self.line - self.room + 1))
+        self.top = max(0, min(self.top, len(self.lines) - self.room))
+
+    # -- steps ------------------------------------------------------------------------------------------------
+
+    def zoom(self, factor: float) -> None:
+        """Shows so many times as much, around the cursor."""
+        if self.window is not None and self.whole is not None:
+            self.window = self.window.zoomed(factor, self.cursor, self.whole, min(4, self.whole.span))
+
+    def show_whole(self) -> None:
+        """Shows all steps."""
+        self.window = self.whole
+
+    def pan(self, step: int) -> None:
+        """Pans by a tenth of the window; at either end, moves the cursor by as much."""
+        if self.window is None or self.whole is None:
+            return
+        by = step * max(1, round(self.window.span * PAN))
+        moved = self.window.moved(by, self.whole)
+        self.go(self.cursor + (moved.start - self.window.start or by), moved)
+
+    def go(self, position: int, window: AxisWindow | None = None) -> None:
+        """Moves the cursor there, and the window as far as needed."""
+        if self.window is None or self.whole is None:
+            return
+        self.cursor = min(max(position, self.whole.start), self.whole.end - 1)
+        self.window = (window or self.window).showing(self.cursor, self.whole)
+
+    def edge(self, step: int) -> None:
+        """Goes to the first or the last step."""
+        if self.whole is not None:
+            self.go(self.whole.start if step < 0 else self.whole.end - 1)
+
+
+def _line(process: MapProcess, digits: int) -> MapLine:
+    return MapLine(f"{process.index:>{digits}} {process.host}", (process.index,), process.accused)
+
+
+MARKS: Final = "·░▒▓█"
+"""By level. From the last of `RATIOS` on a digit stands: how many times the usual step."""
+TITLES: Final = {
+    OWN: "Own work", STEP: "Step time", DATA: "Data", HOST: "Host: Python", DISPATCH: "Dispatch: calling JAX",
+    COPY: "Copies", COMPILE: "Compiling again", DEVICE: "Device, and waiting for the others",
+}  # fmt: skip
+SHOWN: Final = tuple(value for value in VALUES if value in TITLES)
+"""What `]` goes through."""
+NOTES: Final = {
+    OWN: "in lockstep own work tells who is late",
+    STEP: "in lockstep all take the same time",
+    DEVICE: "who is late waits least",
+}
+_DIGITS: Final = 9
+
+
+def mark_of(level: int, ratio: float) -> str:
+    """The character of a cell; a blank where the value is unknown."""
+    if level < 0:
+        return " "
+    return MARKS[level] if level < len(MARKS) else str(min(_DIGITS, int(ratio)))
+
+
+def legend(processes: int) -> list[tuple[str, str]]:
+    """The scale as words, each with the level of its style, and what so many processes are compared with."""
+    words = [("× other's step" if processes == 2 else "× median step", "")]
+    for level, mark in enumerate(MARKS):
+        words += [(f" {mark} ", str(level)), (f"<{RATIOS[level]:g}", "")]
+    return [*words, (" 2-9 ", str(len(MARKS))), ("times", ""), ("  blank: unknown", "")]
+
+
+def axis(grid: StepGrid, width: int, cursor: int | None) -> str:
+    """The numbers of steps above their columns; that under the cursor goes before the others."""
+    line = [" "] * width
+    taken = [False] * width
+
+    def put(column: int) -> None:
+        text = position(grid, column)
+        at = min(left_of(column, len(grid.steps), width), width - len(text))
+        if at >= 0 and not any(taken[max(0, at - 1) : at + len(text) + 1]):
+            line[at : at + len(text)] = text
+            taken[at : at + len(text)] = [True] * len(text)
+
+    count = len(grid.steps)
+    if cursor is not None and cursor < count:
+        put(cursor)
+    if count:
+        put(0)
+        put(count - 1)
+    every = max(1, math.ceil(12 * count / width))
+    for column in range(every, count, every):
+        put(column)
+    return "".join(line)
+
+
+def left_of(column: int, count: int, width: int) -> int:
+    """Where one of `count` columns begins that share a width; at least one place each while there are no more."""
+    return column * width // max(1, count)
+
+
+def position(grid: StepGrid, column: int) -> str:
+    """Where a column begins: a step, or a time since the loop began."""
+    first = float(grid.first_steps[column])
+    return f"{round(first)}" if grid.unit == "step" else seconds(first, 2) if first else "0 s"
+
+
+def stretch(grid: StepGrid, column: int) -> str:
+    """`steps 300 to 311`, or a stretch of the loop's time."""
+    first, length = float(grid.first_steps[column]), float(grid.steps[column])
+    if grid.unit == "time":
+        return f"{position(grid, column)} to {seconds(first + length, 2)} of its loop"
+    last = round(first + length) - 1
+    return f"step {integer(last)}" if length <= 1 else f"steps {integer(round(first))} to {integer(last)}"
+
+
+def cell_words(seen: Standing, row: int, column: int) -> str:
+    """The exact values of a cell: its steps, its seconds a step, what they are compared with, the ratio; or that it is
+    unknown."""
+    grid, where = seen.grid, stretch(seen.grid, column)
+    value, usual = float(grid.seconds[row, column]), float(seen.usual_seconds[row, column])
+    what = TITLES[grid.values_of].partition(":")[0].partition(",")[0].lower()
+    if math.isnan(value):
+        why = "no step of it was seen" if grid.values_of == STEP else "too few samples, or no step of it"
+        return f"{where}: {what} unknown: {why}"
+    figure = seconds if grid.unit == "step" or grid.values_of == STEP else percent
+    a_step = " a step" if figure is seconds else " of the time"
+    words = f"{where}: {what} {figure(value)}{a_step}"
+    if math.isnan(usual):
+        return f"{words}: no other process is known here"
+    known = sum(not math.isnan(each) for each in grid.seconds[:, column].tolist())
+    against = "the other" if known == 2 else "the median"
+    words += f", {against.removeprefix('the ') if known > 2 else against} {figure(usual)}"
+    if figure is seconds and grid.values_of != STEP:
+        words += f" of {seconds(float(grid.step_seconds[row, column]))}"
+    ratio = float(seen.ratio[row, column])
+    words += f", {ratio:.2f}×" if not math.isnan(ratio) else f", {UNKNOWN}×"
+    samples = float(grid.samples[row, column])
+    if samples > 0:
+        told = "" if ratio < RATIOS[0] or seen.levels[row, column] else f", which do not tell it from {against}"
+        words += f": estimate from {samples:.0f} samples{told}"
+    return words
+
 
 _FACTS: Final = 2
 LINES_AROUND: Final = 2 + _FACTS

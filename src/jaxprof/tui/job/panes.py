@@ -1,31 +1,294 @@
 """What is below the findings of a job: its steps as a heat map, its processes as a table. The stylesheet decides which
-are displayed."""
+are displayed.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
+from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
+from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
+from jaxprof.report.hosts import ArrivalRow, arrival_table
 from jaxprof.text import safe
-from jaxprof.tui.job.arrival_table import ArrivalTable, arrivals_title, clock_note
-from jaxprof.tui.job.beside_table import BesideTable
-from jaxprof.tui.job.browse import MapProcess
-from jaxprof.tui.job.heat_map import LINES_AROUND, JobMap
-from jaxprof.tui.job.rank_table import RankTable
+from jaxprof.tui.job.heat_map import LINES_AROUND, JobMap, MapProcess
+from jaxprof.tui.keys import bindings
+from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.format import status_mark
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.table_columns import TableColumn
+from jaxprof.tui.kit.table_view import TableView
 from jaxprof.tui.kit.threads import in_thread
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
 
+    from jaxprof.analysis.arrivals import Arrivals
+    from jaxprof.analysis.jobs.beside import BesideOthers
+    from jaxprof.analysis.jobs.exposed import CollectiveFigures
     from jaxprof.analysis.jobs.figures import ProcessFigures
+    from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.standing import Standing
     from jaxprof.tui.job.reading import JobInView
+    from jaxprof.tui.kit.table_columns import Cell
+
+
+class ArrivalTable(TableView[ArrivalRow]):
+    """One row for each process that captured the collective."""
+
+    EMPTY: ClassVar[str] = "No captures of the same steps. script -n 4 --capture-steps 100 takes them."
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(
+            (
+                TableColumn("process", lambda row: (str(row.index), "bold"), 9, right=True, sort=lambda row: row.index),
+                TableColumn("arrives last", lambda row: integer(row.last_count), 14, right=True,
+                            sort=lambda row: row.last_count),
+                TableColumn("share", lambda row: percent(row.last_share), 8, right=True),
+                TableColumn("after the others", lambda row: seconds(row.late_seconds), 18, right=True, priority=1,
+                            sort=lambda row: row.late_seconds),
+                TableColumn("others wait for it", lambda row: seconds(row.caused_seconds), 20, right=True,
+                            sort=lambda row: row.caused_seconds),
+                TableColumn("waits for others", lambda row: seconds(row.waited_seconds), 18, right=True, priority=1,
+                            sort=lambda row: row.waited_seconds),
+                TableColumn("its clock", lambda row: seconds(row.offset_seconds), 12, right=True, priority=2),
+            ),
+            order="process",
+            id=id,
+        )  # fmt: skip
+
+    def show(self, seen: Arrivals | None) -> None:
+        """Shows who arrives last; None: no captures."""
+        self.show_rows({row.index: row for row in arrival_table(seen).rows} if seen is not None else {})
+
+
+def arrivals_title(seen: Arrivals | None, exchanges: Sequence[CollectiveFigures] = ()) -> str:
+    """The collective, how often it was seen, what the exchange itself took, and how much was moved how fast."""
+    if seen is None:
+        return "Arrivals"
+    given = next((each for each in exchanges if each.name == seen.name and each.bus_bytes_per_second), None)
+    moved = ""
+    if given is not None and given.exchanged is not None:
+        moved = f", {bytes_(given.exchanged.bytes)} at {scaled(given.bus_bytes_per_second, 'B/s')}"
+        if given.possible_bytes_per_second is not None:
+            moved += f" of {scaled(given.possible_bytes_per_second, 'B/s')}"
+    exchange = seconds(seen.exchange_seconds)
+    return f"{seen.name}: {counted(seen.instances, 'execution')}, the exchange itself {exchange}{moved}"
+
+
+def clock_note(seen: Arrivals | None) -> str:
+    """How sure the clocks are."""
+    return f"its clock: ahead of the first one's, ± {seconds(seen.uncertain_seconds)}" if seen is not None else ""
+
+
+_STANDS_OUT = 0.05
+"""Of the loop."""
+
+
+@dataclass(frozen=True)
+class BesideRow:
+    """One line: a part, a function, or a heading."""
+
+    name: str
+    here: str = ""
+    others: str = ""
+    more: str = ""
+    note: str = ""
+    worse: bool = False
+    heading: bool = False
+
+
+def rows_of(found: BesideOthers) -> dict[Hashable, BesideRow]:
+    """The parts of the loop, then what was compiled again."""
+    rows: dict[Hashable, BesideRow] = {}
+    if found.parts is None:
+        rows["parts"] = BesideRow("Too little was seen of its loop, or of any other.", heading=True)
+    for part in found.parts or ():
+        rows["part", part.part] = BesideRow(
+            part.part,
+            percent(part.share),
+            percent(part.others_share),
+            seconds(part.more_seconds) if part.more_seconds > 0 else "",
+            part.where.short() if part.where else "",
+            part.share - part.others_share >= _STANDS_OUT and part.part != "device",
+        )
+    again = counted(len(found.compiled), "function") if found.compiled else "nothing"
+    rows["again"] = BesideRow(f"It compiled {again} again; others: the most that any of them did", heading=True)
+    for each in found.compiled:
+        rows["compiled", each.function, each.called_from] = BesideRow(
+            each.function,
+            f"{each.count}×",
+            f"{each.others_most}×",
+            seconds(each.seconds),
+            each.reason,
+            each.count >= 2 * each.others_most + 2,
+        )
+    return rows
+
+
+class BesideTable(TableView[BesideRow]):
+    """What distinguishes a process."""
+
+    EMPTY: ClassVar[str] = "No process."
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(
+            (
+                TableColumn("", _styled("name"), 10, most=34, fits=True),
+                TableColumn("here", _styled("here"), 8, right=True),
+                TableColumn("others", _styled("others"), 8, right=True, style="$text-muted"),
+                TableColumn("more", _styled("more"), 9, right=True),
+                TableColumn("", lambda row: row.note, 12, weight=1, style="$text-muted"),
+            ),
+            id=id,
+        )
+
+    def show(self, found: BesideOthers | None) -> None:
+        """Shows a process beside the others; None: nothing."""
+        self.show_rows(rows_of(found) if found is not None else {})
+
+    def whole_line(self, row: BesideRow, width: int) -> Content | None:
+        return cell(f" {safe(row.name)}", width, "$text-muted") if row.heading else None
+
+
+def _styled(name: str) -> Callable[[BesideRow], Cell]:
+    def read(row: BesideRow) -> Cell:
+        text: str = getattr(row, name)
+        return (text, "bold $worse") if row.worse and name in ("here", "more") else text
+
+    return read
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One process, as a row."""
+
+    figures: ProcessFigures
+    late_parts: frozenset[str]
+    """The parts of its loop that a finding is about."""
+    accused: bool
+    """Whether a finding is about it."""
+    lost_seconds: float
+    """What its own work takes more than that of the median process; 0 where that is not more than chance."""
+    lost_share: float | None
+    """Of what all processes lose; None if nobody loses any."""
+
+
+def _share(part: str) -> Callable[[Rank], float | None]:
+    def read(rank: Rank) -> float | None:
+        return rank.figures.shares[part] if rank.figures.shares is not None else None
+
+    return read
+
+
+def _part(part: str, title: str, priority: int = 0) -> TableColumn[Rank]:
+    read = _share(part)
+
+    def draw(rank: Rank) -> Cell:
+        words = percent_or_less(read(rank)).replace("< ", "<")  # six cells, as all others
+        return words, "bold $worse" if part in rank.late_parts else ""
+
+    return TableColumn(title, draw, max(6, len(title) + 2), right=True, priority=priority, sort=read)
+
+
+def _status(rank: Rank) -> Cell:
+    status = rank.figures.status
+    return Content.assemble(status_mark(status), " ", safe(status))
+
+
+def _name(rank: Rank) -> Cell:
+    return str(rank.figures.index), "bold $error" if rank.accused else "bold"
+
+
+def _lost(rank: Rank) -> Cell:
+    return (seconds(rank.lost_seconds), "bold $warning") if rank.lost_seconds else (UNKNOWN, "$quiet")
+
+
+def _lost_share(rank: Rank) -> Cell:
+    return percent(rank.lost_share) if rank.lost_seconds else (UNKNOWN, "$quiet")
+
+
+class RankTable(TableView[Rank]):
+    """One row for each process that could be read."""
+
+    EMPTY: ClassVar[str] = "No process."
+    BINDINGS: ClassVar[list[BindingType]] = bindings("ranks")
+
+    class Opened(RowList.Highlighted):
+        """The user wants to see a process."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(
+            (
+                TableColumn("process", _name, 9, right=True, sort=lambda rank: rank.figures.index),
+                TableColumn("on host", lambda rank: rank.figures.host, 8, weight=1, most=30, fits=True,
+                            sort=lambda rank: rank.figures.host),
+                TableColumn("status", _status, 11, priority=1, sort=lambda rank: rank.figures.status),
+                TableColumn("lost", _lost, 8, right=True, sort=lambda rank: rank.lost_seconds),
+                TableColumn("share", _lost_share, 6, right=True, priority=2, sort=lambda rank: rank.lost_seconds),
+                _part(DATA, "data"),
+                _part(HOST, "host"),
+                _part(DISPATCH, "dispatch"),
+                _part(COPY, "copy"),
+                _part(COMPILE, "compile"),
+                _part(DEVICE, "device", 3),
+                TableColumn("steps/s", lambda rank: scaled(rank.figures.steps_per_second), 8, right=True, priority=3,
+                            sort=lambda rank: rank.figures.steps_per_second),
+                TableColumn("wall", lambda rank: seconds(rank.figures.wall_seconds), 8, right=True, priority=4,
+                            sort=lambda rank: rank.figures.wall_seconds),
+                TableColumn("compiled", lambda rank: integer(rank.figures.compile_count), 10, right=True, priority=5,
+                            sort=lambda rank: rank.figures.compile_count),
+                TableColumn("again", lambda rank: integer(rank.figures.compiled_again), 7, right=True, priority=5,
+                            sort=lambda rank: rank.figures.compiled_again),
+            ),
+            order="process",
+            id=id,
+        )  # fmt: skip
+
+    def show(self, job: JobFigures, lost_seconds: Mapping[int, float]) -> None:
+        """Shows the processes of a job, with what the job lost by each."""
+        about: dict[int, set[str]] = {}
+        for finding in job.findings:
+            if finding.code != "failed-after" and finding.index is not None:
+                about.setdefault(finding.index, set()).add(finding.part)
+        everything = sum(lost_seconds.values())
+        self.show_rows(
+            {
+                process.index: Rank(
+                    process,
+                    frozenset(about.get(process.index, ())),
+                    process.index in about,
+                    lost := lost_seconds.get(process.index, 0.0),
+                    lost / everything if everything else None,
+                )
+                for process in job.processes
+            }
+        )
+
+    @property
+    def rank(self) -> Rank | None:
+        """The process under the cursor."""
+        return self.current_row
+
+    def action_open(self) -> None:
+        """Opens the session of the process under the cursor."""
+        if self.keys:
+            self.post_message(self.Opened(self, self.cursor))
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        message.stop()
+        self.action_open()
+
 
 VIEWS = {"map": "Steps", "ranks": "Processes", "beside": "Beside the others", "arrivals": "Arrivals"}
 MAIN = ("ranks", "beside", "arrivals")

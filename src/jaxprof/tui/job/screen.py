@@ -5,7 +5,8 @@ A thread reads the folder; nothing is computed here. Enter on a process opens it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
@@ -20,25 +21,131 @@ from textual.widgets import Static
 from jaxprof.errors import JaxprofError
 from jaxprof.session.log.state import url_of
 from jaxprof.text import safe
-from jaxprof.tui.job.finding_list import JobFindings, Said, said_of
 from jaxprof.tui.job.heat_map import JobMap
-from jaxprof.tui.job.panes import MAIN, VIEWS, JobPanes
-from jaxprof.tui.job.rank_table import RankTable
+from jaxprof.tui.job.panes import MAIN, VIEWS, JobPanes, RankTable
 from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.units import counted, integer
+from jaxprof.units import counted, integer, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.jobs.job import JobFigures
+
+
+_COST = 8
+_INDENT = _COST + 4
+"""Columns before what is said: a mark, the cost, and the blanks around them."""
+_STYLES = {"!": "$warning", "✗": "bold $error", "✓": "$better"}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One thing that is said of a job."""
+
+    mark: str
+    """`!` what is missing, `✗` a finding, `✓` that nothing was found."""
+    text: str
+    cost: str = ""
+    place: str = ""
+    advice: str = ""
+    index: int | None = None
+    """The process that it is about."""
+
+
+def said_of(job: JobFigures) -> list[Said]:
+    """What is missing, then what was found, or what could be compared without finding anything."""
+    from jaxprof.report.hosts import nothing_found
+
+    said = [Said("!", notice) for notice in job.notices]
+    for finding in job.findings:
+        cost = seconds(finding.seconds) if finding.seconds is not None else ""
+        place = finding.where.short() if finding.where else ""
+        said.append(Said("✗", finding.message, cost, place, finding.advice, finding.index))
+    if not job.names_somebody and (words := nothing_found(job)):
+        said.append(Said("✓", words))
+    return said
+
+
+class JobFindings(RowList):
+    """One row for each thing said; the others of its lines below it."""
+
+    EMPTY = "Nothing is known of this job yet."
+    UNFOLDS = True
+    BINDINGS: ClassVar[list[BindingType]] = bindings("job_findings")
+
+    class Opened(RowList.Highlighted):
+        """The user wants to see the process of a finding."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._said: dict[Hashable, Said] = {}
+
+    def show(self, said: Sequence[Said]) -> None:
+        """Shows what is to be said of a job."""
+        by_key: dict[Hashable, Said] = {(one.mark, one.text): one for one in said}
+        if by_key != self._said:
+            self._said = by_key
+            self.set_keys(list(self._said))
+
+    @property
+    def said(self) -> Said | None:
+        """What is under the cursor."""
+        return self._said.get(self.current) if self.keys else None
+
+    def lines_wanted(self, width: int, most: int) -> int:
+        """How many of `most` lines it takes: for all that is said, or where that does not fit, for the longest whole
+        beside a line of each other."""
+        each = [len(_lines(said, width)) for said in self._said.values()] or [1]
+        return max(1, min(most, sum(each) if sum(each) <= most else len(each) - 1 + max(each)))
+
+    def draw_row(self, index: int, width: int) -> Content:
+        said = self._said[self._keys[index]]
+        if index in self._below:
+            return _lines(said, width)[0]
+        return _head(said) + cell(said.text, width - _INDENT, _weight(said))
+
+    def below(self, index: int, width: int) -> Sequence[Content]:
+        return _lines(self._said[self._keys[index]], width)[1:]
+
+    def action_open(self) -> None:
+        """Opens the session of the process under the cursor."""
+        if self.said is not None and self.said.index is not None:
+            self.post_message(self.Opened(self, self.cursor))
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        message.stop()
+        self.action_open()
+
+
+def _head(said: Said) -> Content:
+    cost = cell(said.cost, _COST, "bold $warning", right=True)
+    return Content.assemble(" ", (said.mark, _STYLES.get(said.mark, "")), cost, "  ")
+
+
+def _weight(said: Said) -> str:
+    return "bold" if said.mark == "✗" else ""
+
+
+def _lines(said: Said, width: int) -> list[Content]:
+    """All lines: what was seen with what it cost, at which line, and the advice."""
+    room = max(12, width - _INDENT)
+    lines = Content.styled(safe(said.text), _weight(said)).wrap(room) or [Content("")]
+    if said.place:
+        lines += Content.styled(safe(said.place), "$primary").wrap(room)
+    if said.advice:
+        lines += Content.styled(safe(said.advice), "$text-muted").wrap(room)
+    indent = Content(" " * _INDENT)
+    return [_head(said) + lines[0], *(indent + line for line in lines[1:])]
+
 
 EMPTY = """No job is open.
 

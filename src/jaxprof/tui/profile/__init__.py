@@ -1,3 +1,1 @@
-"""The Profile screen: what was captured of a run. A pane for each view: `overview`, `timeline`, `compile_pane`,
-`memory_pane`.
-"""
+"""The Profile screen: what was captured of a run. A pane for each view: `overview`, `timeline`, `compile_pane`."""

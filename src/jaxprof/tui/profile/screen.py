@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
+from textual.content import Content
 from textual.message import Message
 
 from jaxprof.analysis.flame.graphs import kernel_flame
@@ -19,8 +20,8 @@ from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.guard import on
-from jaxprof.tui.kit.icicle.pane import IciclePane
-from jaxprof.tui.kit.memory.buffers import BufferList
+from jaxprof.tui.kit.icicle import IciclePane
+from jaxprof.tui.kit.memory import BufferList, MemoryReading, MemoryView
 from jaxprof.tui.kit.program_capture import can_capture, capture, how_to_capture, uncaptured_program
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
@@ -28,15 +29,98 @@ from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.kit.trust import TrustLine, why_no_capture
 from jaxprof.tui.kit.views import first_with_capture, source_of, views_of, whole_of
 from jaxprof.tui.profile.compile_pane import CompilePane
-from jaxprof.tui.profile.memory_pane import MemoryPane
 from jaxprof.tui.profile.overview import OverviewList
 from jaxprof.tui.profile.timeline.pane import TimelinePane
+from jaxprof.units import UNKNOWN, bytes_, percent
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from jaxprof.analysis.memory import MemoryPicture
     from jaxprof.analysis.profile import ProfileOverview
     from jaxprof.session import Run, Session
+
+
+class MemoryPane(MemoryView):
+    """The memory of one run."""
+
+    class Derived(Message, bubble=False):
+        """A thread has derived the memory of a run; None if nothing is known about it."""
+
+        def __init__(self, run: str, picture: MemoryPicture | None) -> None:
+            super().__init__()
+            self.run, self.picture = run, picture
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._session: Session | None = None
+        self._run = ""
+
+    def show(self, session: Session, run: Run | None, words: str = "") -> None:
+        """Derives the memory of a run in a thread, and shows it. `words` say why there is none, where that is known."""
+        if words:
+            self._session, self._run = session, ""
+            self.show_words(words)
+            return
+        fresh = run is None or run.id != self._run or session is not self._session
+        self._session, self._run = session, run.id if run is not None else ""
+        if fresh:
+            self.show_words("Analysing the memory…" if run is not None else "Nothing was run yet.")
+        if run is not None:
+            in_thread(self, lambda: self._derive(session, run.id), "memory")
+
+    def _derive(self, session: Session, run: str) -> None:
+        from jaxprof.analysis.memory import buffers_of
+
+        self.post_message(self.Derived(run, buffers_of(session, run)))
+
+    def on_memory_pane_derived(self, message: Derived) -> None:
+        session, picture = self._session, message.picture
+        if session is None or message.run != self._run or self._run not in session.runs:
+            return
+        run = session.runs[self._run]
+        if picture is None:
+            self.show_words(why_no_memory(run))
+        else:
+            self.show_picture(picture, readings_of(session, run), allocator_line(run))
+
+
+def readings_of(session: Session, run: Run) -> list[MemoryReading]:
+    """The memory in use on the run's device while it ran; none on a CPU, where all processes share the memory."""
+    if run.started_seconds is None or run.plan.device.startswith("cpu"):
+        return []
+    begin, end = run.started_seconds, run.ended_seconds
+    return [
+        MemoryReading(reading.monotonic_seconds - begin, reading.memory_used_bytes)
+        for reading in session.readings.get(run.plan.device, ())
+        if reading.memory_used_bytes is not None
+        and reading.monotonic_seconds >= begin
+        and (end is None or reading.monotonic_seconds <= end)
+    ]
+
+
+def allocator_line(run: Run) -> Content:
+    """The most bytes that the device's allocator reports to have allocated."""
+    memory = run.memory
+    if memory is None or memory.allocator_peak_bytes is None:
+        why = "a CPU's allocator keeps no count" if run.plan.device.startswith("cpu") else "the device reports none"
+        return Content.styled(f"allocator peak, measured: {UNKNOWN} ({why})", "$text-muted")
+    limit = memory.allocator_limit_bytes
+    share = memory.allocator_peak_bytes / limit if limit else None
+    of = f" of {bytes_(limit)}, {percent(share)}" if limit else ""
+    return Content.assemble("allocator peak, measured: ", (bytes_(memory.allocator_peak_bytes), "bold"), of)
+
+
+def why_no_memory(run: Run) -> str:
+    """Why a run has no memory to show."""
+    if run.plan.how == "numpy":
+        return "NumPy's memory is unknown: XLA compiles no program for it."
+    if run.plan.how == "eager":
+        return "An op-by-op run has no single program whose memory could be shown."
+    if run.plan.how == "imported":
+        return "This profile has no HLO of the program, from which its memory could be derived."
+    return "No memory was recorded." if run.over else "The program is not compiled yet."
+
 
 VIEWS = {"overview": "Overview", "timeline": "Timeline", "flame": "Flame", "compile": "Compile", "memory": "Memory"}
 FOCUS = {"overview": "#overview", "timeline": "#lanes", "flame": "#frames", "compile": "#passes", "memory": "#buffers"}

@@ -19,7 +19,7 @@ from jaxprof.tui.kit.drawing import hang, place_cell
 from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.program_bar import state_style, state_title
+from jaxprof.tui.kit.program_summary import state_style, state_title
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView

@@ -20,14 +20,14 @@ from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.guard import on
-from jaxprof.tui.kit.icicle.pane import IciclePane
+from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LastLines
 from jaxprof.tui.kit.program_capture import can_capture, capture, is_ours
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.views import last_window
-from jaxprof.tui.program.ledger_list import LedgerList
+from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.line_profile import LineRequested
 from jaxprof.tui.program.panes import VIEWS, ProgramPanes
 from jaxprof.units import integer
@@ -246,7 +246,7 @@ class ProgramScreen(SessionScreen):
     @on(LedgerList.Entered)
     def _compilation(self, message: LedgerList.Entered) -> None:
         """Shows all of one compilation."""
-        from jaxprof.tui.program.compilation import CompilationDialog
+        from jaxprof.tui.program.ledger import CompilationDialog
 
         self.app.push_screen(CompilationDialog(message.row))
 

@@ -19,7 +19,7 @@ from jaxprof.tui.kit.drawing import cell, hang
 from jaxprof.tui.kit.format import place_text
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.program_bar import share_table, spark_columns, state_columns
+from jaxprof.tui.kit.program_summary import share_table, spark_columns, state_columns
 from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
 

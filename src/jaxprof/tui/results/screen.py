@@ -5,29 +5,248 @@ Nothing is computed here: `jaxprof.analysis` derives, the widgets draw. A row is
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
+from jaxprof.analysis import RunResult, SweepGroup, result, sweep_groups
+from jaxprof.analysis.memory import peak_memory
+from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.run_cost import is_uncounted, prompt_cost, run_cost
 from jaxprof.errors import UsageError
 from jaxprof.report.runs import break_even_text
-from jaxprof.text import safe
+from jaxprof.text import columns, safe
 from jaxprof.tui.keys import bindings
+from jaxprof.tui.kit.drawing import cell, mark
 from jaxprof.tui.kit.explanation import ExplanationHead
-from jaxprof.tui.kit.format import half_width, interval, parameters_text, speedup_text
+from jaxprof.tui.kit.format import (
+    SPEEDUP_WIDTH,
+    half_width,
+    half_width_short,
+    interval,
+    parameters_text,
+    speedup_short,
+    speedup_text,
+    status_mark,
+    versus_style,
+)
 from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.line_plot import count_tick
+from jaxprof.tui.kit.phase_bars import plain_bar
+from jaxprof.tui.kit.program_summary import in_a_line
+from jaxprof.tui.kit.run_list import RunHeading
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
+from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.kit.views import views_of
-from jaxprof.tui.results.result_list import ResultList
 from jaxprof.tui.results.result_panel import ResultPanel, crossover_lines, sweep_table
-from jaxprof.units import counted, seconds
+from jaxprof.units import bytes_, counted, scaled, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis import RunResult, SweepGroup
+    from jaxprof.report.runs import RunGroup
+    from jaxprof.session import Session
+
+
+def _longest(group: RunGroup) -> float:
+    return max((run_result.summary.median for run_result in group.runs if run_result.summary is not None), default=0.0)
+
+
+ResultRow = RunResult | RunHeading | SweepGroup
+
+
+class ResultList(TableView[ResultRow]):
+    """Rows of runs, headings of groups, and a row for each sweep."""
+
+    EMPTY: ClassVar[str] = "No results in this session yet. Mark workloads on Home (1) and press Enter."
+    UNSORTED = "as planned"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        def of_run(make: Callable[[RunResult], Cell]) -> Callable[[ResultRow], Cell]:
+            return lambda row: make(row) if isinstance(row, RunResult) else ""
+
+        def by(value: Callable[[RunResult], float | str | None]) -> Callable[[ResultRow], object]:
+            return lambda row: value(row) if isinstance(row, RunResult) else None
+
+        def extra(title: str, width: int, priority: int, text: Callable[[RunResult], str]) -> TableColumn[ResultRow]:
+            return TableColumn(title, of_run(text), width, right=True, style="$text-muted", priority=priority)
+
+        compile_ = TableColumn(
+            "compile", of_run(lambda row: seconds(row.phase_seconds.get("compile"))), 9, right=True,
+            style="$text-muted", priority=6, sort=by(lambda row: row.phase_seconds.get("compile")),
+        )  # fmt: skip
+        super().__init__(
+            (
+                TableColumn("", of_run(self._mark), 1),
+                TableColumn("variant", of_run(lambda row: self._labels[row.run.id]), 10, most=25, fits=True,
+                       sort=by(lambda row: row.run.plan.variant)),
+                TableColumn("median", of_run(self._median), 8, right=True, sort=by(_median_of)),
+                TableColumn("95 %", of_run(lambda row: half_width_short(row.summary)), 8, right=True,
+                       style="$text-muted", gap=2),
+                TableColumn("from 0", of_run(self._bar), 7, weight=1, most=46, gap=2),
+                TableColumn("speed-up", of_run(_speedup), SPEEDUP_WIDTH, sort=by(_slowdown)),
+                TableColumn("break-even", of_run(_break_even), 10, most=14, fits=True),
+                TableColumn("", of_run(_warnings), 3),
+                extra("dispatch", 9, 1, lambda row: seconds(row.dispatch_median_seconds)),
+                extra("pipelined", 9, 2, lambda row: seconds(row.pipelined_median_seconds)),
+                extra("rate", 12, 3, lambda row: scaled(row.flops_per_second, "FLOP/s")),
+                extra("traffic", 10, 4, lambda row: scaled(row.bytes_per_second, "B/s")),
+                extra("peak memory", 11, 5, lambda row: _bytes(peak_memory(row.run))),
+                compile_,
+                extra("once", 9, 7, lambda row: seconds(row.once_seconds) if row.run.plan.how != "numpy" else ""),
+            ),
+            id=id,
+        )  # fmt: skip
+        self._session: Session | None = None
+        self._results: dict[str, RunResult] = {}
+        self._labels: dict[str, str] = {}
+        self._longest: dict[str, float] = {}
+        self.groups: list[RunGroup] = []
+        self.sweeps: dict[str, SweepGroup] = {}
+        """By workload."""
+        self._of: dict[str, RunGroup] = {}
+        self.marked: list[str] = []
+        """The runs to compare, in the order in which they were marked."""
+
+    def toggle(self, run: str) -> None:
+        """Marks a run, or unmarks it."""
+        if run in self.marked:
+            self.marked.remove(run)
+        else:
+            self.marked.append(run)
+        self.redraw([run])
+
+    def show(self, session: Session, runs: frozenset[str]) -> None:
+        """Shows `session`, in which `runs` changed. Unchanged rows are not redrawn."""
+        if session is not self._session:
+            self._session, self._results, runs = session, {}, frozenset(session.runs)
+            self.marked.clear()
+        for run in session.runs.values():
+            if run.id in runs or run.plan.baseline in runs or run.id not in self._results:
+                self._results[run.id] = result(session, run.id, prompt_cost)
+        self._count(session)
+        from jaxprof.report.runs import grouped
+
+        self.groups = grouped(self._results.values())
+        if any(session.runs[run].over for run in runs if run in session.runs):
+            self.sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
+        self._of = {run_result.run.id: group for group in self.groups for run_result in group.runs}
+        for group in self.groups:
+            names = {run_result.run.id: group.label(run_result.run) for run_result in group.runs}
+            counted = Counter(names.values())
+            self._labels |= {run: f"{name} ({run})" if counted[name] > 1 else name for run, name in names.items()}
+            self._longest |= dict.fromkeys(names, _longest(group))
+        self.rearrange()
+
+    def _count(self, session: Session) -> None:
+        """Counts FLOPs of long programs beside the screen."""
+        late = [run for run in session.runs.values() if is_uncounted(run)]
+        if not late:
+            return
+
+        def count() -> None:
+            for run in late:
+                run_cost(session, run)
+                if self.app.is_running:
+                    self.app.call_from_thread(self.redraw, [run.id])
+
+        in_thread(self, count, "count FLOPs")
+
+    def group_of(self, run: str) -> RunGroup | None:
+        """The group of a run; None if the run is not shown."""
+        return self._of.get(run)
+
+    def result_of(self, run: str) -> RunResult | None:
+        """The result of a run; None if the run is not shown."""
+        return self._results.get(run)
+
+    def arranged(self) -> dict[Hashable, ResultRow]:
+        rows: dict[Hashable, ResultRow] = {}
+        for group in self.groups:
+            if group.workload in self.sweeps:
+                rows.setdefault(("sweep", group.workload), self.sweeps[group.workload])
+            note = parameters_text(group.parameters)
+            rows["group", group.workload, note, group.runs[0].run.id] = RunHeading(group.workload, note)
+            rows |= self.sorted_rows({run_result.run.id: run_result for run_result in group.runs})
+        return rows
+
+    def whole_line(self, row: ResultRow, width: int) -> Content | None:
+        if isinstance(row, RunHeading):
+            return row.line(width)
+        return _sweep_line(row, width) if isinstance(row, SweepGroup) else None
+
+    def selectable(self, index: int) -> bool:
+        return not isinstance(self.row(self.keys[index]), RunHeading)
+
+    # -- cells ------------------------------------------------------------------------------------------------
+
+    def _mark(self, run_result: RunResult) -> Content:
+        run = run_result.run
+        return mark(on=True) if run.id in self.marked else status_mark(run.shown.status)
+
+    def _median(self, run_result: RunResult) -> Cell:
+        if run_result.summary is not None:
+            return seconds(run_result.summary.median), "bold"
+        run = run_result.run
+        if run.is_program and self._session is not None:
+            words = in_a_line(program_result(self._session, run.id))
+        else:
+            words = (
+                run.shown.error.splitlines()[0]
+                if run.shown.error
+                else run.current_phase.replace("_", " ") or run.shown.status
+            )
+        return Span((words, "$error" if run.shown.status in ("failed", "crashed", "timed out") else "$quiet"))
+
+    def _bar(self, run_result: RunResult) -> Cell:
+        longest = self._longest[run_result.run.id]
+        share = run_result.summary.median / longest if run_result.summary is not None and longest > 0 else 0.0
+        return lambda width: plain_bar(share, width, "$baseline" if not run_result.run.plan.baseline else "$bar")
+
+
+def _bytes(count: int | None) -> str:
+    return "" if count is None else bytes_(count)
+
+
+def _median_of(run_result: RunResult) -> float | None:
+    return run_result.summary.median if run_result.summary is not None else None
+
+
+def _slowdown(run_result: RunResult) -> float | None:
+    return -run_result.versus.speedup.ratio if run_result.versus is not None else None
+
+
+def _speedup(run_result: RunResult) -> tuple[str, str]:
+    speedup = run_result.versus.speedup if run_result.versus is not None else None
+    return speedup_short(speedup) if run_result.run.plan.baseline else "baseline", versus_style(run_result)
+
+
+def _break_even(run_result: RunResult) -> tuple[str, str]:
+    run = run_result.run
+    wrong = run.check is not None and run.check.passed is False
+    return "✗ wrong" if wrong else break_even_text(
+        run_result
+    ) if run_result.versus is not None else "", "$error" if wrong else ""
+
+
+def _warnings(run_result: RunResult) -> tuple[str, str]:
+    return f"!{len(run_result.warnings)}" if run_result.warnings else "", "$warning"
+
+
+def _sweep_line(sweep: SweepGroup, width: int) -> Content:
+    sizes = sorted({size for line in sweep.lines for size in line.sizes})
+    words = "; ".join(crossover.sentence(sweep.parameter) for crossover in sweep.crossovers())
+    span = f"{sweep.parameter} from {count_tick(sizes[0])} to {count_tick(sizes[-1])}" if sizes else ""
+    return Content.assemble(
+        " ", ("~", "bold $accent"), f" {cell(sweep.workload, min(24, columns(sweep.workload))).plain}",
+        (f" over {span}  ", "$text-muted"), cell(words, max(1, width), "$accent"),
+    ).truncate(width, ellipsis=True)  # fmt: skip
 
 
 class ResultsScreen(SessionScreen):

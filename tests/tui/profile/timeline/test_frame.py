@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.lanes.search import search
 from jaxprof.analysis.timeline import Timeline, TimelineLane
-from jaxprof.tui.axis_window import AxisWindow
+from jaxprof.tui.kit.canvas import AxisWindow
 from jaxprof.tui.kit.search import compiled
-from jaxprof.tui.profile.timeline.frame import busy_share, columns_of, edges
+from jaxprof.tui.profile.timeline.drawing import busy_share, columns_of, edges
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes, one_lane, spans
 

@@ -12,9 +12,9 @@ from jaxprof.analysis.lanes.kinds import KINDS
 from jaxprof.analysis.lanes.rows import DEEPEST, Busy, LaneGroup, Lanes, lanes_of
 from jaxprof.analysis.timeline import TimelineCounter, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
-from jaxprof.tui.axis_window import AxisWindow
+from jaxprof.tui.kit.canvas import AxisWindow
+from jaxprof.tui.profile.timeline.drawing import columns_of
 from jaxprof.tui.profile.timeline.facts import cursor_lines
-from jaxprof.tui.profile.timeline.frame import columns_of
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes, one_lane, spans
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from jaxprof.analysis.lanes.search import search
-from jaxprof.tui.axis_window import AxisWindow
+from jaxprof.tui.kit.canvas import AxisWindow
 from jaxprof.tui.kit.search import compiled
-from jaxprof.tui.profile.timeline.browse import Browse
-from jaxprof.tui.profile.timeline.drag import Drag
-from jaxprof.tui.profile.timeline.jumps import Jumps
-from jaxprof.tui.profile.timeline.minimap import Minimap
+from jaxprof.tui.profile.timeline.browse import Browse, Jumps
+from jaxprof.tui.profile.timeline.drawing import Minimap
+from jaxprof.tui.profile.timeline.view import Drag
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes, one_lane
 

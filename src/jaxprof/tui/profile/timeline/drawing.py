@@ -10,21 +10,120 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.segment import Segment
 from textual.strip import Strip
 
-from jaxprof.analysis.lanes.kinds import KINDS
+from jaxprof.analysis.lanes.kinds import COUNTED_LANES, KINDS
+from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.kit.canvas import Scale
+from jaxprof.tui.kit.canvas import AxisWindow, Scale
 from jaxprof.units import integer
 
 if TYPE_CHECKING:
     from rich.style import Style
 
-    from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow
-    from jaxprof.tui.axis_window import AxisWindow
+    from jaxprof.analysis.lanes.rows import Lanes
+    from jaxprof.analysis.lanes.search import Matches
     from jaxprof.tui.profile.timeline.browse import Browse
-    from jaxprof.tui.profile.timeline.frame import Columns
+
+
+NAMED_COLUMNS = 4
+"""An interval of fewer columns carries no name."""
+_NOTHING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An interval that is wide enough for its name: columns `first` to `last`, the last exclusive."""
+
+    first: int
+    last: int
+    begins: bool
+    """Whether the start of the interval is in view."""
+    label: int
+    kind: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A row in a window, column by column."""
+
+    kind: NDArray[np.int64]
+    """Index of the kind in each column, -1 where nothing ran."""
+    height: NDArray[np.float64]
+    """Share of the column that was busy, 0..1."""
+    gap: NDArray[np.bool_]
+    """Whether nothing ran in a column between the row's first and last interval."""
+    hit: NDArray[np.bool_]
+    """Whether a column holds a match of the search."""
+    named: Sequence[Named]
+
+
+def edges(window: AxisWindow, width: int) -> Ints:
+    """The borders of `width` columns."""
+    return window.start + (np.arange(width + 1, dtype=np.int64) * window.span) // width
+
+
+def columns_of(lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int, hits: Busy | None = None) -> Columns:
+    """The part of `row` that is in `window`, in `width` columns."""
+    borders = edges(window, width)
+    if row.values is not None:
+        return _counted(row, borders)
+    kinds = list(row.busy)
+    busy = np.stack([np.diff(row.busy[kind].until(borders)) for kind in kinds]) if kinds else np.zeros((1, width))
+    total = busy.sum(axis=0)
+    length = np.maximum(np.diff(borders), 1) * row.capacity
+    kind = np.where(total > 0, np.array(kinds or [0])[busy.argmax(axis=0)], _NOTHING)
+    inside = (borders[1:] > row.starts[0]) & (borders[:-1] < row.ends[-1]) if len(row.starts) else total > 0
+    matched = np.diff(hits.until(borders)) > 0 if hits is not None else np.zeros(width, np.bool_)
+    return Columns(
+        kind=kind,
+        height=np.minimum(total / length, 1.0),
+        gap=(total == 0) & inside,
+        hit=matched,
+        named=_named(lane, row, window, width) if row.capacity == 1 else (),
+    )
+
+
+def _counted(row: LaneRow, borders: Ints) -> Columns:
+    """The columns of a counter: the highest value in each column as a share of its highest value of all."""
+    assert row.values is not None
+    first = np.maximum(np.searchsorted(row.starts, borders[:-1], "right") - 1, 0)
+    last = np.searchsorted(row.starts, borders[1:], "left")
+    # The maximum of each piece: every other border is an end for reduceat, which gives an empty piece its first value.
+    pieces = np.stack([first, last], axis=1).ravel()
+    high = np.maximum.reduceat(np.append(row.values, -np.inf), pieces)[::2]
+    there = borders[1:] > row.starts[0]
+    top = max(float(row.values.max()), 1e-300)
+    height = np.where(there, np.clip(high / top, 0.0, 1.0), 0.0)
+    kind = next(iter(row.busy))
+    nothing = np.zeros(len(height), np.bool_)
+    return Columns(np.where(there, kind, _NOTHING), height, nothing, nothing, ())
+
+
+def _named(lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int) -> list[Named]:
+    first = max(0, int(np.searchsorted(row.starts, window.start, "right")) - 1)
+    last = int(np.searchsorted(row.starts, window.end, "left"))
+    starts, ends = row.starts[first:last], row.ends[first:last]
+    least = window.span * NAMED_COLUMNS // width
+    named = []
+    for index in np.flatnonzero(ends - starts >= max(1, least)).tolist():
+        start, end = int(starts[index]), int(ends[index])
+        begin = max(0, -(-(start - window.start) * width // window.span))
+        stop = min(width, window.column_of(end, width))
+        if stop - begin >= NAMED_COLUMNS:
+            label = int(row.label[first + index])
+            named.append(Named(begin, stop, start >= window.start, label, lane.kind_of_label[label]))
+    return named
+
+
+def busy_share(row: LaneRow, window: AxisWindow) -> float:
+    """Share of the window in which the row was busy; for several threads, their mean."""
+    borders = np.array([window.start, window.end], np.int64)
+    busy = sum(int(np.diff(of_kind.until(borders))[0]) for of_kind in row.busy.values())
+    return busy / max(1, window.span * row.capacity)
 
 
 _HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -284,3 +383,53 @@ class Overlays:
         at = self.gutter + 1 + column
         before, under, after = strip.divide([at, at + 1, strip.cell_length])
         return Strip.join([before, Strip([Segment(character or under.text, self.style("cursor"))]), after])
+
+
+class Minimap:
+    """The whole of one recording in `width` columns."""
+
+    def __init__(self, lanes: Lanes, whole: AxisWindow, width: int) -> None:
+        self.lanes, self.whole, self.width = lanes, whole, width
+        measured = [lane for lane in lanes.lanes if lane.summary.values is None]
+        counted = [lane for lane in measured if lane.kind in COUNTED_LANES] or measured
+        borders = edges(whole, width)
+        length = np.maximum(np.diff(borders), 1)
+        self._busy: NDArray[np.float64] = np.zeros(width)
+        for lane in counted:
+            share = np.diff(lane.active.until(borders)) / (length * lane.summary.capacity)
+            self._busy = np.maximum(self._busy, share)
+        self._hits: tuple[Matches | None, NDArray[np.bool_]] = (None, np.zeros(width, np.bool_))
+
+    def lines(self, window: AxisWindow, count: int, matches: Matches | None = None) -> list[list[StyledColumns]]:
+        """The map in one or two lines."""
+        first, last = self._columns(window)
+        inside = [first <= column <= last for column in range(self.width)]
+        hits = self._hit(matches)
+        glyphs = bars(self._busy.tolist())
+        styles = ["hit" if hit else "map-window" if within else "map" for hit, within in zip(hits, inside, strict=True)]
+        frame = self._frame(first, last)
+        if count > 1:
+            return [joined(glyphs, styles), joined(frame, ["map-window" if within else "map" for within in inside])]
+        if window.span < self.whole.span:
+            for column in {first, last}:
+                glyphs[column], styles[column] = frame[column], "map-window"
+        return [joined(glyphs, styles)]
+
+    def _columns(self, window: AxisWindow) -> tuple[int, int]:
+        """The first and the last column of a window."""
+        first = min(self.width - 1, self.whole.column_of(window.start, self.width))
+        return first, max(first, min(self.width - 1, self.whole.column_of(window.end - 1, self.width)))
+
+    def _frame(self, first: int, last: int) -> list[str]:
+        middle = "▲" if first == last else "┗" + "━" * (last - first - 1) + "┛"
+        return list("┄" * first + middle + "┄" * (self.width - 1 - last))
+
+    def _hit(self, matches: Matches | None) -> list[bool]:
+        if matches is not self._hits[0]:
+            columns = np.zeros(self.width, np.bool_)
+            if matches is not None:
+                found = (matches.starts - self.whole.start) * self.width // self.whole.span
+                columns[np.clip(found, 0, self.width - 1)] = True
+            self._hits = matches, columns
+        hits: list[bool] = self._hits[1].tolist()
+        return hits

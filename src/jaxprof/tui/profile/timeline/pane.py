@@ -191,7 +191,7 @@ class TimelinePane(Guarded, Vertical):
         chosen = browse.range
         self.set_class(chosen is not None, "-range")
         self.query_one("#timeline-facts").border_title = Content("Range" if chosen else "Under the cursor")
-        from jaxprof.tui.profile.timeline.range_facts import range_facts
+        from jaxprof.tui.profile.timeline.facts import range_facts
 
         lanes, lane, span = browse.lanes, browse.places[browse.line].lane, chosen or browse.in_view
         keys = f"{key_of('timeline.fit')} zooms to it, {key_of('profile.back')} clears it" if chosen else ""

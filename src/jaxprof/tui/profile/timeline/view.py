@@ -7,7 +7,7 @@ many of its threads were busy. The view reports cursor moves; the screen interpr
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rich.segment import Segment
 from rich.style import Style
@@ -15,9 +15,7 @@ from textual import events
 from textual.strip import Strip
 
 from jaxprof.analysis.lanes.kinds import KINDS
-from jaxprof.tui.profile.timeline.browse import Browse, TimelineRow
-from jaxprof.tui.profile.timeline.browse_keys import TimelineKeys
-from jaxprof.tui.profile.timeline.drag import Drag
+from jaxprof.tui.profile.timeline.browse import Browse, TimelineKeys, TimelineRow
 from jaxprof.tui.profile.timeline.drawing import Overlays, cells, ruler, title, with_range
 from jaxprof.tui.profile.timeline.facts import NS
 from jaxprof.units import seconds
@@ -25,7 +23,52 @@ from jaxprof.units import seconds
 if TYPE_CHECKING:
     from jaxprof.analysis.lanes.rows import Lanes
     from jaxprof.analysis.lanes.search import Matches
-    from jaxprof.tui.profile.timeline.minimap import Minimap
+    from jaxprof.tui.profile.timeline.drawing import Minimap
+
+
+Gesture = Literal["pan", "select", "map"]
+
+
+class Drag:
+    """One press of a button, at a column of the lanes."""
+
+    def __init__(self, browse: Browse, gesture: Gesture, column: int) -> None:
+        self._browse, self._gesture, self._column = browse, gesture, column
+        self._start = browse.window.start
+        self._moved = False
+        if gesture == "map":
+            self._move_window(column)
+        else:
+            browse.time = browse.window.time_at(column, browse.width)
+        if gesture == "select":
+            browse.select(browse.time)
+
+    def to(self, column: int) -> None:
+        """The mouse has moved to a column, which may be outside of the lanes."""
+        browse = self._browse
+        self._moved |= column != self._column
+        if self._gesture == "pan":
+            browse.begin_at(self._start + (self._column - column) * browse.window.span // browse.width)
+            return
+        column = min(max(column, 0), browse.width - 1)
+        if self._gesture == "map":
+            self._move_window(column)
+        else:
+            browse.time = browse.window.time_at(column, browse.width)
+
+    def release(self) -> None:
+        """A range ends where the button was released; a click without a move selects nothing."""
+        if not self._moved and self._gesture != "map":
+            self._browse.clear_range()
+        elif self._gesture == "select":
+            self._browse.fix_range()
+
+    def _move_window(self, column: int) -> None:
+        """Puts the middle of the window, and the cursor, at a column of the whole."""
+        browse = self._browse
+        time = browse.whole.time_at(column, browse.width)
+        browse.begin_at(time - browse.window.span // 2)
+        browse.time = time
 
 
 WHEEL_ZOOM = 1.25
@@ -65,7 +108,7 @@ class TimelineView(TimelineKeys, can_focus=True):
         """Shows other lanes from start to end, or `words` if there are none."""
         self.browse = self.jumps = None
         if lanes is not None:
-            from jaxprof.tui.profile.timeline.jumps import Jumps
+            from jaxprof.tui.profile.timeline.browse import Jumps
 
             self.browse = Browse(lanes, self._width, self._room)
             self.jumps = Jumps(self.browse)
@@ -147,7 +190,7 @@ class TimelineView(TimelineKeys, can_focus=True):
 
     def _map_line(self, browse: Browse, y: int) -> Strip:
         """A line of the minimap, with the length of the whole beside it."""
-        from jaxprof.tui.profile.timeline.minimap import Minimap
+        from jaxprof.tui.profile.timeline.drawing import Minimap
 
         if self._map is None or self._map.lanes is not browse.lanes or self._map.width != self._width:
             self._map = Minimap(browse.lanes, browse.whole, self._width)
@@ -196,7 +239,7 @@ class TimelineView(TimelineKeys, can_focus=True):
 
     def _drawn(self, browse: Browse, place: TimelineRow) -> list[Segment]:
         """The columns of a row, which are drawn once for each window: most keys move the cursor alone."""
-        from jaxprof.tui.profile.timeline.frame import columns_of
+        from jaxprof.tui.profile.timeline.drawing import columns_of
 
         of = (browse.window, self._width, self.app.theme)
         if self._kept_of != of:

@@ -1,9 +1,4 @@
-"""The roofline: FLOP/s over FLOPs per byte, with a device's ceilings and a point for each kernel.
-
-A kernel without a measured time is drawn on the ceiling that bounds it, the most that it could reach, and is said to be
-there at most. A kernel with a measured time is drawn at the FLOP/s that it reached. The kernels near the cursor are
-named below the plot, all of them where several are in one place.
-"""
+"""The kernels of a program under the ceilings of a device: a plot whose points the mouse and the keys choose."""
 
 from __future__ import annotations
 
@@ -13,17 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.content import Content
+from textual.message import Message
 
+from jaxprof.analysis.ranking import Ranking
 from jaxprof.analysis.roofline_points import RooflinePoint, roofline_ceilings, roofline_points
 from jaxprof.text import columns, shorten_middle
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.canvas import Canvas, Scale
+from jaxprof.tui.kit.picture import Picture
 from jaxprof.units import percent, scaled
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.ranking import Ranking
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
+
 
 GUTTER, LEAST_WIDTH, LEAST_HEIGHT = 9, 30, 9
 NEAR = 3.0
@@ -268,3 +267,72 @@ def _below(x: Scale, gutter: int, inner: int, width: int) -> list[Content]:
 def _note(text: str, more: str, width: int, height: int) -> Content:
     lines = [line.center(width) for words in (text, more) for line in textwrap.wrap(words, max(8, width - 2))][:height]
     return Content("\n" * max(0, (height - len(lines)) // 2)) + Content.styled("\n".join(lines), "$quiet")
+
+
+class RooflineView(Picture):
+    """The kernels of a program under the ceilings of a device."""
+
+    class Chosen(Message):
+        """Requests the cursor on a kernel, by its number."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._ranking = Ranking()
+        self._numbers: Sequence[int] = ()
+        self._changes = 0
+        self._chosen: int | None = None
+        self._pointed: tuple[int, int] | None = None
+
+    def show_kernels(self, ranking: Ranking, numbers: Sequence[int], changes: int, chosen: int | None) -> None:
+        """Draws these kernels, with one chosen; `changes` counts how often the kernels have changed."""
+        self._ranking, self._numbers, self._changes, self._chosen = ranking, numbers, changes, chosen
+        self._draw_now()
+
+    def _draw_now(self) -> None:
+        ranking, numbers, chosen, pointed = self._ranking, self._numbers, self._chosen, self._pointed
+        self.show(
+            (self._changes, id(ranking), chosen, pointed),
+            lambda width, height: roofline_plot(ranking, numbers, chosen, width, height, pointed),
+        )
+
+    def _frame(self) -> RooflineFrame | None:
+        return roofline_frame(self._ranking, self._numbers, self.size.width, self.size.height)
+
+    def go(self, step: int) -> None:
+        """Requests the next point to the right or to the left."""
+        frame = self._frame()
+        point = frame.beside(self._chosen, step) if frame is not None else None
+        if point is not None:
+            self.post_message(self.Chosen(point.number))
+
+    # -- mouse ------------------------------------------------------------------------------------------------
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._point_at(self._cell(event))
+
+    def on_leave(self) -> None:
+        self._point_at(None)
+
+    def on_click(self, event: events.Click) -> None:
+        frame, cell = self._frame(), self._cell(event)
+        near = frame.near(cell) if frame is not None and cell is not None else []
+        if near:
+            self.post_message(self.Chosen(near[0].number))
+
+    def _cell(self, event: events.MouseEvent) -> tuple[int, int] | None:
+        """The cell between the axes."""
+        offset = event.get_content_offset(self)
+        return (offset.x - GUTTER - 1, offset.y - 1) if offset is not None else None
+
+    def _point_at(self, cell: tuple[int, int] | None) -> None:
+        """Names what is near the mouse; a mouse far from all points changes nothing."""
+        frame = self._frame()
+        near = frame.near(cell, NEAR) if frame is not None and cell is not None else []
+        pointed = cell if near else None
+        if pointed != self._pointed:
+            self._pointed = pointed
+            self._draw_now()

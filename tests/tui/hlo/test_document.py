@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.tui.hlo.text.document import Folds
+from jaxprof.tui.hlo.document import Folds
 
 # -- folds ------------------------------------------------------------------------------------------------------------
 

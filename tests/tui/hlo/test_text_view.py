@@ -12,10 +12,9 @@ from textual.pilot import Pilot
 
 from jaxprof.hlo.read.lexer import Language
 from jaxprof.hlo.read.parse import modules
-from jaxprof.tui.hlo.text.code_view import CodeView
-from jaxprof.tui.hlo.text.document import Document
-from jaxprof.tui.hlo.text.navigation import HloNavigation, TextNavigation
-from jaxprof.tui.hlo.text.text_pane import TextPane
+from jaxprof.tui.hlo.code_view import CodeView
+from jaxprof.tui.hlo.document import Document, HloNavigation, TextNavigation
+from jaxprof.tui.hlo.stage_side import TextPane
 from jaxprof.tui.theme import VARIABLES
 from tui.fakes import until
 from tui.hlo_texts import HLO, STABLEHLO, large_hlo
