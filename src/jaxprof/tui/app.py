@@ -27,10 +27,10 @@ from jaxprof.tui.kit.screen_bars import ModeBar, ReadingLine
 from jaxprof.tui.live import Live, Maker, ProgramMaker, make_program_scheduler, make_scheduler
 from jaxprof.tui.messages import (
     DevicesChanged,
-    EntriesRead,
     EventsArrived,
     Failed,
     LiveChanged,
+    SessionsListed,
     SidesPlanned,
     StorageFailed,
 )
@@ -42,8 +42,6 @@ from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.user_settings import UserSettings
 
 if TYPE_CHECKING:
-    from textual.message_pump import MessagePump
-
     from jaxprof.config import Config
     from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.runner.program import ProgramCommand
@@ -269,10 +267,10 @@ class JaxprofApp(ScreenNavigation):
 
         return Library(self.library_folder)
 
-    def list_sessions(self, screen: MessagePump, limit: int | None = LISTED) -> None:
-        """Reads the list of saved sessions and jobs, and posts it to `screen`. Blocks: for threads only."""
+    def list_sessions(self, limit: int | None = LISTED) -> SessionsListed:
+        """The saved sessions and jobs. Blocks: for threads only."""
         library = self.library()
-        screen.post_message(EntriesRead(list(library.listed(limit)), library.size_bytes(), library.folder))
+        return SessionsListed(list(library.listed(limit)), library.size_bytes(), library.folder)
 
     def show_state(self) -> None:
         """Updates the mode bar and the reading line."""

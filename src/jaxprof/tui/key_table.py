@@ -216,12 +216,12 @@ GROUPS: dict[str, KeyGroup] = {
         Key("choose", "enter", "choose", "Choose", "Do what the line says"),
     )),
     "workloads": KeyGroup("Home: workloads", (
-        Key("run", "enter", "run", "Run", "Run the marked workloads, or this one"),
+        Key("run", "enter", "choose", "Run", "Run the marked workloads, or this one"),
         Key("mark", "mark", "mark", "Mark", "Mark or unmark this workload"),
-        Key("all", "all", "mark_all", "All", "Mark all workloads in the list, or none", HIDDEN),
+        Key("all", "all", "screen.mark_all", "All", "Mark all workloads in the list, or none", HIDDEN),
     )),
     "variants": KeyGroup("Home: variants", (
-        Key("run", "enter", "run", "Run", "Run the marked workloads, or this one"),
+        Key("run", "enter", "screen.run", "Run", "Run the marked workloads, or this one"),
         Key("mark", "mark", "mark", "Include", "Include this variant, or leave it out"),
     )),
     "devices": KeyGroup("Home: devices", (
@@ -285,10 +285,10 @@ GROUPS: dict[str, KeyGroup] = {
         Key("read", "reload", "read", "Reload", "Read the sessions again", HIDDEN),
     )),
     "measurements": KeyGroup("History: measurements", (
-        Key("enter", "enter", "enter", "Points", "Go to the points", HIDDEN),
+        Key("enter", "enter", "choose", "Points", "Go to the points", HIDDEN),
     )),
     "points": KeyGroup("History: points", (
-        Key("open", "enter", "open", "Open", "Open the session of this point"),
+        Key("open", "enter", "choose", "Open", "Open the session of this point"),
     )),
     "hlo": KeyGroup("HLO", (
         Key("capture", "capture", "capture", "Capture", "Capture the program, which has no HLO yet", FIRST),
@@ -325,7 +325,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("tab.hlo", "tab_9", "tab('hlo')", "Show HLO", "Go to the HLO tab", HIDDEN),
     )),
     "kernels": KeyGroup("HLO: kernels", (
-        Key("enter", "enter", "enter", "Text", "Go to the kernel's text; on a group, open or close it"),
+        Key("enter", "enter", "choose", "Text", "Go to the kernel's text; on a group, open or close it"),
         Key("sort", "sort", "sort", "Sort", "Sort by the next column"),
         Key("turn", "reverse", "turn", "Reverse", "Reverse the order", HIDDEN),
         Key("group", "group", "group", "Group", "Group by kind, source line, named scope, direction, or not at all"),
@@ -337,7 +337,7 @@ GROUPS: dict[str, KeyGroup] = {
             "On the roofline, go to the next point of more FLOPs per byte", HIDDEN),
     )),
     "kernel_notes": KeyGroup("HLO: findings and barriers", (
-        Key("enter", "enter", "enter", "Kernel", "Go to the kernel of this row"),
+        Key("enter", "enter", "choose", "Kernel", "Go to the kernel of this row"),
     )),
     "text": KeyGroup("HLO: text", (
         Key("up", "arrow_up up", "move(-1)", "Up", "Go to the line above", HIDDEN),
@@ -387,7 +387,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("tab_before", "tab_before", "next_tab(-1)", "Previous tab", "Go to the previous tab", HIDDEN),
     )),
     "overview": KeyGroup("Profile: overview", (
-        Key("hlo", "enter hlo", "follow", "HLO", "Go to the HLO of this kernel or program"),
+        Key("hlo", "enter hlo", "choose", "HLO", "Go to the HLO of this kernel or program"),
     )),
     "timeline_pane": KeyGroup("Profile: timeline, searched", (
         Key("search", "find", "search", "Search", "Search the names with a regular expression", priority=True),
@@ -433,7 +433,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("open", "enter", "open", "Open", "Open or close the lane: a line for each thread and level"),
     )),
     "passes": KeyGroup("Profile: compile", (
-        Key("open", "enter mark", "open", "Open", "Open or close this phase"),
+        Key("open", "enter mark", "choose", "Open", "Open or close this phase"),
         Key("open_all", "fold_all", "open_all", "Open all", "Open or close all"),
         Key("sort", "sort", "sort", "Sort", "Switch between the tree and a list by self time"),
     )),
@@ -441,7 +441,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("close", "back", "close", "Back", "Go to the peak, or back to HLO"),
     )),
     "buffers": KeyGroup("Memory", (
-        Key("hlo", "enter hlo", "hlo", "HLO", "Go to the instruction that makes this buffer"),
+        Key("hlo", "enter hlo", "choose", "HLO", "Go to the instruction that makes this buffer"),
         Key("before", "arrow_left", "step(-1)", "Earlier",
             "Go to the instruction before, and list what is alive there"),
         Key("after", "arrow_right", "step(1)", "Later", "Go to the next instruction, and list what is alive there"),
@@ -479,16 +479,16 @@ GROUPS: dict[str, KeyGroup] = {
         Key("tab_before", "tab_before", "next_tab(-1)", "Previous tab", "Go to the previous tab", HIDDEN),
     )),
     "ledger": KeyGroup("Program: ledger", (
-        Key("enter", "enter", "enter", "Open", "Open or close this function; show all of a compilation"),
+        Key("enter", "enter", "choose", "Open", "Open or close this function; show all of a compilation"),
         Key("open_all", "fold_all", "open_all", "Open all", "Open or close all functions", HIDDEN),
         Key("sort", "sort", "sort_by_next", "Sort", "Sort by the next column"),
         Key("turn", "reverse", "turn", "Reverse", "Reverse the order", HIDDEN),
     )),
     "hot_lines": KeyGroup("Program: lines", (
-        Key("enter", "enter", "enter", "Source", "Show this line and the lines around it"),
+        Key("enter", "enter", "choose", "Source", "Show this line and the lines around it"),
     )),
     "advice": KeyGroup("Program: findings", (
-        Key("enter", "enter", "enter", "Source", "Show the source line of this finding"),
+        Key("enter", "enter", "choose", "Source", "Show the source line of this finding"),
     )),
     "flame": KeyGroup("Flame graph", (
         Key("zoom_in", "enter more closer", "zoom_in", "Zoom in",
@@ -550,10 +550,10 @@ GROUPS: dict[str, KeyGroup] = {
         Key("page_down", "page_down", "page(1)", "Page down", "Go a page down", HIDDEN),
     )),
     "job_findings": KeyGroup("Job: findings", (
-        Key("open", "enter", "open", "Open", "Open the session of this process; Esc comes back"),
+        Key("open", "enter", "choose", "Open", "Open the session of this process; Esc comes back"),
     )),
     "ranks": KeyGroup("Job: processes", (
-        Key("open", "enter", "open", "Open", "Open the session of this process; Esc comes back"),
+        Key("open", "enter", "choose", "Open", "Open the session of this process; Esc comes back"),
         Key("sort", "sort", "sort_by_next", "Sort", "Sort by the next column"),
         Key("turn", "reverse", "turn", "Reverse", "Reverse the order", HIDDEN),
     )),
@@ -570,7 +570,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("back", "back", "back", "Back", "Clear the filter, or go back to Home", HIDDEN),
     )),
     "session_list": KeyGroup("Lists of sessions", (
-        Key("open", "enter", "open", "Open", "Open this session"),
+        Key("open", "enter", "choose", "Open", "Open this session"),
     )),
     "rows": KeyGroup("Lists", (
         Key("up", "arrow_up up", "move(-1)", "Up", "Go to the row above", HIDDEN),
@@ -592,7 +592,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("back", "back", "close_row", "Back", "Close the row that was opened here", HIDDEN),
     )),
     "facts": KeyGroup("Lines that lead to the text", (
-        Key("follow", "enter", "follow", "Text", "Go to the HLO text that this line is about"),
+        Key("follow", "enter", "choose", "Text", "Go to the HLO text that this line is about"),
     )),
     "filter": KeyGroup("Filter line", (
         Key("clear", "back", "clear_filter", "Clear", "Show everything again"),

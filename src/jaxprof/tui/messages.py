@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from jaxprof.runner import PlannedRun
     from jaxprof.session import Session
     from jaxprof.session.log import Entry
-    from jaxprof.workloads.model import WorkloadInfo
 
 
 class SessionChanged(Message, bubble=False):
@@ -84,20 +84,11 @@ class DevicesChanged(Message, bubble=False):
     """`app.devices` has other devices or other readings. Posted to the screen in view."""
 
 
-class WorkloadsLoaded(Message):
-    """Descriptions of workloads were read."""
+@dataclass(frozen=True, slots=True)
+class SessionsListed:
+    """The saved sessions."""
 
-    def __init__(self, infos: list[WorkloadInfo]) -> None:
-        super().__init__()
-        self.infos = infos
-
-
-class EntriesRead(Message):
-    """The saved sessions were listed."""
-
-    def __init__(self, entries: list[Entry], size_bytes: int, folder: Path) -> None:
-        super().__init__()
-        self.entries = entries
-        self.size_bytes = size_bytes
-        """Of the whole folder."""
-        self.folder = folder
+    entries: list[Entry]
+    size_bytes: int
+    """Of the whole folder."""
+    folder: Path

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from textual.message_pump import MessagePump
-
     from jaxprof.errors import JaxprofError
     from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.runner.program import ProgramCommand
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from jaxprof.session.log import Library
     from jaxprof.tui.device_monitor import DeviceMonitor, DeviceTable
     from jaxprof.tui.live import Live
+    from jaxprof.tui.messages import SessionsListed
     from jaxprof.tui.opened_session import ProfileReading
     from jaxprof.tui.user_settings import UserSettings
 
@@ -225,8 +224,8 @@ class Profiler(Guarded, App[None]):
         """The folder of sessions."""
         raise NotImplementedError
 
-    def list_sessions(self, screen: MessagePump, limit: int | None = ...) -> None:
-        """Reads the list of saved sessions and posts it to `screen`. Blocks: for threads only."""
+    def list_sessions(self, limit: int | None = ...) -> SessionsListed:
+        """The saved sessions and jobs. Blocks: for threads only."""
         raise NotImplementedError
 
     def show_state(self) -> None:

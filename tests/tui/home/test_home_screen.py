@@ -13,7 +13,6 @@ from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workload_dialogs import OwnWorkload, ParametersDialog, split_specs, whole_target
 from jaxprof.tui.home.workloads import WorkloadDetail, WorkloadList
-from jaxprof.tui.messages import WorkloadsLoaded
 from tui.fakes import HOSTILE, NoJax, Stage, info, screen_text, until
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
@@ -188,7 +187,7 @@ async def test_hostile_names_are_shown_and_not_obeyed() -> None:
     evil = info(HOSTILE, title=HOSTILE, description=HOSTILE, origin=f"/tmp/{HOSTILE}.py:f")
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         screen = await ready(stage, pilot)
-        screen.post_message(WorkloadsLoaded([evil]))
+        screen.take_workloads([evil])
         listed = screen.query_one(WorkloadList)
         await until(pilot, lambda: HOSTILE in listed.keys)
         await pilot.press("end")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.analysis.history import HistoryPoint, LastingChange, LibraryHistory, MeasurementHistory
 from jaxprof.errors import JaxprofError, UsageError
@@ -101,9 +100,6 @@ class Measurements(TableView[MeasurementHistory]):
     EMPTY: ClassVar[str] = "No points."
     BINDINGS: ClassVar[list[BindingType]] = bindings("measurements")
 
-    class Entered(RowList.Highlighted):
-        """The user wants to go to the points of a measurement."""
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
@@ -144,14 +140,6 @@ class Measurements(TableView[MeasurementHistory]):
         change = one.changes[-1]
         return ratio(change.ratio), change_style(change)
 
-    def action_enter(self) -> None:
-        """Goes to the points of the row under the cursor."""
-        if self.keys:
-            self.post_message(self.Entered(self, self.cursor))
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        self.action_enter()
-
 
 def _identity(one: MeasurementHistory) -> Hashable:
     return (series_name(one), one.target)
@@ -169,9 +157,6 @@ class Points(TableView[HistoryPoint | Between]):
     """The points of one measurement, the newest last, with the changes between them."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("points")
-
-    class Opened(RowList.Highlighted):
-        """The user asked to open the session of a point."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -217,14 +202,6 @@ class Points(TableView[HistoryPoint | Between]):
     def whole_line(self, row: HistoryPoint | Between, width: int) -> Content | None:
         return cell(f" {row.text}", width, row.style) if isinstance(row, Between) else None
 
-    def action_open(self) -> None:
-        """Opens the session of the point under the cursor."""
-        if self.point is not None:
-            self.post_message(self.Opened(self, self.cursor))
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        self.action_open()
-
     def _value(self, point: HistoryPoint) -> str:
         return figure(point.value, self._unit)
 
@@ -259,15 +236,6 @@ class HistoryScreen(SessionScreen):
 
     AUTO_FOCUS = "#measurements"
     BINDINGS: ClassVar[list[BindingType]] = bindings("history")
-
-    class Read(Message):
-        """The thread has read the histories, or could not."""
-
-        def __init__(self, wanted: tuple[str, str], found: LibraryHistory | None, error: JaxprofError | None) -> None:
-            super().__init__()
-            self.wanted = wanted
-            self.found = found
-            self.error = error
 
     def __init__(self, workload: str = "") -> None:
         super().__init__()
@@ -311,9 +279,10 @@ class HistoryScreen(SessionScreen):
         wanted = self._workload, self._measure
         in_thread(
             self,
-            lambda: self.post_message(self.Read(wanted, self._histories(*wanted), None)),
+            lambda: self._histories(*wanted),
             "history",
-            failed=lambda error: self.post_message(self.Read(wanted, None, error)),
+            then=lambda found: self._show(wanted, found),
+            failed=lambda error: self._show(wanted, None, error),
         )
 
     def _histories(self, workload: str, measure: str) -> LibraryHistory:
@@ -322,22 +291,22 @@ class HistoryScreen(SessionScreen):
 
         return read_history(self.profiler.library().paths(), measure, workload)
 
-    def on_history_screen_read(self, message: Read) -> None:
+    def _show(self, wanted: tuple[str, str], found: LibraryHistory | None, error: JaxprofError | None = None) -> None:
         """Shows what the thread has read, unless something else is wanted since."""
-        if message.wanted != (self._workload, self._measure) or not self.whole:
+        if wanted != (self._workload, self._measure) or not self.whole:
             return
-        self._found = message.found
-        sessions = message.found.sessions if message.found is not None else 0
+        self._found = found
+        sessions = found.sessions if found is not None else 0
         box = self.query_one("#measurements-box")
         box.border_title = Content(safe(self._workload) if self._workload else "All workloads")
         box.border_subtitle = counted(sessions, "session") if sessions else ""
-        self.query_one(Measurements).show(message.found, of_all=not self._workload)
+        self.query_one(Measurements).show(found, of_all=not self._workload)
         self._show_notes()
-        if message.error is not None:
+        if error is not None:
             key = key_of("history.all")
             unknown = f"No kept session measured {safe(self._workload)}. Run it, or press {key} for all workloads."
-            self._say(unknown if isinstance(message.error, UsageError) else safe_text(str(message.error)))
-        elif message.found is None or not message.found.series:
+            self._say(unknown if isinstance(error, UsageError) else safe_text(str(error)))
+        elif found is None or not found.series:
             self._say("No session holds a point of this.")
         else:
             self._show_one()
@@ -438,12 +407,12 @@ class HistoryScreen(SessionScreen):
         if self in self.app.screen_stack:
             self.dismiss()
 
-    @on(Measurements.Entered)
+    @on(RowList.Chosen, "#measurements")
     def _to_points(self) -> None:
         self.settle()
         self.query_one(Points).focus()
 
-    @on(Points.Opened)
+    @on(RowList.Chosen, "#points")
     def _open(self) -> None:
         point = self.query_one(Points).point
         if point is not None:

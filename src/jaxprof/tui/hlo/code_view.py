@@ -8,7 +8,8 @@ before it is drawn; markup is never parsed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -25,7 +26,7 @@ from jaxprof.hlo.read.lexer import SpanKind, lex
 from jaxprof.text import columns, safe
 from jaxprof.tui.hlo.document import Document, Folds, Name, column
 from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.search import Hits
 from jaxprof.tui.kit.threads import in_thread
 
@@ -334,15 +335,6 @@ class CodeView(TextView):
             self.name = name
             self.lines = lines
 
-    class UsersFound(Message, bubble=False):
-        """The search for the users of a name has finished."""
-
-        def __init__(self, document: Document, name: str, lines: list[int]) -> None:
-            super().__init__()
-            self.document = document
-            self.name = name
-            self.lines = lines
-
     def __init__(self, document: Document | None = None, *, id: str | None = None, classes: str | None = None) -> None:
         self._name_at = -1
         self._back: list[Place] = []
@@ -417,24 +409,20 @@ class CodeView(TextView):
         if not name:
             self._notify_briefly("this line defines no name")
         elif document.line_count < READ_AT_ONCE:
-            self._users_found(self.UsersFound(document, name, list(navigation.users(name, line))))
+            self._go_to_user(document, name, navigation.users(name, line))
         else:
+            found = partial(self._go_to_user, document, name)
+            in_thread(self, lambda: navigation.users(name, line), "users", then=found)
 
-            def find() -> None:
-                self.post_message(self.UsersFound(document, name, list(navigation.users(name, line))))
-
-            in_thread(self, find, "users")
-
-    @on(UsersFound)
-    def _users_found(self, message: UsersFound) -> None:
-        if message.document is not self.document:
+    def _go_to_user(self, document: Document, name: str, lines: Sequence[int]) -> None:
+        if document is not self.document:
             return
-        if not message.lines:
-            self._notify_briefly(f"nothing uses {message.name}")
-        elif len(message.lines) == 1:
-            self.jump(message.lines[0])
+        if not lines:
+            self._notify_briefly(f"nothing uses {name}")
+        elif len(lines) == 1:
+            self.jump(lines[0])
         else:
-            self.post_message(self.ManyUsers(self, message.name, message.lines))
+            self.post_message(self.ManyUsers(self, name, list(lines)))
 
     def action_history(self, step: int) -> None:
         """Goes back to the place before the last jump, or forward again."""

@@ -48,14 +48,6 @@ class KernelNoteList(TableView[Row]):
     """The text of an empty list: for a whole module, for part of one, and for one before XLA's passes."""
     BINDINGS: ClassVar[list[BindingType]] = bindings("kernel_notes")
 
-    class Entered(Message):
-        """Requests the kernel of a row, by computation (empty if unknown) and name."""
-
-        def __init__(self, computation: str, name: str) -> None:
-            super().__init__()
-            self.computation = computation
-            self.name = name
-
     def __init__(self, columns: Sequence[TableColumn[Row]], *, id: str | None = None) -> None:
         super().__init__(columns, id=id)
         self.explain_empty(whole=True, optimised=True)
@@ -68,19 +60,10 @@ class KernelNoteList(TableView[Row]):
         """Shows the rows of another program."""
         self.show_rows(dict(enumerate(rows)))
 
-    def kernel_of(self, row: Row) -> tuple[str, str]:
-        """The computation and name of a row's kernel; empty if there is none."""
+    @property
+    def kernel(self) -> tuple[str, str]:
+        """The computation (empty if unknown) and name of the kernel of the row under the cursor; empty without one."""
         raise NotImplementedError
-
-    def action_enter(self) -> None:
-        """Goes to the kernel of the row."""
-        row = self.current_row
-        computation, name = self.kernel_of(row) if row is not None else ("", "")
-        if name:
-            self.post_message(self.Entered(computation, name))
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        self.action_enter()
 
 
 class FindingList(KernelNoteList["HloFinding"]):
@@ -107,8 +90,10 @@ class FindingList(KernelNoteList["HloFinding"]):
     def haystack(self, row: HloFinding) -> str:
         return f"{row.code} {row.message}"
 
-    def kernel_of(self, row: HloFinding) -> tuple[str, str]:
-        return "", row.where[0] if row.where else ""
+    @property
+    def kernel(self) -> tuple[str, str]:
+        row = self.current_row
+        return "", row.where[0] if row is not None and row.where else ""
 
 
 class BarrierList(KernelNoteList["Barrier"]):
@@ -140,8 +125,10 @@ class BarrierList(KernelNoteList["Barrier"]):
     def haystack(self, row: Barrier) -> str:
         return f"{row.producer} {row.consumer} {row.reason.replace('-', ' ')}"
 
-    def kernel_of(self, row: Barrier) -> tuple[str, str]:
-        return row.computation, row.consumer
+    @property
+    def kernel(self) -> tuple[str, str]:
+        row = self.current_row
+        return (row.computation, row.consumer) if row is not None else ("", "")
 
     def _saving(self, barrier: Barrier) -> Content:
         return bar(barrier.bytes / self._most, 6) + cell(bytes_(barrier.bytes), 10, right=True)
@@ -484,18 +471,25 @@ class KernelSide(Guarded, Container):
     def _progressed(self) -> None:
         self._show_titles()
 
-    @on(KernelTable.Entered)
-    def _kernel_entered(self, message: KernelTable.Entered) -> None:
-        self.post_message(self.OpenRequested(FactTarget(*message.ranked.key, kernel=True)))
+    @on(RowList.Chosen, "#kernels")
+    def _kernel_chosen(self) -> None:
+        if self.ranked is not None:
+            self.post_message(self.OpenRequested(FactTarget(*self.ranked.key, kernel=True)))
+        else:
+            self.table.action_open_group()
 
-    @on(KernelNoteList.Entered)
-    def _note_entered(self, message: KernelNoteList.Entered) -> None:
-        if self.select(message.computation, message.name) or self.select("", message.name):
+    @on(RowList.Chosen, "#findings")
+    @on(RowList.Chosen, "#barriers")
+    def _note_chosen(self) -> None:
+        computation, name = self._notes.kernel if self._notes is not None else ("", "")
+        if name and (self.select(computation, name) or self.select("", name)):
             self.screen.call_later(self.screen.run_action, "tab('kernels')")
 
-    @on(FactList.Followed)
-    def _fact_followed(self, message: FactList.Followed) -> None:
-        target = message.target
+    @on(RowList.Chosen, "#facts")
+    def _fact_chosen(self) -> None:
+        target = self.query_one(FactList).target
+        if target is None:
+            return
         if target.kernel and self.select(target.computation, target.name):
             if self._tab not in ("kernels", "roofline"):
                 self.screen.call_later(self.screen.run_action, "tab('kernels')")

@@ -318,13 +318,6 @@ class KernelTable(RowList):
     EMPTY = "No kernels here."
     BINDINGS: ClassVar[list[BindingType]] = bindings("kernels")
 
-    class Entered(Message):
-        """Requests the text of a kernel."""
-
-        def __init__(self, ranked: Ranked) -> None:
-            super().__init__()
-            self.ranked = ranked
-
     class PointRequested(Message):
         """Requests the kernel of the next point of the roofline, to the right or to the left."""
 
@@ -515,17 +508,6 @@ class KernelTable(RowList):
         return Content.assemble(*parts)
 
     # -- keys -------------------------------------------------------------------------------------------------
-
-    def action_enter(self) -> None:
-        """Goes to the kernel's text; on a group, opens or closes it."""
-        row = self.ranked
-        if row is not None:
-            self.post_message(self.Entered(row))
-        else:
-            self.action_open_group()
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        self.action_enter()
 
     def action_sort(self) -> None:
         """Sorts by the next column that is shown; after the last, by the order of execution."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -33,6 +32,7 @@ from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.memory import BufferList, MemoryView
 from jaxprof.tui.kit.program_capture import can_capture, capture, how_to_capture, uncaptured_program
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
@@ -294,13 +294,6 @@ class MemoryScreen(SessionScreen):
     AUTO_FOCUS = "#buffers"
     BINDINGS: ClassVar[list[BindingType]] = bindings("module_memory")
 
-    class Derived(Message, bubble=False):
-        """A thread has derived the memory; None if the module has no schedule."""
-
-        def __init__(self, picture: MemoryPicture | None) -> None:
-            super().__init__()
-            self.picture = picture
-
     def __init__(self, module: Module, show_text: Callable[[FactTarget], None]) -> None:
         """`show_text` goes to an instruction in the text, once this is closed."""
         super().__init__()
@@ -318,52 +311,31 @@ class MemoryScreen(SessionScreen):
 
     def on_mount(self) -> None:
         self.query_one(MemoryView).show_words("Analysing the memory…")
-        in_thread(self, lambda: self.post_message(self.Derived(self._module.once(memory_of))), "memory")
+        in_thread(self, lambda: self._module.once(memory_of), "memory", then=self._show_picture)
 
-    def on_memory_screen_derived(self, message: Derived) -> None:
-        view, picture = self.query_one(MemoryView), message.picture
+    def _show_picture(self, picture: MemoryPicture | None) -> None:
+        """Shows the memory; None if the module has no schedule."""
+        view = self.query_one(MemoryView)
         if picture is None:
             view.show_words("The order of its instructions is not that of execution, so what is alive when is unknown.")
         else:
             view.show_picture(picture)
 
-    @on(BufferList.HloRequested)
-    def _to_instruction(self, message: BufferList.HloRequested) -> None:
+    @on(RowList.Chosen, "#buffers")
+    def _to_instruction(self) -> None:
+        name = self.query_one(BufferList).instruction
+        if not name:
+            return
         computations = self._module.computations.values()
-        holder = next((computation for computation in computations if computation.get(message.name) is not None), None)
+        holder = next((computation for computation in computations if computation.get(name) is not None), None)
         self.dismiss()
         if holder is not None:
-            self._show_text(FactTarget(holder.name, message.name))
+            self._show_text(FactTarget(holder.name, name))
 
     def action_close(self) -> None:
         """Takes the cursor back to the peak, else goes back to HLO."""
         if not self.query_one(MemoryView).to_peak():
             self.dismiss()
-
-
-class PartReady(Message, bubble=False):
-    """The reading thread finished a part of a program."""
-
-    def __init__(self, opened: OpenedModule, part: str) -> None:
-        super().__init__()
-        self.opened = opened
-        self.part = part
-
-
-class FileRead(Message, bubble=False):
-    """The programs of a file were found."""
-
-    def __init__(self, programs: list[ModuleStages]) -> None:
-        super().__init__()
-        self.programs = programs
-
-
-class MatchesFound(Message, bubble=False):
-    """The lines of other stages that came from the cursor's place."""
-
-    def __init__(self, matches: list[Match]) -> None:
-        super().__init__()
-        self.matches = matches
 
 
 class HloScreen(SessionScreen):
@@ -382,7 +354,7 @@ class HloScreen(SessionScreen):
         """The device that the user chose; None means the program's own."""
         self._run_seen = ""
         self._reading = ModuleReader(
-            lambda opened, part: self.post_message(PartReady(opened, part)),
+            lambda opened, part: self.call_later(self._part_ready, opened, part),
             lambda error: self.post_message(Failed(error)),
         )
 
@@ -460,22 +432,22 @@ class HloScreen(SessionScreen):
     def on_unmount(self) -> None:
         self._reading.stop()
 
-    def on_part_ready(self, message: PartReady) -> None:
-        opened = message.opened
+    def _part_ready(self, opened: OpenedModule, part: str) -> None:
+        """Shows a part of a program that the reading thread has finished."""
         if opened is not self._opened:  # posted before the user chose another program
             return
         lists, texts = self._sides.lists, self._sides.texts
-        if message.part in TITLES:
-            texts.stage_ready(message.part)
-            error = opened.errors.get(message.part)
-            if message.part == "hlo" and error is not None:
+        if part in TITLES:
+            texts.stage_ready(part)
+            error = opened.errors.get(part)
+            if part == "hlo" and error is not None:
                 lists.show_failure(f"{error.what} {error.hint}".strip())
-        elif message.part == "kernels":
+        elif part == "kernels":
             self.query_one(NoticeLines).show(opened.notices)
             self._rank()
-        elif message.part in ("findings", "barriers"):
+        elif part in ("findings", "barriers"):
             lists.show_notes()
-        elif message.part == "over":
+        elif part == "over":
             if opened.kernels is None and "hlo" not in opened.errors:
                 lists.show_failure("The optimised HLO of this run was not recorded.")
             texts.stage_ready(texts.stage)
@@ -573,16 +545,12 @@ class HloScreen(SessionScreen):
             return
         texts = self._sides.texts
         if texts.small:
-            self.on_matches_found(MatchesFound(texts.matches()))
-            return
+            self._go_to_match(texts.matches())
+        else:
+            in_thread(self, texts.matches, "matches", then=self._go_to_match)
 
-        def find() -> None:
-            self.post_message(MatchesFound(texts.matches()))
-
-        in_thread(self, find, "matches")
-
-    def on_matches_found(self, message: MatchesFound) -> None:
-        matches, opened = message.matches, self._opened
+    def _go_to_match(self, matches: list[Match]) -> None:
+        opened = self._opened
         if not matches or opened is None:
             self.notify(
                 "No line of another stage is known to come from this place.",
@@ -618,16 +586,12 @@ class HloScreen(SessionScreen):
 
     def open_file(self, path: Path) -> None:
         """Opens an HLO file, or a folder that XLA dumped into, in a thread."""
+        in_thread(self, lambda: modules_at(path), "file", then=self._file_read)
 
-        def read() -> None:
-            self.post_message(FileRead(modules_at(path)))
-
-        in_thread(self, read, "file")
-
-    def on_file_read(self, message: FileRead) -> None:
-        self._module_list.add_files(message.programs)
-        self._choose(message.programs[0])
-        if len(message.programs) > 1:
+    def _file_read(self, programs: list[ModuleStages]) -> None:
+        self._module_list.add_files(programs)
+        self._choose(programs[0])
+        if len(programs) > 1:
             self.action_choose_program()
 
     def on_failed(self, message: Failed) -> None:

@@ -11,13 +11,11 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof import units
 from jaxprof.tui.device_monitor import DeviceFacts, DeviceRow, DeviceTable
 from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
-from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Cell, Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 
@@ -38,14 +36,8 @@ class DeviceHint:
 class DeviceList(TableView[DeviceRow | DeviceHint]):
     """One row per device, and a hint below each device that JAX does not use."""
 
+    MARKS = True
     BINDINGS: ClassVar[list[BindingType]] = bindings("devices")
-
-    class Toggled(Message):
-        """The user marked or unmarked a device."""
-
-        def __init__(self, device: str) -> None:
-            super().__init__()
-            self.device = device
 
     def __init__(self, devices: DeviceTable, chosen: list[str], *, id: str | None = None) -> None:
         super().__init__(
@@ -75,21 +67,6 @@ class DeviceList(TableView[DeviceRow | DeviceHint]):
 
     def _mark(self, facts: DeviceFacts) -> Content:
         return Content(" ") if facts.usable is False else mark(facts.id in self._chosen)
-
-    def action_mark(self) -> None:
-        """Marks the device under the cursor."""
-        self._toggle(self.cursor)
-
-    def on_row_list_clicked(self, message: RowList.Clicked) -> None:
-        if message.x < 4:
-            self._toggle(message.index)
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        self._toggle(message.index)
-
-    def _toggle(self, index: int) -> None:
-        if self.keys and isinstance(self.keys[index], str):
-            self.post_message(self.Toggled(str(self.keys[index])))
 
 
 def _of_device(make: Callable[[DeviceRow], Cell]) -> Callable[[DeviceRow | DeviceHint], Cell]:

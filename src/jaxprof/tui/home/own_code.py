@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Static
 
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import Guarded
-from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn
 from jaxprof.tui.kit.table_view import TableView
 
@@ -175,21 +173,10 @@ def _is_there(form: ScriptForm) -> bool:
     return directory.is_dir() and (form.program.startswith("-m ") or (directory / form.program).is_file())
 
 
-class OwnFound(Message):
-    """A thread has looked for programs."""
-
-    def __init__(self, found: list[OwnRow]) -> None:
-        super().__init__()
-        self.found = found
-
-
 class OwnCodeList(TableView[OwnRow]):
     """One row per program and per way. Past its end the cursor goes on in the list below."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("own_code")
-
-    class Opened(RowList.Highlighted):
-        """The user chose a row."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -216,14 +203,6 @@ class OwnCodeList(TableView[OwnRow]):
             self.screen.focus_next()
         else:
             super().action_move(step)
-
-    def action_choose(self) -> None:
-        """Does what the row under the cursor says."""
-        if self.keys:
-            self.post_message(self.Opened(self, self.cursor))
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        self.action_choose()
 
 
 class OwnCodeDetail(Guarded, Static):

@@ -18,15 +18,16 @@ from textual.content import Content
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
 from jaxprof.tui.home.device_list import DeviceList
-from jaxprof.tui.home.own_code import OwnCodeDetail, OwnCodeList, OwnFound, own_programs, plan_text
+from jaxprof.tui.home.own_code import OwnCodeDetail, OwnCodeList, OwnRow, own_programs, plan_text
 from jaxprof.tui.home.plan_options import HomeOptions, PlanLine
 from jaxprof.tui.home.workloads import SourcePane, WorkloadDetail, WorkloadList, last_medians
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.session_list import SessionList
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.messages import EntriesRead, Failed, WorkloadsLoaded
+from jaxprof.tui.messages import Failed
 from jaxprof.workloads import names
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from jaxprof.session.log import Entry
     from jaxprof.tui.kit.filter_line import FilterLine
     from jaxprof.tui.kit.script_dialog import ScriptForm
+    from jaxprof.tui.messages import SessionsListed
     from jaxprof.workloads.model import WorkloadInfo
 
 
@@ -108,24 +110,23 @@ class HomeScreen(SessionScreen):
         """Runs in a thread: reads descriptions and sessions, and imports what the first key would wait for."""
         from jaxprof import workloads
 
-        self.post_message(WorkloadsLoaded(workloads.infos()))
-        self.profiler.list_sessions(self)
-        self._read_own()
+        self.call_later(self.take_workloads, workloads.infos())
+        self.call_later(self._take_sessions, self.profiler.list_sessions())
+        self.call_later(self._take_own_programs, self._read_own())
         for name in ("jaxprof.runner.expected_time", "jaxprof.session.fold", "jaxprof.tui.kit.dialogs"):
             import_module(name)  # early, so that the first key does not wait for it
 
-    def _read_own(self) -> None:
+    def _read_own(self) -> list[OwnRow]:
         """Runs in a thread: looks for the user's programs."""
-        library = self.profiler.library()
-        self.post_message(OwnFound(own_programs(library.entries(LOOKED_AT), self.profiler.folder)))
+        return own_programs(self.profiler.library().entries(LOOKED_AT), self.profiler.folder)
 
     # -- what threads bring ------------------------------------------------------------------------------------
 
-    def on_workloads_loaded(self, message: WorkloadsLoaded) -> None:
+    def take_workloads(self, infos: list[WorkloadInfo]) -> None:
         """Shows new descriptions: the catalogue's, or a user's own."""
         if not self.whole:
             return
-        for info in message.infos:
+        for info in infos:
             self._infos[info.name] = info
             if info.name not in self._names:
                 self._names.append(info.name)
@@ -133,23 +134,21 @@ class HomeScreen(SessionScreen):
         self._show_detail()
         self._show_plan()
 
-    def on_entries_read(self, message: EntriesRead) -> None:
+    def _take_sessions(self, listed: SessionsListed) -> None:
         if not self.whole:
             return
         from jaxprof.runner.expected_time import LOOKED_AT, measured_groups
 
-        self._entries = message.entries
-        self._before = measured_groups(message.entries[:LOOKED_AT])
+        self._entries = listed.entries
+        self._before = measured_groups(listed.entries[:LOOKED_AT])
         self._show_plan()
-        self.query_one("#recent", SessionList).show_entries(message.entries[:RECENT])
+        self.query_one("#recent", SessionList).show_entries(listed.entries[:RECENT])
         self._show_detail()
 
-    def on_own_found(self, message: OwnFound) -> None:
-        if not self.whole:
-            return
-        listed = self.query_one(OwnCodeList)
-        listed.show(message.found)
-        self._show_own()
+    def _take_own_programs(self, found: list[OwnRow]) -> None:
+        if self.whole:
+            self.query_one(OwnCodeList).show(found)
+            self._show_own()
 
     def on_devices_changed(self) -> None:
         if not self.whole:
@@ -175,8 +174,8 @@ class HomeScreen(SessionScreen):
             self._list_sessions()
 
     def _list_sessions(self) -> None:
-        in_thread(self, lambda: self.profiler.list_sessions(self), "entries")
-        in_thread(self, self._read_own, "own")
+        in_thread(self, self.profiler.list_sessions, "entries", then=self._take_sessions)
+        in_thread(self, self._read_own, "own", then=self._take_own_programs)
 
     # -- what is shown -----------------------------------------------------------------------------------------
 
@@ -255,7 +254,7 @@ class HomeScreen(SessionScreen):
     def _own_in_view(self) -> None:
         self.once_settled(self._show_own)
 
-    @on(OwnCodeList.Opened)
+    @on(RowList.Chosen, "#own-code")
     async def _own_opened(self) -> None:
         row = self.query_one(OwnCodeList).current_row
         if row is None:
@@ -296,11 +295,20 @@ class HomeScreen(SessionScreen):
         if not self.choices.marked:
             self._show_plan()
 
-    @on(WorkloadList.Marked)
-    def _marked(self) -> None:
+    @on(RowList.Marked, "#workloads")
+    def _workload_marked(self, message: RowList.Marked) -> None:
+        self.choices.toggle(str(message.rows.key_at(message.index)))
+        message.rows.refresh_row(message.index)
         self._show_marks()
 
-    @on(WorkloadList.Run)
+    def action_mark_all(self) -> None:
+        """Marks all workloads in the list, or none."""
+        listed = self.query_one(WorkloadList)
+        self.choices.toggle_all(str(key) for key in listed.keys)
+        listed.refresh()
+        self._show_marks()
+
+    @on(RowList.Chosen, "#workloads")
     def action_run(self) -> None:
         """Starts the chosen runs."""
         self._start(self._chosen())
@@ -314,30 +322,30 @@ class HomeScreen(SessionScreen):
         if planned:
             self.profiler.start_runs(planned)
 
-    @on(DeviceList.Toggled)
-    def _device_toggled(self, message: DeviceList.Toggled) -> None:
-        device = self.profiler.devices.get(message.device)
+    @on(RowList.Marked, "#devices")
+    @on(RowList.Chosen, "#devices")
+    def _device_toggled(self, message: RowList.Highlighted) -> None:
+        name = str(message.rows.key_at(message.index))
+        device = self.profiler.devices.get(name)
         if device is not None and device.facts.usable is False:
-            self.profiler.tell(
-                JaxprofError(device.facts.reason, device.facts.hint), f"JAX does not use {message.device}"
-            )
+            self.profiler.tell(JaxprofError(device.facts.reason, device.facts.hint), f"JAX does not use {name}")
             return
-        self.choices.toggle_device(message.device)
+        self.choices.toggle_device(name)
         self.query_one(DeviceList).refresh()
         self._show_plan()
 
-    @on(WorkloadDetail.Toggled)
-    def _variant_toggled(self, message: WorkloadDetail.Toggled) -> None:
-        info = self.info
-        if info is None:
+    @on(RowList.Marked, "#detail")
+    def _variant_toggled(self) -> None:
+        info, variant = self.info, self.query_one(WorkloadDetail).variant
+        if info is None or variant is None:
             return
-        if message.variant == info.baseline:
+        if variant == info.baseline:
             self.notify("The others are compared with it.", title="The baseline always runs", markup=False)
-        self.choices.toggle_variant(info, message.variant)
+        self.choices.toggle_variant(info, variant)
         self.query_one(WorkloadDetail).refresh()
         self._refresh_row()
 
-    @on(SessionList.Opened)
+    @on(RowList.Chosen, "#recent")
     def _session_opened(self) -> None:
         entry = self.query_one("#recent", SessionList).entry
         if entry is not None:
@@ -455,7 +463,7 @@ class HomeScreen(SessionScreen):
         ask_own(self.profiler, self.choices, self._take_own)
 
     def _take_own(self, infos: list[WorkloadInfo]) -> None:
-        self.on_workloads_loaded(WorkloadsLoaded(infos))
+        self.take_workloads(infos)
         if infos:
             self.query_one(WorkloadList).move_to_key(infos[0].name)
             self.query_one(WorkloadList).focus()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Button, Input, Static
 
 from jaxprof.errors import JaxprofError, UsageError
@@ -164,15 +163,6 @@ class OwnWorkload(Dialog[Added | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("form")
 
-    class Described(Message):
-        """The child process has answered."""
-
-        def __init__(self, infos: list[WorkloadInfo], arguments: tuple[str, ...], error: JaxprofError | None) -> None:
-            super().__init__()
-            self.infos = infos
-            self.arguments = arguments
-            self.error = error
-
     def __init__(
         self, interpreter: Callable[[], Interpreter], folder: Path, describe: Describe = describe_in_child
     ) -> None:
@@ -218,21 +208,14 @@ class OwnWorkload(Dialog[Added | None]):
         message.update("importing it in a child process…")
         in_thread(
             self,
-            lambda: self.post_message(
-                self.Described(self._describe(self._interpreter(), [target], arguments), arguments, None)
-            ),
+            lambda: self._describe(self._interpreter(), [target], arguments),
             "describe",
-            failed=lambda error: self.post_message(self.Described([], arguments, error)),
+            then=lambda infos: self.dismiss((infos, arguments)),
+            failed=self._say,
         )
 
-    def on_own_workload_described(self, message: Described) -> None:
-        self._waiting = False
-        if message.error is not None:
-            self._say(message.error)
-        else:
-            self.dismiss((message.infos, message.arguments))
-
     def _say(self, error: JaxprofError) -> None:
+        self._waiting = False
         message = self.query_one("#said", Static)
         message.add_class("wrong")
         message.update("\n".join(safe_lines(str(error))))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof import units
 from jaxprof.text import safe
@@ -34,14 +33,8 @@ if TYPE_CHECKING:
 class WorkloadList(TableView[str]):
     """One row per workload."""
 
-    EMPTY = "No workload matches the filter. Esc clears it."
+    MARKS = True
     BINDINGS: ClassVar[list[BindingType]] = bindings("workloads")
-
-    class Run(Message):
-        """The user asked to run the chosen workloads."""
-
-    class Marked(Message):
-        """Marks have changed."""
 
     def __init__(self, names: list[str], infos: Mapping[str, WorkloadInfo], choices: HomeOptions) -> None:
         super().__init__(
@@ -85,33 +78,10 @@ class WorkloadList(TableView[str]):
             return ""
         return info.title if info.origin == "built in" else f"yours · {info.title}"
 
-    def action_run(self) -> None:
-        """Asks the screen to run the chosen workloads."""
-        self.post_message(self.Run())
-
     def action_mark(self) -> None:
         """Marks the workload under the cursor, and goes down a row."""
-        if self.workload is not None:
-            self._mark(self.cursor)
-            self.action_move(1)
-
-    def action_mark_all(self) -> None:
-        """Marks all workloads in the list, or none."""
-        self._choices.toggle_all(str(key) for key in self.keys)
-        self.refresh()
-        self.post_message(self.Marked())
-
-    def on_row_list_clicked(self, message: RowList.Clicked) -> None:
-        if message.x < 4:
-            self._mark(message.index)
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        self.post_message(self.Run())
-
-    def _mark(self, index: int) -> None:
-        self._choices.toggle(str(self.keys[index]))
-        self.refresh_row(index)
-        self.post_message(self.Marked())
+        super().action_mark()
+        self.action_move(1)
 
 
 class DetailLines(RowList):
@@ -161,14 +131,8 @@ class SourcePane(DetailLines):
 class WorkloadDetail(DetailLines):
     """The pane beside the list of workloads; its variants can be chosen."""
 
+    MARKS = True
     BINDINGS: ClassVar[list[BindingType]] = bindings("variants")
-
-    class Toggled(Message):
-        """The user included a variant, or left it out."""
-
-        def __init__(self, variant: str) -> None:
-            super().__init__()
-            self.variant = variant
 
     def __init__(self, choices: HomeOptions, beside: SourcePane) -> None:
         super().__init__(id="detail")
@@ -206,19 +170,6 @@ class WorkloadDetail(DetailLines):
 
     def on_row_list_highlighted(self) -> None:
         self._build()
-
-    def on_row_list_clicked(self, message: RowList.Clicked) -> None:
-        if message.x < 4:
-            self.action_mark()
-
-    def action_run(self) -> None:
-        """Asks the screen to run the chosen workloads."""
-        self.post_message(WorkloadList.Run())
-
-    def action_mark(self) -> None:
-        """Includes the variant under the cursor, or leaves it out."""
-        if self.variant is not None:
-            self.post_message(self.Toggled(self.variant))
 
     def _build(self) -> None:
         info = self._info

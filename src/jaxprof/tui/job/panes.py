@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.widget import Widget
 
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
@@ -224,9 +223,6 @@ class RankTable(TableView[Rank]):
     EMPTY: ClassVar[str] = "No process."
     BINDINGS: ClassVar[list[BindingType]] = bindings("ranks")
 
-    class Opened(RowList.Highlighted):
-        """The user wants to see a process."""
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
@@ -280,15 +276,6 @@ class RankTable(TableView[Rank]):
         """The process under the cursor."""
         return self.current_row
 
-    def action_open(self) -> None:
-        """Opens the session of the process under the cursor."""
-        if self.keys:
-            self.post_message(self.Opened(self, self.cursor))
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        message.stop()
-        self.action_open()
-
 
 VIEWS = {"map": "Steps", "ranks": "Processes", "beside": "Beside the others", "arrivals": "Arrivals"}
 MAIN = ("ranks", "beside", "arrivals")
@@ -300,16 +287,6 @@ _LEAST = 10
 
 class JobPanes(Guarded, Container):
     """A box for each view."""
-
-    class StepsMade(Message):
-        """A thread has made the steps to show."""
-
-        def __init__(self, found: JobInView, seen: Standing, wanted: tuple[object, ...], *, whole: bool) -> None:
-            super().__init__()
-            self.found = found
-            self.seen = seen
-            self.wanted = wanted
-            self.whole = whole
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -437,16 +414,11 @@ class JobPanes(Guarded, Container):
             return
         self._asked, columns, values_of = wanted, view.columns, view.values_of
 
-        def make() -> None:
-            seen = found.steps(columns, first, last, values_of)
-            self.post_message(self.StepsMade(found, seen, wanted, whole=first is None))
+        def show(seen: Standing) -> None:
+            if wanted == self._asked:  # no others since
+                self.map.show_steps(seen, whole=first is None)
 
-        in_thread(self, make, "steps")
-
-    def on_job_panes_steps_made(self, message: StepsMade) -> None:
-        """Shows the steps, unless others are wanted since."""
-        if message.wanted == self._asked:
-            self.map.show_steps(message.seen, whole=message.whole)
+        in_thread(self, lambda: found.steps(columns, first, last, values_of), "steps", then=show)
 
     def share_height(self, *, both: bool) -> None:
         """Gives the map the lines that its rows need where another view is below it; else all."""

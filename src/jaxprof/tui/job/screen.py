@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -82,9 +81,6 @@ class JobFindings(RowList):
     UNFOLDS = True
     BINDINGS: ClassVar[list[BindingType]] = bindings("job_findings")
 
-    class Opened(RowList.Highlighted):
-        """The user wants to see the process of a finding."""
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._said: dict[Hashable, Said] = {}
@@ -115,15 +111,6 @@ class JobFindings(RowList):
 
     def below(self, index: int, width: int) -> Sequence[Content]:
         return _lines(self._said[self._keys[index]], width)[1:]
-
-    def action_open(self) -> None:
-        """Opens the session of the process under the cursor."""
-        if self.said is not None and self.said.index is not None:
-            self.post_message(self.Opened(self, self.cursor))
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        message.stop()
-        self.action_open()
 
 
 def _head(said: Said) -> Content:
@@ -166,24 +153,6 @@ class JobScreen(SessionScreen):
     MODE: ClassVar[str] = "job"
     AUTO_FOCUS = "#map"
     BINDINGS: ClassVar[list[BindingType]] = bindings("job")
-
-    class Read(Message):
-        """The thread has read the folder, or could not."""
-
-        def __init__(self, reading: JobReading, found: JobInView | None, error: JaxprofError | None) -> None:
-            super().__init__()
-            self.reading = reading
-            self.found = found
-            self.error = error
-
-    class Progress(Message):
-        """The thread has read so many sessions."""
-
-        def __init__(self, reading: JobReading, done: int, count: int) -> None:
-            super().__init__()
-            self.reading = reading
-            self.done = done
-            self.count = count
 
     def __init__(self) -> None:
         super().__init__()
@@ -249,9 +218,10 @@ class JobScreen(SessionScreen):
         self._busy = True
         in_thread(
             self,
-            lambda: self.post_message(self.Read(reading, reading.read(self._progress_of(reading)), None)),
+            lambda: reading.read(self._progress_of(reading)),
             "job",
-            failed=lambda error: self.post_message(self.Read(reading, None, error)),
+            then=lambda found: self._was_read(reading, found),
+            failed=lambda error: self._was_read(reading, None, error),
         )
 
     def _progress_of(self, reading: JobReading) -> Callable[[int, int], object]:
@@ -264,24 +234,23 @@ class JobScreen(SessionScreen):
             nonlocal due
             if monotonic() >= due:
                 due = monotonic() + PROGRESS_SECONDS
-                self.post_message(self.Progress(reading, done, count))
+                self.call_later(self._show_progress, reading, done, count)
 
         return progress
 
-    def on_job_screen_progress(self, message: Progress) -> None:
-        """Shows how far the reading is."""
-        if message.reading is self._reading and self._found is None and self.whole:
-            self._show_head(f"reading session {integer(message.done + 1)} of {integer(message.count)}")
+    def _show_progress(self, reading: JobReading, done: int, count: int) -> None:
+        if reading is self._reading and self._found is None and self.whole:
+            self._show_head(f"reading session {integer(done + 1)} of {integer(count)}")
 
-    def on_job_screen_read(self, message: Read) -> None:
+    def _was_read(self, reading: JobReading, found: JobInView | None, error: JaxprofError | None = None) -> None:
         """Shows what the thread has read, unless another folder is wanted since."""
-        if message.reading is not self._reading:
+        if reading is not self._reading:
             return
         self._busy = False
-        if not self.whole or (message.found is None and str(message.error) == str(self._error)):
+        if not self.whole or (found is None and str(error) == str(self._error)):
             return
-        self._error = message.error
-        self._found = message.found if message.found is not None else self._found
+        self._error = error
+        self._found = found if found is not None else self._found
         self._show()
 
     # -- showing ----------------------------------------------------------------------------------------------
@@ -403,7 +372,7 @@ class JobScreen(SessionScreen):
     def on_filter_line_left(self) -> None:
         self.query_one(f"#{self._view}").focus()
 
-    @on(RankTable.Opened)
+    @on(RowList.Chosen, "#ranks")
     def _open_rank(self) -> None:
         rank = self.query_one(RankTable).rank
         self._open(rank.figures.index if rank is not None else None)
@@ -412,7 +381,7 @@ class JobScreen(SessionScreen):
     def _open_on_map(self, message: JobMap.Opened) -> None:
         self._open(message.index)
 
-    @on(JobFindings.Opened)
+    @on(RowList.Chosen, "#job-findings")
     def _open_finding(self) -> None:
         said = self.query_one(JobFindings).said
         self._open(said.index if said is not None else None)

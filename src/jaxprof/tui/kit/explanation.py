@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import bindings, key_of
@@ -20,7 +18,6 @@ from jaxprof.tui.kit.threads import in_thread
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.message_pump import MessagePump
 
     from jaxprof.analysis.explain.model import Explanation
     from jaxprof.session import Session
@@ -32,18 +29,11 @@ _ROOMY: Final = 100
 """Columns from which on the first line also has the sentence of the finding, and how many more there are."""
 
 
-class Derived(Message, bubble=False):
-    """An explanation is there. A thread derives it, because the HLO of a session can take a second to read."""
-
-    def __init__(self, explanation: Explanation) -> None:
-        super().__init__()
-        self.explanation = explanation
-
-
-def _derive(session: Session, name: str, widget: MessagePump) -> None:
+def explain(session: Session, name: str) -> Explanation:
+    """The explanation of a session. For threads: the HLO of a session can take a second to read."""
     from jaxprof.analysis.explain.derive import explanation
 
-    widget.post_message(Derived(explanation(session, name)))
+    return explanation(session, name)
 
 
 class ExplanationHead(Lines):
@@ -57,11 +47,9 @@ class ExplanationHead(Lines):
             return
         if not self.display:
             self.show(READING, lambda width: [Content.styled(READING, "$text-muted"), Content("")])
-        in_thread(self, partial(_derive, session, name, self), "explanation-head")
+        in_thread(self, lambda: explain(session, name), "explanation-head", then=self._show_first)
 
-    def on_derived(self, message: Derived) -> None:
-        """Shows what the thread derived."""
-        explanation = message.explanation
+    def _show_first(self, explanation: Explanation) -> None:
         key = (explanation.findings[:1], explanation.abstentions[:1], len(explanation.findings))
         self.show(key, lambda width: headline(explanation, width, whole=self.screen.size.height >= _TALL))
 
@@ -123,11 +111,10 @@ class ExplanationDialog(Dialog[None]):
     def on_mount(self) -> None:
         self._show()
         self.query_one(VerticalScroll).focus()
-        in_thread(self, partial(_derive, self._session, self._called, self), "explanation")
+        in_thread(self, lambda: explain(self._session, self._called), "explanation", then=self._take)
 
-    def on_derived(self, message: Derived) -> None:
-        """Shows what the thread derived."""
-        self._explanation = message.explanation
+    def _take(self, explanation: Explanation) -> None:
+        self._explanation = explanation
         self._show()
 
     def _show(self) -> None:

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.text import safe
 from jaxprof.tui.keys import bindings
@@ -56,13 +55,6 @@ class FactList(RowList):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("facts")
 
-    class Followed(Message):
-        """The user followed a fact to its target."""
-
-        def __init__(self, target: FactTarget) -> None:
-            super().__init__()
-            self.target = target
-
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._make: Facts = lambda width: ()
@@ -98,12 +90,3 @@ class FactList(RowList):
         facts = self._made[1]
         content = facts[index].content if index < len(facts) else Content("")
         return Content(" ") + content.truncate(max(1, width - 1), ellipsis=True)
-
-    def action_follow(self) -> None:
-        """Follows the line under the cursor to its target."""
-        target = self.target
-        if target is not None:
-            self.post_message(self.Followed(target))
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        self.action_follow()

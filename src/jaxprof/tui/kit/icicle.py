@@ -406,13 +406,6 @@ class IciclePane(Guarded, Vertical):
             super().__init__()
             self.graph, self.node = graph, node
 
-    class Read(Message, bubble=False):
-        """A thread has made the graph that was requested with this key."""
-
-        def __init__(self, key: Hashable, graph: FlameGraph | None, words: str) -> None:
-            super().__init__()
-            self.key, self.graph, self.words = key, graph, words
-
     def __init__(self, view_id: str) -> None:
         super().__init__()
         self._view_id = view_id
@@ -455,14 +448,15 @@ class IciclePane(Guarded, Vertical):
         self.show(None, "Reading the scopes…")
         in_thread(
             self,
-            lambda: self.post_message(self.Read(key, make(), words)),
+            make,
             "flame",
-            failed=lambda error: self.post_message(self.Read(key, None, error.what)),
+            then=lambda graph: self._take(key, graph, words),
+            failed=lambda error: self._take(key, None, error.what),
         )
 
-    def on_icicle_pane_read(self, message: Read) -> None:
-        if message.key == self._key:
-            self.show(message.graph, message.words)
+    def _take(self, key: Hashable, graph: FlameGraph | None, words: str) -> None:
+        if key == self._key:
+            self.show(graph, words)
 
     # -- facts ------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,6 @@ from jaxprof.tui.kit.drawing import bar, hang
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.line_plot import Axis, Mark, PlotLine, count_tick, line_plot, x_at
 from jaxprof.tui.kit.picture import Lines, Picture
-from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, bytes_, counted, percent
@@ -48,13 +47,6 @@ class BufferList(TableView["MemoryBuffer"]):
 
     EMPTY = "The buffers are unknown."
     BINDINGS: ClassVar[list[BindingType]] = bindings("buffers")
-
-    class HloRequested(Message):
-        """Requests the HLO of an instruction by name."""
-
-        def __init__(self, name: str) -> None:
-            super().__init__()
-            self.name = name
 
     class Stepped(Message):
         """Moves the cursor over the schedule by `step` instructions."""
@@ -100,11 +92,10 @@ class BufferList(TableView["MemoryBuffer"]):
     def _bar(self, buffer: MemoryBuffer) -> Drawing:
         return lambda width: bar(buffer.bytes / self._largest, width, STYLES.get(buffer.kind, OTHER)[1])
 
-    def action_hlo(self) -> None:
-        """Goes to the instruction that makes the buffer under the cursor."""
-        buffer = self.current_row
-        if buffer is not None and buffer.instruction:
-            self.post_message(self.HloRequested(buffer.instruction))
+    @property
+    def instruction(self) -> str:
+        """The instruction that makes the buffer under the cursor; empty if that is unknown."""
+        return self.current_row.instruction if self.current_row is not None else ""
 
     def action_step(self, step: int) -> None:
         """Moves the cursor over the schedule."""
@@ -117,10 +108,6 @@ class BufferList(TableView["MemoryBuffer"]):
     def action_all(self) -> None:
         """Lists all buffers, or those that are alive at the cursor."""
         self.post_message(self.AllRequested())
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        message.stop()
-        self.action_hlo()
 
 
 def _kind(buffer: MemoryBuffer) -> tuple[str, str]:

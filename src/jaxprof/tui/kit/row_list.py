@@ -23,6 +23,9 @@ from textual.widget import Widget
 from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.guard import Guarded
 
+_MARK = 4
+"""Terminal columns of a mark box, for the mouse."""
+
 
 class RowList(Guarded, ScrollView, can_focus=True):
     """The base of every list. `keys` has the identities of the rows; subclasses draw them."""
@@ -33,6 +36,8 @@ class RowList(Guarded, ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = bindings("rows")
     EMPTY: ClassVar[str] = ""
     """The text of an empty list."""
+    MARKS: ClassVar[bool] = False
+    """Whether rows begin with a mark box."""
     UNFOLDS: ClassVar[bool] = False
     """Whether rows have lines `below` their first."""
 
@@ -49,14 +54,10 @@ class RowList(Guarded, ScrollView, can_focus=True):
             return self.rows
 
     class Chosen(Highlighted):
-        """A row was double-clicked."""
+        """A row was chosen: with the key of the list, or a double click."""
 
-    class Clicked(Highlighted):
-        """A row was clicked in column `x`."""
-
-        def __init__(self, rows: RowList, index: int, x: int) -> None:
-            super().__init__(rows, index)
-            self.x = x
+    class Marked(Highlighted):
+        """A row is to be marked, or unmarked: with the key of the list, or a click on its mark."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -270,6 +271,16 @@ class RowList(Guarded, ScrollView, can_focus=True):
         """Moves the cursor to the first or the last row."""
         self.move_to(self.near(0 if step < 0 else len(self._keys) - 1, -step))
 
+    def action_choose(self) -> None:
+        """Chooses the row under the cursor."""
+        if self._keys and self.selectable(self._cursor):
+            self.post_message(self.Chosen(self, self._cursor))
+
+    def action_mark(self) -> None:
+        """Marks the row under the cursor, or unmarks it."""
+        if self._keys and self.selectable(self._cursor):
+            self.post_message(self.Marked(self, self._cursor))
+
     def _row_at(self, event: events.MouseEvent) -> int:
         offset = event.get_content_offset(self)
         if offset is None or offset.y < self._top:
@@ -297,6 +308,6 @@ class RowList(Guarded, ScrollView, can_focus=True):
         self.move_to(index)
         offset = event.get_content_offset(self)
         if event.chain == 2:
-            self.post_message(self.Chosen(self, index))
-        elif offset is not None:
-            self.post_message(self.Clicked(self, index, offset.x))
+            self.action_choose()
+        elif self.MARKS and offset is not None and offset.x < _MARK and self.selectable(index):
+            self.post_message(self.Marked(self, index))

@@ -13,7 +13,6 @@ from textual.content import Content
 from jaxprof import units
 from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.format import ago, moment
-from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn, either
 from jaxprof.tui.kit.table_view import TableView
 
@@ -26,9 +25,6 @@ class SessionList(TableView["Entry"]):
 
     EMPTY = "No sessions yet."
     BINDINGS: ClassVar[list[BindingType]] = bindings("session_list")
-
-    class Opened(RowList.Highlighted):
-        """The user asked to open a session."""
 
     def __init__(
         self,
@@ -68,14 +64,6 @@ class SessionList(TableView["Entry"]):
     def entry(self) -> Entry | None:
         """The session under the cursor."""
         return self.current_row
-
-    def action_open(self) -> None:
-        """Opens the session under the cursor."""
-        if self.keys:
-            self.post_message(self.Opened(self, self.cursor))
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        self.action_open()
 
 
 class SessionTable(SessionList):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxprof.errors import JaxprofError
 from jaxprof.tui.kit.guard import defect
@@ -17,36 +18,40 @@ if TYPE_CHECKING:
 
 Work = Callable[[], object]
 Fail = Callable[[JaxprofError], object]
+Made = TypeVar("Made")
 
 
 def in_thread(
     node: App[Any] | DOMNode,
-    work: Work,
+    work: Callable[[], Made],
     name: str,
     *,
+    then: Callable[[Made], object] | None = None,
+    failed: Fail | None = None,
     group: str = "",
     exclusive: bool = True,
-    failed: Fail | None = None,
 ) -> None:
     """Runs `work` in a worker of `node`, for which quitting waits. `exclusive`: cancels those of its `group`, which is
     its name by default.
 
-    `failed` is called in the thread with what `work` raised; without it, the app shows the error.
+    The node then calls `then` with what `work` returned, or `failed` with what it raised, on the thread that draws;
+    without `failed`, the app shows the error.
     """
     app = node.app
 
+    def done() -> None:
+        made = work()
+        if then is not None:
+            node.call_later(then, made)
+
     def tell(error: JaxprofError) -> None:
-        if app.is_running:
+        if failed is not None:
+            node.call_later(failed, error)
+        elif app.is_running:
             app.post_message(Failed(error))
 
-    def unless_gone() -> None:
-        try:
-            work()
-        except RuntimeError:  # such as Textual's, where a node asks for its app that has left it
-            if node is app or node.is_attached:
-                raise
-
-    guarded = partial(_guarded, unless_gone, name, failed or tell)
+    # In the caller's context, in which the app is found after the node has left it.
+    guarded = partial(copy_context().run, _guarded, done, name, tell)
     node.run_worker(guarded, name=name, group=group or name, exclusive=exclusive, thread=True)
 
 

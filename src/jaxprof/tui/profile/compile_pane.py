@@ -20,7 +20,6 @@ from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn, in_order
 from jaxprof.tui.kit.table_view import TreeView
 from jaxprof.units import integer, percent_or_less, seconds
@@ -154,9 +153,8 @@ class PassTree(TreeView[PassNode]):
         self.move_to(0)
         self.post_message(self.Highlighted(self, 0))
 
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        """Opens a node on a double click."""
-        message.stop()
+    def action_choose(self) -> None:
+        """Opens or closes the node under the cursor."""
         self.action_open()
 
 

@@ -6,14 +6,15 @@ and shares the timeline of the profile; an opened profile also has an overview, 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.analysis.flame.graphs import kernel_flame
+from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.text import safe, shorten
@@ -23,6 +24,7 @@ from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.memory import BufferList, MemoryReading, MemoryView
 from jaxprof.tui.kit.program_capture import can_capture, capture, how_to_capture, uncaptured_program
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
@@ -44,13 +46,6 @@ if TYPE_CHECKING:
 class MemoryPane(MemoryView):
     """The memory of one run."""
 
-    class Derived(Message, bubble=False):
-        """A thread has derived the memory of a run; None if nothing is known about it."""
-
-        def __init__(self, run: str, picture: MemoryPicture | None) -> None:
-            super().__init__()
-            self.run, self.picture = run, picture
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._session: Session | None = None
@@ -67,18 +62,13 @@ class MemoryPane(MemoryView):
         if fresh:
             self.show_words("Analysing the memory…" if run is not None else "Nothing was run yet.")
         if run is not None:
-            in_thread(self, lambda: self._derive(session, run.id), "memory")
+            in_thread(self, lambda: buffers_of(session, run.id), "memory", then=partial(self._take, run.id))
 
-    def _derive(self, session: Session, run: str) -> None:
-        from jaxprof.analysis.memory import buffers_of
-
-        self.post_message(self.Derived(run, buffers_of(session, run)))
-
-    def on_memory_pane_derived(self, message: Derived) -> None:
-        session, picture = self._session, message.picture
-        if session is None or message.run != self._run or self._run not in session.runs:
+    def _take(self, run_id: str, picture: MemoryPicture | None) -> None:
+        session = self._session
+        if session is None or run_id != self._run or run_id not in session.runs:
             return
-        run = session.runs[self._run]
+        run = session.runs[run_id]
         if picture is None:
             self.show_words(why_no_memory(run))
         else:
@@ -133,13 +123,6 @@ class ProfileScreen(SessionScreen):
     MODE: ClassVar[str] = "profile"
     AUTO_FOCUS = "#lanes"
     BINDINGS: ClassVar[list[BindingType]] = bindings("profile")
-
-    class OverviewRead(Message, bubble=False):
-        """A thread has read the overview of a profile; `session` is the id() of the session that it comes from."""
-
-        def __init__(self, session: int, contents: ProfileOverview) -> None:
-            super().__init__()
-            self.session, self.contents = session, contents
 
     def __init__(self) -> None:
         super().__init__()
@@ -254,18 +237,19 @@ class ProfileScreen(SessionScreen):
         elif self._overview_of != (whole.id, id(session)):
             self._overview_of = (whole.id, id(session))
             self.query_one(OverviewList).show(None, lambda width: ())
-            in_thread(
-                self, lambda: self.post_message(self.OverviewRead(id(session), overview(session, whole))), "overview"
-            )
+            wanted = self._overview_of
 
-    def on_profile_screen_overview_read(self, message: OverviewRead) -> None:
-        contents = message.contents
-        if (contents.run, message.session) == self._overview_of:
-            self.query_one(OverviewList).show_profile(self._overview_of, contents)
+            def show(contents: ProfileOverview) -> None:
+                if wanted == self._overview_of:
+                    self.query_one(OverviewList).show_profile(wanted, contents)
 
-    @on(OverviewList.Followed)
-    def _to_hlo_of(self, message: OverviewList.Followed) -> None:
-        self.profiler.show_hlo(message.target.run, kernel=message.target.name)
+            in_thread(self, lambda: overview(session, whole), "overview", then=show)
+
+    @on(RowList.Chosen, "#overview")
+    def _to_hlo_of(self) -> None:
+        target = self.query_one(OverviewList).target
+        if target is not None:
+            self.profiler.show_hlo(target.run, kernel=target.name)
 
     # -- tabs -------------------------------------------------------------------------------------------------
 
@@ -355,10 +339,11 @@ class ProfileScreen(SessionScreen):
         else:
             self.profiler.show_hlo(run, kernel=message.name)
 
-    @on(BufferList.HloRequested)
-    def _to_instruction(self, message: BufferList.HloRequested) -> None:
-        session = self.profiler.session
-        self.profiler.show_hlo(with_hlo(session, session.runs[self._run]).id, kernel=message.name)
+    @on(RowList.Chosen, "#buffers")
+    def _to_instruction(self) -> None:
+        session, name = self.profiler.session, self.query_one(BufferList).instruction
+        if name:
+            self.profiler.show_hlo(with_hlo(session, session.runs[self._run]).id, kernel=name)
 
     async def action_back(self) -> None:
         """Undoes one thing of the timeline or of the memory, else goes back to where this was opened."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, row_seconds
 from jaxprof.analysis.programs.reasons import brief, briefest
@@ -22,7 +21,6 @@ from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.drawing import bar, cell, hang, place_cell
 from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either, in_order
 from jaxprof.tui.kit.table_view import TreeView
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
@@ -188,13 +186,6 @@ class LedgerList(TreeView[LedgerRow]):
     UNSORTED = "first compiled"
     BINDINGS: ClassVar[list[BindingType]] = bindings("ledger")
 
-    class Entered(Message):
-        """Requests all of a compilation."""
-
-        def __init__(self, row: Compiled) -> None:
-            super().__init__()
-            self.row = row
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
@@ -302,18 +293,12 @@ class LedgerList(TreeView[LedgerRow]):
 
     # -- keys -------------------------------------------------------------------------------------------------
 
-    def action_enter(self) -> None:
-        """Opens or closes a function, or shows all of a compilation."""
-        row = self.current_row
-        if isinstance(row, Compiled):
-            self.post_message(self.Entered(row))
+    def action_choose(self) -> None:
+        """Opens or closes a function; a compilation is chosen."""
+        if isinstance(self.current_row, Compiled):
+            super().action_choose()
         else:
             self.action_open()
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        """Opens on a double click."""
-        message.stop()
-        self.action_enter()
 
 
 def _whole_reason(row: LedgerRow) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import bindings, key_of
@@ -20,7 +19,6 @@ from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.program_summary import state_style, state_title
-from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, percent, seconds
@@ -65,14 +63,6 @@ def _first(counted: Counter[str] | None) -> str:
 
 MOST = 200
 """Lines that are listed; the rest took almost no time."""
-
-
-class LineRequested(Message):
-    """Requests the source of a line of the program."""
-
-    def __init__(self, where: SourceLocation) -> None:
-        super().__init__()
-        self.where = where
 
 
 class HotLineList(TableView["HotLine"]):
@@ -125,17 +115,6 @@ class HotLineList(TableView["HotLine"]):
             return plain_bar(line.seconds / self._longest, width, state_style(line.states[0][0] if line.states else ""))
 
         return draw
-
-    def action_enter(self) -> None:
-        """Shows the line's source."""
-        line = self.current_row
-        if line is not None:
-            self.post_message(LineRequested(line.where))
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        """Shows the source on a double click too."""
-        message.stop()
-        self.action_enter()
 
 
 def _main_cost(line: HotLine) -> str:

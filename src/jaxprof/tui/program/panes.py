@@ -24,7 +24,7 @@ from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.program.ledger import LedgerList
-from jaxprof.tui.program.line_profile import MOST, HotLineList, LineRequested, hottest
+from jaxprof.tui.program.line_profile import MOST, HotLineList, hottest
 from jaxprof.tui.program.time_pane import DEVICES, TimeAxis, TimePane, Track, array_tracks, device_tracks
 from jaxprof.units import counted, integer, percent, seconds
 
@@ -110,17 +110,6 @@ class AdviceList(RowList):
         """The finding under the cursor."""
         key = self.current
         return self._findings[key[0]] if isinstance(key, tuple) and isinstance(key[0], int) else None
-
-    def action_enter(self) -> None:
-        """Shows the source line of the finding."""
-        finding = self.finding
-        if finding is not None and finding.where is not None:
-            self.post_message(LineRequested(finding.where))
-
-    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        """Shows the source line on a double click too."""
-        message.stop()
-        self.action_enter()
 
 
 def _lines(finding: ProgramFinding, directory: str, width: int) -> list[Content]:

@@ -15,7 +15,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from jaxprof.analysis.programs.derive import ProgramResult, program_result
-from jaxprof.events import SourceLocation
+from jaxprof.events import Compiled, SourceLocation
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.filter_line import FilterLine
@@ -24,12 +24,13 @@ from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LastLines
 from jaxprof.tui.kit.program_capture import can_capture, capture, is_ours
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.views import last_window
-from jaxprof.tui.program.ledger import LedgerList
-from jaxprof.tui.program.line_profile import LineRequested
-from jaxprof.tui.program.panes import VIEWS, ProgramPanes
+from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
+from jaxprof.tui.program.line_profile import HotLineList, SourceLines
+from jaxprof.tui.program.panes import VIEWS, AdviceList, ProgramPanes
 from jaxprof.units import integer
 
 if TYPE_CHECKING:
@@ -243,26 +244,34 @@ class ProgramScreen(SessionScreen):
         elif self.has_class("-zoom"):
             self.action_zoom()
 
-    @on(LedgerList.Entered)
-    def _compilation(self, message: LedgerList.Entered) -> None:
+    @on(RowList.Chosen, "#ledger")
+    def _compilation(self) -> None:
         """Shows all of one compilation."""
-        from jaxprof.tui.program.ledger import CompilationDialog
+        row = self.query_one(LedgerList).current_row
+        if isinstance(row, Compiled):
+            self.app.push_screen(CompilationDialog(row))
 
-        self.app.push_screen(CompilationDialog(message.row))
+    @on(RowList.Chosen, "#findings")
+    def _source_of_finding(self) -> None:
+        finding = self.query_one(AdviceList).finding
+        self._show_source(finding.where if finding is not None else None)
 
-    @on(LineRequested)
-    def _source(self, message: LineRequested) -> None:
+    @on(RowList.Chosen, "#lines")
+    def _source_of_line(self) -> None:
+        line = self.query_one(HotLineList).current_row
+        self._show_source(line.where if line is not None else None)
+
+    def _show_source(self, where: SourceLocation | None) -> None:
         """Shows a line and the lines around it."""
-        from jaxprof.tui.program.line_profile import SourceLines
-
-        self.app.push_screen(SourceLines(message.where))
+        if where is not None:
+            self.app.push_screen(SourceLines(where))
 
     @on(IciclePane.OpenRequested)
     def _line_of_frame(self, message: IciclePane.OpenRequested) -> None:
         """Shows the source of a frame."""
         place = message.graph.place_of(message.node)
         if place is not None:
-            self._source(LineRequested(SourceLocation(place.file, place.line)))
+            self._show_source(SourceLocation(place.file, place.line))
 
     # -- commands to the program ------------------------------------------------------------------------------
 

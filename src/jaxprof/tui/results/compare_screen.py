@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.message import Message
 
 from jaxprof.analysis.ab import sides_beside
 from jaxprof.analysis.speedup import Speedup
-from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.errors import UsageError
 from jaxprof.stats import is_rough
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import bindings
@@ -105,15 +104,6 @@ class CompareScreen(SessionScreen):
     AUTO_FOCUS = "#compare-scroll"
     BINDINGS: ClassVar[list[BindingType]] = bindings("compare")
 
-    class Compared(Message):
-        """The thread has compared two runs, or could not."""
-
-        def __init__(self, runs: tuple[str, str], found: SessionDifference | None, error: JaxprofError | None) -> None:
-            super().__init__()
-            self.runs = runs
-            self.found = found
-            self.error = error
-
     def __init__(self, first: str, second: str) -> None:
         super().__init__()
         self._runs = first, second
@@ -149,21 +139,19 @@ class CompareScreen(SessionScreen):
         assert session is not None
         in_thread(
             self,
-            lambda: self.post_message(self.Compared(runs, compare(session, *runs), None)),
+            lambda: compare(session, *runs),
             "compare",
-            failed=lambda error: self.post_message(self.Compared(runs, None, error)),
+            then=lambda found: self._show(runs, found),
+            failed=lambda error: self._say(Content.styled(safe(str(error)), "$error")),
         )
 
-    def on_compare_screen_compared(self, message: Compared) -> None:
+    def _show(self, runs: tuple[str, str], found: SessionDifference) -> None:
         """Shows what the thread found, unless the runs were exchanged since."""
-        if message.runs != self._runs or not self.whole:
+        if runs != self._runs or not self.whole:
             return
-        if message.found is None:
-            self._say(Content.styled(safe(str(message.error)), "$error"))
-            return
-        found = self._found = message.found
-        self.query_one("#compare-head", Lines).show(message.runs, lambda width: head_lines(found, width))
-        self.query_one("#compare-facts", Lines).show(message.runs, lambda width: fact_lines(found, width))
+        self._found = found
+        self.query_one("#compare-head", Lines).show(runs, lambda width: head_lines(found, width))
+        self.query_one("#compare-facts", Lines).show(runs, lambda width: fact_lines(found, width))
         self.query_one("#compare-scroll").scroll_home(animate=False)
         self.refresh_bindings()
 

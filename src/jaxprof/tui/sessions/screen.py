@@ -25,10 +25,10 @@ from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
-from jaxprof.tui.kit.session_list import SessionList, SessionTable
+from jaxprof.tui.kit.session_list import SessionTable
 from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.messages import EntriesRead, LiveChanged
+from jaxprof.tui.messages import LiveChanged, SessionsListed
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -158,16 +158,16 @@ class SessionsScreen(SessionScreen):
 
     def action_read(self) -> None:
         """Reads the folder again."""
-        in_thread(self, lambda: self.profiler.list_sessions(self, None), "entries")
+        in_thread(self, lambda: self.profiler.list_sessions(None), "entries", then=self._take)
 
-    def on_entries_read(self, message: EntriesRead) -> None:
+    def _take(self, listed: SessionsListed) -> None:
         if not self.whole:
             return
-        self._entries = message.entries
-        count = len(message.entries)
+        self._entries = listed.entries
+        count = len(listed.entries)
         box = self.query_one("#sessions-box")
-        box.border_title = f"Sessions · {count} · {units.bytes_(message.size_bytes)}"
-        box.border_subtitle = Content(safe(str(message.folder).replace(str(Path.home()), "~")))
+        box.border_title = f"Sessions · {count} · {units.bytes_(listed.size_bytes)}"
+        box.border_subtitle = Content(safe(str(listed.folder).replace(str(Path.home()), "~")))
         self._show_entries()
 
     def _show_entries(self) -> None:
@@ -185,7 +185,7 @@ class SessionsScreen(SessionScreen):
         open_path = self.profiler.session_path
         self.query_one("#summary", Lines).show((repr(entry), open_path), lambda width: summary(entry, open_path, width))
 
-    @on(SessionList.Opened)
+    @on(RowList.Chosen, "#sessions")
     def _open(self) -> None:
         entry = self.query_one(SessionTable).entry
         if entry is not None:

@@ -52,13 +52,6 @@ class TimelinePane(Guarded, Vertical):
             super().__init__()
             self.name, self.module, self.program = name, module, program
 
-    class Read(Message, bubble=False):
-        """A thread has read a timeline, or failed to."""
-
-        def __init__(self, run: str, lanes: Lanes | None, error: JaxprofError | None = None) -> None:
-            super().__init__()
-            self.run, self.lanes, self.error = run, lanes, error
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._steps: StepsMeasured | None = None
@@ -101,7 +94,7 @@ class TimelinePane(Guarded, Vertical):
                 self,
                 lambda: self._read(session, run),
                 "timeline",
-                failed=lambda error: self.post_message(self.Read(run, None, error)),
+                failed=lambda error: self._take(run, None, error),
             )
 
     def _read(self, session: Session, run: str) -> None:
@@ -115,24 +108,23 @@ class TimelinePane(Guarded, Vertical):
         lanes = lanes_of(timeline, readings=readings)
         if worker.is_cancelled:
             return
-        self.post_message(self.Read(run, lanes))
+        self.call_later(self._take, run, lanes)
         kinds = kernel_kinds(session, run)
         if kinds and not worker.is_cancelled:
-            self.post_message(self.Read(run, lanes_of(timeline, kinds, readings)))
+            self.call_later(self._take, run, lanes_of(timeline, kinds, readings))
 
-    def on_timeline_pane_read(self, message: Read) -> None:
-        if message.run != self._of:  # posted before another run came into view
+    def _take(self, run: str, lanes: Lanes | None, error: JaxprofError | None = None) -> None:
+        if run != self._of:  # read before another run came into view
             return
-        if message.lanes is None:
-            error = message.error
+        if lanes is None:
             self.view.show(None, f"{error.what} {error.hint}".strip() if error is not None else "")
-        elif not message.lanes.lanes:
+        elif not lanes.lanes:
             self.view.show(None, "The recording has no events.")
         elif self.view.lanes is None:
-            self.view.show(message.lanes)
+            self.view.show(lanes)
             self._take_kernel()
         else:
-            self.view.recolour(message.lanes)
+            self.view.recolour(lanes)
 
     # -- what is under the cursor -----------------------------------------------------------------------------
 
