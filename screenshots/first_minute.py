@@ -57,7 +57,7 @@ async def film(folder: Path) -> Film:
     """The whole of it."""
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.tui.app import JaxprofApp
-    from jaxprof.tui.kit.views import last_window
+    from jaxprof.tui.kit.captures import last_window
 
     app = JaxprofApp(program=ProgramCommand(path="train.py", directory=str(folder)))
     async with app.run_test(size=SIZE) as pilot:

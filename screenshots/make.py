@@ -201,7 +201,7 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
 
 async def take_history(camera: Camera) -> None:
     """The history of a function that was edited."""
-    from jaxprof.tui.history.lists import Measurements
+    from jaxprof.tui.history.screen import Measurements
 
     app = camera.app
     await camera.pilot.press("5")
@@ -224,7 +224,7 @@ async def take_job(camera: Camera, job: Path) -> None:
 
 async def take_running(camera: Camera) -> None:
     """The Run screen while a compiled variant is sampled."""
-    from jaxprof.tui.home.workload_list import WorkloadList
+    from jaxprof.tui.home.workloads import WorkloadList
 
     app = camera.app
     await camera.pilot.pause(1.0)

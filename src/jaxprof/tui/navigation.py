@@ -108,9 +108,9 @@ class ScreenNavigation(Profiler):
 
     def show_run_detail(self, run: str) -> None:
         """Shows all details of that run on a screen above Run or Results."""
-        from jaxprof.tui.results.run_detail import RunDetailInResults, RunDetailInRun
+        from jaxprof.tui.results.run_detail import RunDetailScreen
 
-        self.push_screen(RunDetailInRun(run) if self.current_mode == "run" else RunDetailInResults(run))
+        self.push_screen(RunDetailScreen("run" if self.current_mode == "run" else "results", run))
 
     def show_comparison(self, first: str, second: str) -> None:
         """Goes to the comparison of two runs of the session, on a screen above Results."""
@@ -150,9 +150,9 @@ class ScreenNavigation(Profiler):
 
     def show_history(self, workload: str = "") -> None:
         """Shows how a workload, or all of them, went over the kept sessions, on a screen above the current one."""
-        from jaxprof.tui.history.screen import OVER
+        from jaxprof.tui.history.screen import HistoryScreen
 
-        self.push_screen(OVER[self.current_mode](workload))
+        self.push_screen(HistoryScreen(self.current_mode, workload))
 
     def action_help(self) -> None:
         """Shows what each screen answers, and the keys of the current one."""

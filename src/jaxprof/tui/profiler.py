@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual.app import App
 from textual.screen import Screen
@@ -76,7 +76,7 @@ JOB = Mode("job", "JobScreen")
 class ModeScreen(Guarded, Screen[None]):
     """A screen as the app knows it: the base of a mode."""
 
-    MODE: ClassVar[str] = ""
+    MODE: str = ""
     """The app's mode whose base this screen is."""
 
     def come_into_view(self) -> None:

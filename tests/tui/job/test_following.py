@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("small_catalogue", "one_moment")
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder is looked at more often than it is worth waiting for."""
-    monkeypatch.setattr("jaxprof.tui.job.screen.FOLLOW_SECONDS", 0.05)
+    monkeypatch.setattr("jaxprof.tui.job.screen.JobScreen.TICK_SECONDS", 0.05)
 
 
 async def test_processes_come_and_grow(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.line_plot import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.table_columns import TableColumn
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.tui.kit.threads import in_thread
@@ -237,19 +237,15 @@ class HistoryScreen(SessionScreen):
     AUTO_FOCUS = "#measurements"
     BINDINGS: ClassVar[list[BindingType]] = bindings("history")
 
-    def __init__(self, workload: str = "") -> None:
+    def __init__(self, mode: str, workload: str = "") -> None:
+        """`mode` is that of the screen below: Home, Results or Sessions."""
         super().__init__()
+        self.MODE = mode
         self._workload = self._chosen = workload
         self._measure = "run"
         self._found: LibraryHistory | None = None
 
-    def on_unmount(self) -> None:
-        """Stops hearing of changes."""
-        if self in self.profiler.session_screens:
-            self.profiler.session_screens.remove(self)
-
     def compose_body(self) -> ComposeResult:
-        set_size_classes(self)
         with Horizontal(id="history-body"):
             with Vertical(id="history-left"):
                 with Vertical(id="measurements-box", classes="box"):
@@ -402,11 +398,6 @@ class HistoryScreen(SessionScreen):
         self.app.copy_to_clipboard(history_text(replace(found, series=(one,)), None))
         self.notify(safe(series_name(one)), title="Copied", markup=False)
 
-    def action_close(self) -> None:
-        """Goes back to the screen below."""
-        if self in self.app.screen_stack:
-            self.dismiss()
-
     @on(RowList.Chosen, "#measurements")
     def _to_points(self) -> None:
         self.settle()
@@ -418,25 +409,3 @@ class HistoryScreen(SessionScreen):
         if point is not None:
             self.action_close()
             self.profiler.open_session(point.path)
-
-
-class HistoryOverHome(HistoryScreen):
-    """Above Home."""
-
-    MODE: ClassVar[str] = "home"
-
-
-class HistoryOverResults(HistoryScreen):
-    """Above Results."""
-
-    MODE: ClassVar[str] = "results"
-
-
-class HistoryOverSessions(HistoryScreen):
-    """Above Sessions."""
-
-    MODE: ClassVar[str] = "sessions"
-
-
-OVER = {screen.MODE: screen for screen in (HistoryOverHome, HistoryOverResults, HistoryOverSessions)}
-"""The screen by the mode from which it is opened."""

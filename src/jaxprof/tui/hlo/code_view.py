@@ -26,8 +26,8 @@ from jaxprof.hlo.read.lexer import SpanKind, lex
 from jaxprof.text import columns, safe
 from jaxprof.tui.hlo.document import Document, Folds, Name, column
 from jaxprof.tui.keys import bindings
+from jaxprof.tui.kit.filter import Hits
 from jaxprof.tui.kit.guard import Guarded
-from jaxprof.tui.kit.search import Hits
 from jaxprof.tui.kit.threads import in_thread
 
 PIECE = 8192

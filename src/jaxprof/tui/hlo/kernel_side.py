@@ -19,7 +19,7 @@ from jaxprof.tui.hlo.roofline import RooflineView
 from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.fact_list import Fact, FactList, FactTarget, heading, paragraph
-from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.row_list import RowList

@@ -28,16 +28,15 @@ from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, rank
 from jaxprof.tui.hlo.questions import ask_and_write, ask_device, ask_file, ask_match, ask_module, ask_user, exports
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.kit.captures import can_capture, capture, how_to_capture, source_of, uncaptured_program
 from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.memory import BufferList, MemoryView
-from jaxprof.tui.kit.program_capture import can_capture, capture, how_to_capture, uncaptured_program
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.kit.trust import TrustLine
-from jaxprof.tui.kit.views import source_of
 from jaxprof.tui.messages import Failed
 
 if TYPE_CHECKING:
@@ -290,7 +289,7 @@ class Sides:
 class MemoryScreen(SessionScreen):
     """An estimate from the schedule of one module, above HLO."""
 
-    MODE: ClassVar[str] = "hlo"
+    MODE = "hlo"
     AUTO_FOCUS = "#buffers"
     BINDINGS: ClassVar[list[BindingType]] = bindings("module_memory")
 
@@ -300,13 +299,7 @@ class MemoryScreen(SessionScreen):
         self._module = module
         self._show_text = show_text
 
-    def on_unmount(self) -> None:
-        """Stops hearing of changes."""
-        if self in self.profiler.session_screens:
-            self.profiler.session_screens.remove(self)
-
     def compose_body(self) -> ComposeResult:
-        set_size_classes(self)
         yield MemoryView(id="memory")
 
     def on_mount(self) -> None:
@@ -341,7 +334,7 @@ class MemoryScreen(SessionScreen):
 class HloScreen(SessionScreen):
     """Lists on the left and texts on the right, or only one of the two on a narrower terminal."""
 
-    MODE: ClassVar[str] = "hlo"
+    MODE = "hlo"
     AUTO_FOCUS = "#kernels"
     BINDINGS: ClassVar[list[BindingType]] = bindings("hlo")
 

@@ -21,8 +21,8 @@ from jaxprof.tui.hlo.document import Document
 from jaxprof.tui.hlo.kernel_detail import source_facts
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.fact_list import Fact, FactList
+from jaxprof.tui.kit.filter import Hits, compiled, matches, pieces
 from jaxprof.tui.kit.guard import Guarded, on
-from jaxprof.tui.kit.search import Hits, compiled, matches, pieces
 from jaxprof.tui.kit.threads import in_thread
 
 if TYPE_CHECKING:

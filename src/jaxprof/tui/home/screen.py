@@ -8,7 +8,7 @@ there are.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events
 from textual.binding import BindingType
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from jaxprof.runner.expected_time import MeasuredGroup
     from jaxprof.session.log import Entry
-    from jaxprof.tui.kit.filter_line import FilterLine
+    from jaxprof.tui.kit.filter import FilterLine
     from jaxprof.tui.kit.script_dialog import ScriptForm
     from jaxprof.tui.messages import SessionsListed
     from jaxprof.workloads.model import WorkloadInfo
@@ -54,7 +54,7 @@ class HomeScreen(SessionScreen):
     the bottom."""
 
     CSS_PATH = None  # the app's stylesheet has its layout, for the first frame
-    MODE: ClassVar[str] = "home"
+    MODE = "home"
     AUTO_FOCUS = "#own-code"
     BINDINGS: ClassVar[list[BindingType]] = bindings("home")
 
@@ -66,7 +66,6 @@ class HomeScreen(SessionScreen):
         self._entries: list[Entry] = []
         self._before: list[MeasuredGroup] = []
         """What was measured on this machine, from which the time of the plan is estimated."""
-        self._only = ""
         self._device_proposed = False
         """Whether the first accelerator was already chosen for the user."""
 
@@ -130,7 +129,7 @@ class HomeScreen(SessionScreen):
             self._infos[info.name] = info
             if info.name not in self._names:
                 self._names.append(info.name)
-        self.query_one(WorkloadList).show_names(self._names, self._only)
+        self.query_one(WorkloadList).show_rows({name: name for name in self._names})
         self._show_detail()
         self._show_plan()
 
@@ -361,27 +360,20 @@ class HomeScreen(SessionScreen):
     async def action_filter(self) -> None:
         """Opens the filter line, which is made at first use so that the first frame does not wait for it."""
         self._show_side(own=False)
-        from jaxprof.tui.kit.filter_line import FilterLine
+        from jaxprof.tui.kit.filter import FilterLine
 
         if not self.query(FilterLine):
-            await self.query_one("#workloads-box").mount(FilterLine(), before="#workloads")
-        self.query_one(FilterLine).open(self._only)
+            await self.query_one("#workloads-box").mount(FilterLine("workloads"), before="#workloads")
+        self.query_one(FilterLine).open()
 
-    def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
-        self._only = message.text
-        self.query_one(WorkloadList).show_names(self._names, self._only)
+    def on_filter_line_edited(self) -> None:
         self._show_marks()
-
-    def on_filter_line_left(self) -> None:
-        self.query_one(WorkloadList).focus()
 
     def action_back(self) -> None:
         """Clears the filter of the workloads and goes back to their list; from there, to your code."""
-        if self._only:
-            from jaxprof.tui.kit.filter_line import FilterLine
-
-            self.query_one(FilterLine).clear()
-            self.query_one(WorkloadList).focus()
+        lines = self.query("FilterLine").results()  # by its name: it is imported at first use
+        if filtering := next((line for line in lines if cast("FilterLine", line).value), None):
+            cast("FilterLine", filtering).action_clear_filter()
         elif self.own_in_view or self.focused is self.query_one(WorkloadList):
             self.query_one(OwnCodeList).focus()
         else:

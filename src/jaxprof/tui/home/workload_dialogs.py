@@ -158,7 +158,7 @@ def describe_in_child(interpreter: Interpreter, targets: Sequence[str], argument
     return describe(interpreter, targets, arguments)
 
 
-class OwnWorkload(Dialog[Added | None]):
+class OwnWorkload(Dialog[Added]):
     """Returns the workloads found, and the argument specs that they need."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("form")

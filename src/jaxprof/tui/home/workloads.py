@@ -49,11 +49,6 @@ class WorkloadList(TableView[str]):
         )
         self._infos = infos
         self._choices = choices
-        self.show_names(names)
-
-    def show_names(self, names: list[str], only: str = "") -> None:
-        """Shows those of the workloads whose name, title or description has the words of `only`."""
-        self.set_filter(only)
         self.show_rows({name: name for name in names})
 
     @property

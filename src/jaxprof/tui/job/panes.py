@@ -291,7 +291,6 @@ class JobPanes(Guarded, Container):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._found: JobInView | None = None
-        self._only = ""
         self._beside: tuple[object, ...] = ()
         """What is shown beside the others."""
         self._asked: tuple[object, ...] = ()
@@ -378,10 +377,8 @@ class JobPanes(Guarded, Container):
         self.query_one(BesideTable).show(beside_others(found.figures.processes, index))
         self._frame("beside", f"Process {index} on {safe(found.host_of(index))} beside the median of the others", "")
 
-    def set_filter(self, text: str) -> None:
-        """Shows only processes with all these words."""
-        self._only = text
-        self.query_one(RankTable).set_filter(text)
+    def show_filtered(self) -> None:
+        """Shows on the map only the processes that the filter leaves in the table."""
         self._show_processes()
         self._show_sums()
 

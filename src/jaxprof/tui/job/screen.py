@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.timer import Timer
 from textual.widgets import Static
 
 from jaxprof.errors import JaxprofError
@@ -25,11 +24,11 @@ from jaxprof.tui.job.panes import MAIN, VIEWS, JobPanes, RankTable
 from jaxprof.tui.job.reading import JobInView, JobReading
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import counted, integer, seconds
@@ -139,8 +138,6 @@ EMPTY = """No job is open.
 jaxprof script -n 4 train.py     starts four processes here, and records each
 srun jaxprof script train.py     records those that a launcher starts
 jaxprof open train.jaxprof.d     shows the folder that they write"""
-FOLLOW_SECONDS = 1.0
-"""How often the folder is looked at; while a reading takes longer, the next one waits for it."""
 PROGRESS_SECONDS = 0.3
 """How often the progress of a first reading is shown."""
 _LEAST_BELOW = 9
@@ -150,7 +147,9 @@ _LEAST_BELOW = 9
 class JobScreen(SessionScreen):
     """What is said of the job on top; below it its processes."""
 
-    MODE: ClassVar[str] = "job"
+    MODE = "job"
+    TICK_SECONDS = 1.0
+    """How often the folder is looked at; while a reading takes longer, the next one waits for it."""
     AUTO_FOCUS = "#map"
     BINDINGS: ClassVar[list[BindingType]] = bindings("job")
 
@@ -160,22 +159,19 @@ class JobScreen(SessionScreen):
         self._found: JobInView | None = None
         self._error: JaxprofError | None = None
         """Why it could not be read last."""
-        self._only = ""
         self._view = "map"
         self._main = MAIN[0]
         self._busy = False
         """Whether a thread reads the folder."""
-        self._timer: Timer | None = None
 
     def compose_body(self) -> ComposeResult:
-        set_size_classes(self)
         yield Static(Content(EMPTY), id="job-empty")
         yield Lines(id="job-head")
         with Vertical(id="job-findings-box", classes="box") as box:
             box.border_title = "Findings"
             yield JobFindings(id="job-findings")
         yield StageTabs(id="job-tabs")
-        yield FilterLine()
+        yield FilterLine("ranks")
         yield JobPanes(id="job-body")
 
     def on_mount(self) -> None:
@@ -201,14 +197,10 @@ class JobScreen(SessionScreen):
             self.query_one(JobPanes).forget()
             self._show()
         self.action_read()
-        if self._timer is None and self.profiler.current_mode == self.MODE:
-            self._timer = self.set_interval(FOLLOW_SECONDS, self.action_read)
+        self.set_clock(True)
 
-    def on_screen_suspend(self) -> None:
-        """Reads nothing while the screen is out of view."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+    def tick(self) -> None:
+        self.action_read()
 
     def action_read(self) -> None:
         """Reads what has come to the folder, in a thread, unless one does already."""
@@ -318,7 +310,7 @@ class JobScreen(SessionScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dims what has nothing to act on. Esc belongs to the app unless there is a filter to clear."""
         if action == "unfilter":
-            return bool(self._only) or self.has_class("-zoom")
+            return bool(self.query_one(FilterLine).value) or self.has_class("-zoom")
         if action in ("copy", "filter", "findings", "tab") and self.whole:
             return True if self.figures is not None else None
         return super().check_action(action, parameters)
@@ -351,11 +343,11 @@ class JobScreen(SessionScreen):
 
     def action_filter(self) -> None:
         """Opens the filter line."""
-        self.query_one(FilterLine).open(self._only)
+        self.query_one(FilterLine).open()
 
     def action_unfilter(self) -> None:
         """Clears the filter; without one, shows two views again."""
-        if self._only:
+        if self.query_one(FilterLine).value:
             self.query_one(FilterLine).clear()
         else:
             self.action_zoom()
@@ -365,9 +357,8 @@ class JobScreen(SessionScreen):
         self.toggle_class("-zoom")
         self.action_tab(self._view)
 
-    def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
-        self._only = message.text
-        self.query_one(JobPanes).set_filter(message.text)
+    def on_filter_line_edited(self) -> None:
+        self.query_one(JobPanes).show_filtered()
 
     def on_filter_line_left(self) -> None:
         self.query_one(f"#{self._view}").focus()

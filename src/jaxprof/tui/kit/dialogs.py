@@ -169,7 +169,7 @@ class Option:
 class Options(TableView[Option]):
     """The lines that the filter leaves."""
 
-    EMPTY = "No line matches."
+    FILTERED = "No line matches."
 
     def __init__(self, options: Sequence[Option]) -> None:
         super().__init__(

@@ -27,11 +27,10 @@ from jaxprof.errors import UsageError
 from jaxprof.text import columns, safe, shorten, shorten_middle
 from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell, hang
-from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.filter import FilterLine, compiled
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.icicle_browse import FlameBrowse
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.search import compiled
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import counted, integer, percent
 
@@ -418,9 +417,7 @@ class IciclePane(Guarded, Vertical):
         self._next = -1
 
     def compose(self) -> ComposeResult:
-        line = FilterLine()
-        line.placeholder = "search"
-        yield line
+        yield FilterLine(placeholder="search")
         yield Icicle(id=self._view_id)
         yield Lines(classes="flame-facts")
 
@@ -517,7 +514,7 @@ class IciclePane(Guarded, Vertical):
 
     def action_search(self) -> None:
         """Opens the search line."""
-        self.query_one(FilterLine).open(self._pattern)
+        self.query_one(FilterLine).open()
 
     def action_clear(self) -> None:
         """Ends the search."""

@@ -86,6 +86,15 @@ class RowList(Guarded, ScrollView, can_focus=True):
         """Whether the cursor can stop at that row."""
         return True
 
+    def set_filter(self, text: str) -> None:
+        """Shows only rows with all these words."""
+        raise NotImplementedError
+
+    @property
+    def empty_text(self) -> str:
+        """What stands in place of rows."""
+        return self.EMPTY
+
     # -- what is shown ----------------------------------------------------------------------------------------
 
     @property
@@ -234,8 +243,8 @@ class RowList(Guarded, ScrollView, can_focus=True):
             header = self.draw_header(width)
             return self._strip(header or Content(""), self.get_visual_style("row-list--header"), width)
         index, part = self._row_of(y - top + round(self.scroll_y))
-        if not self._keys and y == top and self.EMPTY:
-            return self._strip(Content.styled(f" {self.EMPTY}", "$text-muted"), self.visual_style, width)
+        if not self._keys and y == top and (words := self.empty_text):
+            return self._strip(Content.styled(f" {words}", "$text-muted"), self.visual_style, width)
         if index >= len(self._keys):
             return self._strip(Content(""), self.visual_style, width)
         style = self.visual_style

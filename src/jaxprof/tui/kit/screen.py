@@ -140,6 +140,7 @@ class SessionScreen(DividedScreen):
     """A screen that shows the app's session. Subclasses give `compose_body` and `show_session`."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = STYLES
+    TICK_SECONDS: ClassVar[float] = 1.0
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,6 +151,7 @@ class SessionScreen(DividedScreen):
         self._composed = False
         self._innermost: Widget | None = None
         self._settling: Timer | None = None
+        self._clock: Timer | None = None
         self._when_settled: Callable[[], object] = self.come_into_view
 
     @property
@@ -167,6 +169,7 @@ class SessionScreen(DividedScreen):
         return self._innermost is not None and self._innermost.is_attached
 
     def compose(self) -> ComposeResult:
+        set_size_classes(self)
         yield ModeBar(self.MODE)
         yield ReadingLine()
         yield from self.compose_body()
@@ -178,6 +181,16 @@ class SessionScreen(DividedScreen):
         self._composed = True
         self.profiler.session_screens.append(self)
         self.come_into_view()
+
+    def on_unmount(self) -> None:
+        """Stops hearing of changes."""
+        if self in self.profiler.session_screens:
+            self.profiler.session_screens.remove(self)
+
+    def action_close(self) -> None:
+        """Goes back to the screen below."""
+        if self in self.app.screen_stack:
+            self.dismiss()
 
     def compose_body(self) -> ComposeResult:
         """The widgets between the two bars."""
@@ -244,6 +257,27 @@ class SessionScreen(DividedScreen):
         self.paused = False
         self.refresh_bindings()
         self.on_session_changed(SessionChanged(frozenset()))
+
+    # -- a clock ----------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Redraws what runs on, each `TICK_SECONDS` while the clock is set and the screen in view."""
+
+    @property
+    def ticking(self) -> bool:
+        """Whether the clock ticks."""
+        return self._clock is not None
+
+    def set_clock(self, on: bool) -> None:
+        """Starts or stops the only timer of this screen: out of view, nothing ticks."""
+        if on and self._clock is None and self.is_current:
+            self._clock = self.set_interval(self.TICK_SECONDS, self.tick)
+        elif not on and self._clock is not None:
+            self._clock.stop()
+            self._clock = None
+
+    def on_screen_suspend(self) -> None:
+        self.set_clock(False)
 
     def can_pause(self, action: str) -> bool:
         """Whether `pause` or `resume` has an effect now: one key stands for both."""

@@ -72,6 +72,10 @@ class SessionTable(SessionList):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(self._all(), titles=True, id=id)
 
+    def haystack(self, row: Entry) -> str:
+        hosts = row.job.hosts if row.job is not None else [row.header.host] if row.header is not None else []
+        return " ".join([row.name, *hosts, *row.workloads, *(plan.spec.device for plan in row.planned)])
+
     def _all(self) -> tuple[TableColumn[Entry], ...]:
         return (
             TableColumn("name", lambda entry: entry.name, 11, most=48, fits=True, style="bold"),

@@ -36,6 +36,8 @@ class TableView(RowList, Generic[Row]):
     """Rows by their keys, drawn by columns. Subclasses override a hook or two."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("table")
+    FILTERED: ClassVar[str] = "Nothing matches the filter. Esc clears it."
+    """The text where the filter leaves nothing."""
     UNSORTED = ""
     """The name of the original order; empty if the rows have no other."""
 
@@ -147,6 +149,10 @@ class TableView(RowList, Generic[Row]):
         if words != self._words:
             self._words = words
             self.rearrange()
+
+    @property
+    def empty_text(self) -> str:
+        return self.FILTERED if self._words and self._given else self.EMPTY
 
     @property
     def total(self) -> int:

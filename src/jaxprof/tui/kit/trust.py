@@ -178,7 +178,7 @@ def _row_lines(row: TrustRow, width: int) -> list[Content]:
 def ask_about(app: Profiler, run: Run) -> None:
     """Lists all checks of a run's captures."""
     from jaxprof.analysis import result
-    from jaxprof.tui.kit.views import source_of
+    from jaxprof.tui.kit.captures import source_of
 
     summary = result(app.session, run.id).summary
     app.push_screen(TrustDialog(source_of(app.session, run), summary.median if summary is not None else None))

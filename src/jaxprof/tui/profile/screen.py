@@ -19,17 +19,25 @@ from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.kit.captures import (
+    can_capture,
+    capture,
+    first_with_capture,
+    how_to_capture,
+    source_of,
+    uncaptured_program,
+    views_of,
+    whole_of,
+)
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.memory import BufferList, MemoryReading, MemoryView
-from jaxprof.tui.kit.program_capture import can_capture, capture, how_to_capture, uncaptured_program
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.kit.trust import TrustLine, why_no_capture
-from jaxprof.tui.kit.views import first_with_capture, source_of, views_of, whole_of
 from jaxprof.tui.profile.compile_pane import CompilePane
 from jaxprof.tui.profile.overview import OverviewList
 from jaxprof.tui.profile.timeline.pane import TimelinePane
@@ -120,7 +128,7 @@ FOCUS = {"overview": "#overview", "timeline": "#lanes", "flame": "#frames", "com
 class ProfileScreen(SessionScreen):
     """The captures of one run."""
 
-    MODE: ClassVar[str] = "profile"
+    MODE = "profile"
     AUTO_FOCUS = "#lanes"
     BINDINGS: ClassVar[list[BindingType]] = bindings("profile")
 
@@ -136,7 +144,6 @@ class ProfileScreen(SessionScreen):
             self.query_one(f"#{view}").display = view == self._view
 
     def compose_body(self) -> ComposeResult:
-        set_size_classes(self)
         yield StageTabs(id="profile-tabs")
         yield TrustLine(id="trust")
         with Container(id="profile-body"):

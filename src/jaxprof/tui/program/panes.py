@@ -184,7 +184,7 @@ class ProgramPanes(Guarded, Container):
         self.query_one(HotLineList).show(hottest(result.lines, MOST), wall, directory)
         self.query_one(LogPane).show(result.run.id, result.run.log)
         self._show_time(session, result)
-        self._show_sums()
+        self.show_sums()
 
     def on_resize(self) -> None:
         """Shares the height again: the first lines of the screen come and go above."""
@@ -221,13 +221,6 @@ class ProgramPanes(Guarded, Container):
             self._divided = rows
             self.styles.grid_rows = rows
 
-    def set_filter(self, text: str) -> None:
-        """Shows only functions, findings and lines with all these words."""
-        self.query_one(LedgerList).set_filter(text)
-        self.query_one(AdviceList).set_filter(text)
-        self.query_one(HotLineList).set_filter(text)
-        self._show_sums()
-
     def _show_time(self, session: Session, result: ProgramResult) -> None:
         program = result.run.program
         axis = TimeAxis(result.began_seconds, result.began_seconds + result.wall_seconds)
@@ -240,7 +233,7 @@ class ProgramPanes(Guarded, Container):
         self.query_one(TimePane).show(key, result, axis, tracks)
 
     @on(LedgerList.Sorted)
-    def _show_sums(self) -> None:
+    def show_sums(self) -> None:
         """Shows the totals of the lists on their frames."""
         result = self._result
         if result is None:

@@ -11,23 +11,21 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.timer import Timer
 from textual.widgets import Static
 
 from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.events import Compiled, SourceLocation
 from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
 from jaxprof.tui.kit.explanation import ExplanationHead
-from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LastLines
-from jaxprof.tui.kit.program_capture import can_capture, capture, is_ours
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
-from jaxprof.tui.kit.views import last_window
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
 from jaxprof.tui.program.line_profile import HotLineList, SourceLines
 from jaxprof.tui.program.panes import VIEWS, AdviceList, ProgramPanes
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 
     from jaxprof.session import Run
 
-TICK_SECONDS = 0.5
 CANCELLING = (
     "Interrupted, as by ctrl+c. Press {key} again to terminate it.",
     "Asked to terminate. Press {key} again to kill it.",
@@ -56,26 +53,24 @@ jaxprof.record("run.jaxprof")   records the program in which this line stands"""
 class ProgramScreen(SessionScreen):
     """The views of one program."""
 
-    MODE: ClassVar[str] = "program"
+    MODE = "program"
+    TICK_SECONDS = 0.5
     AUTO_FOCUS = "#ledger"
     BINDINGS: ClassVar[list[BindingType]] = bindings("program")
 
     def __init__(self) -> None:
         super().__init__()
-        self._timer: Timer | None = None
         self._run = ""
         self._view = self._main = "ledger"
-        self._only = ""
         self._cancelled = ("", 0)
         """The program that the user cancelled, and how often."""
 
     def compose_body(self) -> ComposeResult:
-        set_size_classes(self)
         yield Static(Content(EMPTY), id="program-empty")
         yield ExplanationHead()
         yield ProgramHead(id="program-head")
         yield StageTabs(id="program-tabs")
-        yield FilterLine()
+        yield FilterLine("ledger", "findings", "lines")
         yield ProgramPanes(id="program-body")
         with Vertical(id="last-output") as box:
             box.border_title = OUTPUT_TITLE
@@ -117,7 +112,7 @@ class ProgramScreen(SessionScreen):
         self._choose()
         if self._run != before:
             self._show()
-        self._set_clock(self.query_one(ProgramHead).runs)
+        self.set_clock(self.query_one(ProgramHead).runs)
         (view, words), self.profiler.words_wanted = self.profiler.words_wanted, ("", "")
         if view:
             self.query_one(FilterLine).open(words)
@@ -129,7 +124,7 @@ class ProgramScreen(SessionScreen):
         self.refresh_bindings()
         if run is None:
             self.query_one(ProgramHead).show(None)
-            self._set_clock(False)
+            self.set_clock(False)
             return
         session = self.profiler.session
         result = program_result(session, run.id)
@@ -140,7 +135,7 @@ class ProgramScreen(SessionScreen):
         self.query_one(LastLines).show(run.id, run.log)
         self._arrange()
         self._show_tabs(result)
-        self._set_clock(head.runs)
+        self.set_clock(head.runs)
 
     def _show_tabs(self, result: ProgramResult) -> None:
         notes = {
@@ -178,23 +173,8 @@ class ProgramScreen(SessionScreen):
             return frozenset({self._main, "time", "output"}) - silent
         return frozenset({self._view})
 
-    # -- the clocks -------------------------------------------------------------------------------------------
-
-    @property
-    def ticking(self) -> bool:
-        """Whether a timer redraws the clocks."""
-        return self._timer is not None
-
-    def _set_clock(self, on: bool) -> None:
-        if on and self._timer is None and self.profiler.current_mode == self.MODE:
-            self._timer = self.set_interval(TICK_SECONDS, self.query_one(ProgramHead).tick)
-        elif not on and self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-
-    def on_screen_suspend(self) -> None:
-        """Stops the clocks while the screen is out of view."""
-        self._set_clock(False)
+    def tick(self) -> None:
+        self.query_one(ProgramHead).tick()
 
     # -- views and filter -------------------------------------------------------------------------------------
 
@@ -227,18 +207,17 @@ class ProgramScreen(SessionScreen):
         if flame is not None:
             flame.action_search()
         else:
-            self.query_one(FilterLine).open(self._only)
+            self.query_one(FilterLine).open()
 
-    def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
-        self._only = message.text
-        self.query_one(ProgramPanes).set_filter(message.text)
+    def on_filter_line_edited(self) -> None:
+        self.query_one(ProgramPanes).show_sums()
 
     def on_filter_line_left(self) -> None:
         self.query_one(f"#{self._view}").focus()
 
     def action_unfilter(self) -> None:
         """Clears the filter; without one, shows as many views as fit again."""
-        if self._only:
+        if self.query_one(FilterLine).value:
             self.query_one(FilterLine).clear()
             self.on_filter_line_left()
         elif self.has_class("-zoom"):
@@ -294,7 +273,7 @@ class ProgramScreen(SessionScreen):
         if action in ("filter", "tab", "next_tab"):
             return True if run is not None else None
         if action == "unfilter":
-            return bool(self._only) or self.has_class("-zoom")
+            return bool(self.query_one(FilterLine).value) or self.has_class("-zoom")
         return super().check_action(action, parameters)
 
     def why_not(self, action: str) -> str:
@@ -313,7 +292,7 @@ class ProgramScreen(SessionScreen):
     def action_pause(self) -> None:
         """Keeps what is in view as it is while the program goes on."""
         super().action_pause()
-        self._set_clock(False)
+        self.set_clock(False)
 
     def action_capture(self) -> None:
         """Captures the program: for a moment while it runs, else by a rerun."""

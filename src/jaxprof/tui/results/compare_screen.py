@@ -22,7 +22,7 @@ from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import parameters_text, speedup_style, speedup_text, verdict_style
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.table_columns import TableColumn, header_line, placed, row_line
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import percent, seconds
@@ -100,7 +100,7 @@ def compare(session: Session, first: str, second: str) -> SessionDifference:
 class CompareScreen(SessionScreen):
     """What differs between two runs."""
 
-    MODE: ClassVar[str] = "results"
+    MODE = "results"
     AUTO_FOCUS = "#compare-scroll"
     BINDINGS: ClassVar[list[BindingType]] = bindings("compare")
 
@@ -110,13 +110,7 @@ class CompareScreen(SessionScreen):
         self._session: Session | None = None
         self._found: SessionDifference | None = None
 
-    def on_unmount(self) -> None:
-        """Stops hearing of changes."""
-        if self in self.profiler.session_screens:
-            self.profiler.session_screens.remove(self)
-
     def compose_body(self) -> ComposeResult:
-        set_size_classes(self)
         with VerticalScroll(id="compare-scroll"):
             yield Lines(id="compare-head")
             yield Lines(id="compare-facts")
@@ -166,11 +160,6 @@ class CompareScreen(SessionScreen):
         if action in ("exchange", "copy"):
             return True if self._found is not None else None
         return super().check_action(action, parameters)
-
-    def action_close(self) -> None:
-        """Goes back to the screen below."""
-        if self in self.app.screen_stack:
-            self.dismiss()
 
     def action_exchange(self) -> None:
         """Compares the other way round."""

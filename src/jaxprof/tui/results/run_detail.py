@@ -26,7 +26,7 @@ from jaxprof.tui.kit.line_plot import STYLES, Axis, Mark, PlotLine, count_tick, 
 from jaxprof.tui.kit.phase_bars import UNTIL_FIRST, stacked
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.sample_plots import distribution, trend
-from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.results.facts import (
     compile_lines,
     environment_lines,
@@ -52,18 +52,14 @@ class RunDetailScreen(SessionScreen):
     AUTO_FOCUS = "#detail-scroll"
     BINDINGS: ClassVar[list[BindingType]] = bindings("run_detail")
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, mode: str, run: str) -> None:
+        """`mode` is that of the screen below: Run or Results."""
         super().__init__()
+        self.MODE = mode
         self.run = run
         """The id of the run in view."""
 
-    def on_unmount(self) -> None:
-        """Stops hearing of changes."""
-        if self in self.profiler.session_screens:
-            self.profiler.session_screens.remove(self)
-
     def compose_body(self) -> ComposeResult:
-        set_size_classes(self)
         with VerticalScroll(id="detail-scroll"):
             yield Lines(id="head")
             yield Lines("What went wrong", id="failure", classes="box")
@@ -166,11 +162,6 @@ class RunDetailScreen(SessionScreen):
         """Scrolls by a line."""
         self.query_one("#detail-scroll").scroll_relative(y=step, animate=False)
 
-    def action_close(self) -> None:
-        """Goes back to the screen below."""
-        if self in self.app.screen_stack:
-            self.dismiss()
-
     def action_hlo(self) -> None:
         """Goes to the HLO of this run."""
         self.profiler.show_hlo(self.run)
@@ -185,18 +176,6 @@ class RunDetailScreen(SessionScreen):
         text = row_text(result(session, run.id), baseline.as_baseline if baseline is not None else "")
         self.app.copy_to_clipboard(text)
         self.notify(text, title="Copied", markup=False)
-
-
-class RunDetailInResults(RunDetailScreen):
-    """Opened from Results."""
-
-    MODE: ClassVar[str] = "results"
-
-
-class RunDetailInRun(RunDetailScreen):
-    """Opened from Run."""
-
-    MODE: ClassVar[str] = "run"
 
 
 def _head(session: Session, run_result: RunResult, width: int) -> list[Content]:

@@ -21,6 +21,7 @@ from jaxprof.errors import UsageError
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import bindings
+from jaxprof.tui.kit.captures import views_of
 from jaxprof.tui.kit.drawing import cell, mark
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import (
@@ -39,11 +40,10 @@ from jaxprof.tui.kit.line_plot import count_tick
 from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.run_list import RunHeading
-from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.kit.views import views_of
 from jaxprof.tui.results.result_panel import ResultPanel, crossover_lines, sweep_table
 from jaxprof.units import bytes_, counted, scaled, seconds
 
@@ -252,7 +252,7 @@ def _sweep_line(sweep: SweepGroup, width: int) -> Content:
 class ResultsScreen(SessionScreen):
     """The results of the open session."""
 
-    MODE: ClassVar[str] = "results"
+    MODE = "results"
     AUTO_FOCUS = "#results"
     BINDINGS: ClassVar[list[BindingType]] = bindings("results")
 
@@ -261,7 +261,6 @@ class ResultsScreen(SessionScreen):
         self._summary = ""
 
     def compose_body(self) -> ComposeResult:
-        set_size_classes(self)
         with Vertical(id="results-body"):
             yield ExplanationHead()
             with Vertical(id="results-box", classes="box") as box:

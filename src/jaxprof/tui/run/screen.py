@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.timer import Timer
 
 from jaxprof.analysis import result
 from jaxprof.analysis.programs.derive import program_result
@@ -24,14 +23,14 @@ from jaxprof.errors import JaxprofError
 from jaxprof.runner.expected_time import left_in_words, seconds_left
 from jaxprof.text import shorten
 from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.kit.captures import views_of
 from jaxprof.tui.kit.dialogs import Confirm
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.program_summary import summary_lines
 from jaxprof.tui.kit.run_list import RunList
 from jaxprof.tui.kit.sample_plots import WAITING, distribution, trend
-from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
-from jaxprof.tui.kit.views import views_of
+from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.run.current_run import (
     PhaseStrip,
     convergence_text,
@@ -119,26 +118,22 @@ def code_to_confirm(session: Session, run: Run, path: Path | None) -> str:
     return "\n".join(shorten(line, _WIDEST) for line in recorded_starts(session, run))
 
 
-TICK_SECONDS = 0.1
-
-
 class RunScreen(SessionScreen):
     """The current runs, and earlier ones of the session."""
 
-    MODE: ClassVar[str] = "run"
+    MODE = "run"
+    TICK_SECONDS = 0.1
     AUTO_FOCUS = "#runs"
     BINDINGS: ClassVar[list[BindingType]] = bindings("run")
 
     def __init__(self) -> None:
         super().__init__()
-        self._timer: Timer | None = None
         self._followed = ""
         """The newest run, which the cursor follows until the user moves it to another row."""
         self._titles: dict[str, str] = {}
         self._convergence = Convergence()
 
     def compose_body(self) -> ComposeResult:
-        set_size_classes(self)
         with Vertical(id="runs-box", classes="box") as box:
             box.border_title = "Runs"
             yield RunList(id="runs")
@@ -173,7 +168,7 @@ class RunScreen(SessionScreen):
         self._show_summary()
         if replaced or rows.current in runs or self._baseline() in runs:
             self._show_run()
-        self._set_clock(running and self.profiler.session_grows)
+        self.set_clock(running and self.profiler.session_grows)
 
     def _baseline(self) -> str:
         run = self._run()
@@ -253,29 +248,10 @@ class RunScreen(SessionScreen):
         key = (run.id, run.shown.status, len(program.sample_windows), len(program.compiles))
         lines.show(key, lambda width: summary_lines(session, program, width))
 
-    # -- the clock --------------------------------------------------------------------------------------------
-
-    @property
-    def ticking(self) -> bool:
-        """Whether the clock ticks."""
-        return self._timer is not None
-
-    def _set_clock(self, on: bool) -> None:
-        """Starts or stops the only timer of this screen, for while a run is in progress and in view."""
-        if on and self._timer is None and self.is_current:
-            self._timer = self.set_interval(TICK_SECONDS, self._tick)
-        elif not on and self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-
-    def _tick(self) -> None:
+    def tick(self) -> None:
         self.query_one(RunList).tick()
         self.query_one(PhaseStrip).tick()
         self._show_summary()
-
-    def on_screen_suspend(self) -> None:
-        """Stops the clock: out of view, nothing ticks."""
-        self._set_clock(False)
 
     def come_into_view(self) -> None:
         """Shows what changed out of view, and starts the clock again."""
@@ -283,7 +259,7 @@ class RunScreen(SessionScreen):
         if not self.whole:
             return
         running = any(run.status == "running" for run in self.profiler.session.runs.values())
-        self._set_clock(running and self.profiler.session_grows)
+        self.set_clock(running and self.profiler.session_grows)
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -371,7 +347,7 @@ class RunScreen(SessionScreen):
     def action_pause(self) -> None:
         """Keeps what is in view as it is while the session goes on."""
         super().action_pause()
-        self._set_clock(False)
+        self.set_clock(False)
         self._set_title("runs-box", "", f"paused: {key_of('run.resume')} follows")
 
     def action_again(self) -> None:

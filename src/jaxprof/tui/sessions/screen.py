@@ -19,7 +19,7 @@ from jaxprof.text import safe
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Dialog, form_keys
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines
@@ -124,20 +124,15 @@ class Prune(Dialog[list[Path] | None]):
 class SessionsScreen(SessionScreen):
     """A table, and below or beside it the summary of the session under the cursor."""
 
-    MODE: ClassVar[str] = "sessions"
+    MODE = "sessions"
     AUTO_FOCUS = "#sessions"
     BINDINGS: ClassVar[list[BindingType]] = bindings("sessions")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._entries: list[Entry] = []
-        self._only = ""
 
     def compose_body(self) -> ComposeResult:
         with Vertical(id="sessions-body"):
             with Vertical(id="sessions-box", classes="box") as box:
                 box.border_title = "Sessions"
-                yield FilterLine()
+                yield FilterLine("sessions")
                 yield SessionTable(id="sessions")
             with VerticalScroll(id="summary-box", classes="box") as box:
                 box.border_title = "Summary"
@@ -163,17 +158,11 @@ class SessionsScreen(SessionScreen):
     def _take(self, listed: SessionsListed) -> None:
         if not self.whole:
             return
-        self._entries = listed.entries
         count = len(listed.entries)
         box = self.query_one("#sessions-box")
         box.border_title = f"Sessions · {count} · {units.bytes_(listed.size_bytes)}"
         box.border_subtitle = Content(safe(str(listed.folder).replace(str(Path.home()), "~")))
-        self._show_entries()
-
-    def _show_entries(self) -> None:
-        words = self._only.casefold().split()
-        shown = [entry for entry in self._entries if all(word in _haystack(entry) for word in words)]
-        self.query_one(SessionTable).show_entries(shown)
+        self.query_one(SessionTable).show_entries(listed.entries)
         self._show_summary()
 
     @on(RowList.Highlighted)
@@ -181,9 +170,12 @@ class SessionsScreen(SessionScreen):
         self.once_settled(self._show_summary)
 
     def _show_summary(self) -> None:
-        entry = self.query_one(SessionTable).entry
-        open_path = self.profiler.session_path
-        self.query_one("#summary", Lines).show((repr(entry), open_path), lambda width: summary(entry, open_path, width))
+        rows, open_path = self.query_one(SessionTable), self.profiler.session_path
+        entry, key = rows.entry, (repr(rows.entry), open_path, rows.total)
+        if entry is None and rows.total:  # all are filtered away
+            self.query_one("#summary", Lines).show(key, lambda width: ())
+        else:
+            self.query_one("#summary", Lines).show(key, lambda width: summary(entry, open_path, width))
 
     @on(RowList.Chosen, "#sessions")
     def _open(self) -> None:
@@ -289,20 +281,15 @@ class SessionsScreen(SessionScreen):
 
     def action_filter(self) -> None:
         """Opens the filter line."""
-        self.query_one(FilterLine).open(self._only)
+        self.query_one(FilterLine).open()
 
     @on(FilterLine.Edited)
-    def _filter_edited(self, message: FilterLine.Edited) -> None:
-        self._only = message.text
-        self._show_entries()
-
-    @on(FilterLine.Left)
-    def _filter_left(self) -> None:
-        self.query_one(SessionTable).focus()
+    def _filtered(self) -> None:
+        self._show_summary()
 
     async def action_back(self) -> None:
         """Clears the filter; without one, goes back to Home."""
-        if self._only:
+        if self.query_one(FilterLine).value:
             self.query_one(FilterLine).clear()
         else:
             await self.app.run_action("app.back")
@@ -314,11 +301,6 @@ def _delete_all(library: Library, paths: list[Path]) -> None:
 
 
 _MOST_ERRORS: Final = 8
-
-
-def _haystack(entry: Entry) -> str:
-    hosts = entry.job.hosts if entry.job is not None else [entry.header.host] if entry.header is not None else []
-    return " ".join([entry.name, *hosts, *entry.workloads, *(plan.spec.device for plan in entry.planned)]).casefold()
 
 
 _MARKS = {

@@ -15,7 +15,7 @@ from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.lanes.search import search
 from jaxprof.analysis.timeline import Timeline, TimelineLane
 from jaxprof.tui.kit.canvas import AxisWindow
-from jaxprof.tui.kit.search import compiled
+from jaxprof.tui.kit.filter import compiled
 from jaxprof.tui.profile.timeline.drawing import busy_share, columns_of, edges
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes, one_lane, spans

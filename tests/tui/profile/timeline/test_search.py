@@ -7,7 +7,7 @@ import numpy as np
 from jaxprof.analysis.lanes.rows import Lanes, lanes_of
 from jaxprof.analysis.lanes.search import End, Links, search
 from jaxprof.analysis.timeline import Timeline, TimelineLane
-from jaxprof.tui.kit.search import compiled
+from jaxprof.tui.kit.filter import compiled
 from jaxprof.tui.profile.timeline.browse import Browse
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxprof.analysis.lanes.search import search
 from jaxprof.tui.kit.canvas import AxisWindow
-from jaxprof.tui.kit.search import compiled
+from jaxprof.tui.kit.filter import compiled
 from jaxprof.tui.profile.timeline.browse import Browse, Jumps
 from jaxprof.tui.profile.timeline.drawing import Minimap
 from jaxprof.tui.profile.timeline.view import Drag

@@ -13,10 +13,9 @@ from textual.worker import get_current_worker
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import bindings, key_of
-from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.filter import FilterLine, compiled
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Lines, Picture
-from jaxprof.tui.kit.search import compiled
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.profile.timeline.browse import TimelineRow
 from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, step_lines
@@ -241,7 +240,7 @@ class TimelinePane(Guarded, Vertical):
     def action_search(self) -> None:
         """Opens the search line."""
         if self.view.lanes is not None:
-            self.query_one(FilterLine).open(self._pattern)
+            self.query_one(FilterLine).open()
 
     @on(FilterLine.Edited)
     def _search(self, message: FilterLine.Edited) -> None:

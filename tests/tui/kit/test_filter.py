@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.tui.kit.search import Hits, compiled, matches, pieces
+from jaxprof.tui.kit.filter import Hits, compiled, matches, pieces
 
 # -- searching --------------------------------------------------------------------------------------------------------
 

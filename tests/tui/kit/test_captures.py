@@ -8,7 +8,7 @@ from textual.widgets import Input
 from jaxprof import events as e
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.session import Session
-from jaxprof.tui.kit.program_capture import uncaptured_program
+from jaxprof.tui.kit.captures import uncaptured_program
 from jaxprof.tui.kit.script_dialog import ScriptDialog
 from tui import recorded
 from tui.fakes import Stage, screen_text, until

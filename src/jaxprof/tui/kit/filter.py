@@ -1,7 +1,8 @@
-"""Searches a text of any size with a regular expression, in pieces, so that a thread can do it and be stopped.
+"""The line for typing a filter, and the search of a text of any size with a regular expression.
 
-Matches are offsets in an array, eight bytes each. Empty matches do not count. The search goes from a place to the end
-and then from the beginning to that place, so that the next match is known first.
+The line is hidden until `/`, applied at every key, kept with Enter, cleared with Esc. A search goes in pieces, so that
+a thread can do it and be stopped: from a place to the end and then from the beginning to that place, so that the next
+match is known first. Matches are offsets in an array, eight bytes each. Empty matches do not count.
 """
 
 from __future__ import annotations
@@ -11,8 +12,18 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
+
+from textual import events
+from textual.actions import SkipAction
+from textual.binding import BindingType
+from textual.message import Message
+from textual.widgets import Input
 
 from jaxprof.errors import UsageError
+from jaxprof.tui.keys import bindings
+from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.row_list import RowList
 
 _PIECE = 1 << 18
 """Characters per piece: about a millisecond, during which the thread holds the interpreter lock."""
@@ -91,3 +102,69 @@ class Hits:
         if not count:
             return "none"
         return f"{index + 1} of {shown}" if index is not None else shown
+
+
+class FilterLine(Guarded, Input):
+    """One line above lists, which shows only their rows that have all its words; or a search line, without lists."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings("filter")
+
+    class Edited(Message):
+        """The text of the filter has changed, and the lists with it."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Left(Message):
+        """The user finished typing."""
+
+    def __init__(self, *lists: str, placeholder: str = "filter") -> None:
+        """`lists` are the ids of what it filters: it takes the focus back, if it is one."""
+        super().__init__(placeholder=placeholder, compact=True, classes="filter")
+        self.display = False
+        self._lists = lists
+
+    def open(self, text: str | None = None) -> None:
+        """Shows the line and focuses it, with other words than before if given. Its key goes before those of whatever
+        has the focus, so that letters which arrive together with it are typed here. Raises SkipAction where it has the
+        focus already: there `/` is text."""
+        if self.screen.focused is self:
+            raise SkipAction
+        self.display = True
+        self.value = self.value if text is None else text
+        self.screen.set_focus(self)  # at once, unlike `focus`: this line gets the very next key
+
+    def clear(self) -> None:
+        """Shows everything again."""
+        self.value = ""
+        self.display = False
+        self._apply("")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self.display:
+            self._apply(event.value)
+
+    def _apply(self, text: str) -> None:
+        for name in self._lists:
+            self.screen.query_one(f"#{name}", RowList).set_filter(text)
+        self.post_message(self.Edited(text))
+
+    def action_clear_filter(self) -> None:
+        """Clears the filter and goes back to the list."""
+        self.clear()
+        self._leave()
+
+    def action_keep(self) -> None:
+        """Goes back to the list and keeps the filter."""
+        self.display = bool(self.value)
+        self._leave()
+
+    def _leave(self) -> None:
+        if len(self._lists) == 1:
+            self.screen.query_one(f"#{self._lists[0]}").focus()
+        self.post_message(self.Left())
+
+    def on_blur(self, event: events.Blur) -> None:
+        self.display = bool(self.value)
