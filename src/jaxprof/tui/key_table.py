@@ -167,6 +167,45 @@ QUESTION = {"yes": Meaning("y", "Yes"), "no": Meaning("n", "No")}
 """The letters that answer a question: only a dialog that has no other letters uses them."""
 
 # fmt: off
+_TABS = (
+    Key("next_tab", "next_tab", "next_tab(1)", "Next tab", "Go to the next tab", HIDDEN),
+    Key("tab_before", "tab_before", "next_tab(-1)", "Previous tab", "Go to the previous tab", HIDDEN),
+)
+_PANES = (
+    Key("next", "next_pane", "app.focus_next", "Next pane", "Go to the next pane", HIDDEN),
+    Key("last", "pane_before", "app.focus_previous", "Previous pane", "Go to the previous pane", HIDDEN),
+)
+_PAUSE = (
+    Key("pause", "mark", "pause", "Pause", "Keep this view as it is; the session goes on"),
+    Key("resume", "mark", "resume", "Follow", "Show what came meanwhile, and follow again"),
+)
+_OF_A_RUN = (
+    Key("hlo", "hlo", "hlo", "HLO", "What XLA made of this run"),
+    Key("timeline", "timeline", "profile('timeline')", "Timeline", "When the kernels of this run ran"),
+    Key("compile", "compile", "profile('compile')", "Compile", "Where this compile's time went", HIDDEN),
+    Key("memory", "memory", "profile('memory')", "Memory", "What makes up this run's peak memory", HIDDEN),
+)
+_SCROLL = (
+    Key("down", "down", "scroll(1)", "Down", "A line down", HIDDEN),
+    Key("up", "up", "scroll(-1)", "Up", "A line up", HIDDEN),
+)
+_MATCHES = (
+    Key("next", "next", "next(1)", "Next", "Go to the next match", HIDDEN),
+    Key("previous", "previous", "next(-1)", "Previous match", "Go to the previous match", HIDDEN),
+)
+_PAN = (
+    Key("left", "arrow_left", "pan(-1)", "Earlier", "Pan to the left; at the start, move the cursor", HIDDEN),
+    Key("right", "arrow_right", "pan(1)", "Later", "Pan to the right; at the end, move the cursor", HIDDEN),
+    Key("step_left", "shift_left column_left", "step(-1)", "Previous column",
+        "Move the cursor a column to the left", HIDDEN),
+    Key("step_right", "shift_right column_right", "step(1)", "Next column",
+        "Move the cursor a column to the right", HIDDEN),
+)
+_ORDER = (
+    Key("sort", "sort", "sort_by_next", "Sort", "Sort by the next column"),
+    Key("turn", "reverse", "turn", "Reverse", "Reverse the order", HIDDEN),
+)
+_OF_A_PROCESS = (Key("open", "enter", "choose", "Open", "Open the session of this process; Esc comes back"),)
 GROUPS: dict[str, KeyGroup] = {
     "app": KeyGroup("Everywhere", (
         Key("mode.home", "mode_home", "go('home')", "Home", "Devices, workloads and recent sessions", HIDDEN),
@@ -209,8 +248,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("history", "history", "history", "History", "How this workload went over the kept sessions", HIDDEN),
         Key("run", "run", "run", "Run", "Run the marked workloads, or this one", HIDDEN),
         Key("back", "back", "back", "Back", "Clear the filter, or go back to the list", HIDDEN),
-        Key("next", "next_pane", "app.focus_next", "Next pane", "Go to the next pane", HIDDEN),
-        Key("last", "pane_before", "app.focus_previous", "Previous pane", "Go to the previous pane", HIDDEN),
+        *_PANES,
     )),
     "own_code": KeyGroup("Home: your code", (
         Key("choose", "enter", "choose", "Choose", "Do what the line says"),
@@ -233,23 +271,16 @@ GROUPS: dict[str, KeyGroup] = {
         Key("cancel_all", "cancel_all", "cancel_all", "Cancel all", "Cancel this run and all queued runs; asks first"),
         Key("again", "run", "again", "Run again", "Run this again, together with its baseline"),
         Key("close_log", "back", "close_log", "Back", "Show the samples in place of the output", HIDDEN),
-        Key("pause", "mark", "pause", "Pause", "Keep this view as it is; the session goes on"),
-        Key("resume", "mark", "resume", "Follow", "Show what came meanwhile, and follow again"),
+        *_PAUSE,
         Key("log", "output", "log", "Output", "What the measured process wrote to its stdout and stderr"),
-        Key("hlo", "hlo", "hlo", "HLO", "What XLA made of this run"),
-        Key("timeline", "timeline", "profile('timeline')", "Timeline", "When the kernels of this run ran"),
-        Key("compile", "compile", "profile('compile')", "Compile", "Where this compile's time went", HIDDEN),
-        Key("memory", "memory", "profile('memory')", "Memory", "What makes up this run's peak memory", HIDDEN),
+        *_OF_A_RUN,
     )),
     "results": KeyGroup("Results", (
         Key("open", "enter", "open", "Details", "All phases, samples, break-even and environment"),
         Key("mark", "mark", "mark", "Mark", "Mark or unmark this run: two are compared"),
         Key("compare", "compare", "compare", "Compare",
             "Compare the two marked runs; without marks, the sides of this comparison", FIRST),
-        Key("hlo", "hlo", "hlo", "HLO", "What XLA made of this run"),
-        Key("timeline", "timeline", "profile('timeline')", "Timeline", "When the kernels of this run ran"),
-        Key("compile", "compile", "profile('compile')", "Compile", "Where this compile's time went", HIDDEN),
-        Key("memory", "memory", "profile('memory')", "Memory", "What makes up this run's peak memory", HIDDEN),
+        *_OF_A_RUN,
         Key("history", "history", "history", "History", "How this workload went over the kept sessions", HIDDEN),
         Key("explain", "advice", "explain", "What to do", "What to change, the most expensive first", HIDDEN),
         Key("sort", "sort", "sort", "Sort", "Sort by the next column"),
@@ -265,15 +296,13 @@ GROUPS: dict[str, KeyGroup] = {
         Key("copy", "copy", "copy", "Copy", "Copy the figures as text"),
         Key("next", "next", "step(1)", "Next run", "The next run of the session"),
         Key("previous", "previous", "step(-1)", "Previous", "The previous run of the session"),
-        Key("down", "down", "scroll(1)", "Down", "A line down", HIDDEN),
-        Key("up", "up", "scroll(-1)", "Up", "A line up", HIDDEN),
+        *_SCROLL,
     )),
     "compare": KeyGroup("Comparison", (
         Key("close", "back", "close", "Back", "Go back to Results"),
         Key("exchange", "exchange", "exchange", "Exchange", "Make the other run the baseline"),
         Key("copy", "copy", "copy", "Copy", "Copy the whole comparison as text"),
-        Key("down", "down", "scroll(1)", "Down", "A line down", HIDDEN),
-        Key("up", "up", "scroll(-1)", "Up", "A line up", HIDDEN),
+        *_SCROLL,
     )),
     "history": KeyGroup("History", (
         Key("close", "back", "close", "Back", "Go back to where this was opened"),
@@ -308,8 +337,7 @@ GROUPS: dict[str, KeyGroup] = {
             "Write the table as CSV, or a kernel as a graph (DOT, SVG)", HIDDEN),
         Key("open", "open", "open_file", "Open file",
             "Open HLO text, an HLO proto, or a folder of XLA's dumps", HIDDEN),
-        Key("next", "next_pane", "app.focus_next", "Next pane", "Go to the next pane", HIDDEN),
-        Key("last", "pane_before", "app.focus_previous", "Previous pane", "Go to the previous pane", HIDDEN),
+        *_PANES,
         Key("back", "back", "back", "Back",
             "Clear the search or filter, else go from the text to the lists, else go back", HIDDEN),
         Key("tab.kernels", "tab_1", "tab('kernels')", "Show Kernels", "Go to the Kernels tab", HIDDEN),
@@ -353,8 +381,7 @@ GROUPS: dict[str, KeyGroup] = {
     )),
     "text_pane": KeyGroup("HLO: text, searched", (
         Key("search", "find", "search", "Search", "Search with a regular expression", priority=True),
-        Key("next", "next", "next(1)", "Next", "Go to the next match", HIDDEN),
-        Key("previous", "previous", "next(-1)", "Previous match", "Go to the previous match", HIDDEN),
+        *_MATCHES,
     )),
     "search": KeyGroup("HLO: search line", (
         Key("clear", "back", "drop", "Clear", "Stop the search and show no matches"),
@@ -383,16 +410,14 @@ GROUPS: dict[str, KeyGroup] = {
         Key("trust", "verify", "trust", "Checks", "List every check of this capture", HIDDEN),
         Key("run", "choose_run", "choose_run", "Choose run", "Choose the run to show"),
         Key("back", "back", "back", "Back", "Clear the search, or go back"),
-        Key("next_tab", "next_tab", "next_tab(1)", "Next tab", "Go to the next tab", HIDDEN),
-        Key("tab_before", "tab_before", "next_tab(-1)", "Previous tab", "Go to the previous tab", HIDDEN),
+        *_TABS,
     )),
     "overview": KeyGroup("Profile: overview", (
         Key("hlo", "enter hlo", "choose", "HLO", "Go to the HLO of this kernel or program"),
     )),
     "timeline_pane": KeyGroup("Profile: timeline, searched", (
         Key("search", "find", "search", "Search", "Search the names with a regular expression", priority=True),
-        Key("next", "next", "next(1)", "Next", "Go to the next match", HIDDEN),
-        Key("previous", "previous", "next(-1)", "Previous match", "Go to the previous match", HIDDEN),
+        *_MATCHES,
         Key("hlo", "hlo", "hlo", "HLO", "Go to the HLO of the kernel under the cursor"),
     )),
     "timeline": KeyGroup("Profile: timeline", (
@@ -400,12 +425,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("zoom_out", "wider", "zoom(-1)", "Out", "Show twice the time around the cursor"),
         Key("whole", "whole", "whole", "Whole", "Show the whole recording"),
         Key("fit", "full", "fit", "Fit", "Zoom to the range, or else to what is under the cursor", HIDDEN),
-        Key("left", "arrow_left", "pan(-1)", "Earlier", "Pan to the left; at the start, move the cursor", HIDDEN),
-        Key("right", "arrow_right", "pan(1)", "Later", "Pan to the right; at the end, move the cursor", HIDDEN),
-        Key("step_left", "shift_left column_left", "step(-1)", "Previous column",
-            "Move the cursor a column to the left", HIDDEN),
-        Key("step_right", "shift_right column_right", "step(1)", "Next column",
-            "Move the cursor a column to the right", HIDDEN),
+        *_PAN,
         Key("next_event", "next_event", "event(1)", "Next event", "Go to the next event of this lane", HIDDEN),
         Key("last_event", "event_before", "event(-1)", "Previous event",
             "Go to the previous event of this lane", HIDDEN),
@@ -468,21 +488,18 @@ GROUPS: dict[str, KeyGroup] = {
         Key("cancel", "cancel", "cancel", "Cancel",
             "Interrupt the program; press again to terminate, then to kill it", FIRST),
         Key("again", "run", "again", "Run again", "Run this program again"),
-        Key("pause", "mark", "pause", "Pause", "Keep this view as it is; the session goes on"),
-        Key("resume", "mark", "resume", "Follow", "Show what came meanwhile, and follow again"),
+        *_PAUSE,
         Key("profile", "timeline", "profile", "Timeline", "Show the timeline of the last capture window"),
         Key("hlo", "hlo", "hlo", "HLO", "Show the kernels and HLO of the last capture window"),
         Key("explain", "advice", "explain", "What to do", "What to change, the most expensive first", HIDDEN),
         Key("zoom", "full", "zoom", "Zoom", "Show one view alone on a large terminal, or several again", HIDDEN),
         Key("unfilter", "back", "unfilter", "Back", "Clear the filter, or show several views again", HIDDEN),
-        Key("next_tab", "next_tab", "next_tab(1)", "Next tab", "Go to the next tab", HIDDEN),
-        Key("tab_before", "tab_before", "next_tab(-1)", "Previous tab", "Go to the previous tab", HIDDEN),
+        *_TABS,
     )),
     "ledger": KeyGroup("Program: ledger", (
         Key("enter", "enter", "choose", "Open", "Open or close this function; show all of a compilation"),
         Key("open_all", "fold_all", "open_all", "Open all", "Open or close all functions", HIDDEN),
-        Key("sort", "sort", "sort_by_next", "Sort", "Sort by the next column"),
-        Key("turn", "reverse", "turn", "Reverse", "Reverse the order", HIDDEN),
+        *_ORDER,
     )),
     "hot_lines": KeyGroup("Program: lines", (
         Key("enter", "enter", "choose", "Source", "Show this line and the lines around it"),
@@ -521,8 +538,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("zoom", "full", "zoom", "Zoom", "Show one view alone on a large terminal, or two again", HIDDEN),
         Key("filter", "find", "filter", "Filter", "Show only processes with these words", priority=True),
         Key("copy", "copy", "copy", "Copy", "Copy the job as text; on the steps, the values under the cursor"),
-        Key("next", "next_pane", "app.focus_next", "Next pane", "Go to the next pane", HIDDEN),
-        Key("last", "pane_before", "app.focus_previous", "Previous pane", "Go to the previous pane", HIDDEN),
+        *_PANES,
         Key("read", "reload", "read", "Reload", "Read the folder again", HIDDEN),
         Key("unfilter", "back", "unfilter", "Back", "Clear the filter, or show two views again", HIDDEN),
     )),
@@ -536,12 +552,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("whole", "whole", "whole", "Whole", "Show all steps", HIDDEN),
         Key("sort", "sort", "sort", "Sort", "Sort by process, by lost time, or by host"),
         Key("group", "group", "group", "Group", "Make the processes of a host one row, which shows its worst"),
-        Key("left", "arrow_left", "pan(-1)", "Earlier", "Pan to the left; at the start, move the cursor", HIDDEN),
-        Key("right", "arrow_right", "pan(1)", "Later", "Pan to the right; at the end, move the cursor", HIDDEN),
-        Key("step_left", "shift_left column_left", "step(-1)", "Previous column",
-            "Move the cursor a column to the left", HIDDEN),
-        Key("step_right", "shift_right column_right", "step(1)", "Next column",
-            "Move the cursor a column to the right", HIDDEN),
+        *_PAN,
         Key("home", "first", "edge(-1)", "Start", "Go to the first step", HIDDEN),
         Key("end", "end", "edge(1)", "End", "Go to the last step", HIDDEN),
         Key("up", "arrow_up up", "move(-1)", "Up", "Go to the row above", HIDDEN),
@@ -550,12 +561,11 @@ GROUPS: dict[str, KeyGroup] = {
         Key("page_down", "page_down", "page(1)", "Page down", "Go a page down", HIDDEN),
     )),
     "job_findings": KeyGroup("Job: findings", (
-        Key("open", "enter", "choose", "Open", "Open the session of this process; Esc comes back"),
+        *_OF_A_PROCESS,
     )),
     "ranks": KeyGroup("Job: processes", (
-        Key("open", "enter", "choose", "Open", "Open the session of this process; Esc comes back"),
-        Key("sort", "sort", "sort_by_next", "Sort", "Sort by the next column"),
-        Key("turn", "reverse", "turn", "Reverse", "Reverse the order", HIDDEN),
+        *_OF_A_PROCESS,
+        *_ORDER,
     )),
     "sessions": KeyGroup("Sessions", (
         Key("open_file", "open", "open_file", "Open file", "Open a session by its path"),

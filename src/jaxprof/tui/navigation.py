@@ -185,12 +185,8 @@ class ScreenNavigation(Profiler):
             return
         from jaxprof.tui.kit.dialogs import Confirm
 
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self._quit()
-
         question = "A run is in progress. The session keeps what it has measured so far."
-        self.push_screen(Confirm("Quit jaxprof?", question, "Cancel it and quit"), answered)
+        Confirm("Quit jaxprof?", question, "Cancel it and quit").ask(self, lambda yes: self._quit())
 
     def _quit(self) -> None:
         """Ends the children and closes the log in a thread, then ends the app."""

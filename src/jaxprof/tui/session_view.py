@@ -167,13 +167,12 @@ class SessionInView:
         live = self._app.live
         name = live.path.name if live.path is not None else "session.jaxprof"
 
-        def chosen(path: Path | None) -> None:
-            if path is not None:
-                place = path / name if path.is_dir() else path
-                live.move_to(place, lambda: self._saved_in(place))
+        def move(path: Path) -> None:
+            place = path / name if path.is_dir() else path
+            live.move_to(place, lambda: self._saved_in(place))
 
         dialog = SaveAs("The session is not being saved", error.what, error.hint, Path.home() / name)
-        self._app.push_screen(dialog, chosen)
+        dialog.ask(self._app, move)
 
     def _saved_in(self, path: Path) -> None:
         if self.session is self._app.live.session:

@@ -44,8 +44,8 @@ def ask_module(
     def is_open(program: ModuleStages) -> bool:
         return opened is not None and opened.program.key == program.key
 
-    def chosen(number: int | None) -> None:
-        if number is not None and not is_open(programs[number]):
+    def take(number: int) -> None:
+        if not is_open(programs[number]):
             choose(programs[number])
 
     current = next((at for at, program in enumerate(programs) if is_open(program)), 0)
@@ -53,7 +53,7 @@ def ask_module(
         Option(program.title, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
         for program in programs
     ]
-    app.push_screen(Choose("Which program?", options, current), chosen)
+    Choose("Which program?", options, current).ask(app, take)
 
 
 def ask_device(app: Profiler, program: ModuleStages, take: Callable[[DevicePeaks | None], object]) -> None:
@@ -67,24 +67,14 @@ def ask_device(app: Profiler, program: ModuleStages, take: Callable[[DevicePeaks
         Option("its own", own.title if own is not None else "unknown: no ceilings"),
         *(Option(device.name, f"{device.title}, {scaled(device.bandwidth, 'B/s')}") for device in DEVICES.values()),
     ]
-
-    def chosen(number: int | None) -> None:
-        if number is not None:
-            take(devices[number])
-
-    app.push_screen(Choose("Compare the kernels with (an estimate)", options), chosen)
+    Choose("Compare the kernels with (an estimate)", options).ask(app, lambda number: take(devices[number]))
 
 
 def ask_user(app: Profiler, message: CodeView.ManyUsers) -> None:
     """Asks which of the lines that use a value to go to, and goes there."""
     view, lines = message.view, message.lines
     options = [Option(str(line + 1), view.document.line(line).strip()[:_LINE_SHOWN]) for line in lines]
-
-    def chosen(number: int | None) -> None:
-        if number is not None:
-            view.jump(lines[number])
-
-    app.push_screen(Choose(f"{len(options)} users of {message.name}", options), chosen)
+    Choose(f"{len(options)} users of {message.name}", options).ask(app, lambda number: view.jump(lines[number]))
 
 
 def ask_match(app: Profiler, opened: OpenedModule, matches: Sequence[Match], go: Callable[[Match], object]) -> None:
@@ -94,12 +84,7 @@ def ask_match(app: Profiler, opened: OpenedModule, matches: Sequence[Match], go:
         for name, line in matches
         if name in opened.stages
     ]
-
-    def chosen(number: int | None) -> None:
-        if number is not None:
-            go(matches[number])
-
-    app.push_screen(Choose("The same place in other stages", options), chosen)
+    Choose("The same place in other stages", options).ask(app, lambda number: go(matches[number]))
 
 
 def ask_file(app: Profiler, open_file: Callable[[Path], object]) -> None:
@@ -107,15 +92,15 @@ def ask_file(app: Profiler, open_file: Callable[[Path], object]) -> None:
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.tui.kit.dialogs import AskText
 
-    def answered(text: str | None) -> None:
-        path = Path.cwd() / with_home(text or "")
-        if text and kind_of(path) in (Kind.SESSION, Kind.PROFILE):
+    def take(text: str) -> None:
+        path = Path.cwd() / with_home(text)
+        if kind_of(path) in (Kind.SESSION, Kind.PROFILE):
             app.open_session(path, go="hlo")
-        elif text:
+        else:
             open_file(path)
 
     what = "HLO text, an HLO proto, a folder of dumps, a session, or a profile."
-    app.push_screen(AskText("Open HLO", what, "", "Enter opens"), answered)
+    AskText("Open HLO", what, "", "Enter opens").ask(app, take)
 
 
 _LONGEST_NAME = 80
@@ -159,18 +144,15 @@ def kernel_graph(module: Module, kernel: Kernel, what: str, form: str) -> str:
 def ask_and_write(app: Profiler, choices: Sequence[Export]) -> None:
     """Asks which export to write and where, and writes it. A relative path starts at the current folder."""
 
-    def chosen(number: int | None) -> None:
-        if number is not None:
-            export = choices[number]
-            dialog = SaveAs("Write to a file", export.option.label, "", Path.cwd() / export.file_name)
-            app.push_screen(dialog, partial(_write_export, app, export))
+    def take(number: int) -> None:
+        export = choices[number]
+        dialog = SaveAs("Write to a file", export.option.label, "", Path.cwd() / export.file_name)
+        dialog.ask(app, partial(_write_export, app, export))
 
-    app.push_screen(Choose("Write to a file", [export.option for export in choices]), chosen)
+    Choose("Write to a file", [export.option for export in choices]).ask(app, take)
 
 
-def _write_export(app: Profiler, export: Export, path: Path | None) -> None:
-    if path is None:
-        return
+def _write_export(app: Profiler, export: Export, path: Path) -> None:
     place = Path.cwd() / path
     place = place / export.file_name if place.is_dir() else place
     try:

@@ -143,149 +143,6 @@ class NoticeLines(Guarded, Widget):
         return Content("\n").join(lines)
 
 
-class Sides:
-    """Controls the tabs, the lists and the texts of the HLO screen."""
-
-    def __init__(self, screen: SessionScreen) -> None:
-        self._screen = screen
-        self._opened: OpenedModule | None = None
-        self._tab = "kernels"
-
-    @property
-    def lists(self) -> KernelSide:
-        """The lists: kernels, findings, barriers, roofline."""
-        return self._screen.query_one(KernelSide)
-
-    @property
-    def texts(self) -> StageSide:
-        """The stages of the program."""
-        return self._screen.query_one(StageSide)
-
-    @property
-    def in_text(self) -> bool:
-        """Whether the tab in view is a text."""
-        return self._tab in TITLES
-
-    @property
-    def _both(self) -> bool:
-        """Whether lists and text are side by side."""
-        return self._screen.has_class("-very-wide")
-
-    def show_program(self, opened: OpenedModule | None) -> None:
-        """Shows another program, which may not have been read yet."""
-        self._opened = opened
-        self.lists.show_program(opened)
-        self.texts.show_program(opened)
-        self.show_tabs()
-
-    def show_tabs(self) -> None:
-        """Redraws the tabs with what is known by now."""
-        shown = {self.lists.tab, self.texts.stage} if self._both else {self._tab}
-        self._screen.query_one(StageTabs).show(tabs_of(self._opened), frozenset(shown))
-
-    def show_tab(self, name: str, *, focus: bool = True) -> None:
-        """Brings a tab into view."""
-        self._tab = name
-        self._screen.set_class(self.in_text, "-text")
-        if self.in_text:
-            self.texts.show_stage(name)
-        else:
-            self.lists.show_tab(name)
-        self.show_tabs()
-        if focus:
-            (self.texts.view if self.in_text else self.lists.current_list).focus()
-
-    def go_to_tab(self, name: str) -> None:
-        """Shows a tab, or reports that its stage was not recorded."""
-        if name in available(self._opened):
-            self.show_tab(name)
-        elif name in TITLES:
-            self._screen.notify(f"{TITLES[name]} was not recorded for this program.", markup=False)
-
-    def step(self, step: int) -> None:
-        """Goes `step` tabs further; the first follows the last."""
-        names = available(self._opened)
-        at = names.index(self._tab) if self._tab in names else 0
-        self.show_tab(names[(at + step) % len(names)])
-
-    def stage_came(self, stage: str) -> None:
-        """Follows the texts to a stage that they chose themselves."""
-        self._tab = stage
-        self.show_tabs()
-
-    # -- from one side to the other -----------------------------------------------------------------------------
-
-    def swap(self) -> None:
-        """Goes from the lists to the text of the kernel under the cursor, and back."""
-        if self.in_text:
-            self.to_lists()
-            return
-        ranked = self.lists.ranked
-        if ranked is not None and self.texts.stage == "hlo":
-            self.texts.go_to_kernel(*ranked.key)
-        self.show_tab(self.texts.stage)
-
-    def to_lists(self) -> None:
-        """Goes back to the lists, to the kernel at the cursor of the text."""
-        at = self.texts.kernel_at_cursor()
-        if at is not None:
-            self.lists.select(*at)
-        self.show_tab(self.lists.tab)
-
-    def to_text_of(self, target: FactTarget) -> None:
-        """Goes to the line of an instruction in the optimised HLO."""
-        if self.texts.go_to_kernel(target.computation, target.name, remember=True):
-            self.show_tab("hlo")
-        else:
-            self._screen.notify(f"{safe(target.name)} has no line of its own in this text.", markup=False)
-
-    def to_line(self, match: Match) -> None:
-        """Goes to a line of a stage."""
-        self.texts.go(match)
-        self.show_tab(match[0])
-
-    def to_kernel(self, name: str) -> None:
-        """Goes to a kernel in the list, or reports that the program has none of that name."""
-        self.show_tab("kernels")
-        if not self.lists.select("", name):
-            self._screen.notify(f"{safe(name)} is not a kernel of this program.", markup=False)
-
-    def bring_text_along(self) -> bool:
-        """Moves the text to the kernel under the cursor of the lists; False if that has no line. In a text, no move."""
-        if self.in_text:
-            return True
-        ranked = self.lists.ranked
-        return ranked is not None and self.texts.go_to_kernel(*ranked.key)
-
-    def follow(self) -> None:
-        """Moves the text to the cursor of the lists when they are side by side."""
-        if self._both and not self.in_text and self.lists.ranked is not None:
-            self.bring_text_along()
-            self.show_tabs()
-
-    # -- looking for something ------------------------------------------------------------------------------------
-
-    def open_filter(self) -> None:
-        """Opens the filter line; in a text, the search line."""
-        if self.in_text:
-            self.texts.pane.action_search()
-        else:
-            self.lists.open_filter()
-
-    def step_back(self) -> bool:
-        """Clears the search or filter, or goes from the text to the lists; False when there is neither to do."""
-        if self.in_text and self.texts.pane.searching:
-            self.texts.pane.clear_search()
-            self.texts.view.focus()
-        elif self.in_text:
-            self.to_lists()
-        elif self.lists.clear_filter() or self._screen.focused is not self.lists.current_list:
-            self.lists.current_list.focus()
-        else:
-            return False
-        return True
-
-
 class MemoryScreen(SessionScreen):
     """An estimate from the schedule of one module, above HLO."""
 
@@ -342,7 +199,7 @@ class HloScreen(SessionScreen):
         super().__init__()
         self._module_list = ModuleList()
         self._opened: OpenedModule | None = None
-        self._sides = Sides(self)
+        self._tab = "kernels"
         self._device: DevicePeaks | None = None
         """The device that the user chose; None means the program's own."""
         self._run_seen = ""
@@ -362,8 +219,8 @@ class HloScreen(SessionScreen):
 
     def on_mount(self) -> None:
         self._trust.display = False
-        self._sides.lists.show_tab("kernels")
-        self._sides.show_tab("kernels", focus=False)
+        self.lists.show_tab("kernels")
+        self.show_tab("kernels", focus=False)
 
     @property
     def _trust(self) -> TrustLine:
@@ -403,9 +260,9 @@ class HloScreen(SessionScreen):
     def _take_kernel(self) -> None:
         """Goes to the kernel that another screen requested, once the kernels are known."""
         name = self.profiler.kernel_wanted
-        if name and self._sides.lists.listed:
+        if name and self.lists.listed:
             self.profiler.kernel_wanted = ""
-            self._sides.to_kernel(name)
+            self.to_kernel(name)
 
     def _choose(self, program: ModuleStages | None) -> None:
         """Opens a program: stops reading the previous one, and forgets it."""
@@ -413,7 +270,9 @@ class HloScreen(SessionScreen):
         self._opened = OpenedModule(program) if program is not None else None
         self._trust.display = False
         self.query_one(NoticeLines).show(())
-        self._sides.show_program(self._opened)
+        self.lists.show_program(self._opened)
+        self.texts.show_program(self._opened)
+        self.show_tabs()
         self._show_empty()
         opened = self._opened
         if opened is None:
@@ -429,7 +288,7 @@ class HloScreen(SessionScreen):
         """Shows a part of a program that the reading thread has finished."""
         if opened is not self._opened:  # posted before the user chose another program
             return
-        lists, texts = self._sides.lists, self._sides.texts
+        lists, texts = self.lists, self.texts
         if part in TITLES:
             texts.stage_ready(part)
             error = opened.errors.get(part)
@@ -444,7 +303,7 @@ class HloScreen(SessionScreen):
             if opened.kernels is None and "hlo" not in opened.errors:
                 lists.show_failure("The optimised HLO of this run was not recorded.")
             texts.stage_ready(texts.stage)
-        self._sides.show_tabs()
+        self.show_tabs()
 
     def _rank(self) -> None:
         opened = self._opened
@@ -455,7 +314,7 @@ class HloScreen(SessionScreen):
         measured = seconds_per_call(run)
         self._trust.display = bool(measured)
         self._trust.show(source_of(session, run) if run is not None and measured else None)
-        self._sides.lists.show_ranking(rank(session, opened, measured, self._device))
+        self.lists.show_ranking(rank(session, opened, measured, self._device))
         self._take_kernel()
         self._follow()
 
@@ -491,40 +350,139 @@ class HloScreen(SessionScreen):
         if program is not None:
             capture(self.profiler, program)
 
-    # -- lists and texts --------------------------------------------------------------------------------------------
+    # -- lists and texts --------------------------------------------------------------------------------------
+
+    @property
+    def lists(self) -> KernelSide:
+        """The lists: kernels, findings, barriers, roofline."""
+        return self.query_one(KernelSide)
+
+    @property
+    def texts(self) -> StageSide:
+        """The stages of the program."""
+        return self.query_one(StageSide)
+
+    @property
+    def in_text(self) -> bool:
+        """Whether the tab in view is a text."""
+        return self._tab in TITLES
+
+    @property
+    def _both(self) -> bool:
+        """Whether lists and text are side by side."""
+        return self.has_class("-very-wide")
+
+    def show_tabs(self) -> None:
+        """Redraws the tabs with what is known by now."""
+        shown = {self.lists.tab, self.texts.stage} if self._both else {self._tab}
+        self.query_one(StageTabs).show(tabs_of(self._opened), frozenset(shown))
+
+    def show_tab(self, name: str, *, focus: bool = True) -> None:
+        """Brings a tab into view."""
+        self._tab = name
+        self.set_class(self.in_text, "-text")
+        if self.in_text:
+            self.texts.show_stage(name)
+        else:
+            self.lists.show_tab(name)
+        self.show_tabs()
+        if focus:
+            (self.texts.view if self.in_text else self.lists.current_list).focus()
 
     def action_tab(self, name: str) -> None:
-        """Shows a tab."""
-        self._sides.go_to_tab(name)
+        """Shows a tab, or reports that its stage was not recorded."""
+        if name in available(self._opened):
+            self.show_tab(name)
+        elif name in TITLES:
+            self.notify(f"{TITLES[name]} was not recorded for this program.", markup=False)
 
     def action_next_tab(self, step: int) -> None:
-        """Shows the next or the previous tab."""
-        self._sides.step(step)
-
-    def action_other_side(self) -> None:
-        """Goes from the lists to the text of the kernel under the cursor, and back."""
-        self._sides.swap()
-
-    def action_filter(self) -> None:
-        """Opens the filter line; in a text, the search line."""
-        self._sides.open_filter()
-
-    async def action_back(self) -> None:
-        """Clears the search or filter, else goes from the text to the lists, else back to where HLO was opened."""
-        if not self._sides.step_back():
-            self.profiler.step_back()
+        """Goes `step` tabs further; the first follows the last."""
+        names = available(self._opened)
+        at = names.index(self._tab) if self._tab in names else 0
+        self.show_tab(names[(at + step) % len(names)])
 
     @on(StageSide.StageRequested)
     def _stage_wanted(self, message: StageSide.StageRequested) -> None:
-        self._sides.stage_came(message.stage)
+        """Follows the texts to a stage that they chose themselves."""
+        self._tab = message.stage
+        self.show_tabs()
 
-    @on(KernelSide.OpenRequested)
-    def _text_wanted(self, message: KernelSide.OpenRequested) -> None:
-        self._sides.to_text_of(message.target)
+    # -- from one side to the other -----------------------------------------------------------------------------
+
+    def action_other_side(self) -> None:
+        """Goes from the lists to the text of the kernel under the cursor, and back."""
+        if self.in_text:
+            self.to_lists()
+            return
+        ranked = self.lists.ranked
+        if ranked is not None and self.texts.stage == "hlo":
+            self.texts.go_to_kernel(*ranked.key)
+        self.show_tab(self.texts.stage)
+
+    def to_lists(self) -> None:
+        """Goes back to the lists, to the kernel at the cursor of the text."""
+        at = self.texts.kernel_at_cursor()
+        if at is not None:
+            self.lists.select(*at)
+        self.show_tab(self.lists.tab)
+
+    def to_text_of(self, target: FactTarget) -> None:
+        """Goes to the line of an instruction in the optimised HLO."""
+        if self.texts.go_to_kernel(target.computation, target.name, remember=True):
+            self.show_tab("hlo")
+        else:
+            self.notify(f"{safe(target.name)} has no line of its own in this text.", markup=False)
+
+    def to_line(self, match: Match) -> None:
+        """Goes to a line of a stage."""
+        self.texts.go(match)
+        self.show_tab(match[0])
+
+    def to_kernel(self, name: str) -> None:
+        """Goes to a kernel in the list, or reports that the program has none of that name."""
+        self.show_tab("kernels")
+        if not self.lists.select("", name):
+            self.notify(f"{safe(name)} is not a kernel of this program.", markup=False)
+
+    def bring_text_along(self) -> bool:
+        """Moves the text to the kernel under the cursor of the lists; False if that has no line. In a text, no move."""
+        if self.in_text:
+            return True
+        ranked = self.lists.ranked
+        return ranked is not None and self.texts.go_to_kernel(*ranked.key)
 
     @on(KernelSide.Highlighted)
     def _follow(self) -> None:
-        self._sides.follow()
+        """Moves the text to the cursor of the lists when they are side by side."""
+        if self._both and not self.in_text and self.lists.ranked is not None:
+            self.bring_text_along()
+            self.show_tabs()
+
+    # -- looking for something ------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Opens the filter line; in a text, the search line."""
+        if self.in_text:
+            self.texts.pane.action_search()
+        else:
+            self.lists.open_filter()
+
+    async def action_back(self) -> None:
+        """Clears the search or filter, else goes from the text to the lists, else back to where HLO was opened."""
+        if self.in_text and self.texts.pane.searching:
+            self.texts.pane.clear_search()
+            self.texts.view.focus()
+        elif self.in_text:
+            self.to_lists()
+        elif self.lists.clear_filter() or self.focused is not self.lists.current_list:
+            self.lists.current_list.focus()
+        else:
+            self.profiler.step_back()
+
+    @on(KernelSide.OpenRequested)
+    def _text_wanted(self, message: KernelSide.OpenRequested) -> None:
+        self.to_text_of(message.target)
 
     @on(CodeView.ManyUsers)
     def _choose_user(self, message: CodeView.ManyUsers) -> None:
@@ -534,9 +492,9 @@ class HloScreen(SessionScreen):
 
     def action_match(self) -> None:
         """Goes to a line of another stage that came from the same place; if there are several, asks which."""
-        if not self._sides.bring_text_along():
+        if not self.bring_text_along():
             return
-        texts = self._sides.texts
+        texts = self.texts
         if texts.small:
             self._go_to_match(texts.matches())
         else:
@@ -553,9 +511,9 @@ class HloScreen(SessionScreen):
             )
             return
         if len(matches) == 1:
-            self._sides.to_line(matches[0])
+            self.to_line(matches[0])
         else:
-            ask_match(self.profiler, opened, matches, self._sides.to_line)
+            ask_match(self.profiler, opened, matches, self.to_line)
 
     def action_choose_program(self) -> None:
         """Asks for a run, or for a module of a file."""
@@ -593,7 +551,7 @@ class HloScreen(SessionScreen):
 
     def action_profile(self) -> None:
         """Shows this kernel in the timeline of the run."""
-        ranked, opened = self._sides.lists.ranked, self._opened
+        ranked, opened = self.lists.ranked, self._opened
         if opened is None or ranked is None:
             return
         run = self.profiler.session.runs.get(opened.program.key)
@@ -608,7 +566,7 @@ class HloScreen(SessionScreen):
         if opened is not None and opened.program in self._module_list.of_session:
             self.profiler.show_profile(opened.program.key, "memory")
         elif opened is not None and opened.module is not None:
-            self.app.push_screen(MemoryScreen(opened.module, self._sides.to_text_of))
+            self.app.push_screen(MemoryScreen(opened.module, self.to_text_of))
 
     def action_trust(self) -> None:
         """Lists every check of the run's capture."""
@@ -620,7 +578,7 @@ class HloScreen(SessionScreen):
 
     def action_export(self) -> None:
         """Asks what to write and where, and writes it."""
-        opened, ranked = self._opened, self._sides.lists.ranked
+        opened, ranked = self._opened, self.lists.ranked
         if opened is not None and opened.module is not None and opened.kernels is not None:
             kernel = ranked.kernel if ranked is not None else None
-            ask_and_write(self.profiler, exports(opened.module, kernel, self._sides.lists.csv))
+            ask_and_write(self.profiler, exports(opened.module, kernel, self.lists.csv))

@@ -22,18 +22,14 @@ HOW = (
 def ask_what_to_follow(app: Profiler, live: Sequence[Entry]) -> None:
     """Follows the session of `live`, or asks: which of several, or the path of one."""
 
-    def chosen(number: int | None) -> None:
-        if number is not None:
-            app.open_session(live[number].path, follow=True)
-
-    def answered(text: str | None) -> None:
-        if text:
-            app.open_session((Path.cwd() / with_home(text)).resolve(), follow=True)
+    def follow(path: Path) -> None:
+        app.open_session(path, follow=True)
 
     if len(live) == 1:
-        chosen(0)
+        follow(live[0].path)
     elif live:
         options = [Option(", ".join(entry.workloads) or entry.name, str(entry.path)) for entry in live]
-        app.push_screen(Choose("Follow", options), chosen)
+        Choose("Follow", options).ask(app, lambda number: follow(live[number].path))
     else:
-        app.push_screen(AskText("Follow a running program", HOW, "", "Enter follows"), answered)
+        asked = AskText("Follow a running program", HOW, "", "Enter follows")
+        asked.ask(app, lambda text: follow((Path.cwd() / with_home(text)).resolve()))

@@ -313,37 +313,28 @@ def _splits(text: str) -> list[str]:
 
 def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None:
     """Asks for devices that are not here, and queues the compilation for them."""
-
-    def answered(planned: list[PlannedRun] | None) -> None:
-        if planned:
-            app.start_runs(planned)
-
-    app.push_screen(CompileForDialog(info, choices), answered)
+    CompileForDialog(info, choices).ask(app, app.start_runs)
 
 
 def ask_parameters(app: Profiler, info: WorkloadInfo, choices: HomeOptions, changed: Callable[[], object]) -> None:
     """Asks for sizes, sweep, time budget and launches of a workload, and stores them in `choices`."""
 
-    def answered(answer: ChosenParameters | None) -> None:
-        if answer is None:
-            return
+    def take(answer: ChosenParameters) -> None:
         chosen = choices.of(info.name)
         chosen.settings, chosen.sweep = answer.settings, answer.sweep
         choices.budget_seconds, choices.launches = answer.budget_seconds, answer.launches
         changed()
 
-    app.push_screen(ParametersDialog(info, choices), answered)
+    ParametersDialog(info, choices).ask(app, take)
 
 
 def ask_own(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object]) -> None:
     """Asks for a user's function, and stores its argument specs in `choices`."""
 
-    def answered(added: tuple[list[WorkloadInfo], tuple[str, ...]] | None) -> None:
-        if added is None:
-            return
+    def keep(added: tuple[list[WorkloadInfo], tuple[str, ...]]) -> None:
         infos, arguments = added
         for info in infos:
             choices.of(info.name).arguments = arguments
         take(infos)
 
-    app.push_screen(OwnWorkload(app.live.interpreter, Path.cwd()), answered)
+    OwnWorkload(app.live.interpreter, Path.cwd()).ask(app, keep)

@@ -4,10 +4,10 @@ after Escape.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import events
 from textual.binding import BindingType
@@ -27,7 +27,7 @@ from jaxprof.tui.kit.table_view import TableView
 from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
+    from textual.app import App, ComposeResult
     from textual.suggester import Suggester
 
     from jaxprof.tui.profiler import Profiler
@@ -41,6 +41,15 @@ class Dialog(Guarded, ModalScreen[Answer]):
 
     CSS_PATH = STYLES
     BINDINGS: ClassVar[list[BindingType]] = bindings("dialog")
+
+    def ask(self, app: App[Any], take: Callable[[Answer], object]) -> None:
+        """Opens over `app`; `take` gets the answer, unless it is left without one, or with no."""
+
+        def answered(answer: Answer | None) -> None:
+            if answer is not None and answer is not False:
+                take(answer)
+
+        app.push_screen(self, answered)
 
     def action_leave(self) -> None:
         """Closes without an answer."""
@@ -73,7 +82,7 @@ def form_keys(enter: str, *more: str) -> str:
     return ", ".join(("↑ ↓ next field", *more, f"Enter {enter}", f"{key_of('dialog.leave')} cancels"))
 
 
-class AskText(Dialog[str | None]):
+class AskText(Dialog[str]):
     """Asks for a line of text. Returns it, or None."""
 
     def __init__(self, title: str, text: str, value: str, enter: str) -> None:
@@ -94,14 +103,11 @@ class AskText(Dialog[str | None]):
 def ask_for_file(app: Profiler) -> None:
     """Asks for a path, and opens it in the mode that fits it."""
 
-    def answered(text: str | None) -> None:
-        if text:
-            app.open_session((Path.cwd() / with_home(text)).resolve())
-
-    app.push_screen(AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens"), answered)
+    asked = AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens")
+    asked.ask(app, lambda text: app.open_session((Path.cwd() / with_home(text)).resolve()))
 
 
-class SaveAs(Dialog[Path | None]):
+class SaveAs(Dialog[Path]):
     """Asks for the path of a file to write. Returns it, or None."""
 
     def __init__(self, title: str, text: str, advice: str, place: Path) -> None:
@@ -185,7 +191,7 @@ class Options(TableView[Option]):
         self.show_rows(dict(enumerate(self._options)))
 
 
-class Choose(Dialog[int | None]):
+class Choose(Dialog[int]):
     """Asks for one of several lines; typing narrows the list. Returns the number of the chosen line, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("choose")
@@ -236,7 +242,7 @@ class Choose(Dialog[int | None]):
 Filled = TypeVar("Filled")
 
 
-class FormDialog(Dialog[Filled | None]):
+class FormDialog(Dialog[Filled]):
     """The base of a form, whose fields are parsed as the user types: beneath each field stands its hint, or its error.
 
     Subclasses parse a field, and make the answer from all of them.

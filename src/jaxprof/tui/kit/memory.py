@@ -46,24 +46,6 @@ class BufferList(TableView["MemoryBuffer"]):
     """The largest buffers and where they come from."""
 
     EMPTY = "The buffers are unknown."
-    BINDINGS: ClassVar[list[BindingType]] = bindings("buffers")
-
-    class Stepped(Message):
-        """Moves the cursor over the schedule by `step` instructions."""
-
-        def __init__(self, step: int) -> None:
-            super().__init__()
-            self.step = step
-
-    class ChangeRequested(Message):
-        """Moves the cursor to the next change of the live size, forwards or backwards."""
-
-        def __init__(self, step: int) -> None:
-            super().__init__()
-            self.step = step
-
-    class AllRequested(Message):
-        """Lists all buffers, or again those that are alive at the cursor."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -96,18 +78,6 @@ class BufferList(TableView["MemoryBuffer"]):
     def instruction(self) -> str:
         """The instruction that makes the buffer under the cursor; empty if that is unknown."""
         return self.current_row.instruction if self.current_row is not None else ""
-
-    def action_step(self, step: int) -> None:
-        """Moves the cursor over the schedule."""
-        self.post_message(self.Stepped(step))
-
-    def action_change(self, step: int) -> None:
-        """Moves the cursor over the schedule to a change of the live size."""
-        self.post_message(self.ChangeRequested(step))
-
-    def action_all(self) -> None:
-        """Lists all buffers, or those that are alive at the cursor."""
-        self.post_message(self.AllRequested())
 
 
 def _kind(buffer: MemoryBuffer) -> tuple[str, str]:
@@ -294,6 +264,8 @@ CHANGE = 0.01
 class MemoryView(Guarded, Container):
     """The memory of one program."""
 
+    BINDINGS: ClassVar[list[BindingType]] = bindings("buffers")
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._picture: MemoryPicture | None = None
@@ -376,18 +348,22 @@ class MemoryView(Guarded, Container):
     def _pointed(self, message: LivePlot.Pointed) -> None:
         self._move_to(message.number)
 
-    @on(BufferList.Stepped)
-    def _stepped(self, message: BufferList.Stepped) -> None:
-        self._move_to(self._at + message.step)
+    def action_choose(self) -> None:
+        """Goes to the instruction that makes the buffer under the cursor."""
+        self.query_one(BufferList).action_choose()
 
-    @on(BufferList.ChangeRequested)
-    def _to_change(self, message: BufferList.ChangeRequested) -> None:
+    def action_step(self, step: int) -> None:
+        """Moves the cursor over the schedule."""
+        self._move_to(self._at + step)
+
+    def action_change(self, step: int) -> None:
+        """Moves the cursor over the schedule to a change of the live size."""
         picture = self._picture
         if picture is not None and picture.live_bytes:
-            self._move_to(next_change(picture.live_bytes, self._at, message.step))
+            self._move_to(next_change(picture.live_bytes, self._at, step))
 
-    @on(BufferList.AllRequested)
-    def _switch(self) -> None:
+    def action_all(self) -> None:
+        """Lists all buffers, or those that are alive at the cursor."""
         self._all = not self._all
         self._show_cursor()
 

@@ -261,12 +261,7 @@ class ScriptDialog(FormDialog[ScriptForm]):
 
 def ask_for_program(app: Profiler, form: ScriptForm | None = None, question: str = "") -> None:
     """Asks for a program, and starts it."""
-
-    def answered(filled: ScriptForm | None) -> None:
-        if filled is not None:
-            app.start_program(read_form(filled))
-
-    app.push_screen(ScriptDialog(form, question=question), answered)
+    ScriptDialog(form, question=question).ask(app, lambda filled: app.start_program(read_form(filled)))
 
 
 def rerun_program(app: Profiler, run: Run) -> None:

@@ -329,12 +329,11 @@ class ProfileScreen(SessionScreen):
         options = [Option(run.label, ", ".join(sorted(views_of(session, run))) or "no capture") for run in runs]
         current = next((n for n, run in enumerate(runs) if run.id == self._run), 0)
 
-        def chosen(number: int | None) -> None:
-            if number is not None:
-                self.profiler.run_in_view = runs[number].id
-                self._choose(runs[number].id)
+        def take(number: int) -> None:
+            self.profiler.run_in_view = runs[number].id
+            self._choose(runs[number].id)
 
-        self.app.push_screen(Choose("Which run?", options, current), chosen)
+        Choose("Which run?", options, current).ask(self.app, take)
 
     @on(TimelinePane.HloRequested)
     def _to_hlo(self, message: TimelinePane.HloRequested) -> None:

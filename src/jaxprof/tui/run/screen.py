@@ -70,19 +70,17 @@ def run_again(app: Profiler, run: Run) -> None:
         app.tell(error)
         return
 
-    def answered(yes: bool | None) -> None:
-        if not yes:
-            return
+    def start(yes: bool = True) -> None:
         try:
             app.start_runs(planned_again(app.session, run.id, plans))
         except JaxprofError as error:
             app.tell(error)
 
-    if not shown:
-        answered(True)
-        return
-    question = f"This comes from the session file. It runs the code of:\n{shown}"
-    app.push_screen(Confirm("Run again", question, "Run"), answered)
+    if shown:
+        question = f"This comes from the session file. It runs the code of:\n{shown}"
+        Confirm("Run again", question, "Run").ask(app, start)
+    else:
+        start()
 
 
 def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]) -> list[PlannedRun]:
@@ -330,13 +328,12 @@ class RunScreen(SessionScreen):
     def action_cancel_all(self) -> None:
         """Cancels the current run and all queued runs, after a question."""
 
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self.profiler.live.cancel_all()
-                self._show_cancelling()
+        def cancel(yes: bool) -> None:
+            self.profiler.live.cancel_all()
+            self._show_cancelling()
 
         question = "The current run and all queued runs are cancelled. What they have measured so far is kept."
-        self.app.push_screen(Confirm("Cancel all runs?", question, "Cancel all"), answered)
+        Confirm("Cancel all runs?", question, "Cancel all").ask(self.app, cancel)
 
     def _show_cancelling(self) -> None:
         """Shows from the key on that a run is being cancelled: its end may take a moment."""

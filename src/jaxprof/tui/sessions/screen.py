@@ -46,7 +46,7 @@ _FIELDS = (
 )
 
 
-class Prune(Dialog[list[Path] | None]):
+class Prune(Dialog[list[Path]]):
     """Returns the files to delete, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("form")
@@ -199,12 +199,11 @@ class SessionsScreen(SessionScreen):
         if entry is None:
             return
 
-        def answered(name: str | None) -> None:
-            if name:
-                self._do(lambda library: self._renamed(entry.path, library.rename(entry.path, name)))
+        def rename(name: str) -> None:
+            self._do(lambda library: self._renamed(entry.path, library.rename(entry.path, name)))
 
         title = "Rename the session" if entry.job is None else "Rename the job"
-        self.app.push_screen(AskText(title, "New name:", entry.name, "Enter renames"), answered)
+        AskText(title, "New name:", entry.name, "Enter renames").ask(self.app, rename)
 
     def _renamed(self, before: Path, after: Path) -> None:
         """Follows the new name of a session, which may be open or still written."""
@@ -219,15 +218,11 @@ class SessionsScreen(SessionScreen):
         if entry is None:
             return
 
-        def chosen(path: Path | None) -> None:
-            if path is not None:
-                self._do(lambda library: self._copied(library.copy(entry.path, Path.cwd() / path)))
+        def copy(library: Library, path: Path) -> None:
+            self.notify(safe(str(library.copy(entry.path, Path.cwd() / path))), title="Copied to", markup=False)
 
         dialog = SaveAs("Save as", f"A copy of {entry.name}.", "", Path.cwd() / entry.path.name)
-        self.app.push_screen(dialog, chosen)
-
-    def _copied(self, path: Path) -> None:
-        self.notify(safe(str(path)), title="Copied to", markup=False)
+        dialog.ask(self.app, lambda path: self._do(lambda library: copy(library, path)))
 
     def action_delete(self) -> None:
         """Asks, then deletes the session, or the job, under the cursor."""
@@ -237,26 +232,19 @@ class SessionsScreen(SessionScreen):
         if entry is None:
             return
 
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self._do(lambda library: library.delete(entry.path))
-
         words = ", ".join(entry.workloads) or "no runs"
         title, what = "Delete this session?", f"{entry.name}: {words}"
         if entry.job is not None:
             count = units.counted(len(entry.job.processes), "process", "processes")
             title, what = "Delete this job?", f"{entry.path}: {words}, the sessions of {count} and their roll-ups"
         question = f"{what}, {units.bytes_(entry.size_bytes)}. This cannot be undone."
-        self.app.push_screen(Confirm(title, question, "Delete"), answered)
+        asked = Confirm(title, question, "Delete")
+        asked.ask(self.app, lambda yes: self._do(lambda library: library.delete(entry.path)))
 
     def action_prune(self) -> None:
         """Asks what to keep, shows what would be deleted, and deletes it."""
-
-        def answered(doomed: list[Path] | None) -> None:
-            if doomed:
-                self._do(lambda library: _delete_all(library, doomed))
-
-        self.app.push_screen(Prune(self.profiler.library()), answered)
+        prune = Prune(self.profiler.library())
+        prune.ask(self.app, lambda doomed: self._do(lambda library: _delete_all(library, doomed)))
 
     def _do(self, what: Callable[[Library], object]) -> None:
         """Does something with the folder, reports an error, and reads the folder again."""
