@@ -11,7 +11,6 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
-from textual.worker import get_current_worker
 
 from jaxprof.errors import UsageError
 from jaxprof.hlo.open.stages import STAGES
@@ -153,11 +152,10 @@ class TextPane(Guarded, Vertical):
 
         Only the app's thread changes `hits`; this one reads its pattern and its start.
         """
-        worker = get_current_worker()
         offsets: list[int] = []
         posted = time.monotonic()
         for piece in pieces(text, min(hits.start, len(text))):
-            if worker.is_cancelled:
+            if hits is not self._hits or not self.is_running:  # given up
                 return
             offsets += matches(text, hits.pattern, piece)
             now = time.monotonic()

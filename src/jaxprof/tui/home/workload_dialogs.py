@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -210,9 +211,12 @@ class OwnWorkload(Dialog[Added]):
             self,
             lambda: self._describe(self._interpreter(), [target], arguments),
             "describe",
-            then=lambda infos: self.dismiss((infos, arguments)),
+            then=partial(self._take, arguments),
             failed=self._say,
         )
+
+    def _take(self, arguments: tuple[str, ...], infos: list[WorkloadInfo]) -> None:
+        self.dismiss((infos, arguments))
 
     def _say(self, error: JaxprofError) -> None:
         self._waiting = False

@@ -34,6 +34,7 @@ class WorkloadList(TableView[str]):
     """One row per workload."""
 
     MARKS = True
+    FILTERED = "No workload matches the filter. Esc clears it."
     BINDINGS: ClassVar[list[BindingType]] = bindings("workloads")
 
     def __init__(self, names: list[str], infos: Mapping[str, WorkloadInfo], choices: HomeOptions) -> None:

@@ -8,7 +8,6 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.worker import get_current_worker
 
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe, shorten
@@ -101,15 +100,14 @@ class TimelinePane(Guarded, Vertical):
         from jaxprof.analysis.lanes.rows import lanes_of
         from jaxprof.analysis.timeline import TEXT_NAME, read_timeline, readings_within
 
-        worker = get_current_worker()
         timeline = read_timeline(session.text(run, TEXT_NAME) or "")
         readings = readings_within(session, timeline)
         lanes = lanes_of(timeline, readings=readings)
-        if worker.is_cancelled:
+        if run != self._of:
             return
         self.call_later(self._take, run, lanes)
         kinds = kernel_kinds(session, run)
-        if kinds and not worker.is_cancelled:
+        if kinds and run == self._of:
             self.call_later(self._take, run, lanes_of(timeline, kinds, readings))
 
     def _take(self, run: str, lanes: Lanes | None, error: JaxprofError | None = None) -> None:
