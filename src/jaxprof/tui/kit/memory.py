@@ -46,6 +46,15 @@ class BufferList(TableView["MemoryBuffer"]):
     """The largest buffers and where they come from."""
 
     EMPTY = "The buffers are unknown."
+    BINDINGS: ClassVar[list[BindingType]] = bindings("buffers")
+
+    class Stepped(Message):
+        """The cursor over the schedule is to move by so many instructions, or to the next `change` of the live size in
+        that direction; with 0, all buffers are to be listed, or again those that are alive at the cursor."""
+
+        def __init__(self, step: int, *, change: bool = False) -> None:
+            super().__init__()
+            self.step, self.change = step, change
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -78,6 +87,18 @@ class BufferList(TableView["MemoryBuffer"]):
     def instruction(self) -> str:
         """The instruction that makes the buffer under the cursor; empty if that is unknown."""
         return self.current_row.instruction if self.current_row is not None else ""
+
+    def action_step(self, step: int) -> None:
+        """Moves the cursor over the schedule."""
+        self.post_message(self.Stepped(step))
+
+    def action_change(self, step: int) -> None:
+        """Moves the cursor over the schedule to a change of the live size."""
+        self.post_message(self.Stepped(step, change=True))
+
+    def action_all(self) -> None:
+        """Lists all buffers, or those that are alive at the cursor."""
+        self.post_message(self.Stepped(0))
 
 
 def _kind(buffer: MemoryBuffer) -> tuple[str, str]:
@@ -264,8 +285,6 @@ CHANGE = 0.01
 class MemoryView(Guarded, Container):
     """The memory of one program."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("buffers")
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._picture: MemoryPicture | None = None
@@ -348,24 +367,16 @@ class MemoryView(Guarded, Container):
     def _pointed(self, message: LivePlot.Pointed) -> None:
         self._move_to(message.number)
 
-    def action_choose(self) -> None:
-        """Goes to the instruction that makes the buffer under the cursor."""
-        self.query_one(BufferList).action_choose()
-
-    def action_step(self, step: int) -> None:
-        """Moves the cursor over the schedule."""
-        self._move_to(self._at + step)
-
-    def action_change(self, step: int) -> None:
-        """Moves the cursor over the schedule to a change of the live size."""
-        picture = self._picture
-        if picture is not None and picture.live_bytes:
-            self._move_to(next_change(picture.live_bytes, self._at, step))
-
-    def action_all(self) -> None:
-        """Lists all buffers, or those that are alive at the cursor."""
-        self._all = not self._all
-        self._show_cursor()
+    @on(BufferList.Stepped)
+    def _stepped(self, message: BufferList.Stepped) -> None:
+        live = self._picture.live_bytes if self._picture is not None else ()
+        if not message.step:
+            self._all = not self._all
+            self._show_cursor()
+        elif not message.change:
+            self._move_to(self._at + message.step)
+        elif live:
+            self._move_to(next_change(live, self._at, message.step))
 
     def _move_to(self, number: int) -> None:
         picture = self._picture
