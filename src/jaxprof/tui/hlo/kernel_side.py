@@ -18,7 +18,7 @@ from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.roofline import RooflineView
 from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell
-from jaxprof.tui.kit.fact_list import Fact, FactList, FactTarget, heading, paragraph
+from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, heading, paragraph
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.icicle import IciclePane
@@ -141,13 +141,13 @@ def _name(kernel: str) -> Drawing:
 # -- the facts about one ----------------------------------------------------------------------------------------------
 
 
-def barrier_facts(opened: OpenedModule, barrier: Barrier, width: int) -> list[Fact]:
+def barrier_facts(opened: OpenedModule, barrier: Barrier, width: int) -> list[FactLine]:
     """Everything about a barrier."""
     facts = [
-        Fact(Content.styled(barrier.reason.replace("-", " "), "bold $accent")),
+        FactLine(Content.styled(barrier.reason.replace("-", " "), "bold $accent")),
         *paragraph(reason_words(barrier), width),
         heading("The array"),
-        Fact(Content.styled(shorten(str(barrier.shape), width), "$code-number")),
+        FactLine(Content.styled(shorten(str(barrier.shape), width), "$code-number")),
         figure_fact("would save", f"{bytes_(barrier.bytes)} a run (estimate)"),
     ]
     for label, name in (("Written by", barrier.producer), ("Read by", barrier.consumer)):
@@ -158,19 +158,19 @@ def barrier_facts(opened: OpenedModule, barrier: Barrier, width: int) -> list[Fa
             next(iter(same_name), None),
         )
         if kernel is None:
-            facts.append(Fact(Content(shorten(name, width))))
+            facts.append(FactLine(Content(shorten(name, width))))
             continue
-        facts.append(Fact(Content(shorten(name, width)), FactTarget(kernel.computation, name, kernel=True)))
-        facts.append(Fact(Content.styled(shorten(kind_of(kernel), width), "$secondary")))
+        facts.append(FactLine(Content(shorten(name, width)), FactTarget(kernel.computation, name, kernel=True)))
+        facts.append(FactLine(Content.styled(shorten(kind_of(kernel), width), "$secondary")))
         if kernel.source is not None:
             facts += source_facts(kernel.source, width, opened.program.recorded_seconds, around=0)
     return facts
 
 
-def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list[Fact]:
+def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list[FactLine]:
     """Everything about a finding."""
     facts = [
-        Fact(Content.styled(finding.code.replace("-", " "), "bold $accent")),
+        FactLine(Content.styled(finding.code.replace("-", " "), "bold $accent")),
         *paragraph(finding.message, width),
         heading("What to do"),
         *paragraph(finding.advice, width),
@@ -186,7 +186,7 @@ def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list
         where = f"{place.file.rpartition('/')[2]}:{place.line}" if place is not None else ""
         target = FactTarget(kernel.computation, name, kernel=True) if kernel is not None else None
         named = cell(name, max(8, width - columns(where) - 2))
-        facts.append(Fact(Content.assemble(named, " ", (safe(where), "$code-name")), target))
+        facts.append(FactLine(Content.assemble(named, " ", (safe(where), "$code-name")), target))
     return facts
 
 

@@ -19,7 +19,7 @@ from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.document import Document
 from jaxprof.tui.hlo.kernel_detail import source_facts
 from jaxprof.tui.keys import bindings, key_of
-from jaxprof.tui.kit.fact_list import Fact, FactList
+from jaxprof.tui.kit.fact_list import FactLine, FactList
 from jaxprof.tui.kit.filter import Hits, compiled, matches, pieces
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.threads import in_thread
@@ -455,15 +455,15 @@ class StageSide(Guarded, Vertical):
 
 def _origin_facts(
     spot: LineOrigin | None, matches: list[Match] | None, width: int, recorded_seconds: float | None, around: int
-) -> list[Fact]:
+) -> list[FactLine]:
     if spot is None:
-        return [Fact(Content.styled("This line does not record where it came from.", "$quiet"))]
-    facts: list[Fact] = []
+        return [FactLine(Content.styled("This line does not record where it came from.", "$quiet"))]
+    facts: list[FactLine] = []
     if spot.place is not None:
         facts += source_facts(spot.place, width, recorded_seconds, around=around)
     if matches is None:
         facts.append(
-            Fact(
+            FactLine(
                 Content.assemble(
                     (f"{key_of('hlo.match')} ", _KEY_STYLE),
                     (" finds the matching lines of other stages", "$text-muted"),
@@ -471,13 +471,13 @@ def _origin_facts(
             )
         )
     elif matches:
-        facts.append(Fact(_elsewhere(matches)))
+        facts.append(FactLine(_elsewhere(matches)))
     if spot.op_name:
         names = Content.styled(safe(spot.op_name), "$text-muted")
         if facts and facts[0].content.cell_length + names.cell_length + 3 <= width:
-            facts[0] = Fact(Content.assemble(facts[0].content, "   ", names))
+            facts[0] = FactLine(Content.assemble(facts[0].content, "   ", names))
         else:
-            facts.append(Fact(names))
+            facts.append(FactLine(names))
     return facts
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,9 +39,13 @@ def in_thread(
     app = node.app
 
     def done() -> None:
-        made = work()
-        if then is not None:
-            node.call_later(then, made)
+        try:
+            made = work()
+            if then is not None:
+                node.call_later(then, made)
+        except RuntimeError:  # such as Textual's, where a node asks for its app that has left it
+            if node is app or node.is_attached:
+                raise
 
     def tell(error: JaxprofError) -> None:
         if failed is not None:
@@ -50,8 +53,7 @@ def in_thread(
         elif app.is_running:
             app.post_message(Failed(error))
 
-    # In the caller's context, in which the app is found after the node has left it.
-    guarded = partial(copy_context().run, _guarded, done, name, tell)
+    guarded = partial(_guarded, done, name, tell)
     node.run_worker(guarded, name=name, group=group or name, exclusive=exclusive, thread=True)
 
 
