@@ -8,6 +8,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.content import Content
 
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn
 from jaxprof.tui.kit.table_view import TableView
 
@@ -89,6 +90,46 @@ async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headin
         await pilot.pause()
         assert "twice" not in lines(table)[0]
         assert "number" in lines(table)[0]
+
+
+async def test_a_cursor_on_the_first_row_stays_there_only_where_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Shown()
+    async with app.run_test(size=(40, 10)):
+        table = app.query_one(Numbers)
+        table.show_rows(ROWS)
+        table.show_rows({"new": ("new", 1), **ROWS})
+        assert table.current == "c"
+        monkeypatch.setattr(Numbers, "STAYS_ON_TOP", True)
+        table.move_to(0)
+        table.show_rows({"newer": ("newer", 1), **ROWS})
+        assert table.current == "newer"
+        table.move_to(1)
+        table.show_rows(ROWS)
+        assert table.current == "c"
+
+
+async def test_a_row_is_chosen_by_its_action_and_by_a_double_click_and_marked_by_a_click_on_its_box() -> None:
+    asked: list[tuple[str, int]] = []
+
+    class Asked(Shown):
+        def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+            asked.append(("chosen", message.index))
+
+        def on_row_list_marked(self, message: RowList.Marked) -> None:
+            asked.append(("marked", message.index))
+
+    app = Asked()
+    async with app.run_test(size=(40, 10)) as pilot:
+        table = app.query_one(Numbers)
+        table.show_rows(ROWS)
+        await pilot.click(Numbers, offset=(2, 2))
+        assert asked == []
+        table.MARKS = True  # type: ignore[misc]
+        await pilot.click(Numbers, offset=(2, 3))
+        await pilot.click(Numbers, offset=(9, 3), times=2)
+        table.action_choose()
+        await pilot.pause()
+        assert asked == [("marked", 2), ("chosen", 2), ("chosen", 2)]
 
 
 async def test_only_what_shows_something_else_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:

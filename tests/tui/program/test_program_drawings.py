@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxprof.events import ProgramSampled
-from jaxprof.tui.kit.program_summary import share_bar, share_table
+from jaxprof.tui.kit.program_summary import Head, ProgramHead, share_bar, share_table
 from jaxprof.tui.program.time_pane import TimeAxis, states_by_column, values_by_column
 
 
@@ -52,3 +52,9 @@ def test_the_table_adds_up_and_fits(width: int) -> None:
     assert "\u2248" in lines[0].plain
     assert "\u2248" not in lines[1].plain
     assert "No time" in share_table([("import", 0.0, False)], 0.0, width)[0].plain
+
+
+def test_the_exit_code_and_the_time_do_not_touch() -> None:
+    head = Head("train.py", "ok", "exit code 0", None, 14 * 3600 + 46 * 60)
+    assert ProgramHead()._first(head, 80).plain.endswith("exit code 0 14 h 46 min")
+    assert ProgramHead()._first(head, 80).cell_length == 80

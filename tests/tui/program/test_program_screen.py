@@ -46,6 +46,14 @@ async def started(stage: Stage, pilot: Pilot[Any]) -> ProgramScreen:
     return screen
 
 
+async def test_without_a_program_the_screen_shows_how_to_record_one_and_no_empty_list() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("7")
+        await until(pilot, lambda: "No program was recorded" in screen_text(stage.app))
+        assert LedgerList.EMPTY not in screen_text(stage.app)
+
+
 # -- of a file ----------------------------------------------------------------------------------------------------
 
 

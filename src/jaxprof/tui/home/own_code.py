@@ -176,6 +176,7 @@ def _is_there(form: ScriptForm) -> bool:
 class OwnCodeList(TableView[OwnRow]):
     """One row per program and per way. Past its end the cursor goes on in the list below."""
 
+    STAYS_ON_TOP = True
     BINDINGS: ClassVar[list[BindingType]] = bindings("own_code")
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -192,10 +193,7 @@ class OwnCodeList(TableView[OwnRow]):
 
     def show(self, found: Sequence[OwnRow]) -> None:
         """Shows these rows. A cursor on the first row stays there; elsewhere it stays on its row."""
-        on_first = self.cursor == 0
         self.show_rows({(row.action, row.title, row.form): row for row in found})
-        if on_first:
-            self.move_to(0)
 
     def action_move(self, step: int) -> None:
         """Moves the cursor; from the last row down into the next list."""

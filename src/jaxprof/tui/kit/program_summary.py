@@ -311,7 +311,8 @@ class ProgramHead(Guarded, Widget):
             time = seconds(head.wall_seconds)
         style = {"running": "bold $warning", "ok": "bold $better"}.get(head.status, "bold $error")
         state = Content.assemble(status_mark(head.status), " ", (safe(head.state), style))
-        right = Content.assemble(state, cell(time, CLOCK, "bold", right=True))
+        gap = " " if len(time) >= CLOCK else ""
+        right = Content.assemble(state, gap, cell(time, CLOCK, "bold", right=True))
         room = width - right.cell_length - 1
         if room < 8:
             return right.truncate(width)

@@ -38,6 +38,8 @@ class TableView(RowList, Generic[Row]):
     BINDINGS: ClassVar[list[BindingType]] = bindings("table")
     FILTERED: ClassVar[str] = "Nothing matches the filter. Esc clears it."
     """The text where the filter leaves nothing."""
+    STAYS_ON_TOP: ClassVar[bool] = False
+    """Whether a cursor on the first row stays there when other rows come first."""
     UNSORTED = ""
     """The name of the original order; empty if the rows have no other."""
 
@@ -89,8 +91,11 @@ class TableView(RowList, Generic[Row]):
     def show_rows(self, rows: Mapping[Hashable, Row], changed: Iterable[Hashable] | None = None) -> None:
         """Shows these rows and redraws only cells whose content differs. `changed`: the keys of the rows that may
         differ, if known."""
+        on_top = self.STAYS_ON_TOP and self.cursor == 0
         self._given = dict(rows)
         self.rearrange(changed)
+        if on_top:
+            self.move_to(0)
 
     def rearrange(self, changed: Iterable[Hashable] | None = None) -> None:
         """Filters and sorts the given rows again."""

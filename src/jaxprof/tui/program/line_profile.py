@@ -70,6 +70,7 @@ class HotLineList(TableView["HotLine"]):
 
     UNFOLDS = True
     EMPTY = "No lines sampled yet."
+    STAYS_ON_TOP = True
     BINDINGS: ClassVar[list[BindingType]] = bindings("hot_lines")
 
     def __init__(self, *, id: str | None = None) -> None:
