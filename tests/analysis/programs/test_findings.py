@@ -377,6 +377,19 @@ class TestCost:
         assert found.where is not None
         assert found.where.line == 33
 
+    @pytest.mark.parametrize(("through", "unrolled"), [("", True), ("diffrax", False)])
+    @pytest.mark.parametrize("code", ["slow_tracing", "large_program"])
+    def test_loops_are_blamed_only_where_the_users_own_code_is_traced(
+        self, code: str, through: str, unrolled: bool
+    ) -> None:
+        """A solver of a library has stages of its own, and the code that calls it may have no loop at all."""
+        line = made.line(33, 0.4, "trace", "diffeqsolve()", through=through)
+        size = {"operations": 9000, "compile_seconds": 9.0} if code == "large_program" else {}
+        rows = [made.compiled(trace_seconds=5.0, **size)]
+        advice = only(code, *rows, *made.steady(10, {"trace": 0.5, "device_busy": 0.5}, [line])).advice
+        assert ("lax.scan" in advice) == unrolled
+        assert (through in advice) == (bool(through) or unrolled)
+
     def test_a_cache_that_is_off_is_a_remark_that_says_what_it_would_not_keep(self) -> None:
         small = [made.compiled(f"f{index}", cache="off", compile_seconds=0.3) for index in range(10)]
         found, large = remark("cache_off", *small), remark("cache_off", made.compiled(cache="off", compile_seconds=5.0))

@@ -54,6 +54,19 @@ LARGE_OPERATIONS: Final = 1_000
 MOST_SHARE: Final = 0.25
 LARGE_SECONDS: Final = 1.0
 _LINES_NAMED: Final = 3
+_UNROLLED: Final = (
+    "Most operations of a program this large are the same ones over and over: layers, steps or stages that tracing "
+    "wrote out one by one. jax.lax.scan, fori_loop or jax.vmap over them compiles their body once; otherwise keep the "
+    "program in the persistent cache."
+)
+_TRACE_LESS: Final = (
+    "Tracing runs the Python code: use lax.scan or vmap instead of Python loops over layers, steps or examples, and "
+    "compute what does not depend on the arguments beforehand, with NumPy."
+)
+_OF_A_LIBRARY: Final = (
+    "Tracing was mostly in the Python of {}, which is not yours to change: call it from fewer places and with options "
+    "that trace less (fewer stages or layers), "
+)
 
 
 def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
@@ -108,6 +121,7 @@ def compile_dominates(result: ProgramResult) -> Iterator[Remark]:
 
 def large_program(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
     """A program of so many operations that making it takes most of the time: a Python loop that tracing unrolled."""
+    traced = _traced_library(result)
     for function in result.functions:
         if function.library:
             continue  # its loops are not the reader's to change
@@ -124,9 +138,9 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[ProgramFind
             "large_program",
             f"the program of `{safe(function.function)}` has {integer(operations)} operations: tracing, lowering and "
             f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time",
-            "Most operations of a program this large are the same ones over and over: layers, steps or stages that "
-            "tracing wrote out one by one, in this function or in a library that it calls. jax.lax.scan, fori_loop or "
-            "jax.vmap over them compiles their body once; otherwise keep the program in the persistent cache.",
+            _OF_A_LIBRARY.format(traced) + "otherwise keep the program in the persistent cache."
+            if traced
+            else _UNROLLED,
             (function.defined_at, function.called_from),
             function=function.function,
             seconds=took,
@@ -140,7 +154,7 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[ProgramFindi
     took = sum(row.trace_seconds or 0.0 for row in rows)
     if took < TRACING_SECONDS or took < TRACING * claims.work:
         return
-    share = result.of_wall(took)
+    share, traced = result.of_wall(took), _traced_library(result)
     claims.take(rows=rows)
     lines = list(seconds_by_place(line for line in result.lines if line.state == "trace").items())[:_LINES_NAMED]
     named = ", ".join(f"{where.short(result.directory)} {seconds(spent, 2)}" for where, spent in lines)
@@ -152,12 +166,21 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[ProgramFindi
         "slow_tracing",
         f"tracing took {seconds(took)}, {percent(share)} of the wall time{most}"
         f"{f'; by samples: {named}' if named else ''}",
-        "Tracing runs the Python code: use lax.scan or vmap instead of Python loops over layers, steps or examples, "
-        "and compute what does not depend on the arguments beforehand, with NumPy.",
+        _OF_A_LIBRARY.format(traced) + "otherwise keep what was traced with jax.export." if traced else _TRACE_LESS,
         (*(where for where, _ in lines), slowest.defined_at if slowest is not None else None),
         seconds=took,
         saves=took / 2,
     )
+
+
+def _traced_library(result: ProgramResult) -> str:
+    """The library whose Python most samples of tracing were in; empty if most were in none."""
+    by_library: dict[str, float] = {}
+    for spot in result.spots:
+        if spot.kind == "trace":
+            by_library[spot.through] = by_library.get(spot.through, 0.0) + spot.seconds
+    most = max(by_library, key=lambda name: by_library[name], default="")
+    return safe(most) if 2 * by_library.get(most, 0.0) > sum(by_library.values()) else ""
 
 
 def cache_off(result: ProgramResult) -> Iterator[Remark]:
