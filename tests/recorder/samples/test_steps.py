@@ -17,7 +17,7 @@ from jaxprof.events import StepsCounted
 from jaxprof.hot_loop import hot_loop
 from jaxprof.recorder.samples import line_clock, steps
 from jaxprof.recorder.samples.flow import under_a_condition
-from jaxprof.recorder.samples.line_clock import JUMP, LEFT, LineTimes
+from jaxprof.recorder.samples.line_clock import JUMP, LEFT, LineTimes, Moments
 from jaxprof.recorder.samples.loops import Loop, loops_at, loops_of
 from jaxprof.recorder.samples.states import COMPILED, HOST, Seen, Site
 from jaxprof.recorder.samples.steps import StepCounter
@@ -117,6 +117,20 @@ class TestLineTimes:
         assert times.intervals == pytest.approx([1.0, 1.0])
         assert times.seconds == pytest.approx({4: 0.6, 5: 1.4})
         assert times.hits[4] == times.hits[5] == 2
+
+    @pytest.mark.parametrize(("head", "work"), [(0.7e-6, 9.3e-6), (50e-6, 100e-6)])
+    def test_recording_a_line_is_not_the_lines_time(self, head: float, work: float) -> None:
+        """The head of a `for` takes next to nothing: what it seems to take is the recording of two lines. A line that
+        takes longer than that loses next to nothing."""
+        times = LineTimes(_inner(_train.__code__))
+        at = 0.0
+        moments: Moments = []
+        for _ in range(3):
+            moments += [(JUMP, at), (3, at), (4, at + head)]
+            at += 10e-6 if head < 1e-6 else 150e-6
+        times.take(moments)
+        assert times.own_seconds(3) == pytest.approx(0.0 if head < 1e-6 else 2 * (head - 2e-6))
+        assert times.own_seconds(4) == pytest.approx(2 * (work - min(head, 2e-6)), rel=1e-2)
 
     def test_an_iteration_that_goes_on_is_kept(self) -> None:
         times = LineTimes(_inner(_train.__code__))

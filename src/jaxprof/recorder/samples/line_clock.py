@@ -16,6 +16,9 @@ from jaxprof.recorder.samples.loops import Loop
 
 MOST_EVENTS: Final = 500
 """Line events in one spell, at about 0.3 µs each."""
+EVENT_SECONDS_AT_MOST: Final = 2e-6
+"""What recording the beginning of a line takes of it at most: the least that any line took is that, such as the head of
+a `for`, which takes next to nothing itself."""
 JUMP: Final = -1
 """Takes the place of a line number: the loop begins another iteration."""
 LEFT: Final = -2
@@ -34,6 +37,11 @@ class LineTimes:
     seconds: dict[int, float] = field(default_factory=dict)
     """Seconds by line, including everything that the line calls, over those iterations."""
     hits: dict[int, int] = field(default_factory=dict)
+    _least: float = EVENT_SECONDS_AT_MOST
+
+    def own_seconds(self, line: int) -> float:
+        """Seconds of a line, without what recording it took."""
+        return max(0.0, self.seconds[line] - self.hits[line] * self._least)
 
     def take(self, moments: Moments) -> int:
         """Adds the time between the first and the last beginning of an iteration; returns the number of moments it has
@@ -61,6 +69,7 @@ class LineTimes:
         return jumps[-1]
 
     def _add(self, line: int, seconds: float) -> None:
+        self._least = min(self._least, max(0.0, seconds))
         self.seconds[line] = self.seconds.get(line, 0.0) + max(0.0, seconds)
         self.hits[line] = self.hits.get(line, 0) + 1
 

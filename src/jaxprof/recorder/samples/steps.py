@@ -228,7 +228,8 @@ def without(moments: Moments, still: Sequence[tuple[float, float]]) -> Moments:
 
 def _counted(loop: Loop, times: LineTimes, now: float) -> StepsCounted:
     every = max(1, -(-len(times.intervals) // MOST_INTERVALS))
-    lines = sorted(times.seconds.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
+    took = {line: times.own_seconds(line) for line in times.seconds}
+    lines = sorted(took.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
     return StepsCounted(
         monotonic_seconds=now,
         where=loop.place,
@@ -236,5 +237,5 @@ def _counted(loop: Loop, times: LineTimes, now: float) -> StepsCounted:
         count=len(times.intervals),
         seconds=sum(times.intervals),
         intervals_seconds=times.intervals[::every],
-        lines=[TimedLine(line=line, seconds=took, hits=times.hits[line]) for line, took in lines],
+        lines=[TimedLine(line=line, seconds=seconds, hits=times.hits[line]) for line, seconds in lines],
     )
