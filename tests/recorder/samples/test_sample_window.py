@@ -60,6 +60,15 @@ def test_blocked_while_our_own_thread_had_the_lock_is_no_device_time(own: float,
     assert kinds["compiled"] == pytest.approx(0.6 - lost)
 
 
+@pytest.mark.parametrize("busy", [0.0, 0.2, 0.45, 0.5])
+def test_states_add_up_where_our_own_thread_had_the_lock(busy: float) -> None:
+    """Also where samples found the thread blocked more often than its clock has it."""
+    stretch = SampleWindow(0.0)
+    for number, running in enumerate((True, False, False, False)):
+        stretch.add(Seen(COMPILED, _line(number)), 0.25, running=running, stages=NO_STAGES, busy_seconds=busy)
+    assert sum(stretch.event(1.0, own_seconds=0.6).states.values()) == pytest.approx(1.0)
+
+
 def test_stages_are_exact_and_have_lines() -> None:
     stretch = SampleWindow(0.0)
     stages = {"trace": 0.3, "lower": 0.0, "compile": 0.1}

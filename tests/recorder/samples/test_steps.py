@@ -17,7 +17,7 @@ from jaxprof.events import StepsCounted
 from jaxprof.hot_loop import hot_loop
 from jaxprof.recorder.samples import line_clock, steps
 from jaxprof.recorder.samples.flow import under_a_condition
-from jaxprof.recorder.samples.line_clock import JUMP, LEFT, LineTimes, Moments
+from jaxprof.recorder.samples.line_clock import EVENT_SECONDS_AT_MOST, JUMP, LEFT, LineTimes, Moments
 from jaxprof.recorder.samples.loops import Loop, loops_at, loops_of
 from jaxprof.recorder.samples.states import COMPILED, HOST, Seen, Site
 from jaxprof.recorder.samples.steps import StepCounter
@@ -196,7 +196,8 @@ def test_iterations_and_their_lines_are_counted() -> None:
     assert event.where.function == "_train"
     assert event.found_by == "monitoring"
     assert event.count >= 2
-    assert event.seconds == pytest.approx(sum(line.seconds for line in event.lines))
+    recorded = sum(line.hits for line in event.lines) * EVENT_SECONDS_AT_MOST
+    assert event.seconds - recorded <= sum(line.seconds for line in event.lines) <= event.seconds
     longest = max(event.lines, key=lambda line: line.seconds)
     assert longest.line == _train.__code__.co_firstlineno + 7
     assert abs(longest.hits - event.count / 2) <= 1

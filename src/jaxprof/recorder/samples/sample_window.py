@@ -196,7 +196,7 @@ class SampleWindow:
             lost = max(self._lost(rest - ran, rest), min(own, rest - ran))
             over = max(0.0, blocked - (rest - ran))
             running = rest - blocked if over else ran
-            blocked = min(blocked, rest - ran) if over else rest - ran - lost
+            blocked = rest - ran - lost
         shared: _Weights = defaultdict(float)
         for key, weight in self.running.items():
             shared[key] += running * weight / on
