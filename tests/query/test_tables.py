@@ -13,7 +13,6 @@ from jaxprof.facts import BYTES, REAL_BYTES, SECONDS
 from jaxprof.query.asking import AskedSession
 from jaxprof.query.tables import TABLES
 from jaxprof.report.json import to_dict
-from jaxprof.report.runs import OF_CSV
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from query.conftest import TIMELINE, ask, write
@@ -47,12 +46,6 @@ def test_every_column_says_what_it_means_and_a_time_has_its_unit_in_its_name(nam
         assert fact.key == fact.key.lower()
         assert (fact.unit is SECONDS) <= fact.key.endswith("seconds"), fact.key
         assert (fact.unit in (BYTES, REAL_BYTES)) <= ("bytes" in fact.key), fact.key
-
-
-def test_runs_have_every_figure_of_the_csv() -> None:
-    renamed = {"run_seconds": "median_seconds", "bytes_accessed": "accessed_bytes"}
-    keys = {renamed.get(column.key, column.key) for column in OF_CSV if column.key}
-    assert keys - {fact.key for fact in TABLES["runs"].facts} == set()
 
 
 def test_figures_are_those_of_the_json(path: Path) -> None:

@@ -24,7 +24,7 @@ from jaxprof.facts import (
     at,
     within,
 )
-from jaxprof.query.measured_tables import RUN
+from jaxprof.facts.runs import RUN
 from jaxprof.report.captures import PASSES, STEPS, PassRow, pass_rows
 from jaxprof.report.table import described
 from jaxprof.session import Run

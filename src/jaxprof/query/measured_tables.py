@@ -8,10 +8,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.measured import MeasuredKernel, measured
-from jaxprof.analysis.memory import MemoryBuffer, MemoryPicture, buffers_of, peak_memory
+from jaxprof.analysis.memory import MemoryBuffer, MemoryPicture, buffers_of
 from jaxprof.events import DeviceReading
 from jaxprof.facts import (
-    BYTE_RATE,
     BYTES,
     COUNT,
     FLOPS,
@@ -20,9 +19,6 @@ from jaxprof.facts import (
     MOMENT,
     NUMBER,
     OBJECT,
-    RATE,
-    RATIO,
-    REAL_BYTES,
     SECONDS,
     SHARE,
     TEXT,
@@ -35,17 +31,16 @@ from jaxprof.facts import (
     at,
     within,
 )
+from jaxprof.facts.runs import RUN
 from jaxprof.report.captures import MEASURED
 from jaxprof.report.kernels import DATA
 from jaxprof.report.memory import BUFFERS
-from jaxprof.report.runs import OF_CSV, environment, run_rows, state_of
+from jaxprof.report.runs import environment, state_of
 from jaxprof.report.table import described
 from jaxprof.session import Phase, Run, Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ranking import Ranked
-
-RUN: Final = Fact("run", TEXT, "Id of the run, unique within its session: r2", at("run.id"))
 
 
 def _environment(name: str) -> Any:
@@ -82,98 +77,6 @@ SESSIONS: Final = Relation(
         Fact("process_count", COUNT, "Processes of that job", lambda file: file.session.process_count or None),
     ),
     lambda file: [file],
-)
-
-RUNS: Final = Relation(
-    "runs",
-    "A row for each run: one variant of a workload on one device, or a recorded program",
-    (
-        *described(
-            OF_CSV,
-            ("run", TEXT, RUN.meaning),
-            ("workload", TEXT, "Name of the workload, the function or the program"),
-            ("variant", TEXT, "numpy, jax, jit, or a name of the user's"),
-            ("how", TEXT, "numpy, eager (op by op), jit, compile (not run), imported (a profile), program"),
-            ("device", TEXT, "Where it ran: cpu:0, cuda:1"),
-        ),
-        Fact("device_kind", TEXT, "Kind of the device: NVIDIA H100 80GB HBM3, cpu", at("run.device_kind")),
-        *described(
-            OF_CSV,
-            ("parameters", OBJECT, "Parameters of the workload, as a JSON object"),
-            ("status", TEXT, "ok, failed, cancelled, crashed, timed out; queued or running while it is written"),
-            ("error", TEXT, "Why it failed"),
-            ("run_seconds=median_seconds", SECONDS, "Median time of one blocked call of the steady run"),
-            ("ci95_low_seconds", SECONDS, "Lower bound of the 95 % interval of that median"),
-            ("ci95_high_seconds", SECONDS, "Upper bound of the 95 % interval of that median"),
-            ("mad_seconds", SECONDS, "Median absolute deviation of the samples"),
-            ("minimum_seconds", SECONDS, "Shortest sample"),
-            ("mean_seconds", SECONDS, "Mean of the samples"),
-            ("p95_seconds", SECONDS, "95th percentile of the samples"),
-            ("maximum_seconds", SECONDS, "Longest sample"),
-            ("samples", COUNT, "Number of samples of the steady run"),
-            ("trace_seconds", SECONDS, "Python to jaxpr; of a program all its compilations together"),
-            ("lower_seconds", SECONDS, "jaxpr to StableHLO; of a program all its compilations together"),
-            ("compile_seconds", SECONDS, "StableHLO to an executable; of a program all its compilations together"),
-            ("transfer_in_seconds", SECONDS, "Median time of copying the inputs to the device"),
-            ("first_run_seconds", SECONDS, "First call of the compiled program"),
-            ("transfer_out_seconds", SECONDS, "Median time of copying the result to the host"),
-            ("dispatch_median_seconds", SECONDS, "Median time until a call returns, before its result is there"),
-            ("pipelined_median_seconds", SECONDS, "Median time per call where only the last of many is awaited"),
-            ("first_after_pause_seconds", SECONDS, "Median of the first calls after the turn of another run"),
-        ),
-        Fact("launches", COUNT, "Fresh processes that measured it", lambda row: len(row.run.launches) or None),
-        *described(
-            OF_CSV,
-            (
-                "flops",
-                FLOPS,
-                "FLOPs of one call on one device, counted from its HLO, loops by their trip counts; null: unknown",
-            ),
-            (
-                "bytes_accessed=accessed_bytes",
-                REAL_BYTES,
-                "Bytes that the kernels of one call read and write, counted likewise",
-            ),
-        ),
-        Fact("flops_per_second", RATE, "FLOPs over the median", at("result.flops_per_second")),
-        Fact("bytes_per_second", BYTE_RATE, "Accessed bytes over the median", at("result.bytes_per_second")),
-        Fact(
-            "peak_bytes",
-            BYTES,
-            "Peak memory: what XLA planned that the program holds",
-            lambda row: peak_memory(row.run),
-        ),
-        Fact("argument_bytes", BYTES, "Memory of the arguments", at("run.memory.argument_bytes")),
-        Fact("output_bytes", BYTES, "Memory of the results", at("run.memory.output_bytes")),
-        Fact("temporary_bytes", BYTES, "Memory of the temporaries", at("run.memory.temporary_bytes")),
-        Fact(
-            "allocator_peak_bytes",
-            BYTES,
-            "Peak of the device's allocator, measured; NULL on a CPU",
-            at("run.memory.allocator_peak_bytes"),
-        ),
-        *described(
-            OF_CSV,
-            ("check_passed", TRUTH, "Whether the result is that of the baseline"),
-            ("max_relative_error", NUMBER, "Largest error of an array over its largest magnitude"),
-            ("wrong_elements", COUNT, "Numbers of the result that are beyond the tolerance"),
-            ("versus", TEXT, "Id of the run that it is compared with"),
-            ("speedup", RATIO, "How many times as fast as that run; above 1 is faster"),
-            ("speedup_low", RATIO, "Lower bound of the 95 % interval of the speed-up"),
-            ("speedup_high", RATIO, "Upper bound of the 95 % interval of the speed-up"),
-        ),
-        Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("result.versus.speedup.verdict")),
-        *described(
-            OF_CSV,
-            ("break_even_calls", COUNT, "Calls after which the one-time cost is won back; NULL: never, or unknown"),
-            ("warnings", TEXT, "Codes of its warnings and findings, with spaces between them"),
-            ("wall_seconds", SECONDS, "From the start of the run to its end"),
-            ("side", TEXT, "Its name in a comparison of ab: A, B, A' (the control)"),
-        ),
-        Fact("commit", TEXT, "Git commit of the measured file, abbreviated", at("run.revision.commit")),
-        Fact("dirty", TRUTH, "Whether there were changes that were not committed", at("run.revision.dirty")),
-    ),
-    lambda file: run_rows(file.session, live=file.live),
 )
 
 

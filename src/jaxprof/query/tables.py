@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from jaxprof.facts import TEXT, Fact
 from jaxprof.facts.processes import PROCESSES
+from jaxprof.facts.runs import RUNS
 from jaxprof.query import captured_tables, measured_tables, program_tables
 
 SESSION: Final[Fact[Any]] = Fact(
@@ -16,7 +17,7 @@ TABLES: Final = {
     table.name: table
     for table in (
         measured_tables.SESSIONS,
-        measured_tables.RUNS,
+        RUNS,
         measured_tables.PHASES,
         measured_tables.SAMPLES,
         measured_tables.KERNELS,

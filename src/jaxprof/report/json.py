@@ -103,7 +103,7 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
     }
     jit = plan.how == "jit"
     if jit or derived.cost.source:
-        data["flops"], data["bytes_accessed"] = derived.flops, derived.bytes_accessed
+        data["flops"], data["accessed_bytes"] = derived.flops, derived.bytes_accessed
         data["flops_per_second"], data["bytes_per_second"] = derived.flops_per_second, derived.bytes_per_second
         data["cost_source"], data["cost_note"] = derived.cost.source or None, derived.cost.note or None
     memory = _memory(session, run)

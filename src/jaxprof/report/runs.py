@@ -1,31 +1,26 @@
-"""The runs of a session as a table. Text, Markdown, HTML and CSV show the same columns, each a choice of them.
-
-In CSV times are in seconds and sizes in bytes. The phases of a program are those of all its compilations together, and
-its warnings are the codes of its findings.
-"""
+"""The runs of a session as tables. Text, Markdown and HTML show a choice of their facts, CSV all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis import RunResult, results
-from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.warnings import modes_text
 from jaxprof.errors import UsageError
-from jaxprof.events import PHASES, STAGES, EnvironmentRead, Scalar
+from jaxprof.events import EnvironmentRead, Scalar
 from jaxprof.facts import at
+from jaxprof.facts.runs import RUNS, RunRow, run_rows
 from jaxprof.report.renderers import to_csv_text
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Column, Table, of_facts, pick
 from jaxprof.session import Run, RunEnd, Session
-from jaxprof.text import json_text
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio_interval, scaled, seconds
+from jaxprof.units import UNKNOWN, integer, percent, ratio_interval, scaled, seconds
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.derive import ProgramResult
+    pass
 
 
 def outcome(session: Session, run: Run, *, live: bool = False) -> RunEnd:
@@ -112,21 +107,6 @@ def _value(value: Scalar) -> str:
     return integer(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """A run with everything that a table shows about it."""
-
-    label: str
-    result: RunResult
-    outcome: RunEnd
-    program: ProgramResult | None = None
-
-    @property
-    def run(self) -> Run:
-        """The run itself."""
-        return self.result.run
-
-
 def rows_of_group(session: Session, group: RunGroup, *, live: bool = False) -> list[RunRow]:
     """A row for each run of a group."""
     return [RunRow(group.label(result.run), result, outcome(session, result.run, live=live)) for result in group.runs]
@@ -134,18 +114,7 @@ def rows_of_group(session: Session, group: RunGroup, *, live: bool = False) -> l
 
 def to_csv(session: Session, *, live: bool = False) -> str:
     """A row a run, under a heading; an empty cell is unknown or does not exist. `live`: the file is being written."""
-    return to_csv_text(Table(OF_CSV, run_rows(session, live=live)))
-
-
-def run_rows(session: Session, *, live: bool = False) -> Iterator[RunRow]:
-    """A row for each run, programs included, in the order of the plan."""
-    for result in results(session):
-        program = None
-        if result.run.is_program:
-            from jaxprof.analysis.programs.derive import program_result
-
-            program = program_result(session, result.run.id)
-        yield RunRow(result.run.plan.variant, result, outcome(session, result.run, live=live), program)
+    return to_csv_text(Table(_FACTS, run_rows(session, live=live)))
 
 
 def state_of(session: Session, *, live: bool = False) -> str:
@@ -223,21 +192,6 @@ def _check_or_failure(row: RunRow) -> str:
     return check_text(row.result)
 
 
-def _stage_seconds(program: ProgramResult, name: str) -> float | None:
-    """The stage's time in all compilations; None if it never happened."""
-    durations = [took for row in program.compiles if (took := getattr(row, f"{name}_seconds")) is not None]
-    return sum(durations) if durations else None
-
-
-def _phase(name: str, title: str | None = None) -> Column[RunRow]:
-    def value(row: RunRow) -> float | None:
-        if row.program is None:
-            return row.result.phase_seconds.get(name)
-        return _stage_seconds(row.program, name) if name in STAGES else None
-
-    return Column(f"{name}_seconds", title, value, seconds)
-
-
 def _transfer(name: str, title: str) -> Column[RunRow]:
     def value(row: RunRow) -> str:
         recorded = row.run.phases.get(name)
@@ -247,91 +201,33 @@ def _transfer(name: str, title: str) -> Column[RunRow]:
     return Column("", title, value, right=True)
 
 
-def _transfer_rate(row: RunRow) -> float | None:
-    moved, took = row.run.phases.get("transfer_in"), row.result.phase_seconds.get("transfer_in")
-    return moved.bytes / took if moved and moved.bytes and took and not moved.zero_copy else None
-
-
 def _modes(row: RunRow) -> str:
     modes = row.result.modes
     return UNKNOWN if modes is None else modes_text(modes)
 
 
-def _warnings(row: RunRow) -> str:
-    of_program: Iterable[str] = (finding.code for finding in row.program.findings) if row.program is not None else ()
-    return " ".join([*(warning.code for warning in row.result.warnings), *of_program])
-
-
-def _wall_seconds(row: RunRow) -> float | None:
-    return row.program.wall_seconds if row.program is not None else at("run.closed.wall_seconds")(row)
-
-
+_FACTS: Final = of_facts(RUNS.facts)
 LABEL: Final[Column[RunRow]] = Column("", "", at("label"))
-VARIANT: Final[Column[RunRow]] = Column("variant", "variant", at("run.plan.variant"))
 SIDE_AND_VARIANT: Final[Column[RunRow]] = Column("", "variant", at("run.variant"))
-DEVICE: Final[Column[RunRow]] = Column("device", "device", at("run.plan.device"))
-COMPILE, FIRST_RUN = _phase("compile", "compile"), _phase("first_run", "first run")
+DEVICE, COMPILE, FIRST_RUN = pick(_FACTS, "device", "compile_seconds", "first_run_seconds")
 MEDIAN: Final[Column[RunRow]] = Column("", "median", at("result.summary.median"), seconds)
 INTERVAL: Final[Column[RunRow]] = Column("", "95 %", lambda row: interval_text(row.result), right=True)
 SPEEDUP: Final[Column[RunRow]] = Column("", "speed-up", lambda row: versus_text(row.result), right=True)
 BREAK_EVEN: Final[Column[RunRow]] = Column("", "break-even", lambda row: break_even_text(row.result), right=True)
 CHECK: Final[Column[RunRow]] = Column("", "check", lambda row: check_text(row.result))
 CHECK_OR_FAILURE: Final[Column[RunRow]] = Column("", "check", _check_or_failure)
-SPREAD: Final[tuple[Column[RunRow], ...]] = (
-    Column("samples", "count", at("result.summary.count"), integer),
-    Column("minimum_seconds", "minimum", at("result.summary.minimum"), seconds),
-    Column("mean_seconds", "mean", at("result.summary.mean"), seconds),
-    Column("p95_seconds", "p95", at("result.summary.p95"), seconds),
-    Column("maximum_seconds", "maximum", at("result.summary.maximum"), seconds),
-)
+SPREAD: Final = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
 """The distribution of a call's samples."""
 MODES: Final[Column[RunRow]] = Column("", "two modes", _modes)
 BEFORE_STEADY: Final[tuple[Column[RunRow], ...]] = (
-    _phase("trace", "trace"),
-    _phase("lower", "lower"),
-    COMPILE,
+    *pick(_FACTS, "trace_seconds", "lower_seconds", "compile_seconds"),
     _transfer("transfer_in", "to device"),
     FIRST_RUN,
     _transfer("transfer_out", "to host"),
 )
 """The phases except the steady run."""
-RATES: Final[tuple[Column[RunRow], ...]] = (
-    Column("dispatch_median_seconds", "dispatch", at("result.dispatch_median_seconds"), seconds),
-    Column("pipelined_median_seconds", "pipelined", at("result.pipelined_median_seconds"), seconds),
-    Column("first_after_pause_seconds", "after pause", at("result.first_after_pause_seconds"), seconds),
-    Column("", "FLOP/s", at("result.flops_per_second"), scaled),
-    Column("", "traffic", at("result.bytes_per_second"), lambda rate: scaled(rate, "B/s")),
-    Column("", "peak memory", lambda row: peak_memory(row.run), bytes_),
-    Column("", "transfer in", _transfer_rate, lambda rate: scaled(rate, "B/s")),
-)
+RATES: Final = pick(
+    _FACTS, "dispatch_median_seconds", "pipelined_median_seconds", "first_after_pause_seconds", "flops_per_second",
+    "bytes_per_second", "peak_bytes", "transfer_in_bytes_per_second",
+)  # fmt: skip
 """Of one call."""
-OF_CSV: Final[tuple[Column[RunRow], ...]] = (
-    Column("run", value=at("run.id")),
-    Column("workload", value=at("run.plan.workload")),
-    VARIANT,
-    Column("how", value=at("run.plan.how")),
-    DEVICE,
-    Column("parameters", value=lambda row: json_text(row.run.plan.parameters)),
-    Column("status", value=at("outcome.status")),
-    Column("error", value=at("outcome.error")),
-    *(_phase(name) for name in PHASES),
-    Column("ci95_low_seconds", value=at("result.summary.low")),
-    Column("ci95_high_seconds", value=at("result.summary.high")),
-    Column("mad_seconds", value=at("result.summary.mad")),
-    *SPREAD[1:],
-    SPREAD[0],
-    *RATES[:3],
-    Column("flops", value=at("result.flops")),
-    Column("bytes_accessed", value=at("result.bytes_accessed")),
-    Column("check_passed", value=at("run.check.passed")),
-    Column("max_relative_error", value=at("run.check.max_relative_error")),
-    Column("wrong_elements", value=at("run.check.wrong_elements")),
-    Column("versus", value=at("result.versus.baseline")),
-    Column("speedup", value=at("result.versus.speedup.ratio")),
-    Column("speedup_low", value=at("result.versus.speedup.low")),
-    Column("speedup_high", value=at("result.versus.speedup.high")),
-    Column("break_even_calls", value=at("result.versus.break_even_calls")),
-    Column("warnings", value=_warnings),
-    Column("wall_seconds", value=_wall_seconds),
-    Column("side", value=lambda row: row.run.plan.side),
-)

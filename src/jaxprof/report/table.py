@@ -119,10 +119,10 @@ def described(columns: Iterable[Column[Any]], *listed: tuple[str, Unit, str]) ->
         yield Fact(name or key.replace(".", "_"), unit, meaning, readers[key])
 
 
-def pick(columns: Iterable[Column[Row]], *keys: str) -> list[Column[Row]]:
+def pick(columns: Iterable[Column[Row]], *keys: str) -> tuple[Column[Row], ...]:
     """The columns of these keys, in this order; one without a key goes by its title."""
     by_key = {column.key or column.title: column for column in columns}
-    return [by_key[key] for key in keys]
+    return tuple(by_key[key] for key in keys)
 
 
 def joined(

@@ -10,6 +10,7 @@ from typing import Final
 from jaxprof.analysis import RunResult, SweepGroup, SweepLine, sweep_groups
 from jaxprof.analysis.measured import MeasuredKernel, whole_profile
 from jaxprof.facts import at
+from jaxprof.facts.runs import RunRow
 from jaxprof.report.recording.text import program_lines
 from jaxprof.report.renderers import text_lines, wrap
 from jaxprof.report.runs import (
@@ -24,7 +25,6 @@ from jaxprof.report.runs import (
     SPEEDUP,
     SPREAD,
     RunGroup,
-    RunRow,
     environment,
     groups,
     parameters_text,

@@ -17,9 +17,9 @@ from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, break_even_
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.analysis.warnings import modes_text
 from jaxprof.events import PassTimes, StepTimes
+from jaxprof.facts.runs import RunRow
 from jaxprof.report.page.elements import Charts
 from jaxprof.report.recording.words import words
-from jaxprof.report.runs import RunRow
 from jaxprof.stats import histogram
 from jaxprof.units import bytes_, counted, integer, seconds
 

@@ -1,0 +1,166 @@
+"""The runs of a session: one variant of a workload on one device, or a recorded program, with what was measured of it.
+
+The phases of a program are those of all its compilations together, and its warnings are the codes of its findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from jaxprof.analysis import RunResult, results
+from jaxprof.analysis.memory import peak_memory
+from jaxprof.analysis.programs.derive import ProgramResult, program_result
+from jaxprof.events import STAGES
+from jaxprof.facts import (
+    BYTE_RATE,
+    BYTES,
+    COUNT,
+    FLOPS,
+    NUMBER,
+    OBJECT,
+    RATE,
+    RATIO,
+    REAL_BYTES,
+    SECONDS,
+    TEXT,
+    TRUTH,
+    Fact,
+    Relation,
+    at,
+)
+from jaxprof.session import Run, RunEnd, Session
+from jaxprof.text import json_text
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run with everything that is known of it."""
+
+    label: str
+    result: RunResult
+    outcome: RunEnd
+    program: ProgramResult | None = None
+
+    @property
+    def run(self) -> Run:
+        """The run itself."""
+        return self.result.run
+
+
+def run_rows(session: Session, *, live: bool = False) -> Iterator[RunRow]:
+    """A row for each run, programs included, in the order of the plan."""
+    for result in results(session):
+        run = result.run
+        program = program_result(session, run.id) if run.is_program else None
+        yield RunRow(run.plan.variant, result, run.end(deserted=not live), program)
+
+
+def _phase(name: str) -> Callable[[RunRow], float | None]:
+    def read(row: RunRow) -> float | None:
+        if row.program is None:
+            return row.result.phase_seconds.get(name)
+        if name not in STAGES:
+            return None
+        times = [took for each in row.program.compiles if (took := getattr(each, f"{name}_seconds")) is not None]
+        return sum(times) if times else None
+
+    return read
+
+
+def _transfer_rate(row: RunRow) -> float | None:
+    moved, took = row.run.phases.get("transfer_in"), row.result.phase_seconds.get("transfer_in")
+    return moved.bytes / took if moved and moved.bytes and took and not moved.zero_copy else None
+
+
+def _warnings(row: RunRow) -> str:
+    of_program: Iterable[str] = (finding.code for finding in row.program.findings) if row.program is not None else ()
+    return " ".join([*(warning.code for warning in row.result.warnings), *of_program])
+
+
+def _wall_seconds(row: RunRow) -> float | None:
+    return row.program.wall_seconds if row.program is not None else at("run.closed.wall_seconds")(row)
+
+
+RUN: Final = Fact("run", TEXT, "Id of the run, unique within its session: r2", at("run.id"))
+_ALL: Final = "; of a program all its compilations together"
+RUNS: Final = Relation(
+    "runs",
+    "A row for each run: one variant of a workload on one device, or a recorded program",
+    (
+        RUN,
+        Fact("workload", TEXT, "Name of the workload, the function or the program", at("run.plan.workload")),
+        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("run.plan.variant"), "variant"),
+        Fact("how", TEXT, "numpy, eager (op by op), jit, compile (not run), imported (a profile), program",
+             at("run.plan.how")),
+        Fact("device", TEXT, "Where it ran: cpu:0, cuda:1", at("run.plan.device"), "device"),
+        Fact("device_kind", TEXT, "Kind of the device: NVIDIA H100 80GB HBM3, cpu", at("run.device_kind")),
+        Fact("parameters", OBJECT, "Parameters of the workload, as a JSON object",
+             lambda row: json_text(row.run.plan.parameters)),
+        Fact("status", TEXT, "ok, failed, cancelled, crashed, timed out; queued or running while it is written",
+             at("outcome.status")),
+        Fact("error", TEXT, "Why it failed", at("outcome.error")),
+        Fact("median_seconds", SECONDS, "Median time of one blocked call of the steady run", _phase("run")),
+        Fact("ci95_low_seconds", SECONDS, "Lower bound of the 95 % interval of that median", at("result.summary.low")),
+        Fact("ci95_high_seconds", SECONDS, "Upper bound of the 95 % interval of that median",
+             at("result.summary.high")),
+        Fact("mad_seconds", SECONDS, "Median absolute deviation of the samples", at("result.summary.mad")),
+        Fact("minimum_seconds", SECONDS, "Shortest sample", at("result.summary.minimum"), "minimum"),
+        Fact("mean_seconds", SECONDS, "Mean of the samples", at("result.summary.mean"), "mean"),
+        Fact("p95_seconds", SECONDS, "95th percentile of the samples", at("result.summary.p95"), "p95"),
+        Fact("maximum_seconds", SECONDS, "Longest sample", at("result.summary.maximum"), "maximum"),
+        Fact("samples", COUNT, "Number of samples of the steady run", at("result.summary.count"), "count"),
+        Fact("trace_seconds", SECONDS, f"Python to jaxpr{_ALL}", _phase("trace"), "trace"),
+        Fact("lower_seconds", SECONDS, f"jaxpr to StableHLO{_ALL}", _phase("lower"), "lower"),
+        Fact("compile_seconds", SECONDS, f"StableHLO to an executable{_ALL}", _phase("compile"), "compile"),
+        Fact("transfer_in_seconds", SECONDS, "Median time of copying the inputs to the device", _phase("transfer_in")),
+        Fact("first_run_seconds", SECONDS, "First call of the compiled program", _phase("first_run"), "first run"),
+        Fact("transfer_out_seconds", SECONDS, "Median time of copying the result to the host",
+             _phase("transfer_out")),
+        Fact("dispatch_median_seconds", SECONDS, "Median time until a call returns, before its result is there",
+             at("result.dispatch_median_seconds"), "dispatch"),
+        Fact("pipelined_median_seconds", SECONDS, "Median time per call where only the last of many is awaited",
+             at("result.pipelined_median_seconds"), "pipelined"),
+        Fact("first_after_pause_seconds", SECONDS, "Median of the first calls after the turn of another run",
+             at("result.first_after_pause_seconds"), "after pause"),
+        Fact("launches", COUNT, "Fresh processes that measured it", lambda row: len(row.run.launches) or None),
+        Fact("flops", FLOPS,
+             "FLOPs of one call on one device, counted from its HLO, loops by their trip counts; null: unknown",
+             at("result.flops")),
+        Fact("accessed_bytes", REAL_BYTES, "Bytes that the kernels of one call read and write, counted likewise",
+             at("result.bytes_accessed")),
+        Fact("flops_per_second", RATE, "FLOPs over the median", at("result.flops_per_second"), "FLOP/s"),
+        Fact("bytes_per_second", BYTE_RATE, "Accessed bytes over the median", at("result.bytes_per_second"), "traffic"),
+        Fact("peak_bytes", BYTES, "Peak memory: what XLA planned that the program holds",
+             lambda row: peak_memory(row.run), "peak memory"),
+        Fact("transfer_in_bytes_per_second", BYTE_RATE, "Bytes of the inputs over the time of copying them",
+             _transfer_rate, "transfer in"),
+        Fact("argument_bytes", BYTES, "Memory of the arguments", at("run.memory.argument_bytes")),
+        Fact("output_bytes", BYTES, "Memory of the results", at("run.memory.output_bytes")),
+        Fact("temporary_bytes", BYTES, "Memory of the temporaries", at("run.memory.temporary_bytes")),
+        Fact("allocator_peak_bytes", BYTES, "Peak of the device's allocator, measured; NULL on a CPU",
+             at("run.memory.allocator_peak_bytes")),
+        Fact("check_passed", TRUTH, "Whether the result is that of the baseline", at("run.check.passed")),
+        Fact("max_relative_error", NUMBER, "Largest error of an array over its largest magnitude",
+             at("run.check.max_relative_error")),
+        Fact("wrong_elements", COUNT, "Numbers of the result that are beyond the tolerance",
+             at("run.check.wrong_elements")),
+        Fact("versus", TEXT, "Id of the run that it is compared with", at("result.versus.baseline")),
+        Fact("speedup", RATIO, "How many times as fast as that run; above 1 is faster",
+             at("result.versus.speedup.ratio")),
+        Fact("speedup_low", RATIO, "Lower bound of the 95 % interval of the speed-up",
+             at("result.versus.speedup.low")),
+        Fact("speedup_high", RATIO, "Upper bound of the 95 % interval of the speed-up",
+             at("result.versus.speedup.high")),
+        Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("result.versus.speedup.verdict")),
+        Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; NULL: never, or unknown",
+             at("result.versus.break_even_calls")),
+        Fact("warnings", TEXT, "Codes of its warnings and findings, with spaces between them", _warnings),
+        Fact("wall_seconds", SECONDS, "From the start of the run to its end", _wall_seconds),
+        Fact("side", TEXT, "Its name in a comparison of ab: A, B, A' (the control)", at("run.plan.side")),
+        Fact("commit", TEXT, "Git commit of the measured file, abbreviated", at("run.revision.commit")),
+        Fact("dirty", TRUTH, "Whether there were changes that were not committed", at("run.revision.dirty")),
+    ),
+    lambda file: run_rows(file.session, live=file.live),
+)  # fmt: skip
