@@ -124,6 +124,7 @@ def program_file(tmp_path: Path) -> Path:
         (("show", "FILE", "--format", "json"), 160),
         (("show", "FILE", "--kernels"), 111),
         (("show", "PROGRAM"), 112),
+        (("show", "PROGRAM", "--compiles"), 66),
         (("hlo", "FILE"), 105),
         (("hlo", "FILE", "--kernels"), 128),
         (("hlo", "HLO"), 90),
@@ -141,6 +142,11 @@ def test_looking_at_a_file_loads_what_it_needs(
     unwanted = [name for name in found for other in OTHERS if f"{name}.".startswith(f"jaxprof.{other}.")]
     assert unwanted == []
     assert len(found) <= most, found
+
+
+def test_the_ledger_alone_runs_no_finder(program_file: Path) -> None:
+    found = own_modules_after("show", str(program_file), "--compiles")
+    assert not [name for name in found if name.startswith("jaxprof.analysis.programs.findings")]
 
 
 def test_a_session_without_hlo_needs_no_reader_of_it_and_one_without_samples_no_numpy(program_file: Path) -> None:

@@ -11,7 +11,7 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
-from jaxprof.report.runs import outcome, to_csv
+from jaxprof.report.runs import to_csv
 from jaxprof.report.text import WIDTH, to_text
 from jaxprof.session import Session
 from jaxprof.text import columns
@@ -35,13 +35,13 @@ def with_names(text: str) -> Session:
 class TestOutcome:
     def test_a_cut_off_session_leaves_no_run_without_a_status_of_the_contract(self) -> None:
         session = sessions.torn()
-        found = [outcome(session, run).status for run in session.runs.values()]
+        found = [run.end(deserted=True).status for run in session.runs.values()]
         assert found == ["ok", "crashed", "cancelled"]
         assert set(found) <= set(e.STATUSES)
 
     def test_a_session_that_is_being_written_is_not_called_cut_off(self) -> None:
         session = sessions.torn()
-        found = [outcome(session, run, live=True) for run in session.runs.values()]
+        found = [run.end(deserted=False) for run in session.runs.values()]
         assert [one.status for one in found] == ["ok", "running", "queued"]
         assert "being written" in to_text(session, live=True)
         assert "interrupted" not in to_text(session, live=True)

@@ -17,7 +17,7 @@ from jaxprof.report.captures import captures_json, kernels_measured_json
 from jaxprof.report.kernels import kernels_json
 from jaxprof.report.memory import run_memory_json
 from jaxprof.report.recording.json import program_keys
-from jaxprof.report.runs import environment, outcome, published
+from jaxprof.report.runs import environment, published
 from jaxprof.report.sides import kept_json
 from jaxprof.session import Run, Session
 from jaxprof.stats import Summary
@@ -85,7 +85,7 @@ def _environment(session: Session) -> dict[str, Any]:
 
 
 def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
-    derived, plan, ended = result(session, run.id), run.plan, outcome(session, run, live=live)
+    derived, plan, ended = result(session, run.id), run.plan, run.end(deserted=not live)
     data: dict[str, Any] = {
         "id": run.id,
         "workload": plan.workload,

@@ -23,7 +23,6 @@ from jaxprof.report.runs import (
     RunGroup,
     environment,
     groups,
-    outcome,
     parameters_text,
     rows_of_group,
     verdicts_text,
@@ -53,7 +52,7 @@ def _program(session: Session, run: Run, *, live: bool = False) -> Iterator[str]
     """The report of one program, a line at a time."""
     program = program_result(session, run.id)
     yield f"### {markdown(title(program, live=live))}"
-    ended = outcome(session, run, live=live)
+    ended = run.end(deserted=not live)
     if ended.status not in ("ok", "running", "queued"):
         yield ""
         yield f"{ended.status}: {markdown(f'{ended.error}. {ended.advice}'.rstrip('. '))}"

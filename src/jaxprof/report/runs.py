@@ -14,7 +14,7 @@ from jaxprof.facts import at
 from jaxprof.facts.runs import RUNS, RunRow, run_rows
 from jaxprof.report.renderers import to_csv_text
 from jaxprof.report.table import Column, Table, of_facts, pick
-from jaxprof.session import Run, RunEnd, Session
+from jaxprof.session import Run, Session
 from jaxprof.units import UNKNOWN, integer, percent, ratio_interval, scaled, seconds
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
@@ -23,14 +23,9 @@ if TYPE_CHECKING:
     pass
 
 
-def outcome(session: Session, run: Run, *, live: bool = False) -> RunEnd:
-    """The outcome of `run`. `live`: a process is writing the session's file now."""
-    return run.end(deserted=not live)
-
-
 def failed(session: Session, *, live: bool = False) -> list[Run]:
     """The runs that failed."""
-    return [run for run in session.runs.values() if outcome(session, run, live=live).status != "ok"]
+    return [run for run in session.runs.values() if run.end(deserted=not live).status != "ok"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +104,7 @@ def _value(value: Scalar) -> str:
 
 def rows_of_group(session: Session, group: RunGroup, *, live: bool = False) -> list[RunRow]:
     """A row for each run of a group."""
-    return [RunRow(group.label(result.run), result, outcome(session, result.run, live=live)) for result in group.runs]
+    return [RunRow(group.label(result.run), result, result.run.end(deserted=not live)) for result in group.runs]
 
 
 def to_csv(session: Session, *, live: bool = False) -> str:

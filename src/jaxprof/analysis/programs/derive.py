@@ -5,10 +5,9 @@ Derived when it is shown, and kept until the next event arrives. Times are secon
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
-from jaxprof.analysis.programs.findings import ProgramFinding, Remark, findings, remarks
 from jaxprof.analysis.programs.functions import FunctionCompiles, FunctionLedger, ReasonCount
 from jaxprof.analysis.programs.parts import (
     NOT_SEEN,
@@ -24,7 +23,7 @@ from jaxprof.analysis.programs.parts import (
     transfers,
 )
 from jaxprof.analysis.programs.passes import pass_series
-from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.analysis.programs.result import ProgramFinding, ProgramResult, Remark
 from jaxprof.analysis.programs.spots import Spots, line_times
 from jaxprof.analysis.programs.stops import stops
 from jaxprof.analysis.programs.verdict import Verdict, find_hot_loop, loop_figures, verdict
@@ -86,8 +85,7 @@ def program_result(session: Session, run_id: str) -> ProgramResult:
         kept.totals.take(program.sampled)
         kept.ledger.take(program.compiled)
         kept.spots.take(program.sampled)
-        bare = _derive(session, run, program, kept)
-        kept.key, kept.result = key, replace(bare, findings=findings(bare), remarks=remarks(bare))
+        kept.key, kept.result = key, _derive(session, run, program, kept)
     return kept.result
 
 
@@ -148,7 +146,21 @@ def _derive(session: Session, run: Run, program: RecordedProgram, kept: _Kept) -
         hot=hot,
         verdict=verdict(hot, timed=all(warning.code != "steps_not_counted" for warning in run.warnings)),
         stops=stops(program.stops, began),
+        find=_findings,
+        remark=_remarks,
     )
+
+
+def _findings(program: ProgramResult) -> tuple[ProgramFinding, ...]:
+    from jaxprof.analysis.programs.findings import findings
+
+    return findings(program)
+
+
+def _remarks(program: ProgramResult) -> tuple[Remark, ...]:
+    from jaxprof.analysis.programs.findings import remarks
+
+    return remarks(program)
 
 
 def _began(run: Run, program: RecordedProgram, last: float) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from jaxprof.analysis.programs.functions import FunctionCompiles
@@ -109,7 +110,7 @@ def seconds_by_place(lines: Iterable[LineTime]) -> dict[SourceLocation, float]:
     return dict(sorted(by_place.items(), key=lambda item: -item[1]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProgramResult:
     """One program in figures."""
 
@@ -157,10 +158,20 @@ class ProgramResult:
     """What bounds that loop."""
     stops: tuple[Standstill, ...] = ()
     """When it did not run, and could not."""
-    findings: tuple[ProgramFinding, ...] = ()
-    """Those whose fix would save most come first."""
-    remarks: tuple[Remark, ...] = ()
-    """Facts about nearly every run like this one."""
+    find: Callable[[ProgramResult], tuple[ProgramFinding, ...]] = field(
+        default=lambda program: (), repr=False, compare=False
+    )
+    remark: Callable[[ProgramResult], tuple[Remark, ...]] = field(default=lambda program: (), repr=False, compare=False)
+
+    @cached_property
+    def findings(self) -> tuple[ProgramFinding, ...]:
+        """Those whose fix would save most come first. They are looked for on first use."""
+        return self.find(self)
+
+    @cached_property
+    def remarks(self) -> tuple[Remark, ...]:
+        """Facts about nearly every run like this one."""
+        return self.remark(self)
 
     @property
     def steps(self) -> StepFigures | None:

@@ -140,18 +140,22 @@ def _print_session(session: Session, form: str, path: Path, *, live: bool = Fals
 
 def _print_view(view: str, session: Session, form: str, path: Path) -> None:
     """One view of the captures, or of a program. Raises UsageError for a format that it does not have."""
-    from jaxprof.report import views
-    from jaxprof.report.recording import json, text
+    if view in ("compiles", "findings", "transfers", "timeline"):
+        from jaxprof.report.recording import json, text
 
-    of_program = view in json.PROGRAM_VIEWS
+        forms = json.program_view_json, json.program_view_csv, text.program_view_text
+    else:
+        from jaxprof.report import views
+
+        forms = views.view_json, views.view_csv, views.view_text
+    as_json, as_csv, as_text = forms
     if form == "json":
-        data = (json.program_view_json if of_program else views.view_json)(session, view)
         others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
-        print_json(f"session-{view}", data, others)
+        print_json(f"session-{view}", as_json(session, view), others)
     elif form == "csv":
-        print_pieces([(json.program_view_csv if of_program else views.view_csv)(session, view)])
+        print_pieces([as_csv(session, view)])
     elif form == "text":
-        print_text((text.program_view_text if of_program else views.view_text)(session, view))
+        print_text(as_text(session, view))
     else:
         raise _no_form(view)
 

@@ -18,7 +18,6 @@ from jaxprof.report.recording.tables import (
     view_table,
 )
 from jaxprof.report.recording.words import loop, remark, saving, title, verdict, verdict_parts
-from jaxprof.report.runs import outcome
 from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 
@@ -33,7 +32,7 @@ def programs_section(session: Session, charts: Charts, *, live: bool) -> Iterato
 def _program(session: Session, charts: Charts, run: Run, live: bool) -> Iterator[str]:
     program = program_result(session, run.id)
     yield heading(title(program, live=live))
-    ended = outcome(session, run, live=live)
+    ended = run.end(deserted=not live)
     if ended.status not in ("ok", "running", "queued"):
         yield paragraph(f"{ended.status}: {ended.error}. {ended.advice}".rstrip(". "), "bad")
     if bounds := verdict(program):

@@ -18,7 +18,6 @@ from jaxprof.analysis.programs.derive import (
     asked_function,
     program_result,
 )
-from jaxprof.analysis.programs.findings.copied import copies_remark
 from jaxprof.report.recording.tables import (
     FUNCTIONS,
     LINES,
@@ -45,7 +44,6 @@ from jaxprof.report.recording.words import (
     words,
 )
 from jaxprof.report.renderers import text_lines, wrap
-from jaxprof.report.runs import outcome
 from jaxprof.report.table import Column, Table
 from jaxprof.session import Run, Session
 from jaxprof.text import columns, safe, shorten
@@ -133,7 +131,7 @@ def _head(session: Session, program: ProgramResult, live: bool) -> Iterator[str]
     yield "─" * min(WIDTH, columns(heading))
     if columns(command(program)) > ARGV_WIDTH:
         yield from wrap(command(program), width=WIDTH, indent="    ", first="  ")
-    ended = outcome(session, program.run, live=live)
+    ended = program.run.end(deserted=not live)
     if ended.status not in ("ok", "running", "queued"):
         word = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
         yield from wrap(word, width=WIDTH, indent="    ", first="  ✗ ")
@@ -207,12 +205,18 @@ def _loops(program: ProgramResult) -> Iterator[str]:
         yield from wrap(loop(program, steps), width=WIDTH, indent="  ", first="")
 
 
+def _copies_remark(program: ProgramResult) -> list[str]:
+    from jaxprof.analysis.programs.findings.copied import copies_remark  # and with it all findings
+
+    return wrap(copies_remark(program.run, program.transfers), width=WIDTH, indent="  ")
+
+
 def _transfer_list(program: ProgramResult) -> Iterator[str]:
     if not program.transfers:
         return
     copies = replace(view_table([program], "transfers"), title="implicit copies between host and device")
     yield from text_lines(copies.first(_TRANSFERS_SHOWN), width=WIDTH)
-    yield from wrap(copies_remark(program.run, program.transfers), width=WIDTH, indent="  ")
+    yield from _copies_remark(program)
 
 
 def _transfers(program: ProgramResult) -> Iterator[str]:
@@ -221,7 +225,7 @@ def _transfers(program: ProgramResult) -> Iterator[str]:
         yield from _transfer_list(program)
     else:
         yield "  No implicit copy was seen."
-        yield from wrap(copies_remark(program.run, ()), width=WIDTH, indent="  ")
+        yield from _copies_remark(program)
 
 
 def _array_lines(program: ProgramResult) -> Iterator[str]:
