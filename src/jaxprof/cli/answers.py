@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.options import is_given
-from jaxprof.cli.output import print_json, with_urls
+from jaxprof.cli.options import words_given
+from jaxprof.cli.output import note, print_json, with_urls
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
@@ -35,16 +36,8 @@ def _in_json(line: str) -> str:
 def same_command(*more: str, without: Collection[str] = ()) -> str:
     """The present command line, with an answer in JSON, with `more` words, and without the parameters named. Views and
     bounds are not repeated."""
-    context = click.get_current_context()
-    words: list[object] = [*context.command_path.split()[1:]]
-    for parameter in context.command.params:
-        name, value = parameter.name or "", context.params.get(parameter.name or "")
-        if name == "form" or name in without or not is_given(name) or value in (None, False):
-            continue
-        values = value if isinstance(value, tuple) else (value,)
-        option = [max(parameter.opts, key=len)] if isinstance(parameter, click.Option) else []
-        words += option if value is True else [word for each in values for word in (*option, each)]
-    return command_line(*words, *more)
+    command = click.get_current_context().command_path.split()[1:]
+    return command_line(*command, *words_given(without={"form", *without}), *more)
 
 
 def next_of_session(session: Session, place: str | Path) -> list[str]:
@@ -76,3 +69,10 @@ def print_session(session: Session, place: str | Path | None, *, live: bool = Fa
     data = to_dict(session, live=live)
     data["session"]["path"] = None if place is None else url_of(Path(place)) or str(Path(place).absolute())
     print_json("session", data, [] if place is None else next_of_session(session, place))
+
+
+def print_imported(session: Session, place: Path, form: str) -> None:
+    """Say where the session is that was made of a profile; print it as an answer if that is the form."""
+    note(f"session: {place} ({counted(len(session.runs) - 1, 'program')})")
+    if form == "json":
+        print_session(session, place)

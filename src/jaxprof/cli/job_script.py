@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jaxprof.cli.options import is_given
+from jaxprof.cli.options import words_given
 from jaxprof.cli.plain_script import note, passing_signals, run_plain
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.operating_system import processors, python_words
@@ -117,7 +117,9 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
     parameters = click.get_current_context().params
     folder = _folder(out) if out is not None else _free_folder(parameters["target"])
     _clear(folder, force=force)
-    command = python_words(sys.executable, "-m", "jaxprof", "script", *_options(), "--out", str(folder))
+    command = python_words(
+        sys.executable, "-m", "jaxprof", "script", *map(str, words_given(_OURS)), "--out", str(folder)
+    )
     command += [parameters["target"], *parameters["arguments"]]
     job = f"{socket.gethostname()}-{secrets.token_hex(4)}"
     with passing_signals() as pass_to:
@@ -193,16 +195,3 @@ def _sessions(folder: Path, index: int | None = None) -> list[Path]:
         numbers = {path: process_number(path.name) for path in folder.iterdir()}
         return [path for path, number in numbers.items() if number is not None and index in (None, number)]
     return []
-
-
-def _options() -> list[str]:
-    """The options of the present command that belong to the processes."""
-    context = click.get_current_context()
-    words: list[str] = []
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        if not isinstance(parameter, click.Option) or name in _OURS or not is_given(name):
-            continue
-        value = context.params[name]
-        words += [max(parameter.opts, key=len)] + ([] if value is True else [str(value)])
-    return words

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -239,6 +239,20 @@ def is_given(name: str) -> bool:
     context = click.get_current_context(silent=True)
     source = context.get_parameter_source(name) if context is not None else None
     return source not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+
+
+def words_given(without: Collection[str]) -> list[object]:
+    """The parameters of the present command that the user gave, as the words of a command line."""
+    context = click.get_current_context()
+    words: list[object] = []
+    for parameter in context.command.params:
+        name, value = parameter.name or "", context.params.get(parameter.name or "")
+        if name in without or not is_given(name) or value is None or value is False:
+            continue
+        option = [max(parameter.opts, key=len)] if isinstance(parameter, click.Option) else []
+        values = value if isinstance(value, tuple) else (value,)
+        words += option if value is True else [word for each in values for word in (*option, each)]
+    return words
 
 
 def refuse(names: Sequence[str], why: str, hint: str) -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from jaxprof.cli.answers import print_session
+from jaxprof.cli.answers import print_imported
 from jaxprof.cli.options import force_option, out_option, python_option
 from jaxprof.cli.output import format_option, note
-from jaxprof.units import counted
 
 
 @click.command("attach")
@@ -56,7 +55,4 @@ def command(address: str, duration: float, out: Path | None, force: bool, python
         note(f"capturing {place} for {duration:g} s")
         collect(place, duration, folder, find_interpreter(python))
         session = import_to(folder, target, replace=force and out is not None)
-    programs = len(session.runs) - 1
-    note(f"session: {target} ({counted(programs, 'program')})")
-    if form == "json":
-        print_session(session, target)
+    print_imported(session, target, form)

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from jaxprof.cli.answers import print_session
+from jaxprof.cli.answers import print_imported
 from jaxprof.cli.options import force_option, out_option, profile_options
-from jaxprof.cli.output import format_option, note
+from jaxprof.cli.output import format_option
 from jaxprof.cli.target import job_at, local_path
-from jaxprof.units import counted
 
 
 @click.command("import")
@@ -44,7 +43,4 @@ def command(path: Path, out: Path | None, force: bool, profile_run: str, hosts: 
         raise FileRefusedError(f"{path} is {kind.value}, not a profile", f"jaxprof {printing} {path} prints it.")
     target = out if out is not None else Library().new_path(new_header({}))
     session = import_to(path, target, profile_run, hosts, replace=force and out is not None)
-    programs = len(session.runs) - 1
-    note(f"session: {target} ({counted(programs, 'program')})")
-    if form == "json":
-        print_session(session, target)
+    print_imported(session, target, form)
