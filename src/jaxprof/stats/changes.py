@@ -34,7 +34,7 @@ LONGEST = 200
 _SEED = 20_140_101
 _DOUBT = 0.7
 """Added to the estimated correlation of neighbours, which a few dozen values tell no better."""
-_HIGHEST_CORRELATION = 0.9
+_HIGHEST_CORRELATION = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _p_value_of_neighbours(part: NDArray[np.float64], largest: float) -> float:
     if step <= 0:
         return 0.0
     correlation = min(_HIGHEST_CORRELATION, max(0.0, (two_steps / step) ** 2 - 1) + _DOUBT)
-    simulated = _cuts_of_neighbours(len(part), round(correlation, 1))
+    simulated = _cuts_of_neighbours(len(part), round(correlation, 2))
     return (1 + int((simulated >= largest / step).sum())) / (1 + len(simulated))
 
 

@@ -10,10 +10,12 @@ import pytest
 
 import program_events
 from jaxprof import events as e
+from jaxprof.analysis.jobs.beside import beside_others
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
 from jaxprof.report.hosts import nothing_found
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
+from jaxprof.units import percent
 from job_folders import captures, job, late_from, loop, process, stderr, wavering
 
 
@@ -145,8 +147,14 @@ def test_late_from_soon_after_the_start(tmp_path: Path, seconds: int) -> None:
     job(tmp_path, *(late_from(at) for at in (99, seconds, 99)))
     [found] = figures(tmp_path).findings
     assert (found.code, found.index, found.part) == ("straggler", 1, "data")
-    assert "its loop" in found.message
     assert found.since_seconds == 0
+    processes = figures(tmp_path).processes
+    beside = beside_others(processes, 1)
+    assert beside is not None
+    part = next(each for each in beside.parts or () if each.part == "data")
+    assert processes[1].shares is not None
+    assert part.share == processes[1].shares["data"]
+    assert f"{percent(part.share)} of its loop, {percent(part.others_share)} on the others" in found.message
 
 
 def test_since_which_step(tmp_path: Path) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
-from jaxprof.analysis.jobs.figures import ProcessFigures
+from jaxprof.analysis.jobs.figures import ProcessFigures, share_beside
 from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.events import SourceLocation
 
@@ -61,15 +60,15 @@ def beside_others(processes: Sequence[ProcessFigures], index: int) -> BesideOthe
 
 
 def _parts(process: ProcessFigures, others: Sequence[ProcessFigures]) -> tuple[PartBeside, ...] | None:
-    shares, loop = process.shares, process.loop
-    theirs = [each.shares for each in others if each.shares is not None]
-    if shares is None or loop is None or not theirs:
-        return None
+    loop = process.loop
     rows = []
     for part in PARTS:
-        usual = median(each[part] for each in theirs)
-        more = (shares[part] - usual) * loop.seconds
-        rows.append(PartBeside(part, shares[part], usual, more, loop.line_of(part) if shares[part] else None))
+        found = share_beside(process, others, part)
+        if found is None or loop is None:
+            return None
+        share, usual = found
+        more = (share - usual) * loop.seconds
+        rows.append(PartBeside(part, share, usual, more, loop.line_of(part) if share else None))
     return tuple(sorted(rows, key=lambda row: -row.more_seconds))
 
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
+from statistics import median
 from typing import Final
 
 from jaxprof.analysis.jobs.clocks import DeviceClock, device_clocks
@@ -157,6 +158,13 @@ class ProcessFigures:
     def compiled_again(self) -> int | None:
         """How many compilations were not the first of their function; None if it is not known."""
         return None if self.again is None else sum(each.count for each in self.again)
+
+
+def share_beside(process: ProcessFigures, others: Iterable[ProcessFigures], part: str) -> tuple[float, float] | None:
+    """A part's share of the loop of a process and the median of the others': what its table, its findings and the view
+    beside the others show. None where too little was seen of either."""
+    theirs = [each.shares[part] for each in others if each.shares is not None]
+    return (process.shares[part], median(theirs)) if process.shares is not None and theirs else None
 
 
 def process_figures(member: JobMember[Session]) -> ProcessFigures:

@@ -29,7 +29,7 @@ from jaxprof.analysis.jobs.blocks import (
     in_blocks,
     windows_of,
 )
-from jaxprof.analysis.jobs.figures import ProcessFigures
+from jaxprof.analysis.jobs.figures import ProcessFigures, share_beside
 from jaxprof.analysis.jobs.finding import JobFinding
 from jaxprof.analysis.jobs.loop_windows import LoopWindows
 from jaxprof.analysis.jobs.stretches import WHOLE, Differences, LateStretch, differences
@@ -137,10 +137,8 @@ def _of_one_loop(process: ProcessFigures, other: ProcessFigures) -> bool:
 
 
 def _plain(process: ProcessFigures, others: Sequence[ProcessFigures], part: str) -> tuple[float, float]:
-    """A part's share of its loop and the largest one of most of the others; the same twice where so few samples could
-    show it by chance."""
-    shares = sorted((each.shares or {})[part] for each in others)
-    share, usual = (process.shares or {})[part], shares[len(shares) // 2]
+    """A part's share of its loop and of the others'; the same twice where so few samples could show it by chance."""
+    share, usual = share_beside(process, others, part) or (0.0, 0.0)
     samples = min(each.loop.samples for each in (process, *others) if each.loop is not None) / _SAMPLES_APART
     error = math.sqrt((share * (1 - share) + usual * (1 - usual) + 1 / samples) / samples)
     return (share, usual) if share - usual > _PLAIN_ERRORS * error else (share, share)
@@ -233,11 +231,13 @@ def _finding(
     )
     windows = when.windows(windows_of(process), _origin(process))
     step = next((int(step) for step in windows.first_steps if step == step), None)  # NaN: not known
+    others = [other for at, other in enumerate(compared) if at != number]
+    of_loop = share_beside(process, others, named.what) if when.is_whole and named.what != OWN_WORK else None
+    share, usual = of_loop or (named.share, named.usual)
     message = (
         f"process {process.index} on {process.host} is late{_since(when, step)}: {_WORDS[named.what]} takes "
-        f"{percent_or_less(named.share)} of {'its loop' if when.is_whole else 'that time'}, "
-        f"{percent_or_less(named.usual)} on the others, "
-        f"{_waiting(process, [other for at, other in enumerate(compared) if at != number], named.what)}"
+        f"{percent_or_less(share)} of {'its loop' if when.is_whole else 'that time'}, "
+        f"{percent_or_less(usual)} on the others, {_waiting(process, others, named.what)}"
     )
     where = process.loop.line_of(named.what) if process.loop is not None and named.what != OWN_WORK else None
     return JobFinding(
