@@ -221,8 +221,7 @@ class Live:
             self.planned.update(zip(scheduler.add(planned, expected), planned, strict=True))
             if self._driving:
                 return
-            self._driving = True
-        self._post(LiveChanged(busy=True))
+            self._set_driving(True)
         self._drive(scheduler)
 
     def _start_program(self, program: ProgramCommand) -> None:
@@ -238,8 +237,7 @@ class Live:
             made.append(session)
             self._scheduler, self.session, self.program = scheduler, session, program
             scheduler.start()
-            self._driving = True
-        self._post(LiveChanged(busy=True))
+            self._set_driving(True)
         self._drive(scheduler)
 
     def _close_before(self) -> None:
@@ -252,18 +250,24 @@ class Live:
         """Works through the queue until it is empty.
 
         `busy` is read under the lock: a run that was added at the last moment is either seen here, or its thread sees
-        `_driving` off and drives the queue itself.
+        `_driving` off and drives the queue itself. After that the next thread may drive: nothing is changed any more.
         """
         try:
             while True:
                 scheduler.run()
                 with self._lock:
                     if not scheduler.busy or self._ended:
-                        self._driving = False
-                        break
-        finally:
-            self._driving = False
-            self._post(LiveChanged(busy=False))
+                        self._set_driving(False)
+                        return
+        except BaseException:
+            with self._lock:
+                self._set_driving(False)
+            raise
+
+    def _set_driving(self, driving: bool) -> None:
+        """The caller holds the lock, so that the app hears of changes in their order."""
+        self._driving = driving
+        self._post(LiveChanged(busy=driving))
 
     def _listener(self, made: list[Session]) -> Listener:
         """A listener for one scheduler; `made` has its session before a screen looks at an event."""

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from textual.pilot import Pilot
 
+import program_events
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.runner.program import ProgramCommand
+from jaxprof.session import Session
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.explanation import ExplanationDialog
 from jaxprof.tui.kit.script_dialog import ScriptDialog
+from jaxprof.tui.live import Live
+from jaxprof.tui.messages import LiveChanged
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
 from jaxprof.tui.program.line_profile import HotLineList, SourceLines
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded
-from tui.fakes import Stage, screen_text, until
+from tui.fakes import PYTHON, FakeProgramConductor, Stage, screen_text, until
 from tui.session_tapes import Tape
 
 PROGRAM = ProgramCommand(path="train.py", arguments=("--epochs", "1"), directory="/home/me")
@@ -238,6 +244,48 @@ async def test_run_again_starts_a_session_of_its_own() -> None:
         await pilot.press("l")
         await pilot.pause()
         assert "late word" not in screen_text(stage.app)
+
+
+def test_a_program_that_starts_as_another_one_ends_is_busy() -> None:
+    programs: list[FakeProgramConductor] = []
+    told: list[bool] = []
+    again = threading.Event()
+
+    def post(message: object) -> None:
+        if isinstance(message, LiveChanged):
+            told.append(message.busy)
+            if told.count(True) == 2:
+                again.set()
+
+    def make(program: ProgramCommand, interpreter: object, listen: Any) -> Any:
+        programs.append(FakeProgramConductor(program_events.HEADER, program, listen))
+        return programs[-1], Session(program_events.HEADER), None
+
+    class Gate:
+        """A lock after which, when the first program has ended, the second one starts at once."""
+
+        def __enter__(self) -> None:
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+            if len(programs) == 1 and programs[0].exit_code == 0 and not second.is_alive():
+                second.start()
+                assert again.wait(20)
+
+    live = Live(cast(Any, SimpleNamespace(is_running=True, post_message=post)), PYTHON, make_program=make)
+    lock, live._lock = live._lock, cast(Any, Gate())
+    first, second = (threading.Thread(target=live._start_program, args=(PROGRAM,)) for _ in range(2))
+    first.start()
+    while not live.busy:
+        assert first.is_alive()
+    programs[0].finish(0)
+    first.join(20)
+    assert live.busy
+    assert told == [True, False, True]
+    programs[1].finish(0)
+    second.join(20)
+    assert not live.busy
 
 
 async def test_a_program_that_a_file_names_is_shown_before_it_is_run() -> None:
