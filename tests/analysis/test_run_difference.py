@@ -403,13 +403,6 @@ def _launched(*compile_seconds: float, announced: int = 0) -> Session:
     return _session(None, *events)
 
 
-def test_stages_are_medians_over_launches_and_say_of_how_many() -> None:
-    found = _difference(_launched(1.0, 5.0, 2.0), _launched(4.0))
-    (stage,) = found.stages
-    assert (stage.stage, stage.before_seconds, stage.after_seconds) == ("compile", 2.0, 4.0)
-    assert (stage.before_launches, stage.after_launches) == (3, 1)
-
-
 def test_compiles_are_those_of_one_launch_and_unknown_where_that_cannot_be_told() -> None:
     fact = _difference(_launched(1.0), _launched(1.0, announced=3)).fact("compiles")
     assert fact is not None
@@ -449,7 +442,7 @@ def test_several_operations_of_one_kind_are_counted() -> None:
 
 def test_a_buffer_of_another_size_is_the_same_place() -> None:
     found = _difference(_session(FUSED), _session(FUSED.replace("f32[1000]", "f32[2000]")))
-    assert {(one.status, one.part_bytes) for one in found.buffers or ()} == {("changed", 4000)}
+    assert {(one.status, one.part("bytes")) for one in found.buffers or ()} == {("changed", 4000)}
 
 
 REAL = sorted(REAL_FILES.glob("*after_optimizations.txt"))

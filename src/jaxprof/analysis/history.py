@@ -17,9 +17,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from jaxprof.analysis.difference import Unit
 from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.run_cost import COUNTED_FACTS, run_cost
-from jaxprof.analysis.run_difference import FACTS, Unit, measurement
+from jaxprof.analysis.run_difference import FACTS, measurement
 from jaxprof.analysis.run_result import summaries_over_launches
 from jaxprof.analysis.session_difference import EnvironmentDifference, environment_facts
 from jaxprof.errors import FileRefusedError, unknown_name

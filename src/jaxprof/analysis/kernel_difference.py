@@ -13,8 +13,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from jaxprof.analysis.difference import paired
 from jaxprof.analysis.measured import MeasuredKernel
-from jaxprof.analysis.pairing import paired
 from jaxprof.hlo.analysis.fingerprint import Fingerprints, settings_of
 from jaxprof.hlo.analysis.kernel import Kernel
 from jaxprof.hlo.analysis.kernels import kernels

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from jaxprof.analysis.compile_passes import stage_times
+from jaxprof.analysis.difference import FigureDifference, Pair, Unit, figures, pairs
 from jaxprof.analysis.measured import MeasuredKernel, measured
 from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
-from jaxprof.analysis.pairing import paired
 from jaxprof.analysis.run_cost import RunCost, module_cost, run_cost
 from jaxprof.errors import JaxprofError
 from jaxprof.session import Run, Session
@@ -25,39 +24,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.kernel_difference import KernelDifferences
     from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.model import Module
-
-Unit: TypeAlias = Literal["", "flop", "byte", "second"]
-Existence: TypeAlias = Literal["same", "changed", "new", "gone"]
-ONCE_STAGES: Final = ("trace", "lower", "compile")
-
-
-@dataclass(frozen=True, slots=True)
-class FactDifference:
-    """One figure of both programs, in one call. None is unknown."""
-
-    code: str
-    """`flops`, `bytes`, `peak`..., as `FACTS` lists them."""
-    before: float | None
-    after: float | None
-    unit: Unit = ""
-    estimate: bool = False
-    """Whether it was derived from the schedule, for want of the executable's own figure."""
-
-    @property
-    def differs(self) -> bool | None:
-        """None where a side is unknown."""
-        return None if self.before is None or self.after is None else self.before != self.after
-
-    @property
-    def growth(self) -> float | None:
-        """The difference as a share of the first: 0.1 is 10 % more. None where a side is unknown, or the first is 0 and
-        the second is not."""
-        if self.before is None or self.after is None:
-            return None
-        if self.before == self.after:
-            return 0.0
-        return self.after / self.before - 1 if self.before else None
-
 
 FACTS: Final[dict[str, str]] = {
     "kernels": "kernels",
@@ -120,49 +86,13 @@ class ProductDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class StageDifference:
-    """Seconds of a stage that is paid once, or of one of XLA's. None where it did not happen, or is unknown."""
-
-    stage: str
-    before_seconds: float | None
-    after_seconds: float | None
-    before_launches: int = 1
-    """Of how many launches `before_seconds` is the median."""
-    after_launches: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class FindingDifference:
-    """A finding about the HLO of either program."""
-
-    status: Existence
-    code: str
-    before: HloFinding | None
-    after: HloFinding | None
-
-
-@dataclass(frozen=True, slots=True)
-class BufferDifference:
-    """A buffer of either program, among those that are listed."""
-
-    status: Existence
-    before: MemoryBuffer | None
-    after: MemoryBuffer | None
-
-    @property
-    def part_bytes(self) -> int:
-        """Bytes after less bytes before."""
-        return (self.after.bytes if self.after else 0) - (self.before.bytes if self.before else 0)
-
-
-@dataclass(frozen=True, slots=True)
 class ModuleDifference:
     """Two HLO modules compared. A side without readable HLO leaves everything None or empty."""
 
     kernels: KernelDifferences | None
-    facts: tuple[FactDifference, ...]
+    facts: tuple[FigureDifference, ...]
     collectives: tuple[CollectiveDifference, ...] | None
-    findings: tuple[FindingDifference, ...] | None
+    findings: tuple[Pair[HloFinding], ...] | None
 
     @property
     def differs(self) -> bool | None:
@@ -180,22 +110,20 @@ class RunDifference:
     """Why the two do not measure the same thing: another size, device kind, dtype, precision."""
     kernels: KernelDifferences | None
     """None where a side has no readable HLO, and the two have no captures either."""
-    facts: tuple[FactDifference, ...]
+    facts: tuple[FigureDifference, ...]
     """In the order of `FACTS`, those that one side knows at least."""
     collectives: tuple[CollectiveDifference, ...] | None
     """None where a side has no readable HLO."""
     products: tuple[ProductDifference, ...] | None
     """The widest dtype first; None where the module before optimisation, or a trip count in it, is unknown of a
     side."""
-    findings: tuple[FindingDifference, ...] | None
-    stages: tuple[StageDifference, ...]
-    """Trace, lower and compile: the median over the launches."""
-    passes: tuple[StageDifference, ...] | None
-    """XLA's stages, over all threads; None where the compile of a side was not captured."""
-    buffers: tuple[BufferDifference, ...] | None
+    findings: tuple[Pair[HloFinding], ...] | None
+    passes: tuple[FigureDifference, ...] | None
+    """Seconds of XLA's stages, over all threads; None where the compile of a side was not captured."""
+    buffers: tuple[Pair[MemoryBuffer], ...] | None
     """The largest difference first; None where the buffers of a side are not known in the same way as the other's."""
 
-    def fact(self, code: str) -> FactDifference | None:
+    def fact(self, code: str) -> FigureDifference | None:
         """The figure of that code; None where neither side knows it."""
         return next((fact for fact in self.facts if fact.code == code), None)
 
@@ -230,7 +158,6 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
         collectives=modules.collectives,
         products=_products(*asked),
         findings=modules.findings,
-        stages=_stages(run_a, run_b),
         passes=_passes(run_a, run_b),
         buffers=_buffers(*memory),
     )
@@ -405,13 +332,13 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return None if None in counts else sum(value for value in counts if value is not None)
 
 
-def _pairs_of(before: _Known, after: _Known) -> tuple[FactDifference, ...]:
+def _pairs_of(before: _Known, after: _Known) -> tuple[FigureDifference, ...]:
     nothing: tuple[float | None, Unit] = (None, "")
-    differences: list[FactDifference] = []
+    differences: list[FigureDifference] = []
     for code in FACTS:
         first, second = before.get(code, nothing), after.get(code, nothing)
         if first[0] is not None or second[0] is not None:
-            differences.append(FactDifference(code, first[0], second[0], first[1] or second[1]))
+            differences.append(FigureDifference(code, first[0], second[0], first[1] or second[1]))
     return tuple(differences)
 
 
@@ -419,8 +346,8 @@ def _facts(
     before: tuple[Session, Run],
     after: tuple[Session, Run],
     memory: tuple[MemoryPicture | None, MemoryPicture | None],
-    of_modules: Sequence[FactDifference],
-) -> tuple[FactDifference, ...]:
+    of_modules: Sequence[FigureDifference],
+) -> tuple[FigureDifference, ...]:
     """Cost and memory are compared where both sides have them from the same source."""
     facts = {fact.code: fact for fact in of_modules}
     facts |= {fact.code: fact for fact in _pairs_of(_of_run(before[1]), _of_run(after[1]))}
@@ -497,53 +424,27 @@ def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, .
     return tuple(differences)
 
 
-def _findings(before: Iterable[HloFinding], after: Iterable[HloFinding]) -> tuple[FindingDifference, ...]:
-    """By code: a module has one finding of each."""
-    ours, theirs = {finding.code: finding for finding in before}, {finding.code: finding for finding in after}
-    differences: list[FindingDifference] = []
-    for code in dict.fromkeys((*ours, *theirs)):
-        finding, partner = ours.get(code), theirs.get(code)
-        if finding is None or partner is None:
-            status: Existence = "new" if finding is None else "gone"
-        else:
-            status = (
-                "same" if (finding.message, len(finding.where)) == (partner.message, len(partner.where)) else "changed"
-            )
-        differences.append(FindingDifference(status, code, finding, partner))
-    return tuple(differences)
+def _findings(before: Sequence[HloFinding], after: Sequence[HloFinding]) -> tuple[Pair[HloFinding], ...]:
+    """By code: a module has one finding of each. Those of the first module first."""
+    ours = {finding.code: place for place, finding in enumerate(before)}
+    found = pairs(before, after, [lambda each: each.code], lambda each: (each.message, len(each.where)))
+    return tuple(sorted(found, key=lambda pair: ours.get(pair.either.code, len(ours))))
 
 
-def _stages(run_a: Run, run_b: Run) -> tuple[StageDifference, ...]:
-    differences: list[StageDifference] = []
-    for stage in ONCE_STAGES:
-        sides = [_launch_seconds(run, stage) for run in (run_a, run_b)]
-        if any(sides):
-            before, after = (median(side) if side else None for side in sides)
-            differences.append(StageDifference(stage, before, after, len(sides[0]), len(sides[1])))
-    return tuple(differences)
-
-
-def _launch_seconds(run: Run, stage: str) -> list[float]:
-    launches = [launch.phases for launch in run.launches] or [run.phases]
-    timed = [phases[stage].seconds for phases in launches if stage in phases]
-    return [seconds for seconds in timed if seconds is not None]
-
-
-def _passes(run_a: Run, run_b: Run) -> tuple[StageDifference, ...] | None:
+def _passes(run_a: Run, run_b: Run) -> tuple[FigureDifference, ...] | None:
     if run_a.compile_passes is None or run_b.compile_passes is None:
         return None
-    sides = [
+    before, after = (
         {stage.stage: stage.seconds for stage in stage_times(passes.tree)}
         for passes in (run_a.compile_passes, run_b.compile_passes)
-    ]
-    names = dict.fromkeys((*sides[0], *sides[1]))
-    return tuple(StageDifference(name, sides[0].get(name), sides[1].get(name)) for name in names)
+    )
+    return figures(before, after, "second")
 
 
-def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[BufferDifference, ...] | None:
+def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[Pair[MemoryBuffer], ...] | None:
     if before is None or after is None or before.source != after.source or not (before.buffers and after.buffers):
         return None
-    pairs = paired(
+    found = pairs(
         list(before.buffers),
         list(after.buffers),
         [
@@ -553,12 +454,6 @@ def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple
             lambda buffer: (buffer.kind, buffer.op_name) if buffer.op_name else None,
             lambda buffer: (buffer.kind, buffer.instruction) if buffer.instruction else None,
         ],
+        lambda buffer: (buffer.bytes, buffer.shape),
     )
-    rows = [BufferDifference(_existence(buffer, partner), buffer, partner) for buffer, partner in pairs]
-    return tuple(sorted(rows, key=lambda row: (-abs(row.part_bytes), row.status == "same")))
-
-
-def _existence(before: MemoryBuffer | None, after: MemoryBuffer | None) -> Existence:
-    if before is None or after is None:
-        return "new" if before is None else "gone"
-    return "same" if (before.bytes, before.shape) == (after.bytes, after.shape) else "changed"
+    return tuple(sorted(found, key=lambda pair: (-abs(pair.part("bytes")), pair.status == "same")))

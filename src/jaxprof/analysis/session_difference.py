@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
 
-from jaxprof.analysis.pairing import paired
-from jaxprof.analysis.program_difference import ProgramDifference, program_difference
-from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.difference import FigureDifference, Pair, figures, paired, pairs
 from jaxprof.analysis.run_difference import RunDifference, measurement, run_difference, unlike
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.speedup import compared
 from jaxprof.events import RevisionRead
 from jaxprof.session import Run, Session
 from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, compare_apart, corrected, refuse
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.derive import FunctionCompiles, ProgramFinding, ProgramResult
 
 _SAMPLED_ONCE = ("transfer_in", "transfer_out")
 """Phases that are sampled, in the first launch alone."""
@@ -48,6 +51,32 @@ class PhaseDifference:
     after_seconds: float | None
     times: TimeComparison
     """What the samples of the two prove, the first the baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDifference:
+    """Two programs compared. Their times were taken at different times, and prove nothing alone."""
+
+    before: ProgramResult
+    after: ProgramResult
+    functions: tuple[Pair[FunctionCompiles], ...]
+    """New, gone and changed ones first (compiled another number of times); of each the largest difference in seconds
+    first."""
+    states: tuple[FigureDifference, ...]
+    """Seconds of the main threads by state, as `events.PROGRAM_STATES` and what was not seen; they add up to the wall
+    time of each side."""
+    findings: tuple[Pair[ProgramFinding], ...]
+
+    @property
+    def steps_per_second(self) -> tuple[float | None, float | None]:
+        """Of the hottest loop of each; None where none was found, or the timed steps do not stand for all."""
+        sides = [side.steps.per_second if side.steps is not None else None for side in (self.before, self.after)]
+        return sides[0], sides[1]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the ledgers differ: a function that only one compiled, or another number of times."""
+        return any(function.status != "same" for function in self.functions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +154,47 @@ def _matched(ours: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[Run | Non
 
 
 def _comparison(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunComparison:
-    both = run_a.is_program and run_b.is_program
+    program = None
+    if run_a.is_program and run_b.is_program:
+        from jaxprof.analysis.programs.derive import program_result
+
+        program = program_difference(program_result(session_a, run_a.id), program_result(session_b, run_b.id))
     return RunComparison(
         session_a,
         session_b,
         run_difference(session_a, run_a, session_b, run_b),
         _phases(session_a, run_a, session_b, run_b),
-        program_difference(program_result(session_a, run_a.id), program_result(session_b, run_b.id)) if both else None,
+        program,
+    )
+
+
+def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDifference:
+    """What two programs did, the first the baseline. Functions are matched by name and file, whatever the folder and
+    the line: both move between two versions of a program."""
+
+    def by_file(function: FunctionCompiles) -> tuple[str, str, bool]:
+        file = PurePath(function.defined_at.file).name if function.defined_at is not None else ""
+        return function.function, file, function.op_by_op
+
+    def by_function(finding: ProgramFinding) -> tuple[str, str]:
+        return finding.code, finding.where.function if finding.where is not None else ""
+
+    functions = pairs(
+        before.functions,
+        after.functions,
+        [by_file, lambda function: (function.function, function.op_by_op)],
+        lambda function: function.count,
+    )
+    findings = pairs(
+        before.findings, after.findings, [by_function, lambda finding: finding.code], lambda finding: finding.code
+    )
+    ours, theirs = ({share.state: share.seconds for share in program.timeline} for program in (before, after))
+    return ProgramDifference(
+        before,
+        after,
+        tuple(sorted(functions, key=lambda row: (row.status == "same", -abs(row.part("seconds"))))),
+        figures(ours, theirs, "second"),
+        tuple(sorted(findings, key=lambda row: row.status == "same")),
     )
 
 

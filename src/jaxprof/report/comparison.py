@@ -11,19 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from jaxprof.analysis.difference import FigureDifference, Pair
 from jaxprof.analysis.kernel_difference import KernelChange, KernelDifference, KernelDifferences
-from jaxprof.analysis.program_difference import FunctionDifference, ProgramDifference, StateDifference
-from jaxprof.analysis.run_difference import (
-    FACTS,
-    BufferDifference,
-    CollectiveDifference,
-    FactDifference,
-    FindingDifference,
-    StageDifference,
-)
+from jaxprof.analysis.run_difference import FACTS, CollectiveDifference
 from jaxprof.analysis.session_difference import (
     EnvironmentDifference,
     PhaseDifference,
+    ProgramDifference,
     RunComparison,
     SessionDifference,
 )
@@ -34,6 +28,8 @@ from jaxprof.report.table import Column, Table
 from jaxprof.units import UNKNOWN, bytes_, growth, integer, ratio_interval, scaled, seconds
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.memory import MemoryBuffer
+    from jaxprof.analysis.programs.derive import FunctionCompiles
     from jaxprof.hlo.analysis.findings.finding import HloFinding
 
 WIDTH: Final = 100
@@ -65,7 +61,7 @@ def figure(value: float | None, unit: str) -> str:
     return scaled(value) if unit == "flop" or (value is not None and value >= 1e6) else integer(value)
 
 
-def growth_text(fact: FactDifference) -> str:
+def growth_text(fact: FigureDifference) -> str:
     """`+12 %`, `-0.40 %`, `same`; `new` for what was 0; a dash where a side is unknown."""
     if fact.differs is None:
         return UNKNOWN
@@ -104,7 +100,7 @@ PHASES: Final[tuple[Column[PhaseDifference], ...]] = (
     Column("verdict", value=lambda row: row.times.verdict()),
     Column("reason", value=lambda row: row.times.reason() or None),
 )
-FIGURES: Final[tuple[Column[FactDifference], ...]] = (
+FIGURES: Final[tuple[Column[FigureDifference], ...]] = (
     Column("fact", "exact fact", lambda row: row.code),
     Column("before", None),
     Column("after", None),
@@ -113,7 +109,7 @@ FIGURES: Final[tuple[Column[FactDifference], ...]] = (
     Column("differs"),
     Column("estimate"),
 )
-_FIGURES_SHOWN: Final[tuple[Column[FactDifference], ...]] = (
+_FIGURES_SHOWN: Final[tuple[Column[FigureDifference], ...]] = (
     Column("", "exact fact", lambda row: FACTS[row.code] + (" (estimate)" if row.estimate else "")),
     Column("", "first", lambda row: figure(row.before, row.unit), right=True),
     Column("", "second", lambda row: figure(row.after, row.unit), right=True),
@@ -176,41 +172,37 @@ COLLECTIVES_COMPARED: Final[tuple[Column[CollectiveDifference], ...]] = (
 )
 
 
-def _message(finding: HloFinding | None) -> str:
-    return finding.message if finding is not None else ""
-
-
-FINDINGS_COMPARED: Final[tuple[Column[FindingDifference], ...]] = (
+FINDINGS_COMPARED: Final[tuple[Column[Pair[HloFinding]], ...]] = (
     Column("status", "", lambda row: row.status),
-    Column("code", "finding"),
+    Column("code", "finding", at("either.code")),
     Column("before", value=at("before.message")),
     Column("after", value=at("after.message")),
-    Column("", "what", lambda row: _message(row.after) or _message(row.before), gives_way=True),
+    Column("", "what", at("either.message"), gives_way=True),
 )
-STAGES_COMPARED: Final[tuple[Column[StageDifference], ...]] = (
-    Column("stage", "compile passes"),
-    Column("before_seconds", "first", show=seconds),
-    Column("after_seconds", "second", show=seconds),
+STAGES_COMPARED: Final[tuple[Column[FigureDifference], ...]] = (
+    Column("stage", "compile passes", at("code")),
+    Column("before_seconds", "first", at("before"), seconds),
+    Column("after_seconds", "second", at("after"), seconds),
 )
 
 
 def _buffer(key: str) -> Any:
-    return lambda row: getattr(row.after or row.before, key) or None
+    return lambda row: getattr(row.either, key) or None
 
 
-BUFFERS_COMPARED: Final[tuple[Column[BufferDifference], ...]] = (
+BUFFERS_COMPARED: Final[tuple[Column[Pair[MemoryBuffer]], ...]] = (
     Column("status", "", lambda row: row.status),
     Column("kind", "buffer", _buffer("kind")),
     Column("instruction", "of", _buffer("instruction"), widest=30),
     Column("before_bytes", "first", at("before.bytes"), bytes_),
     Column("after_bytes", "second", at("after.bytes"), bytes_),
-    Column("part_bytes", "difference", show=_bytes_difference),
+    Column("part_bytes", "difference", lambda row: int(row.part("bytes")), _bytes_difference),
     Column("shape", "shape", _buffer("shape"), gives_way=True),
     Column("op_name", value=_buffer("op_name")),
 )
-FUNCTIONS_COMPARED: Final[tuple[Column[FunctionDifference], ...]] = (
+FUNCTIONS_COMPARED: Final[tuple[Column[Pair[FunctionCompiles]], ...]] = (
     Column("status", "", lambda row: row.status),
-    Column("function", "compiled", at("function.function"), widest=32),
+    Column("function", "compiled", at("either.function"), widest=32),
     Column("before_count", "first", at("before.count"), integer),
     Column("after_count", "second", at("after.count"), integer),
     Column("before_seconds", "seconds first", at("before.seconds"), seconds),
@@ -219,11 +211,11 @@ FUNCTIONS_COMPARED: Final[tuple[Column[FunctionDifference], ...]] = (
     Column("before_reasons", value=lambda row: _reasons(row.before)),
     Column("after_reasons", value=lambda row: _reasons(row.after)),
 )
-STATES_COMPARED: Final[tuple[Column[StateDifference], ...]] = (
-    Column("state", value=lambda row: row.state),
-    Column("", "main thread", lambda row: words(row.state)),
-    Column("before_seconds", "first", show=seconds),
-    Column("after_seconds", "second", show=seconds),
+STATES_COMPARED: Final[tuple[Column[FigureDifference], ...]] = (
+    Column("state", value=at("code")),
+    Column("", "main thread", lambda row: words(row.code)),
+    Column("before_seconds", "first", at("before"), seconds),
+    Column("after_seconds", "second", at("after"), seconds),
 )
 
 
@@ -232,7 +224,7 @@ def _reasons(function: Any) -> list[dict[str, Any]]:
     return [{"code": reason.code, "count": reason.count, "text": reason.text} for reason in reasons]
 
 
-def _why(row: FunctionDifference) -> str | None:
+def _why(row: Pair[FunctionCompiles]) -> str | None:
     reasons = [reason for reason in (row.after.reasons if row.after is not None else ()) if reason.code != "first"]
     return "; ".join(reason.text or reason.code for reason in reasons[:2]) or None
 
@@ -290,7 +282,7 @@ def answer(pair: RunComparison) -> str:
     if pair.program is not None:
         counts = _counts(row.status for row in pair.program.functions)
         parts.append(f"compiled functions: {counts}" if counts else "nothing was compiled")
-        found = [f"{row.finding.code} {row.status}" for row in pair.program.findings if row.status != "same"]
+        found = [f"{row.either.code} {row.status}" for row in pair.program.findings if row.status != "same"]
         parts += [f"findings: {', '.join(found[:_FINDINGS_NAMED])}"] if found else []
     if difference.kernels is not None:
         parts.append(f"kernels: {kernel_counts(difference.kernels)}")
@@ -321,12 +313,12 @@ def tables(pair: RunComparison) -> Iterator[Table[Any]]:
     difference, program = pair.difference, pair.program
     if program is not None:
         yield Table(_SUMS, _sums(program))
-        yield Table(STATES_COMPARED, [row for row in program.states if row.before_seconds or row.after_seconds])
+        yield Table(STATES_COMPARED, [row for row in program.states if row.before or row.after])
         yield _differing(FUNCTIONS_COMPARED, program.functions, "functions")
         yield _differing(
             (
                 Column("", "", lambda row: row.status),
-                Column("", "finding", lambda row: row.finding.message, gives_way=True),
+                Column("", "finding", lambda row: row.either.message, gives_way=True),
             ),
             program.findings,
             "findings",
@@ -343,7 +335,7 @@ def tables(pair: RunComparison) -> Iterator[Table[Any]]:
         yield Table(STAGES_COMPARED, difference.passes).first(_STAGES_SHOWN, "and {} shorter ones")
 
 
-def facts_table(facts: Iterable[FactDifference]) -> Table[FactDifference]:
+def facts_table(facts: Iterable[FigureDifference]) -> Table[FigureDifference]:
     """The exact facts that are not 0 on both sides."""
     return Table(_FIGURES_SHOWN, [fact for fact in facts if fact.before or fact.after])
 

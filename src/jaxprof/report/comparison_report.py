@@ -208,10 +208,10 @@ def pair_json(pair: RunComparison) -> dict[str, Any]:
             "findings": [
                 {
                     "status": row.status,
-                    "code": row.finding.code,
+                    "code": row.either.code,
                     "before_seconds": row.before.seconds if row.before is not None else None,
                     "after_seconds": row.after.seconds if row.after is not None else None,
-                    "message": row.finding.message,
+                    "message": row.either.message,
                 }
                 for row in program.findings
             ],
@@ -273,11 +273,10 @@ def _lines(pair: RunComparison) -> Iterator[_Line]:
         )
     for finding in difference.findings or ():
         messages = [side.message if side is not None else None for side in (finding.before, finding.after)]
-        yield _Line(pair, "finding", finding.code, finding.status, messages[0], messages[1], "")
+        yield _Line(pair, "finding", finding.either.code, finding.status, messages[0], messages[1], "")
     for buffer in difference.buffers or ():
         sizes = [side.bytes if side is not None else None for side in (buffer.before, buffer.after)]
-        names = [side.instruction for side in (buffer.after, buffer.before) if side is not None]
-        yield _Line(pair, "buffer", names[0], buffer.status, sizes[0], sizes[1], "byte")
+        yield _Line(pair, "buffer", buffer.either.instruction, buffer.status, sizes[0], sizes[1], "byte")
     for function in pair.program.functions if pair.program is not None else ():
         counts = [side.count if side is not None else None for side in (function.before, function.after)]
-        yield _Line(pair, "function", function.function.function, function.status, counts[0], counts[1], "")
+        yield _Line(pair, "function", function.either.function, function.status, counts[0], counts[1], "")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from jaxprof.analysis.difference import FigureDifference, Unit
 from jaxprof.analysis.gate import LESS_IS_WORSE, TIMES, GateBase, GateResult, GateRow
-from jaxprof.analysis.run_difference import FACTS, FactDifference, Unit
+from jaxprof.analysis.run_difference import FACTS
 from jaxprof.events import ResultsCompared
 from jaxprof.report.baselines import decision_json
 from jaxprof.report.comparison import figure, growth_text, signed
@@ -28,7 +29,7 @@ def _growth(row: GateRow) -> str:
     if row.limit.is_time:
         return _time_growth(row)
     unit: Unit = "byte" if row.unit == "byte" else "flop" if row.unit == "flop" else ""
-    return growth_text(FactDifference(row.limit.fact, row.before, row.after, unit))
+    return growth_text(FigureDifference(row.limit.fact, row.before, row.after, unit))
 
 
 def _time_growth(row: GateRow) -> str:

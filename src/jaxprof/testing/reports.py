@@ -10,8 +10,9 @@ from typing import Final
 
 import pytest
 
+from jaxprof.analysis.difference import FigureDifference
 from jaxprof.analysis.gate import GateLimit, read_limits
-from jaxprof.analysis.run_difference import FactDifference, RunDifference, facts_of
+from jaxprof.analysis.run_difference import RunDifference, facts_of
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.report.comparison import figure, growth_text
@@ -128,7 +129,7 @@ def _cell(row: _Row, code: str) -> str:
     return f"{shown} ({_growth(fact)})" if fact is not None and fact.differs else shown
 
 
-def _growth(fact: FactDifference) -> str:
+def _growth(fact: FigureDifference) -> str:
     """`+2` of what is counted one by one, `+12 %` of what is not."""
     if fact.unit or fact.before is None or fact.after is None:
         return growth_text(fact)
