@@ -64,7 +64,7 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first() ->
         await until(pilot, lambda: "jit is faster than numpy" in screen_text(stage.app))
         lines = screen_text(stage.app).splitlines()
         assert lines[1].strip() == "jit is faster than numpy"
-        assert "6.9× (6.9-7.0)  3 launches  ·  4.36 ms → 633 µs a call" in lines[2]
+        assert "6.9× (6.9-7.0)  3 launches  ·  4.36 ms → 634 µs a call" in lines[2]
         await pilot.press("X")
         await until(pilot, lambda: "numpy is slower than jit" in screen_text(stage.app))
         await pilot.press("escape")

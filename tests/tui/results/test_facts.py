@@ -81,7 +81,7 @@ def test_a_finished_run_has_all_its_figures() -> None:
     session = sessions.finished().session()
     one = result(session, "r3")
     shown = text(figure_lines(one, "numpy", 100))
-    assert "median         633 µs ±" in shown
+    assert "median         634 µs ±" in shown
     assert "faster than numpy" in shown
     assert "break-even     21 calls" in shown
     assert "one-time cost" in shown

@@ -44,7 +44,7 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch: pytest.MonkeyP
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await shown(stage, pilot, sessions.finished())
         row = row_of(stage, "jit")
-        for what in ("633 µs", "± 0.99 %", "6.9× (6.9-7.0)", "21 calls"):
+        for what in ("634 µs", "± 0.99 %", "6.9× (6.9-7.0)", "21 calls"):
             assert what in row
         numpy = row_of(stage, "numpy")
         assert "baseline" in numpy
@@ -55,7 +55,7 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch: pytest.MonkeyP
         screen.query_one(ResultList).move_to_key("r3")
         await pilot.pause()
         await pilot.press("y")
-        assert copied[0].startswith("selu jit cpu:0 n=1 000 000: median 633 µs ± 0.99 % (95 %: 627 µs to 639 µs), 6.9×")
+        assert copied[0].startswith("selu jit cpu:0 n=1 000 000: median 634 µs ± 0.99 % (95 %: 627 µs to 639 µs), 6.9×")
 
         screen = await shown(stage, pilot, sessions.finished())
         stage.app.action_go("home")

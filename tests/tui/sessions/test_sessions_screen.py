@@ -57,6 +57,9 @@ async def test_the_table_tells_what_a_session_is_copies_filters_and_opens(kept: 
 
         await pilot.press("slash", *"matmul")
         await until(pilot, lambda: table.keys == [kept[1]])
+        await pilot.press(*"zz")
+        await until(pilot, lambda: "Nothing matches the filter" in screen_text(stage.app))
+        assert SessionTable.EMPTY not in screen_text(stage.app)
         await pilot.press("enter", "escape")
         await until(pilot, lambda: table.keys == kept)
 

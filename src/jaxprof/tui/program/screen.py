@@ -96,6 +96,13 @@ class ProgramScreen(SessionScreen):
         if replaced or self._run != before or self._run in runs:
             self._show()
 
+    def _explain(self) -> None:
+        """What to do stands above a program alone."""
+        if self.run is None:
+            self.query_one(ExplanationHead).show(None, lambda width: ())
+        else:
+            super()._explain()
+
     def _choose(self) -> None:
         """Chooses the program that another screen had in view, else the last of the session."""
         session = self.profiler.session
