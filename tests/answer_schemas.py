@@ -118,12 +118,12 @@ def _learn_answer(answer: dict[str, Any]) -> None:
     if "truncated" in properties:
         properties["truncated"] = {"type": "object", "additionalProperties": {"type": "integer"}}
         properties["next"] = {"type": "array", "items": {"type": "string"}}
+    _describe(schema | {"$defs": defs})
     for (of_kind, place), facts in _OF_FACTS.items():
         if of_kind == kind:
             rows = _at(schema, place)
             rows.clear()
             rows |= json_schema(facts)
-    _describe(schema | {"$defs": defs})
     first = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"jaxprof: {kind}"}
     schema = first | schema | {"required": list(properties)} | ({"$defs": defs} if defs else {})
     _settle(schema, "")
@@ -199,7 +199,7 @@ def _describe(schema: Schema) -> None:
     def visit(inner: Schema, parent: str) -> None:
         for key, of_key in inner.get("properties", {}).items():
             meaning = known.get(f"{parent}.{key}") or known.get(key)
-            if meaning and "description" not in of_key:
+            if meaning:
                 of_key["description"] = meaning
             visit(of_key, key)
         for part in (inner.get("items"), inner.get("additionalProperties")):
