@@ -161,7 +161,7 @@ def _of(index: int, tables: dict[str, Any], folder: Path) -> dict[str, Any]:
             session = f"process-{index:05}.jaxprof"
             figures = json.loads(table["figures"][0].as_py()) | {"index": index, "host": f"node{index // 8}"}
             columns["figures"] = pa.array([json.dumps(figures)])
-            columns["host"], columns["session"] = pa.array([f"node{index // 8}"]), pa.array([session])
+            columns["host"], columns["path"] = pa.array([f"node{index // 8}"]), pa.array([session])
             columns["session_id"] = pa.array([f"{index:08x}"])
             with (folder / session).open("wb") as file:  # so that the roll-up is compared with its session
                 file.truncate(table["session_bytes"][0].as_py())

@@ -91,7 +91,7 @@ def main() -> int:
         least = min(all_of[True]) / min(all_of[False])
         failed |= least > LIMIT
         print(f"{name:>8}{least:>9.4f}{low:>10.4f}-{high:.4f}  {by or 'nothing'}", flush=True)
-    return 1 if failed else 0
+    return 1 if failed and not args.smoke else 0
 
 
 if __name__ == "__main__":

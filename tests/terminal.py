@@ -137,9 +137,9 @@ class Terminal:
     def type(self, keys: bytes) -> None:
         os.write(self._main, keys)
 
-    def until(self, text: str) -> None:
-        """Reads on until `text` was written."""
-        self._until(lambda: text in self.shown, text)
+    def until(self, text: str, after: str = "") -> None:
+        """Reads on until `text` was written; `after`: behind the last place of another text."""
+        self._until(lambda: text in (self.shown.rpartition(after)[2] if after else self.shown), text)
 
     def sees(self, text: str) -> None:
         """Reads on until `text` is on the screen."""

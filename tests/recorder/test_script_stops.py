@@ -91,6 +91,7 @@ def test_ctrl_z_stops_it_with_us_and_fg_goes_on(tmp_path: Path) -> None:
         terminal.until("still there")
         terminal.type(b"\x1a")
         terminal.until("Stopped")
+        terminal.until("prompt> ", after="Stopped")  # what is typed earlier may meet the terminal between two modes
         terminal.type(b"sleep 1; echo slept-$((40 + 2))\n")
         terminal.until("slept-42")
         terminal.type(b"fg\n")
