@@ -17,7 +17,7 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.limits import FILE, UNPACKED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _KINDS: Final = (
@@ -61,6 +61,17 @@ def file_digest(path: str | os.PathLike[str]) -> str:
     except (OSError, ValueError):
         return ""
     return hashlib.sha256(content).hexdigest() if len(content) <= _LARGEST_SOURCE else ""
+
+
+def is_as_recorded(file: str, sources: Mapping[str, str], recorded_seconds: float) -> bool:
+    """Whether a source file has the content that it had: by its digest in `sources` (by path), else by whether it
+    was changed after `recorded_seconds` (Unix time), which a checkout seems to do."""
+    if file in sources:
+        return file_digest(file) == sources[file]
+    try:
+        return os.stat(file).st_mtime <= recorded_seconds
+    except (OSError, ValueError):
+        return False
 
 
 def is_regular(path: str | os.PathLike[str]) -> bool:

@@ -19,9 +19,9 @@ import program_events
 from cli.calling import Caller
 from folding import written
 from jaxprof import events as e
-from jaxprof.analysis.explain.model import is_as_recorded
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.errors import UsageError
+from jaxprof.files import is_as_recorded
 from jaxprof.runner.program_again import unchanged
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter

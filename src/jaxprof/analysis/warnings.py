@@ -87,6 +87,14 @@ def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
             advice="A larger --budget gives more samples; a smaller size makes each call shorter.",
         )
         return
+    yield from _of_interval(run, summary)
+    samples = steady_samples(run)
+    yield from _of_order(run, summary, samples)
+    yield from _of_distribution(run, summary, samples)
+
+
+def _of_interval(run: Run, summary: Summary) -> Iterator[WarningRaised]:
+    """How far the median is known."""
     halfwidth = summary.relative_halfwidth
     if halfwidth is None:
         blocks = sum(len(launch.turns) for launch in run.launches)
@@ -105,6 +113,10 @@ def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
             message=f"noisy: the median is known to ± {percent(halfwidth)} only",
             advice="Close other programs on the machine, fix the clocks, or give a larger --budget.",
         )
+
+
+def _of_order(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
+    """What the time of a call depended on: the turns of other runs, its place in a block, the hour."""
     beside = disturbed(run)
     if beside is not None:
         yield WarningRaised(
@@ -124,7 +136,6 @@ def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
             f"{'slower' if change > 0 else 'faster'}",
             advice="The time of a call depends on what ran before it. Look at the samples in their order.",
         )
-    samples = steady_samples(run)
     half = len(samples) // 2
     if half >= FEW_SAMPLES:
         first, second = median_interval(samples[:half]), median_interval(samples[half:])
@@ -138,6 +149,10 @@ def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
                     f"{'slower' if shift > 0 else 'faster'} than the first",
                     advice="The machine changed during the run: heat, clocks, or other work. Run it again.",
                 )
+
+
+def _of_distribution(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
+    """Whether the median stands for the samples."""
     modes = two_modes(samples)
     if modes is not None:
         once = " It changed once and stayed so." if modes.switches == 1 else ""

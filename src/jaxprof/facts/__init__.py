@@ -63,10 +63,6 @@ class Unit:
     """How people read it, None included: in text, Markdown and on a page."""
     right: bool = False
     """Whether it is aligned right."""
-    more_is_worse: bool | None = None
-    """None where neither more nor less of it is."""
-    is_measured: bool = False
-    """Whether it has noise; an exact one is the same each time."""
 
 
 TEXT: Final = Unit("VARCHAR", "string")
@@ -83,15 +79,15 @@ INDEX: Final = Unit("BIGINT", "integer", right=True)
 """A number that names something: a line, a process, an exit code."""
 COUNT: Final = Unit("BIGINT", "integer", integer, True)
 NUMBER: Final = Unit("DOUBLE", "number", scaled, True)
-SECONDS: Final = Unit("DOUBLE", "number", seconds, True, more_is_worse=True, is_measured=True)
-BYTES: Final = Unit("BIGINT", "integer", bytes_, True, more_is_worse=True)
+SECONDS: Final = Unit("DOUBLE", "number", seconds, True)
+BYTES: Final = Unit("BIGINT", "integer", bytes_, True)
 REAL_BYTES: Final = replace(BYTES, sql="DOUBLE", json="number")
 """A sum or a product that may be beyond whole numbers."""
-FLOPS: Final = Unit("DOUBLE", "number", scaled, True, more_is_worse=True)
-SHARE: Final = Unit("DOUBLE", "number", percent, True, is_measured=True)
+FLOPS: Final = Unit("DOUBLE", "number", scaled, True)
+SHARE: Final = Unit("DOUBLE", "number", percent, True)
 """In 0..1."""
-RATIO: Final = Unit("DOUBLE", "number", ratio, True, more_is_worse=False, is_measured=True)
-RATE: Final = Unit("DOUBLE", "number", scaled, True, more_is_worse=False, is_measured=True)
+RATIO: Final = Unit("DOUBLE", "number", ratio, True)
+RATE: Final = Unit("DOUBLE", "number", scaled, True)
 """In a second."""
 BYTE_RATE: Final = replace(RATE, show=lambda rate: scaled(rate, "B/s"))
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.explain.model import is_as_recorded
 from jaxprof.errors import UsageError
+from jaxprof.files import is_as_recorded
 from jaxprof.private import FLAGS, HIDDEN, SETTINGS, kept_value
 from jaxprof.redaction import REDACTED
 from jaxprof.runner.from_file import (

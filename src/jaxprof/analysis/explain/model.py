@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from jaxprof.events import SourceLocation
-from jaxprof.files import file_digest
+from jaxprof.files import is_as_recorded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,14 +138,3 @@ def code_line(
 
     lines = source_lines(HloSourceLocation(place.file, place.line))
     return lines[-1][1].strip()[:_LONGEST_LINE] if lines else ""
-
-
-def is_as_recorded(file: str, sources: Mapping[str, str], recorded_seconds: float) -> bool:
-    """Whether a source file has the content that it had: by its digest in `sources`, else by the time of its last
-    change, which a checkout makes anew."""
-    if file in sources:
-        return file_digest(file) == sources[file]
-    try:
-        return os.stat(file).st_mtime <= recorded_seconds
-    except (OSError, ValueError):
-        return False

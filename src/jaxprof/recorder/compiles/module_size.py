@@ -57,13 +57,13 @@ def _walk(module: Any) -> ModuleSize:
     deadline = time.monotonic() + _WALK_SECONDS_AT_MOST
     waiting = [module]
     while waiting:
+        if seen and seen % _CLOCK_READ_EVERY == 0 and time.monotonic() > deadline:
+            break
         operation = waiting.pop()
         for region in operation.regions:
             for block in region:
                 waiting.extend(inner.operation for inner in block)
         seen += 1
-        if seen % _CLOCK_READ_EVERY == 0 and time.monotonic() > deadline:
-            break
         name = operation.name
         if name in _FRAMEWORK:
             continue
