@@ -19,7 +19,7 @@ BY_NAME = {case.name: case for case in ALL}
 
 @pytest.mark.process
 def test_what_is_planted_is_found_and_not_in_the_mended_twin(tmp_path: Path) -> None:
-    case = BY_NAME["char_model"]
+    case = BY_NAME["tabular_queue"]
     outcome = run_case(case, tmp_path)
     faults = [fault for fault in judge(case, outcome) if fault.kind in ("run", "missing", "line")]
     assert not faults, _said(outcome)
