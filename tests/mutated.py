@@ -44,7 +44,8 @@ LONGEST_SECONDS: Final = 20.0
 _DEEP: Final = "deeply nested"
 _DEPTH: Final = 5000
 _WRONG: Final[tuple[Any, ...]] = (
-    10**400, -(10**400), 2**63, -1, 0, 1e308, -1e308, 5e-324, float("nan"), float("inf"), True, None, "", [], {},
+    10**400, -(10**400), 2**63, 2**62, 10**12, -1, 0, 1e308, -1e308, 1e99, -1e99, 5e-324,
+    "r" + "9" * 5000, float("nan"), float("inf"), True, None, "", [], {},
     [[]], {"a": {}}, "\x1b[31m\x07\x9b2J\u202e\r\n\x7f", "x" * 3000, _DEEP,
 )  # fmt: skip
 _ALLOWED: Final = frozenset("\n\t")

@@ -274,3 +274,21 @@ def test_a_new_file_takes_a_name_that_nobody_had_and_only_its_owner_reads_it(tmp
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="a named pipe"), taking_place(tmp_path / "pipe", only_regular=True):
         pass
+
+
+def test_in_a_folder_that_others_fill_no_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    place = tmp_path / "process-00000.parquet"
+    place.symlink_to(tmp_path / "mine")
+    with taking_place(place, only_regular=True) as fresh:
+        fresh.write_text("a roll-up")
+    assert (tmp_path / "mine").read_text() == "precious"
+    assert (place.read_text(), place.is_symlink()) == ("a roll-up", False)
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("impatient")
+def test_a_dump_in_which_a_pipe_has_the_name_of_a_device_is_read(call: Caller, tmp_path: Path) -> None:
+    (tmp_path / "module_0001.jit_f.sm_90a_gpu_after_optimizations.txt").write_text(sessions.HLO)
+    os.mkfifo(tmp_path / "module_0001.jit_f.gpu_target_config.pbtxt")
+    assert call("hlo", tmp_path).code == 0

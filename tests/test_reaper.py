@@ -178,3 +178,9 @@ def test_the_client_makes_no_folder_that_would_outlast_it() -> None:
     }
     in_a_child = {"engine/measure/capture.py", "engine/measure/stages.py", "recorder/capture_window.py"}
     assert made - in_a_child == {"reaper.py", "runner/engine_process.py", "devices/targets/wheels.py"}
+
+
+def test_a_folder_whose_name_has_two_lines_is_not_left_to_it() -> None:
+    reaper = _Reaper()
+    reaper.add_folder("/tmp/a\nadd folder2 /tmp")
+    assert reaper._process is None, "it reads lines: the second one would be another folder"

@@ -87,6 +87,36 @@ https://host/x?sp=r&sig=(S)
 """.strip().splitlines()
 """As they are typed in a shell, each with the secret in the place of `(S)`."""
 OF_70 = 5
+OTHER_SHAPES = """
+--github-pat (S)
+--kms-key (S)
+--pw (S)
+--otp=(S)
+--webhook https://discord.com/api/webhooks/123456/(S)
+--seed-mnemonic (S)
+"jdbc:oracle:thin:scott/(S)@host:1521/x"
+"curl -ubob:(S) https://x"
+"password: !vault (S)"
+"passwort=(S)"
+"password\\u003d(S)"
+"password&#61;(S)"
+"pass-word=(S)"
+"password = f'(S)'"
+"self._password: str = '(S)'"
+"password: Optional[str] = '(S)'"
+"os.putenv('HF_TOKEN', '(S)')"
+'<add key="Password" value="(S)"/>'
+'<property name="password">(S)</property>'
+'{"name": "API_TOKEN", "value": "(S)"}'
+"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ---- (S) ---- END SSH2 ENCRYPTED PRIVATE KEY ----"
+""".strip().splitlines()
+IN_PROSE = (
+    "password\t(S)",
+    "password -> (S)",
+    "Password for bob: (S)",
+    "Incorrect API key provided: (S). You can",
+    "token (S)",
+)
 
 
 @pytest.mark.parametrize("secret", SECRETS)
@@ -97,6 +127,22 @@ def test_of_seventy_shapes_hardly_any_is_kept(secret: str) -> None:
     in_text = [words for words in commands if secret in scrubbed(" ".join(words))]
     assert all(words[0] == "-p" or words == ["password is hunter2"] for words in (*in_words, *in_text))
     assert max(len(in_words), len(in_text)) <= OF_70
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("shape", OTHER_SHAPES)
+def test_what_names_itself_is_not_kept(shape: str, secret: str) -> None:
+    words = shlex.split(shape.replace("(S)", secret))
+    assert secret not in " ".join(redacted(words))
+    assert secret not in scrubbed(" ".join(words))
+    once = scrubbed(shape.replace("(S)", secret))
+    assert scrubbed(once) == once
+
+
+@pytest.mark.parametrize("shape", IN_PROSE)
+def test_in_a_sentence_it_has_to_look_random(shape: str) -> None:
+    assert SECRETS[0] not in scrubbed(shape.replace("(S)", SECRETS[0]))
+    assert scrubbed(shape.replace("(S)", "required")) == shape.replace("(S)", "required")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +203,9 @@ def test_tokens_are_known_by_their_prefixes(token: str) -> None:
         "HLO pass: fusion", "pass=fusion", "PWD=/home/me", "basic usage of jit", "Basic block: 3", "a bearer of news",
         "invalid bearer token", "signature: f32[8] -> f32[8]", "https://host/path?x=1", "gs://bucket/a@b",
         "repo:tag@sha256:0123456789abcdef", "Author: Bob <bob@example.com>", "train.py:88", "sk-learn-contrib",
-        "File \"train.py\", line 3, in step",
+        "File \"train.py\", line 3, in step", "(s32[], token[]) -> token[]", "token -> logits", "--pw 3",
+        "name: layer_key, value: 3", "password: str = ''", "token: str = None", "docker run -u1000:1000",
+        "/webhook/x.py", "x = otp",
     ],
 )  # fmt: skip
 def test_ordinary_words_of_programs_stay(text: str) -> None:
@@ -177,6 +225,8 @@ def test_what_was_scrubbed_stays_as_it_is(shape: str) -> None:
         "token=", "token: ", "key=key:", "key:a:", "token = a(", "token='\\", "'token', ", "token=self.token,", "=",
         "a=b", "://", "https://a:b", "https://a:b@", "a:bbb@", "-----BEGIN PRIVATE KEY-----", "-eyJaaaaaaaa", "sk-",
         "bearer ", "password is ", "authorization: ", "<token>", "-a ", "\x1b[3", "a.", " ",
+        "name=key=value=", 'name="aaa">', '{"name": "', "-ua:", "password for a", "-> ", ":thin:a/",
+        "key: token, value: ",
     ],
 )  # fmt: skip
 def test_the_time_is_linear_in_the_text(unit: str) -> None:

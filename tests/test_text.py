@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.text import columns, safe, safe_lines, shorten, shorten_middle
+from jaxprof.events.wire import run_number
+from jaxprof.text import columns, safe, safe_lines, shorten, shorten_middle, whole_number
 
 
 def test_escape_sequences_are_shown() -> None:
@@ -55,3 +56,11 @@ def test_a_name_is_cut_in_its_middle(width: int, shown: str) -> None:
 @given(st.text(alphabet="abc_.1", max_size=60), st.integers(8, 60))
 def test_a_cut_name_fills_its_room(name: str, width: int) -> None:
     assert columns(shorten_middle(name, width)) == min(len(name), width)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("12", 12), ("9" * 18, 10**18 - 1), ("9" * 5000, None), ("-1", None), ("", None), ("x", None)]
+)
+def test_a_number_has_no_more_digits_than_python_reads(text: str, number: int | None) -> None:
+    assert whole_number(text) == number
+    assert run_number(f"r{text}") == (number or 0)

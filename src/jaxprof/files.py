@@ -97,8 +97,9 @@ def private_folder(path: Path) -> None:
 @contextlib.contextmanager
 def taking_place(path: Path, mode: int = 0o666, *, only_regular: bool = False) -> Iterator[Path]:
     """A new file beside `path`, which takes its place at the end. After an error, such as a full disk, what was there
-    is still there, and nothing else. What is no regular file (`/dev/stdout`) is written where it is, or with
-    `only_regular` refused with an OSError.
+    is still there, and nothing else. What is no regular file (`/dev/stdout`) is written where it is. `only_regular`: a
+    folder that somebody else may have filled, in which such a file is refused with an OSError, and a link is replaced,
+    and not followed.
 
     The file has a name that nobody can have taken before, in a folder that others write to, and the `mode` as far as
     the user's umask allows.
@@ -108,7 +109,7 @@ def taking_place(path: Path, mode: int = 0o666, *, only_regular: bool = False) -
             _refuse_others(path.stat())
         yield path
         return
-    target = Path(os.path.realpath(path))
+    target = path if only_regular else Path(os.path.realpath(path))
     fresh = target.with_name(f".{target.name[:50]}.{os.urandom(4).hex()}{PARTIAL}")
     try:
         os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))

@@ -8,6 +8,7 @@ of them finds the folder of the job by itself.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,7 @@ INDEX: Final = "JAXPROF_JOB_INDEX"
 COUNT: Final = "JAXPROF_JOB_COUNT"
 JOB: Final = "JAXPROF_JOB"
 """What `jaxprof script -n` tells the processes that it starts."""
+_NUMBER: Final = re.compile(r"\d{1,9}")
 OWN_JOBS: Final = "jaxprof-"
 """What the id of a job begins with that `jaxprof script -n` has started."""
 
@@ -71,7 +73,7 @@ def _told(environment: Mapping[str, str]) -> JobProcess | None:
         index, count = environment.get(launcher.index, ""), environment.get(launcher.count, "")
         if launcher.needs and launcher.needs not in environment:
             continue
-        if index.isdecimal() and count.isdecimal() and int(index) < int(count):
+        if _NUMBER.fullmatch(index) and _NUMBER.fullmatch(count) and int(index) < int(count):
             return JobProcess(int(index), int(count), _job(launcher, environment))
     return None
 
@@ -83,7 +85,7 @@ def _of_tpu_pod(environment: Mapping[str, str]) -> JobProcess | None:
     worker = environment.get("TPU_WORKER_ID", "")
     hosts = len(list(filter(None, environment.get("TPU_WORKER_HOSTNAMES", "").split(","))))
     slices, slice_ = environment.get("MEGASCALE_NUM_SLICES", "1"), environment.get("MEGASCALE_SLICE_ID", "0")
-    if not (worker.isdecimal() and slices.isdecimal() and slice_.isdecimal()):
+    if not all(map(_NUMBER.fullmatch, (worker, slices, slice_))):
         return None
     index, count = int(slice_) * hosts + int(worker), int(slices) * hosts
     if int(worker) >= hosts or index >= count or count < 2:
@@ -95,7 +97,7 @@ def _of_kubernetes(environment: Mapping[str, str]) -> JobProcess | None:
     """One pod of an indexed job. How many there are is not in its environment: `JAXPROF_JOB_COUNT` may say it. Source:
     https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode."""
     index, count = environment.get("JOB_COMPLETION_INDEX", ""), environment.get(COUNT, "0")
-    if not index.isdecimal() or not count.isdecimal() or (int(count) and int(index) >= int(count)):
+    if not (_NUMBER.fullmatch(index) and _NUMBER.fullmatch(count)) or 0 < int(count) <= int(index):
         return None
     return JobProcess(int(index), int(count), _named_by_kubernetes(environment))
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import UsageError
@@ -114,6 +117,26 @@ def _given(text: str) -> dict[str, int]:
             raise UsageError(f"{VARIABLE}: {item[:60]!r} is too high", f"The highest is {integer(limit.highest)}.")
         given[limit.name] = int(number)
     return given
+
+
+@contextmanager
+def bounded_memory() -> Iterator[None]:
+    """Meanwhile the process cannot grow by more than twice the limit of a query: a single value (`repeat`) is no
+    part of DuckDB's own account, and is copied on its way out. Not on systems that have no such bound."""
+    try:
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    except (ImportError, OSError, ValueError):
+        yield
+        return
+    most = used + 2 * QUERY_MEMORY.most
+    resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(soft, most), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def check() -> None:

@@ -68,6 +68,8 @@ class _Reaper:
         return name
 
     def _add(self, group: int | str, folder: str) -> None:
+        if "\n" in folder:  # a line of what it reads ends there: it would remove another folder
+            return
         with self._lock:
             self._folders[group] = folder
             if not self._tell(f"add {group} {folder}"):
@@ -86,7 +88,7 @@ class _Reaper:
 
     def _tell(self, line: str) -> bool:
         try:
-            os.write(self._pipe, f"{line}\n".encode())
+            os.write(self._pipe, os.fsencode(f"{line}\n"))
         except OSError:  # it is not there yet, or somebody has killed it
             return False
         return True

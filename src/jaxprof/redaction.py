@@ -17,12 +17,15 @@ REDACTED: Final = "[redacted]"
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _TELLING = re.compile(
-    r"auth|basic|bearer|cookie|cred|jwt|key|pass|pat|pwd|sas|secret|services/|sig|tok|--?u(?:ser)?", re.IGNORECASE
+    r"auth|basic|bearer|cookie|cred|csrf|jwt|key|mnemonic|otp|pass|pat|pw|sas|secret|sig|tok|webhook|services/|:thin:"
+    r"|-u",
+    re.IGNORECASE,
 )
 """A part of every name of a secret: texts without one are passed on quickly."""
 _STRONG = frozenset(
     ("password", "passwd", "passphrase", "passcode", "secret", "secrets", "credential", "credentials", "creds",
-     "apikey", "authorization", "auth", "oauth", "cookie", "cookies", "bearer", "jwt")
+     "apikey", "authorization", "auth", "oauth", "cookie", "cookies", "bearer", "jwt", "otp", "totp", "csrf",
+     "csrftoken", "mnemonic", "passwort")
 )  # fmt: skip
 _GLUED = re.compile(
     r"(?:passw(?:or)?d|passphrase|sshpass|secret|(?:access|account|api|auth|private|secret)key"
@@ -30,9 +33,11 @@ _GLUED = re.compile(
 )
 """Ends of names without a border between their words: `PGPASSWORD`, `dbpasswd`, `authtoken`."""
 _KEYS_OF_SECRETS = frozenset(
-    ("access", "account", "anthropic", "api", "app", "auth", "aws", "azure", "client", "consumer", "deploy",
-     "encryption", "gcp", "gpg", "host", "license", "master", "openai", "pgp", "private", "secret", "service",
-     "session", "shared", "signing", "ssh", "ssl", "storage", "stripe", "tls", "wandb", "webhook")
+    ("access", "account", "admin", "anthropic", "api", "app", "auth", "aws", "azure", "client", "cohere", "consumer",
+     "datadog", "decryption", "deploy", "encryption", "gcp", "gemini", "github", "gitlab", "google", "gpg", "hmac",
+     "host", "huggingface", "kms", "license", "master", "mistral", "openai", "pgp", "private", "secret", "sendgrid",
+     "service", "session", "shared", "signing", "slack", "ssh", "ssl", "storage", "stripe", "telegram", "tls", "vault",
+     "wandb", "webhook")
 )  # fmt: skip
 _KEYS_OF_TEXT = frozenset(
     ("cache", "dict", "foreign", "group", "hash", "map", "partition", "primary", "prng", "public", "random", "rng",
@@ -49,8 +54,16 @@ _LOGINS = frozenset(
      "postgres", "proxy", "redis", "root", "smtp", "ssh", "user")
 )  # fmt: skip
 """Words before `pass`, which is else a pass of the compiler."""
-_SIGNERS = frozenset(("access", "amz", "goog"))
-_WEAK = frozenset(("key", "pass", "pat", "sas", "sig", "signature", "tok"))
+_BEFORE_SHORT = {
+    "sig": frozenset(("access", "amz", "goog")),
+    "signature": frozenset(("access", "amz", "goog")),
+    "pat": frozenset(("azure", "github", "gitlab")),
+    "pass": _LOGINS,
+    "pw": _LOGINS,
+    "word": frozenset(("pass",)),
+}
+"""By the last word of a name, the words before it with which it is the name of a secret."""
+_WEAK = frozenset(("key", "pass", "pat", "pw", "sas", "sig", "signature", "tok"))
 """Names of much that is no secret: their values are left out if they look random, and of options and URLs always."""
 _USERS = frozenset(("-u", "--user", "--userpwd", "--proxy-user"))
 _SCHEMES = frozenset(("bearer", "basic"))
@@ -79,9 +92,10 @@ _PREFIXED = re.compile(
     r")"
 )
 """Tokens that their makers marked with a prefix."""
-_PEM = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)(?:.*?(?=-----END )|.*)", re.DOTALL)
+_PEM = re.compile(r"(----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----)(?:.*?(?=----[- ]END )|.*)", re.DOTALL)
+_PEM_END = re.compile(r"----[- ]END ")
 _MOST_KEY_LINES = 200
-_WEBHOOK = re.compile(r"(?<=hooks\.slack\.com/services/)[\w/]+")
+_WEBHOOK = re.compile(r"(?i)(hooks\.slack\.com/services/|/api/webhooks/\d{1,20}/|office\.com/webhook\w{0,2}/)[\w/.@-]+")
 _IN_URL = re.compile(r"""(?<=://)[^/\s?#"'<>]+(?=@)""")
 _IN_ODD_URL = re.compile(r"""(?<=://)([^/\s@:"'<>]{0,100}):(?!\d{1,5}/)[^\s@"'<>]{1,200}(?=@)""")
 """A password with a slash in it."""
@@ -90,6 +104,8 @@ _LOGIN = re.compile(
     r"""(?!\d+@)[^\s@/:"']{3,}@(?=(?!sha\d)(?:localhost|[\w-]+[.:/]))"""
 )
 """`user:password@host` without a scheme; no place in a file, no digest of a container."""
+_SHORT_LOGIN = re.compile(r"(?:(?<!\S)-u|(?<=:thin:))(?!\d+:)([\w.+@-]{1,64}[:/])[^\s@]{3,}")
+"""`curl -ubob:X`, `jdbc:oracle:thin:scott/X@host`."""
 _BEARER = re.compile(r"""(?i)(?<![\w-])(bearer)([ ]{1,4}["']?)([^\s"',;]{3,})""")
 _BASIC = re.compile(r"(?i)(?<![\w-])(basic[ ]{1,4})([a-z0-9+/]{4,}={0,2})")
 _AFTER_BEARER = frozenset(
@@ -97,23 +113,33 @@ _AFTER_BEARER = frozenset(
      "scheme", "token", "tokens", "was")
 )  # fmt: skip
 _SAID = re.compile(
-    r"""(?i)(?<![\w-])(?:password|passphrase|secret|token|api[ _-]?key)(?: is| was)?[ ]["'`]?([^\s"'`=]{6,})"""
+    r"""(?i)(?<![\w-])(?:password|passphrase|secret|token|api[ _-]?key)(?: (?:is|was|provided|for [^\s:]{1,64}))?"""
+    r"""(?::?[ \t]{1,4}|[ ]?->[ ]?)["'`]?([^\s"'`=]{6,})"""
 )
-"""`the password is X` and `token X has expired`, where X looks random."""
+"""`the password is X`, `password for bob: X` and `token X has expired`, where X looks random."""
+_PAIRED = re.compile(
+    r"""(?i)(?<![\w-])(?:name|key)\\{0,3}["']?[ ]?[:=][ ]?\\{0,3}["']?([\w.-]{3,64})\\{0,3}["']?[,\s]{0,40}"""
+    r"""\\{0,3}["']?value\\{0,3}["']?[ ]?[:=][ ]?\\{0,3}["']?([^\s"'\\,}<]+)"""
+    r"""|name=["']([\w.-]{3,64})["']>([^<\s]+)(?=</)"""
+)
+"""`{"name": "API_TOKEN", "value": "X"}`, in JSON, YAML and XML."""
 _COLOUR = r"(?:\x1b\[[\d;]{0,12}m)?"
 _NAMED = re.compile(
     rf"""(?:\\[nrt]|\x1b\[[\d;]{{0,12}}m|(?<![\w.-]))(?:(?P<name>[\w.-]+)(?P<between>"""
-    rf"""\\{{0,3}}["']?[\])]?{_COLOUR}[ \t]{{0,40}}(?:=>|={{1,3}}|:=|:(?!:)|%3[aAdD])[ \t]{{0,40}}{_COLOUR}"""
+    rf"""\\{{0,3}}["']?[\])]?{_COLOUR}[ \t]{{0,40}}(?:=>|={{1,3}}|:=|:(?!:)|%3[aAdD]"""
+    rf"""|\\{{1,2}}(?:u00|x)3[aAdD]|&#(?:61|x3[dD]);)[ \t]{{0,40}}{_COLOUR}"""
     r"""|>|["'],[ ]?)|(?P<option>--?[A-Za-z][\w.-]*)[ \t]{1,4}(?!-))"""
 )
 """A name and what stands before its value: `token=`, `"token": "`, `env["TOKEN"] = `, `<token>`, `--token `, and
 `'--token', ` of a command line in an error."""
 _VALUE = re.compile(
-    r"""(?:[bru]{1,2}|[A-Za-z_][\w.]*\()?(?:"""
+    r"""(?:[bBfFrRuU]{1,2}|[A-Za-z_][\w.]*\()?(?:"""
     r"""(?P<escaped>\\{1,3}["'])(?P<between>(?:(?!(?P=escaped))[^\n])*)"""
     r'''|(?P<quote>"""|\'\'\'|["'])(?P<quoted>(?:\\.|(?!(?P=quote))[^\n\\])*))'''
-    r"""|(?P<call>[\w.]*[(\[{][^\n)\]}]*[)\]}]?)|(?P<plain>[^\s"'&;]+)"""
+    r"""|(?P<call>[\w.]*[(\[{][^\n)\]}]*[)\]}]?)|(?:![\w-]{1,20}[ ])?(?P<plain>[^\s"'&;]+)"""
 )
+_ANNOTATION = re.compile(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?: \| None)?[ ]?=[ ]?(?=[\"'bfru])")
+"""In `password: str = 'X'`."""
 _LONG = 512
 """A longer value without a space is left out whatever it is: it is looked at once."""
 _TAGGED = re.compile(r"[^<\n]+(?=</)")
@@ -160,7 +186,8 @@ def scrubbed(text: str) -> str:
     text = without_tokens(text)
     if _TELLING.search(text) is None:
         return text
-    text = _BASIC.sub(_without_basic, _BEARER.sub(_without_bearer, _WEBHOOK.sub(REDACTED, text)))
+    text = _BASIC.sub(_without_basic, _BEARER.sub(_without_bearer, _WEBHOOK.sub(rf"\1{REDACTED}", text)))
+    text = _SHORT_LOGIN.sub(_without_login, _PAIRED.sub(_without_paired, text))
     return _SAID.sub(_without_said, _without_named(text))
 
 
@@ -184,9 +211,10 @@ class LineScrubber:
     def scrubbed(self, stream: str, line: str) -> str:
         left = self._in_key.get(stream, 0)
         if left:
-            self._in_key[stream] = 0 if "-----END " in line else left - 1
-            return line if "-----END " in line else REDACTED
-        if (begin := _PEM.search(line)) is not None and "-----END " not in line[begin.start() :]:
+            ends = _PEM_END.search(line) is not None
+            self._in_key[stream] = 0 if ends else left - 1
+            return line if ends else REDACTED
+        if (begin := _PEM.search(line)) is not None and not _PEM_END.search(line, begin.start()):
             self._in_key[stream] = _MOST_KEY_LINES
         return scrubbed(line)
 
@@ -230,7 +258,7 @@ def _strength(words: Sequence[str]) -> int:
         return 2
     if last == "token":
         return 0 if before in _TOKENS_OF_TEXT else 2
-    if last == "pwd" or (last == "pass" and before in _LOGINS) or (last in ("sig", "signature") and before in _SIGNERS):
+    if last == "pwd" or before in _BEFORE_SHORT.get(last, ()):
         return 2
     return int(last in _WEAK and before not in _KEYS_OF_TEXT)
 
@@ -313,6 +341,8 @@ def _secret_after(text: str, found: re.Match[str]) -> tuple[int, int]:
     inner = _NAMED.match(text, at)
     if inner is not None and inner["name"] and _strength(_words(inner["name"])):  # `credentials: token=X`
         return at, at
+    if between.startswith(":") and (annotation := _ANNOTATION.match(text, at)):
+        at = annotation.end()
     start, end = _value_span(text, begin, at, between)
     if end - start > _LONG:
         return start, end
@@ -321,9 +351,11 @@ def _secret_after(text: str, found: re.Match[str]) -> tuple[int, int]:
         return at, at
     if between[:1] == " " and _CODE.fullmatch(value):  # `token = tokens[i]` in a traceback
         return at, at
-    if "," in between and not (name.startswith("-") or _looks_random(value)):  # a list of words
+    is_variable = "_" in name and name.isupper()
+    if "," in between and not (name.startswith("-") or is_variable or _looks_random(value)):  # a list of words
         return at, at
-    always = text[max(0, begin - 1) : begin] in ("?", "&") or (bool(found["option"]) and len(words) == 1)
+    is_option = bool(found["option"]) or name.startswith("--")
+    always = text[max(0, begin - 1) : begin] in ("?", "&") or (is_option and len(words) == 1)
     return (start, end) if _hides(words, value, always=always) else (at, at)
 
 
@@ -372,6 +404,18 @@ def _without_basic(found: re.Match[str]) -> str:
     except Error:
         return found[0]
     return f"{found[1]}{REDACTED}" if b":" in decoded and decoded.isascii() else found[0]
+
+
+def _without_login(found: re.Match[str]) -> str:
+    return f"{found[0][: found.end(1) - found.start()]}{REDACTED}"
+
+
+def _without_paired(found: re.Match[str]) -> str:
+    number = 2 if found[1] else 4
+    words, value = _words(found[number - 1]), found[number]
+    if not _hides(words, value, always=False):
+        return found[0]
+    return f"{found[0][: found.start(number) - found.start()]}{REDACTED}{found[0][found.end(number) - found.start() :]}"
 
 
 def _without_said(found: re.Match[str]) -> str:

@@ -29,6 +29,12 @@ def _visible(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
 
 
+def whole_number(text: str) -> int | None:
+    """The number that a text from outside spells; None for anything else, and for more digits than 64 bits have: of
+    more than 4 300 Python makes no number, but an error."""
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
 def safe(text: str) -> str:
     """`text` on one line, with every control character shown instead of obeyed. Tabs become a space."""
     if text.isascii() and text.isprintable():

@@ -71,6 +71,7 @@ def test_prune_keeps_the_newest(call: Caller, kept: Path) -> None:
     shutil.copy(kept, older)
     os.utime(older, (1, 1))
     assert call("sessions", "prune").code == ExitCode.USAGE
+    assert call("sessions", "prune", "--max-size", "9" * 400).code == ExitCode.USAGE
     assert call("sessions", "prune", "--keep", "1", "--dry-run").out.strip() == str(older)
     assert older.exists()
     assert call("sessions", "prune", "--keep", "1", "--yes").code == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.limits import QUERY_MEMORY
+from jaxprof.limits import QUERY_MEMORY, bounded_memory
 from jaxprof.query import asking
 from jaxprof.query.asking import AskedSession
 from query.conftest import ask, write
@@ -183,6 +183,6 @@ def test_a_value_that_is_too_large_does_not_take_the_machine() -> None:
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_AS)
-    with asking.bounded_memory(), pytest.raises(MemoryError):
+    with bounded_memory(), pytest.raises(MemoryError):
         bytearray(3 * QUERY_MEMORY.most)
     assert resource.getrlimit(resource.RLIMIT_AS) == before

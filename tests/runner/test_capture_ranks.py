@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -115,4 +116,9 @@ def test_without_anything_to_tell_it_by_those_that_are_named_capture(
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"processes": 3}', '{"processes": ["x"]}'])
 def test_a_choice_that_is_torn_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / capture_ranks.CHOICE).write_text(text)
+    assert read_choice(tmp_path) is None
+
+
+def test_a_pipe_in_the_place_of_a_choice_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / capture_ranks.CHOICE)
     assert read_choice(tmp_path) is None

@@ -84,3 +84,11 @@ def test_each_folder_is_asked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(repository, "repository_of", counted)
     assert len(read(*[f"{tree}/one.py:step"] * 3, f"{tree}/steps/two.py:step")) == 4
     assert len(asked) == 2
+
+
+def test_a_repository_names_nothing_that_is_run(tree: Path) -> None:
+    (tree / "monitor").write_text(f"#!/bin/sh\ntouch {tree / 'ran'}\n")
+    (tree / "monitor").chmod(0o755)
+    subprocess.run(["git", "-C", str(tree), "config", "core.fsmonitor", str(tree / "monitor")], check=True)
+    assert [one.dirty for one in read(f"{tree}/one.py:step")] == [False]
+    assert not (tree / "ran").exists()

@@ -118,7 +118,7 @@ def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
     return MemoryPicture(REQUEST, None, (), (), (), asked) if asked is not None else None
 
 
-_SIZE = r"(?P<size>\d+(?:\.\d+)?)\s*(?P<unit>(?:[KMGTPE]i?)?(?:B|bytes)?)\b"
+_SIZE = r"(?P<size>\d{1,30}(?:\.\d{1,30})?)\s*(?P<unit>(?:[KMGTPE]i?)?(?:B|bytes)?)\b"
 _ASKS: Final = tuple(
     re.compile(text + _SIZE, re.IGNORECASE)
     for text in (

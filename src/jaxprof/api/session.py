@@ -78,7 +78,7 @@ class Session(fold_room.Session):
         printer.text(str(self) if alone else repr(self))
 
     def __repr__(self) -> str:
-        states = ", ".join(f"{run.label}: {run.status}" for run in self.runs.values())
+        states = ", ".join(f"{run.label}: {run.shown.status}" for run in self.runs.values())
         return f"<jaxprof.Session {self.header.session} [{states}]>"
 
 

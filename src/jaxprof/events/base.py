@@ -27,6 +27,19 @@ awaited, and the two directions of copying. Of runs that take turns also blocked
 (`alone`), and whole blocks that show how soon their calls settle (`settling`)."""
 
 
+def unfinished(*, live: bool) -> str:
+    """The status of what was started, and of which nobody has written the end."""
+    return "running" if live else "interrupted"
+
+
+def session_state(*, complete: bool, live: bool, reason: str) -> str:
+    """What every view calls the state of a session: how it ended (`reason`) if that was not by its last run; else
+    `complete`, `being written`, or `interrupted`."""
+    if complete:
+        return "complete" if reason in ("", "finished") else reason
+    return "being written" if live else "interrupted"
+
+
 FLAT: Mapping[str, bool] = {"flat": True}
 """Metadata of a field: its own fields replace it in JSON."""
 

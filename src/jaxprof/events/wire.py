@@ -89,7 +89,7 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-_RUN_NUMBER = re.compile(r"r(\d+)$")
+_RUN_NUMBER = re.compile(r"r(\d{1,18})$")
 
 
 def run_number(run: str) -> int:

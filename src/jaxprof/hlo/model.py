@@ -21,6 +21,7 @@ from jaxprof.hlo.read import record
 from jaxprof.hlo.read.record import UNREADABLE, Metadata, Record
 from jaxprof.hlo.read.syntax import balanced_end, items, unquote, unsugared
 from jaxprof.hlo.shape import Shape, parse_shape
+from jaxprof.text import whole_number
 
 if TYPE_CHECKING:
     from array import array
@@ -193,8 +194,7 @@ class Instruction:
         read = self._record
         if read.opcode != "parameter":
             return None
-        number = read.text[slice(*read.inside)].strip()
-        return int(number) if number.isdecimal() and len(number) < 19 else None
+        return whole_number(read.text[slice(*read.inside)].strip())
 
     @property
     def is_root(self) -> bool:

@@ -137,7 +137,7 @@ def same_operation(one: str, other: str) -> bool:
 _STRING = r'"(?:[^"\\]|\\.)*+"'
 _LOCATION = re.compile(rf" loc\((#loc\d*|{_STRING}|unknown)\)")
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
-_FILE = re.compile(rf"({_STRING}):(\d+)(?::\d+)?")
+_FILE = re.compile(rf"({_STRING}):(\d{{1,18}})(?::\d+)?")
 _NAMED = re.compile(rf"({_STRING})(?:\((#loc\d*)\))?$")
 _REFERENCE = re.compile(r"#loc\d*")
 
@@ -189,7 +189,7 @@ def _resolve(location: str, aliases: dict[str, str]) -> LineOrigin:
 
 # -- jaxprs -----------------------------------------------------------------------------------------------------------
 
-_COMMENT = re.compile(r"\s+# (?P<file>\S.*?):(?P<line>\d+)(?::\d+)?(?:-\d+)? \((?P<function>[^()]*(?:\([^()]*\))?)\)")
+_COMMENT = re.compile(r"\s+# (?P<file>\S.*?):(?P<line>\d{1,18})[-:\d]* \((?P<function>[^()]*(?:\([^()]*\))?)\)")
 _NAMES = re.compile(r"\s*# \[(?P<names>.*)\]\s*$")
 _PRIMITIVE = re.compile(r" = ([a-z_]\w*)")
 

@@ -13,6 +13,7 @@ from math import prod
 from typing import Final
 
 from jaxprof.hlo.read.syntax import COMMENT
+from jaxprof.text import whole_number
 
 UNBOUNDED: Final = -1
 """The size of a dimension written `?`: it has no upper bound."""
@@ -227,7 +228,7 @@ def parse_layout(text: str) -> Layout:
     return Layout(
         tuple(int(number) for number in order.split(",") if number.strip().isdecimal() and len(number) < 10),
         tuple(
-            tuple(int(size) if size.strip().isdecimal() and len(size) < 19 else None for size in tile.split(","))
+            tuple(whole_number(size.strip()) for size in tile.split(","))
             for tile in properties.get("T", "")[1:-1].split(")(")
             if tile
         ),
@@ -239,4 +240,4 @@ def parse_layout(text: str) -> Layout:
 
 def _number(parenthesised: str) -> int:
     inside = parenthesised[1:-1]
-    return int(inside) if inside.isdecimal() and len(inside) < 19 else 0
+    return whole_number(inside) or 0

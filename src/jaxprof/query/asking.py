@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -32,8 +32,6 @@ from jaxprof.session.log.state import with_urls
 if TYPE_CHECKING:
     from jaxprof.session import Session
 
-_GROWTH: Final = 2
-
 
 @dataclass(frozen=True, slots=True)
 class AskedSession:
@@ -48,26 +46,6 @@ class AskedSession:
     """Whether it is left out, with a notice, where it cannot be read."""
     process: Any = None
     """The row of the table of processes, of a process whose roll-up holds all of its session."""
-
-
-@contextmanager
-def bounded_memory() -> Iterator[None]:
-    """Meanwhile the process cannot grow by more than twice the limit of a query: a single value (`repeat`) is no
-    part of DuckDB's own account, and is copied on its way out. Not on systems that have no such bound."""
-    try:
-        import resource
-
-        used = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    except (ImportError, OSError, ValueError):
-        yield
-        return
-    most = used + _GROWTH * QUERY_MEMORY.most
-    resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(soft, most), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 class SqlProcess:

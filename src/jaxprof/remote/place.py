@@ -47,6 +47,11 @@ class RemotePlace:
         return self.url.partition("://")[0].rpartition("::")[2].lower()
 
     @property
+    def layers(self) -> list[str]:
+        """`zip` and `https` of `zip://a.jaxprof::https://host/x.zip`."""
+        return [part.partition("://")[0].lower() for part in self.url.split("::")]
+
+    @property
     def shown(self) -> str:
         """The URL without its secrets, as screens, logs and sessions may have it."""
         return without_url_secrets(self.url).rstrip("/")

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
 
 from jaxprof.errors import FileRefusedError, JaxprofError, MissingFileError, UsageError
-from jaxprof.files import PARTIAL, PRIVATE, private_folder, taking_place
+from jaxprof.files import PARTIAL, PRIVATE, open_regular, private_folder, taking_place
 from jaxprof.limits import FETCH_TIME, FETCHED, FETCHED_FILES, HELD_OF_FETCHED
 from jaxprof.remote.place import REFUSED, URLS, RemotePlace
 
@@ -52,7 +52,12 @@ _VERSIONS: Final = (
 """Keys of what fsspec tells of a file, of which one changes with its content."""
 _HERE: Final = frozenset(("file", "local"))
 """On this machine, where others may look: what is written is for its owner alone."""
+_NO_STORES: Final = frozenset(
+    ("blockcache", "cached", "dask", "data", "filecache", "generic", "jlab", "jupyter", "reference", "simplecache")
+)
+"""Of fsspec's: copies without a bound, other processes, and files that name further files, on this machine as well."""
 _DEEPEST: Final = 8
+_PIECE: Final = 1 << 20
 _SILENT_SECONDS: Final = 60.0
 """After which a store that sends nothing is given up."""
 
@@ -236,7 +241,10 @@ class Store:
         OSError where the disk refuses."""
         transfer = StoreCall(self._intake)
         try:
-            transfer.wait_for(lambda: self._files.get_file(file.path, str(target), callback=transfer.callback()))
+            if getattr(self._files, "protocol", None) == ("file", "local"):
+                _copy(file.path, target, transfer)
+            else:
+                transfer.wait_for(lambda: self._files.get_file(file.path, str(target), callback=transfer.callback()))
         except FileRefusedError:
             raise
         except Exception as error:
@@ -369,6 +377,14 @@ class Store:
         return _failure(self.place, error)
 
 
+def _copy(source: str, target: Path, transfer: StoreCall) -> None:
+    """Copy a file of this machine: fsspec would wait for a named pipe, and copy a device for ever."""
+    with open_regular(source) as file, target.open("wb") as copy:
+        while piece := file.read(_PIECE):
+            transfer.take(len(piece))
+            copy.write(piece)
+
+
 def _filesystem(place: RemotePlace) -> tuple[Any, str]:
     if os.environ.get(URLS) == REFUSED:
         raise UsageError(
@@ -382,7 +398,10 @@ def _filesystem(place: RemotePlace) -> tuple[Any, str]:
         raise UsageError(f"{place.shown} needs fsspec, which is not installed", hint) from error
     from fsspec.registry import known_implementations, registry
 
-    known = {*known_implementations, *registry}
+    known = {*known_implementations, *registry} - _NO_STORES
+    refused = next((layer for layer in place.layers if layer in _NO_STORES), "")
+    if refused:
+        raise UsageError(f"{refused}:: is no store and no archive", "Name the store itself: jaxprof keeps copies.")
     if place.scheme not in known:
         wanted = "fsspec knows file, gs, s3, abfs, ssh, sftp, http, hdfs and others, and those of installed packages."
         raise UsageError(f"{place.scheme}:// is the scheme of no store that fsspec knows", wanted)

@@ -165,7 +165,7 @@ def _run_json(run: Run) -> dict[str, Any]:
         "variant": plan.variant,
         "device": plan.device,
         "parameters": dict(plan.parameters),
-        "status": run.status,
+        "status": run.shown.status,
     }
 
 

@@ -10,6 +10,7 @@ from jaxprof.analysis import RunResult, results
 from jaxprof.analysis.warnings import modes_text
 from jaxprof.errors import UsageError
 from jaxprof.events import EnvironmentRead, Scalar
+from jaxprof.events.base import session_state
 from jaxprof.facts import at
 from jaxprof.facts.runs import RUNS, RunRow, run_rows
 from jaxprof.report.renderers import to_csv_text
@@ -114,9 +115,8 @@ def to_csv(session: Session, *, live: bool = False) -> str:
 
 def state_of(session: Session, *, live: bool = False) -> str:
     """Whether the session is whole: `complete`, `being written`, `interrupted`, or how it ended."""
-    if session.closed is not None and session.closed.reason != "finished":
-        return session.closed.reason
-    return "being written" if live else "complete" if session.complete else "interrupted"
+    reason = session.closed.reason if session.closed is not None else ""
+    return session_state(complete=session.complete, live=live, reason=reason)
 
 
 def versus_text(result: RunResult) -> str:

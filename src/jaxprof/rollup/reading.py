@@ -6,6 +6,7 @@ What was not written by this version of jaxprof, or is damaged, is left out with
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +23,7 @@ from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.loop_windows import Array, LoopWindows
 from jaxprof.errors import system_words
 from jaxprof.facts.processes import PROCESSES
+from jaxprof.limits import QUERY_TIME, bounded_memory
 from jaxprof.query.connection import connect
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.compaction import TABLES_OF_ALL, compact, compacted
@@ -31,6 +33,8 @@ from jaxprof.rollup.schema import FORMAT
 T = TypeVar("T")
 
 _MOST_NAMED: Final = 4
+_MOST_ROWS: Final = 1_000_000
+"""Of an answer: a job of 4096 processes has fewer in every table that is read row by row."""
 MANY: Final = 128
 """Processes, from which on their sample windows are put together."""
 WINDOWS_OF_MANY: Final = 40
@@ -108,7 +112,7 @@ def _is_file_name(name: str) -> bool:
 def sound_rows(connection: Any, folder: Path, table: str, select: str, notices: list[str]) -> list[tuple[Any, ...]]:
     """The rows of `select`, in which `{files}` stands for a table's files. Files that cannot be read, or are not this
     table, are left out with a notice."""
-    return _sound(connection, folder, table, select, notices, lambda answer: answer.fetchall()) or []
+    return _sound(connection, folder, table, select, notices, lambda answer: answer.fetchmany(_MOST_ROWS)) or []
 
 
 def sound_columns(
@@ -128,10 +132,10 @@ def _sound(
     files = files_of(folder, table)
     together = compacted(folder, table, files)
     if together is not None:
-        with suppress(duckdb.Error):
+        with _bounded(connection):
             return fetch(connection.execute(select.format(files=_listed([together]))))
     while files:
-        with suppress(duckdb.Error):
+        with _bounded(connection):
             return fetch(connection.execute(select.format(files=_listed(files))))
         bad = [path for path in files if not _is_sound(path, table)]
         if not bad:
@@ -142,6 +146,20 @@ def _sound(
         notices.append(f"no roll-up of this version of jaxprof, or damaged: {FOLDER}/{table}/{named}{more}")
         files = [path for path in files if path not in bad]
     return None
+
+
+@contextmanager
+def _bounded(connection: Any) -> Iterator[None]:
+    """Inside, a query takes no more time and memory than one that a user asks, whatever files of a few kilobytes
+    unpack to; where it would, or cannot read them, the block ends there."""
+    timer = threading.Timer(QUERY_TIME.most, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        with bounded_memory(), suppress(duckdb.Error, MemoryError):
+            yield
+    finally:
+        timer.cancel()
 
 
 def compact_all(folder: Path) -> str:
@@ -170,8 +188,9 @@ def _is_sound(path: Path, table: str) -> bool:
     from jaxprof.rollup.files import read_table  # imports Arrow, which takes longer than reading all sound files
 
     try:
-        read_table(path, table)
-    except (OSError, ValueError, LookupError, NotImplementedError):
+        with bounded_memory():
+            read_table(path, table)
+    except (OSError, ValueError, LookupError, NotImplementedError, MemoryError):
         return False
     return True
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.files import taking_place
+from jaxprof.files import open_regular, taking_place
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.figures import ProcessFigures
@@ -37,6 +37,7 @@ LOOK_SECONDS: Final = 0.05
 _PATIENCE_SECONDS: Final = 60.0
 """How long the choice is waited for, or tried again while a process has not been seen in its loop for long enough."""
 _AGAIN_SECONDS: Final = 2.0
+_LONGEST_CHOICE: Final = 1 << 20
 _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
@@ -169,14 +170,15 @@ class CaptureChoice:
             return
         named = [member.index for member in job.members if self._ranks.names(member.index)]
         chosen = sorted({*named, *([] if late is None else [late])})
-        with suppress(OSError), taking_place(self._folder / CHOICE) as partial:
+        with suppress(OSError), taking_place(self._folder / CHOICE, only_regular=True) as partial:
             partial.write_text(json.dumps({"processes": chosen, "slowest": late}), "utf-8")
 
 
 def read_choice(folder: Path) -> set[int] | None:
     """The processes that were chosen; None while there is no choice that can be read."""
     try:
-        chosen = json.loads((folder / CHOICE).read_text("utf-8"))["processes"]
+        with open_regular(folder / CHOICE) as file:
+            chosen = json.loads(file.read(_LONGEST_CHOICE))["processes"]
         return {int(index) for index in chosen}
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError):
         return None

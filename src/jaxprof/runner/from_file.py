@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 _MODULE = re.compile(r"\w+(\.\w+)*")
+_CHOOSES_CODE = re.compile(
+    r"PATH|(LD|DYLD|PYTHON|PJRT|JAX_(PLUGIN|PJRT|CUDA_PLUGIN)|GIT|BASH|PERL|NODE|GLIBC|OPENSSL|SSL|TF_PLUG)_?.*"
+    r"|.*_(LIBRARY|LIB|PLUGINS?|MODULES?|PATHS?|DIRS?|HOME|PRELOAD|COMMAND|EXEC)(_PATHS?|_DIRS?)?",
+    re.IGNORECASE,
+)
+"""Variables that say which program, library or module is loaded."""
 
 
 class NotAskedFor(UsageError):
@@ -72,13 +78,14 @@ def program_words(how: str, argv: Sequence[str], directory: str) -> tuple[str, .
     """The words of a recorded program, if these begin with a file or with `-m` and a module. Raises UsageError for
     options of the interpreter, such as `-c`, in their place."""
     first = argv[0] if argv else ""
+    refuse_fetched(directory)
     if how == "module" and first == "-m" and len(argv) > 1 and _MODULE.fullmatch(argv[1]):
         return tuple(argv)
     if how == "script" and not first.startswith("-"):
         file = Path(directory) / first
         if not file.is_file():
             raise UsageError(f"{file} is not here", "Record it again here.")
-        refuse_fetched(directory, file)
+        refuse_fetched(file)
         return tuple(argv)
     raise UsageError("its command line names neither a file nor -m and a module", "Record it again here.")
 
@@ -96,11 +103,13 @@ def side_words(target: str, spec: SideSpec) -> str:
 
 
 def kept_variables(recorded: Mapping[str, str]) -> Mapping[str, str]:
-    """The variables of a side. Raises UsageError for a value that was not kept, and for one that jaxprof writes into no
-    session: a path, for one."""
+    """The variables of a side. Raises UsageError for a value that was not kept, for one that jaxprof writes into no
+    session (a path, for one), and for a variable that says what is loaded (`LD_PRELOAD`)."""
     for name, value in recorded.items():
         if kept_value(name, value) != value or HIDDEN in value:
             raise UsageError(f"{name}={value} is no setting that a session holds", "jaxprof ab --env sets it.")
+        if name not in (*SETTINGS, *FLAGS) and _CHOOSES_CODE.fullmatch(name):
+            raise UsageError(f"{name} of a session file could choose what is loaded", "jaxprof ab --env sets it.")
     return recorded
 
 

@@ -15,6 +15,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.text import whole_number
+
 if TYPE_CHECKING:
     from jaxprof.events import TransfersSeen
 
@@ -25,9 +27,11 @@ _TYPED: Final = (
 _SHARDED_DIMENSION: Final = re.compile(r"@(\([^)]*\)|\w+)")
 _TO: Final = re.compile(r"dst_sharding=(?P<sharding>\w+)\(")
 _SPEC: Final = re.compile(r"spec=\w+\((?P<spec>(?:[^()]|\([^()]*\))*)\)")
-_MESH: Final = re.compile(r"'(?P<axis>[^']+)': (?P<size>\d+)")
+_MESH: Final = re.compile(r"'(?P<axis>[^']+)': (?P<size>\d{1,9})")
 _AXIS: Final = re.compile(r"'([^']+)'")
-_DTYPE: Final = re.compile(r"k?(?P<kind>bfloat|float|uint|int|complex|bf|f|u|s|i|c)(?P<bits>\d+)(?P<rest>\w*)\Z", re.I)
+_DTYPE: Final = re.compile(
+    r"k?(?P<kind>bfloat|float|uint|int|complex|bf|f|u|s|i|c)(?P<bits>\d{1,4})(?P<rest>\w*)\Z", re.IGNORECASE
+)
 _SHORT: Final = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c", "s": "i"}
 _BOOL: Final = frozenset({"bool", "pred", "kpred"})
 _LONGEST_TYPE: Final = 80
@@ -71,7 +75,7 @@ def read_copy(direction: str, detail: str) -> Copy:
         return Copy(direction, "", None)
     short, item = _dtype(typed["dtype"])
     dims = _SHARDED_DIMENSION.sub("", typed["dims"]).replace(" ", "").strip(",")
-    sizes = [int(size) if size.isdigit() else None for size in dims.split(",")] if dims else []
+    sizes = [whole_number(size) for size in dims.split(",")] if dims else []
     kind = f"{short}[{dims}]"[:_LONGEST_TYPE]
     fixed = [size for size in sizes if size is not None]
     parts = _parts(detail)

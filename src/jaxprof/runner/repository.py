@@ -26,6 +26,9 @@ _OF_A_HOOK = (
 """What git sets for its hooks: there they would name the hook's own index for every command (`git rev-parse
 --local-env-vars`)."""
 
+_RUNS_NOTHING = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+"""What a repository's own configuration could name to be run, whatever git is asked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Repository:
@@ -129,7 +132,7 @@ def git(folder: Path, *words: str, seconds: float | None = None) -> Answer:
     variables = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
     try:
         done = subprocess.run(
-            ["git", "--no-optional-locks", "-c", f"core.hooksPath={os.devnull}", "-C", str(folder), *words],
+            ["git", "--no-optional-locks", *_RUNS_NOTHING, "-C", str(folder), *words],
             capture_output=True,
             encoding="utf-8",
             errors="replace",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jaxprof import events as e
+from jaxprof.events.base import unfinished
 
 UNLIKE_RESULTS = "unlike_results"
 """Code of the warning that a side of a comparison returns other arrays than its baseline."""
@@ -69,7 +70,8 @@ class RunLaunch:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """`status` is one of `events.STATUSES`; `queued` and `running` only in a session that is still being written."""
+    """`status` is one of `events.STATUSES`, or `interrupted`; `queued` and `running` only in a session that is still
+    being written."""
 
     status: str
     error: str
@@ -214,10 +216,10 @@ class Run:
         if self.over or not deserted:
             return RunEnd(self.status, self.error, self.advice)
         again = "Run it again to have it."
-        if self.status == "queued":
+        if self.status == "queued" and not self.is_program:
             return RunEnd("cancelled", "the session ended before this run began", again)
         where = f", in phase {self.current_phase}" if self.current_phase else ""
-        return RunEnd("crashed", f"the session was interrupted in the middle of this run{where}", again)
+        return RunEnd(unfinished(live=False), f"the session was interrupted in the middle of this run{where}", again)
 
     @property
     def shown(self) -> RunEnd:

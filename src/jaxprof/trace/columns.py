@@ -4,6 +4,8 @@ On GPUs and CPUs an event's own statistics name its op; on TPUs the metadata of 
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,8 @@ from jaxprof.trace.events import Events, StatColumn
 from jaxprof.trace.intervals import distinct
 from jaxprof.trace.model import ABSENT, NO_OP, PROGRAM_MASK, Ints, Lane, Op, OpNumbers, TextColumn
 from jaxprof.trace.xspace import Plane
+
+_INTEGER = re.compile(r"-?\d{1,18}")
 
 
 def _examples(which: Ints) -> Ints:
@@ -50,7 +54,7 @@ def integers(plane: Plane, column: StatColumn, default: int) -> Ints:
     values = np.where(column.present & (column.text_end == 0) & ~column.is_reference, column.number, default)
     for row in np.flatnonzero(column.present & ((column.text_end > 0) | column.is_reference)).tolist():
         text = text_at(plane, column, row)
-        values[row] = int(text) if text.lstrip("-").isdecimal() and len(text) < 19 else default
+        values[row] = int(text) if _INTEGER.fullmatch(text) else default
     return values
 
 
@@ -93,7 +97,7 @@ def ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops:
         numbers[index] = ops.number(
             Op(
                 module=text_at(plane, module, example),
-                program=int(identity) & PROGRAM_MASK if identity.lstrip("-").isdecimal() else None,
+                program=int(identity) & PROGRAM_MASK if _INTEGER.fullmatch(identity) else None,
                 name=name,
             )
         )

@@ -43,7 +43,7 @@ DERIVED: Final[dict[str, Kind]] = {
 }
 MARKS = re.compile(r"end: |ThreadpoolListener::")
 """Events that the profiler writes for itself: the far end of an arrow, when a thread of a pool woke up."""
-MODULE = re.compile(r"(?P<name>.*?)\((?P<id>-?\d+)\)$", re.DOTALL)
+MODULE = re.compile(r"(?P<name>.*?)\((?P<id>-?\d{1,20})\)$", re.DOTALL)
 DEVICE = re.compile(r"/device:(?P<platform>GPU|TPU|CUSTOM)\w*:(?P<number>\d+)")
 METADATA_PLANE, TASK_PLANE = "/host:metadata", "Task Environment"
 HOST: Final = "host"

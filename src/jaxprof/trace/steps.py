@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.events import StepParts, StepsDevice, StepTimes
+from jaxprof.text import whole_number
 from jaxprof.trace.annotations import Annotations, Windows, annotated_steps, annotations_on
 from jaxprof.trace.collectives import KERNEL_OF_COLLECTIVE, collective_ops
 from jaxprof.trace.executions import Executions, executions_on
@@ -116,7 +117,7 @@ def steps_of(trace: Trace) -> Steps:
 def _in_order(device: str) -> tuple[str, int]:
     """`gpu:2` comes before `gpu:10`."""
     name, _, number = device.rpartition(":")
-    return name, int(number) if number.isdecimal() else 0
+    return name, whole_number(number) or 0
 
 
 def _windows(trace: Trace, device: str, executions: list[Executions], annotations: Annotations) -> tuple[str, Windows]:

@@ -246,7 +246,7 @@ class _Reader:
     def _entry(self, depth: int) -> tuple[str | int, Spec]:
         if string := self._take(_STRING):
             key: str | int = str(ast.literal_eval(string[1]))
-        elif word := self._take(re.compile(r"\s*(-?\d+|[A-Za-z_]\w*)\s*")):
+        elif word := self._take(re.compile(r"\s*(-?\d{1,18}|[A-Za-z_]\w*)\s*")):
             key = int(word[1]) if word[1].lstrip("-").isdigit() else word[1]
         else:
             raise cannot_read(self._text)

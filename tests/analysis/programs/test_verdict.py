@@ -10,7 +10,7 @@ import pytest
 import program_events as made
 from jaxprof import events as e
 from jaxprof.analysis.programs.spots import LoopTimes, line_times
-from jaxprof.analysis.programs.verdict import DATA, DEVICE, PARTS, HotLoop, Verdict, interval
+from jaxprof.analysis.programs.verdict import DATA, DEVICE, PARTS, HotLoop, Verdict, again_rows, interval
 from jaxprof.analysis.programs.verdict import verdict as bound
 
 
@@ -305,3 +305,8 @@ def test_python_beside_single_operations_belongs_to_them_where_they_take_more(di
     found = verdict(*made.steady(50, {"host_busy": 1.0}, lines))
     assert found.kind == kind
     assert found.share == pytest.approx(1.0 if kind == "dispatch-bound" else 0.55)
+
+
+def test_a_row_of_a_ledger_may_stand_for_any_number_of_compilations() -> None:
+    row = e.Compiled(run="r1", function="add", reason_code="shape", library=True, count=1 << 60)
+    assert again_rows([row]) == [row], "not within 60 s if they are counted one by one"

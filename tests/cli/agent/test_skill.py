@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -76,3 +77,15 @@ def test_the_commands_of_the_skill_are_understood_and_its_agents_are_the_command
             command.make_context(name, list(rest))
     assert tuple(FOLDERS) == agent.NAMES
     assert SKILL.startswith("---\nname: jaxprof\ndescription: ")
+
+
+def test_a_link_in_its_place_is_replaced_and_a_pipe_not_waited_for(caller: Caller, tmp_path: Path) -> None:
+    for name in ("claude", "codex"):
+        (tmp_path / f".{name}" / "skills" / "jaxprof").mkdir(parents=True)
+    linked, piped = (tmp_path / f".{name}" / "skills" / "jaxprof" / "SKILL.md" for name in ("claude", "codex"))
+    (tmp_path / "mine").write_text("precious")
+    linked.symlink_to(tmp_path / "mine")
+    os.mkfifo(piped)
+    assert caller("agent", "install", "--dir", tmp_path, "--yes").code == 1
+    assert caller("agent", "install", "--dir", tmp_path, "--for", "claude", "--yes").code == 0
+    assert (linked.read_text(), (tmp_path / "mine").read_text()) == (SKILL, "precious")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -16,9 +17,12 @@ from hypothesis import strategies as st
 
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError, StorageError
+from jaxprof.report.runs import state_of
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter, load, new_header
 from jaxprof.session.log.codec import decode_line, encode_header, encode_line, newer_minor
+from jaxprof.session.log.entry import read_entry
+from report import sessions
 
 PLAN = e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0"))
 
@@ -357,3 +361,24 @@ os.kill(os.getpid(), signal.SIGKILL)
     session = load(path, Session)
     assert len(session.runs["r1"].samples("run")) == 1000
     assert not session.complete
+
+
+def test_a_file_that_nobody_writes_has_no_run_that_runs(tmp_path: Path) -> None:
+    path = tmp_path / "s.jaxprof"
+    path.write_bytes(encode_header(sessions.HEADER) + b"".join(map(encode_line, sessions.torn_events())))
+    assert [run.shown.status for run in load(path, Session).runs.values()] == ["ok", "interrupted", "cancelled"]
+    with path.open("ab") as file:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+        assert [run.shown.status for run in load(path, Session).runs.values()] == ["ok", "running", "queued"]
+
+
+@pytest.mark.parametrize("reason", ["finished", "interrupted", "SIGTERM", None])
+def test_a_listing_calls_a_session_what_its_report_does(tmp_path: Path, reason: str | None) -> None:
+    path = tmp_path / "s.jaxprof"
+    end = [] if reason is None else [e.SessionClosed(reason=reason)]
+    path.write_bytes(encode_header(sessions.HEADER) + b"".join(map(encode_line, [*sessions.numpy_run("r1"), *end])))
+    assert (
+        read_entry(path).state
+        == state_of(load(path, Session))
+        == {"finished": "complete", None: "interrupted"}.get(reason, reason)
+    )

@@ -47,7 +47,7 @@ def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> 
     """Failures and warnings of a run that someone has to act on. `baselines` are the runs that others are compared
     with."""
     verify = run_verified(name, run)
-    if run.status not in ("ok", "running", "queued", "cancelled"):
+    if run.shown.status not in ("ok", "running", "queued", "cancelled"):
         yield _failure(session, run, verify)
     for warning in result(session, run.id).warnings:
         if warning.code in _TO_CHANGE and run.id in baselines:
@@ -116,11 +116,12 @@ def _failure(session: Session, run: Run, verify: str) -> RankedFinding:
     asked = picture.asked_bytes if picture is not None else None
     largest = [buffer for buffer in picture.buffers[:_KERNELS_NAMED] if buffer.instruction] if picture else []
     named = "; largest buffers: " + ", ".join(f"{each.instruction} {bytes_(each.bytes)}" for each in largest)
-    error = run.error.partition("\n")[0] or run.status
+    end = run.shown
+    error = end.error.partition("\n")[0] or end.status
     return RankedFinding(
         code="run-failed" if asked is None else "out-of-memory",
-        message=f"{run.label} {run.status}: {error}" + (named if asked is not None and largest else ""),
-        fix=run.advice or "Mend what the error names, and run it again.",
+        message=f"{run.label} {end.status}: {error}" + (named if asked is not None and largest else ""),
+        fix=end.advice or "Mend what the error names, and run it again.",
         cost=FindingCost(scope="call", bytes=asked, held=True),
         verify=verify,
         run=run.id,

@@ -178,11 +178,11 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
             member.index, host, path, "unknown", "it has recorded no program", "", notices=tuple(notices)
         )
     result = program_result(session, run.id)
-    status, error, at = run.status, run.error, run.ended_seconds
+    end, at = run.end(deserted=not member.live), run.ended_seconds
+    status, error = end.status, end.error
     offset = session.header.wall_seconds - session.header.monotonic_seconds
     if not run.over and not member.live:
-        status, error = "interrupted", _NO_END
-        at = session.last_seconds
+        error, at = _NO_END, session.last_seconds
     steps = result.steps
     windows = list(_windows(result, run.program.passes if run.program is not None else ()))
     forward = list(_forward(windows))

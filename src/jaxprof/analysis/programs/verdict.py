@@ -376,7 +376,9 @@ def again_rows(rows: Sequence[Compiled]) -> list[Compiled]:
     """The main thread's compilations that were not the first of their function. Those of JAX's own functions, which
     every set-up calls with a few shapes, count only where there are many."""
     again = [row for row in rows if row.reason_code != "first" and not row.thread]
-    counted = Counter(row.function for row in again for _ in range(row.count))
+    counted = Counter[str]()
+    for row in again:
+        counted[row.function] += row.count
     return [row for row in again if not (row.op_by_op or row.library) or counted[row.function] >= MANY_OF_JAX]
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jaxprof.errors import StorageError
-from jaxprof.files import taking_place
+from jaxprof.errors import FileRefusedError, StorageError
+from jaxprof.files import read_whole, taking_place
 from jaxprof.version import __version__
 
 ORDER: Final = """\
@@ -89,10 +89,10 @@ class SkillPlace:
     def state(self) -> str:
         """`new`, `same`, or `other`: another text is there."""
         try:
-            return "same" if self.path.read_text("utf-8") == SKILL else "other"
+            return "same" if read_whole(self.path) == SKILL.encode() else "other"
         except FileNotFoundError:
             return "new"
-        except (OSError, ValueError):
+        except (OSError, FileRefusedError):
             return "other"
 
 
@@ -109,7 +109,7 @@ def write_skill(place: SkillPlace) -> None:
     """Write the skill, whole or not at all. Raises StorageError."""
     try:
         place.path.parent.mkdir(parents=True, exist_ok=True)
-        with taking_place(place.path) as partial:
+        with taking_place(place.path, only_regular=True) as partial:
             partial.write_text(SKILL, "utf-8")
     except OSError as error:
         raise StorageError(

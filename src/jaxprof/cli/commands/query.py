@@ -52,7 +52,8 @@ def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None,
         return
     if form not in _BINARY:
         refuse(("out",), f"is for {' and '.join(_BINARY)}", "Redirect stdout.")
-    from jaxprof.query.asking import ask, bounded_memory
+    from jaxprof.limits import bounded_memory
+    from jaxprof.query.asking import ask
 
     names, sql = _divided(words, every)
     with ExitStack() as stack:

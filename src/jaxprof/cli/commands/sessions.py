@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxprof.session.log import Entry, Library
     from jaxprof.session.log.scrubbing import Scrubbed
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?$", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)i?b?$", re.IGNORECASE)
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -226,11 +226,10 @@ def _state(entry: Entry) -> str:
     if entry.job is not None:
         missing = [f"{entry.job.missing} missing"] if entry.job.missing else []
         return ", ".join([*(f"{count} {status}" for status, count in entry.job.by_status.items()), *missing])
-    state = "complete" if entry.complete else "being written" if entry.live else "interrupted"
     cancelled = sum(run.status == "cancelled" for run in entry.closed)
     failed = sum(run.status != "ok" for run in entry.closed) - cancelled
     counts = ((failed, "failed"), (cancelled, "cancelled"))
-    return ", ".join([state, *(f"{count} {word}" for count, word in counts if count)])
+    return ", ".join([entry.state, *(f"{count} {word}" for count, word in counts if count)])
 
 
 def _job_json(entry: Entry) -> dict[str, Any] | None:

@@ -24,7 +24,7 @@ HIDDEN = "nvidia"
 """Platform in the id of an NVIDIA GPU that has no number in JAX."""
 
 _GPU_PLATFORMS = ("cuda", "rocm")
-_DEVICE = re.compile(r"([a-z][a-z_]*)(?::(\d+))?")
+_DEVICE = re.compile(r"([a-z][a-z_]*)(?::(\d{1,9}))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

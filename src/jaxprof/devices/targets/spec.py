@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jaxprof.devices.targets.chips import Chip, chip
 from jaxprof.errors import UsageError
 
-_SPEC = re.compile(r"(?:(?P<hosts>\d+)x)?(?P<name>[A-Za-z][\w-]*?)(?::(?P<count>\d+(?:x\d+)*))?$")
+_SPEC = re.compile(r"(?:(?P<hosts>\d{1,9})x)?(?P<name>[A-Za-z][\w-]*?)(?::(?P<count>\d{1,9}(?:x\d{1,9}){0,3}))?$")
 _MOST_DEVICES = 16_384
 
 

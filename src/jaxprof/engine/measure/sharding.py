@@ -97,7 +97,7 @@ def read_spec(text: str, mesh: Mesh) -> PartitionSpec:
     """The spec for `mesh` that `text` describes. Raises UsageError naming the mesh's axes."""
     written = _WRITTEN.match(text.strip())
     body = written[1] if written else text.strip()
-    if body.isdecimal():
+    if body.isdecimal() and len(body) < 4:
         return PartitionSpec(*[None] * int(body), mesh.axis_names[0])
     entries: list[Any] = []
     for part in _parts(body) if body else ():

@@ -163,7 +163,7 @@ class Scope:
         given, offsets = self._contents[root.name], _offsets(root.shape)
         for text in computation.module.aliases:
             alias = _ALIAS.search(text)
-            path = [int(number) for number in alias[1].split(",") if number.strip()] if alias is not None else []
+            path = list(map(int, re.findall(r"\d{1,18}", alias[1]))) if alias is not None else []
             at = offsets[path[0]] if path and path[0] < len(offsets) - 1 else 0
             if alias is not None and len(path) < 2 and at < len(given) and given[at].kind == "output":
                 given[at].kind = "given"

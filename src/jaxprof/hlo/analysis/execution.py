@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.opcodes import CONTROL, FINISHING, FREE
+from jaxprof.text import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -197,9 +198,9 @@ def trip_count(loop: Instruction) -> int | None:
     """The number of times that the body of a `while` runs, or None where the text does not show it."""
     stated = loop.backend_config.get("known_trip_count")
     if isinstance(stated, dict):
-        number = str(stated.get("n", ""))
-        if number.isdecimal() and len(number) < 19:
-            return int(number)
+        number = whole_number(str(stated.get("n", "")))
+        if number is not None:
+            return number
     return _from_condition(loop)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from jaxprof.errors import FileRefusedError, HloError, missing_file, system_words
+from jaxprof.files import open_regular
 from jaxprof.hlo.fusion_reasons import DUMP_ENDING, with_reasons
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.stages import ModuleStages
@@ -104,7 +105,7 @@ def _in_folder(folder: Path) -> list[ModuleStages]:
 def _device_kind(config: Path) -> str:
     """The device in the target configuration (`GpuTargetConfigProto`) that XLA:GPU dumps; empty without one."""
     try:
-        with config.open("rb") as file:
+        with open_regular(config) as file:
             found = _DEVICE.search(file.read(_MOST_CONFIG_BYTES).decode("utf-8", "replace"))
     except OSError:
         return ""

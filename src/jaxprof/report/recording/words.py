@@ -28,7 +28,7 @@ def title(program: ProgramResult, *, live: bool = False) -> str:
     if program.exit_code is not None:
         parts.append(f"exit code {program.exit_code}")
     elif not program.ended:
-        parts.append("running" if live else "interrupted")
+        parts.append(program.run.end(deserted=not live).status)
     parts.append(seconds(program.wall_seconds))
     if program.steps is not None and program.steps.per_second is not None:
         parts.append(f"{scaled(program.steps.per_second)} steps/s")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
+from jaxprof.events.base import session_state, unfinished
 from jaxprof.files import open_regular
 from jaxprof.session.log.outline import events_of, read_header
 from jaxprof.session_names import EXTENSION
@@ -40,7 +41,7 @@ class ProcessOutline:
             return "unreadable"
         if self.closed is not None:
             return self.closed.status
-        return "running" if self.live else "interrupted"
+        return unfinished(live=self.live)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +89,18 @@ class Entry:
     problem: str
     job: JobOutline | None = None
     """The processes, of the folder of a job; None for a session."""
+    reason: str = ""
+    """Why the session ended, as its last event says; empty without one."""
 
     @property
     def name(self) -> str:
         """The file's name without its extension; of a job, the name of its folder."""
         return self.path.name.removesuffix(EXTENSION)
+
+    @property
+    def state(self) -> str:
+        """`complete`, `being written`, `interrupted`, or how it ended."""
+        return session_state(complete=self.complete, live=self.live, reason=self.reason)
 
     @property
     def running(self) -> bool:
@@ -111,7 +119,7 @@ def read_entry(path: Path) -> Entry:
     header: Header | None = None
     planned: dict[str, RunPlanned] = {}
     closed: dict[str, RunClosed] = {}
-    complete, problem = False, ""
+    complete, problem, reason = False, "", ""
     index, count = 0, 1
     try:
         with open_regular(path) as file:
@@ -123,7 +131,7 @@ def read_entry(path: Path) -> Entry:
                 elif isinstance(event, RunClosed):
                     closed[event.run] = event
                 elif isinstance(event, SessionClosed):
-                    complete = True
+                    complete, reason = True, event.reason
                 else:
                     index, count = _process(event, index, count)
     except FileRefusedError as error:
@@ -142,6 +150,7 @@ def read_entry(path: Path) -> Entry:
         complete=complete,
         live=not complete and is_live(path),
         problem=problem,
+        reason=reason,
     )
 
 

@@ -12,6 +12,7 @@ from jaxprof.files import open_regular
 from jaxprof.limits import LINE
 from jaxprof.lines import LineBuffer
 from jaxprof.session.log.codec import UnknownEvent, decode_header, decode_line, newer_minor
+from jaxprof.session.log.entry import is_live
 from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def load(path: Path, kind: type[S]) -> S:
     for _ in follower.take():  # not kept: a hundred thousand events in a list cost more than the fold itself
         pass
     follower.finish()
+    follower.session.desert(deserted=not is_live(path))
     return follower.session
 
 

@@ -309,7 +309,7 @@ def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
         FactLine(Content.styled(counted(len(members), "kernel"), "$secondary")),
     ]
     file, colon, line = title.rpartition(":")
-    if colon and line.isdecimal():
+    if colon and line.isdecimal() and len(line) < 19:
         facts += source_facts(HloSourceLocation(file, int(line)), width, None)[1:]
     facts += [
         heading("Cost", "estimate from the shapes; for all executions"),

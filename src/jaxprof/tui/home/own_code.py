@@ -168,9 +168,16 @@ def own_programs(entries: Iterable[Entry], folder: Path) -> list[OwnRow]:
 
 
 def _is_there(form: ScriptForm) -> bool:
-    """Whether a program can still be started where it was: its file is there; a module is looked for by Python."""
+    """Whether a program can still be started where it was: its file is there; a module is looked for by Python. What
+    was fetched is not."""
+    from jaxprof.session.log.state import is_fetched
+
     directory = Path(form.directory)
-    return directory.is_dir() and (form.program.startswith("-m ") or (directory / form.program).is_file())
+    return (
+        directory.is_dir()
+        and not is_fetched(directory)
+        and (form.program.startswith("-m ") or (directory / form.program).is_file())
+    )
 
 
 class OwnCodeList(TableView[OwnRow]):

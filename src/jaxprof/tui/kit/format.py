@@ -25,6 +25,7 @@ STATUS_MARKS = {
     "ok": ("✓", "$better"),
     "failed": ("✗", "bold $error"),
     "crashed": ("✗", "bold $error"),
+    "interrupted": ("✗", "bold $error"),
     "cancelled": ("○", "$quiet"),
     "timed out": ("✗", "bold $error"),
 }

@@ -401,7 +401,7 @@ def command_line(result: ProgramResult) -> str:
 
 
 def status_of(run: Run, result: ProgramResult) -> str:
-    """The status of a program that no longer runs; one that ended with the session has crashed."""
+    """The status of a program that no longer runs."""
     if not run.over and result.ended and result.exit_code in (0, None):
         return "ok"
     return run.end(deserted=True).status
@@ -410,7 +410,7 @@ def status_of(run: Run, result: ProgramResult) -> str:
 def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:
     """How it ended."""
     if not result.ended:
-        return silent or ("not started" if run.status == "queued" else "interrupted")
+        return silent or run.end(deserted=True).status
     if run.status == "cancelled":
         return "cancelled" if result.exit_code is None else f"cancelled, exit code {result.exit_code}"
     if result.exit_code is None:

@@ -274,15 +274,15 @@ def rerun_program(app: Profiler, run: Run) -> None:
     if live.program is not None and live.session is not None and live.session.runs.get(run.id) is run:
         app.start_program(live.program)
         return
+    started = run.program.started if run.program is not None else None
     if app.session_path is not None:
         from jaxprof.runner.from_file import refuse_fetched
 
         try:
-            refuse_fetched(app.session_path)
+            refuse_fetched(app.session_path, started.directory if started is not None else "")
         except UsageError as error:
             app.tell(error)
             return
-    started = run.program.started if run.program is not None else None
     if started is None:
         ask_for_program(app)
         return

@@ -138,4 +138,4 @@ def life(entry: Entry) -> tuple[str, str]:
         return ("● live", "$success") if entry.running else ("open", "$quiet")
     if entry.job is not None and entry.complete and entry.job.missing:
         return f"{entry.job.missing} missing", "$warning"
-    return ("complete", "$quiet") if entry.complete else ("interrupted", "$warning")
+    return entry.state, "$quiet" if entry.state == "complete" else "$warning"

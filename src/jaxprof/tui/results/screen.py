@@ -202,7 +202,9 @@ class ResultList(TableView[ResultRow]):
                 if run.shown.error
                 else run.current_phase.replace("_", " ") or run.shown.status
             )
-        return Span((words, "$error" if run.shown.status in ("failed", "crashed", "timed out") else "$quiet"))
+        return Span(
+            (words, "$error" if run.shown.status in ("failed", "crashed", "interrupted", "timed out") else "$quiet")
+        )
 
     def _bar(self, run_result: RunResult) -> Cell:
         longest = self._longest[run_result.run.id]

@@ -19,7 +19,7 @@ from textual.content import Content
 from jaxprof.analysis import result
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import Convergence
-from jaxprof.errors import JaxprofError
+from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.runner.expected_time import left_in_words, seconds_left
 from jaxprof.text import shorten
 from jaxprof.tui.keys import bindings, key_of
@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from jaxprof.tui.profiler import Profiler
 
 
-_WIDEST = 1000
+_LONGEST = 800
+"""Characters of what a file would start, all of which have to be seen before the answer."""
 
 
 def run_again(app: Profiler, run: Run) -> None:
@@ -107,13 +108,16 @@ def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]
 
 def code_to_confirm(session: Session, run: Run, path: Path | None) -> str:
     """What to show before running somebody's code that a session file names; else empty. Raises UsageError for what was
-    fetched."""
+    fetched, and for more than a dialog shows: nothing may hide below its end."""
     from jaxprof.runner.from_file import refuse_fetched
     from jaxprof.runner.rerun import recorded_starts
 
     if path is not None:
         refuse_fetched(path)
-    return "\n".join(shorten(line, _WIDEST) for line in recorded_starts(session, run))
+    shown = "\n".join(recorded_starts(session, run))
+    if len(shown) > _LONGEST:
+        raise UsageError("what the file would start is too long for a dialog", "jaxprof run --from FILE shows it.")
+    return shown
 
 
 class RunScreen(SessionScreen):
@@ -157,7 +161,7 @@ class RunScreen(SessionScreen):
         rows.shift_seconds = self.query_one(PhaseStrip).shift_seconds = self.profiler.clock_shift_seconds
         rows.show(session, runs, growing=self.profiler.session_grows)
         rows.cancelling = self.profiler.live.cancelling if self._ours else frozenset()
-        running = any(run.status == "running" for run in session.runs.values())
+        running = any(run.shown.status == "running" for run in session.runs.values())
         newest = newest_run(session) if self._ours or self.profiler.session_grows or running else ""
         if newest and newest != self._followed:
             if self._followed in ("", rows.current) or replaced:
@@ -209,7 +213,9 @@ class RunScreen(SessionScreen):
         self._set_title("run-now", shorten(f"{run.variant} · {run.plan.device}", 48), state)
         self.query_one(PhaseStrip).show(steps(run_result, growing=self.profiler.session_grows))
         samples = run.samples("run")
-        broken = run.shown.status in ("failed", "crashed", "timed out") or bool(run.shown.error and not samples)
+        broken = run.shown.status in ("failed", "crashed", "interrupted", "timed out") or bool(
+            run.shown.error and not samples
+        )
         program = run.is_program
         self.query_one(PhaseStrip).display = not program
         self.query_one("#samples").display = not broken and not program
@@ -256,7 +262,7 @@ class RunScreen(SessionScreen):
         super().come_into_view()
         if not self.whole:
             return
-        running = any(run.status == "running" for run in self.profiler.session.runs.values())
+        running = any(run.shown.status == "running" for run in self.profiler.session.runs.values())
         self.set_clock(running and self.profiler.session_grows)
 
     # -- keys -------------------------------------------------------------------------------------------------
@@ -379,6 +385,6 @@ def newest_run(session: Session) -> str:
     """The run that began last of those in progress (those before it may wait for their turn), else the one that ended
     last; empty before the first one."""
     runs = list(session.runs.values())
-    running = [run.id for run in runs if run.status == "running"]
+    running = [run.id for run in runs if run.shown.status == "running"]
     ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]
     return running[-1] if running else runs[max(ended)[1]].id if ended else ""

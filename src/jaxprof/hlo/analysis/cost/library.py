@@ -14,6 +14,7 @@ from math import log2, prod
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.cost.linear import convolution_flops, dot_flops, matmul_flops, multiply_add_flops
+from jaxprof.text import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -128,7 +129,7 @@ def integers(values: object) -> list[int]:
     """A list of dimension numbers as JSON has them: `["1"]` or `[1]`."""
     if not isinstance(values, list):
         return []
-    return [int(value) for value in values if str(value).isdecimal() and len(str(value)) < 19]
+    return [number for value in values if (number := whole_number(str(value))) is not None]
 
 
 def _gemm(instruction: Instruction, _: str) -> LibraryCost | None:

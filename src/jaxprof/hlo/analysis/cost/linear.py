@@ -142,10 +142,9 @@ def _meeting(offset: int, window: ConvolutionWindow, span: int, output_size: int
     if offset % divisor:
         return 0
     period = dilation // divisor
-    for start in range(first, min(first + period, last + 1)):
-        if (start * stride + offset) % dilation == 0:
-            return (last - start) // period + 1
-    return 0
+    place = -(offset // divisor) * pow(stride // divisor, -1, period) % period  # of the outputs that meet an element
+    start = first + (place - first) % period
+    return (last - start) // period + 1 if start <= last else 0
 
 
 def convolution_flops(instruction: Instruction, source: Shape, kernel: Shape, result: Shape) -> float | None:

@@ -82,7 +82,7 @@ def _between(attention: Attention) -> list[Instruction]:
     return list(kernels.values())
 
 
-_ALIAS = re.compile(r"\{([\d, ]*)\}:\s*\((\d+)")
+_ALIAS = re.compile(r"\{([\d, ]*)\}:\s*\((\d{1,18})")
 _MADE_OF_NOTHING: Final = frozenset({"constant", "iota"})
 
 
@@ -123,7 +123,7 @@ def results(scene: Scene) -> Iterator[HloFinding]:
 def _aliases(module: Module) -> dict[tuple[int, ...], int]:
     """The parameter whose memory a result takes, by the result's place."""
     return {
-        tuple(int(number) for number in index.split(",") if number.strip()): int(parameter)
+        tuple(int(number) for number in re.findall(r"\d{1,18}", index)): int(parameter)
         for index, parameter in _ALIAS.findall(", ".join(module.aliases))
     }
 
