@@ -86,6 +86,6 @@ def test_a_link_in_its_place_is_replaced_and_a_pipe_not_waited_for(caller: Calle
     (tmp_path / "mine").write_text("precious")
     linked.symlink_to(tmp_path / "mine")
     os.mkfifo(piped)
-    assert caller("agent", "install", "--dir", tmp_path, "--yes").code == 1
+    assert caller("agent", "install", "--dir", tmp_path, "--yes").code == 2
     assert caller("agent", "install", "--dir", tmp_path, "--for", "claude", "--yes").code == 0
     assert (linked.read_text(), (tmp_path / "mine").read_text()) == (SKILL, "precious")

@@ -52,7 +52,7 @@ def steps(result: RunResult, *, growing: bool) -> tuple[PhaseStep, ...]:
 def _step(result: RunResult, phase: str, growing: bool) -> PhaseStep:
     run = result.run
     names = STARTUP_PHASES if phase == _START_UP else (phase,)
-    if run.current_phase in names and run.shown.status == "running":
+    if run.current_phase in names and run.status == "running":
         phases = run.present_phases
         current = phases.get(run.current_phase)
         began = next((first.started_seconds for name in names if (first := phases.get(name))), None)

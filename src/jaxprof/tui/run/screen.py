@@ -161,7 +161,7 @@ class RunScreen(SessionScreen):
         rows.shift_seconds = self.query_one(PhaseStrip).shift_seconds = self.profiler.clock_shift_seconds
         rows.show(session, runs, growing=self.profiler.session_grows)
         rows.cancelling = self.profiler.live.cancelling if self._ours else frozenset()
-        running = any(run.shown.status == "running" for run in session.runs.values())
+        running = any(run.status == "running" for run in session.runs.values())
         newest = newest_run(session) if self._ours or self.profiler.session_grows or running else ""
         if newest and newest != self._followed:
             if self._followed in ("", rows.current) or replaced:
@@ -262,7 +262,7 @@ class RunScreen(SessionScreen):
         super().come_into_view()
         if not self.whole:
             return
-        running = any(run.shown.status == "running" for run in self.profiler.session.runs.values())
+        running = any(run.status == "running" for run in self.profiler.session.runs.values())
         self.set_clock(running and self.profiler.session_grows)
 
     # -- keys -------------------------------------------------------------------------------------------------
@@ -385,6 +385,6 @@ def newest_run(session: Session) -> str:
     """The run that began last of those in progress (those before it may wait for their turn), else the one that ended
     last; empty before the first one."""
     runs = list(session.runs.values())
-    running = [run.id for run in runs if run.shown.status == "running"]
+    running = [run.id for run in runs if run.status == "running"]
     ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]
     return running[-1] if running else runs[max(ended)[1]].id if ended else ""
