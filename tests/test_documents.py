@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import os
 import re
 import shlex
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import click
 import pytest
 
+from answer_schemas import FOLDER, Schema, schema_of
+from jaxprof.analysis.explain.catalogue import SOURCES, entries
 from jaxprof.cli.main import cli
+from jaxprof.facts import document as columns
 from jaxprof.report.json import to_dict
 from report import sessions
 
@@ -82,6 +91,92 @@ def test_every_key_of_the_json_is_documented() -> None:
         for phase in run["phases"].values():
             keys |= set(phase)
     assert keys - known == set()
+
+
+MADE = "<!-- made by UPDATE_NET=1 pytest tests/test_documents.py -->\n"
+"""What stands behind it in a page is made of the registry, and is not written by hand."""
+
+
+def _findings() -> str:
+    """The catalogue of findings, source by source."""
+    lines = []
+    for source, title in SOURCES.items():
+        lines += ["", f"## {title[0].upper()}{title[1:]}", "", "| code | meaning | fix |", "|---|---|---|"]
+        found = [entry for entry in entries().values() if entry.source == source]
+        lines += [f"| `{entry.code}` | {entry.title}. {entry.means} | {entry.fix} |" for entry in found]
+    return "\n".join(lines) + "\n"
+
+
+def _tables(module: str) -> str:
+    """The tables of SQL, or those of roll-ups, with their columns."""
+    pytest.importorskip("pyarrow")
+    tables = importlib.import_module(module).TABLES
+    return "".join(f"\n### `{name}`\n\n{table.meaning}.\n\n{columns(table.facts)}\n" for name, table in tables.items())
+
+
+def _objects(schema: Schema, place: str) -> Iterator[tuple[str, Schema]]:
+    """The objects of a schema by their places, from the outside in."""
+    if schema.get("properties"):
+        yield place, schema
+    for key, inner in schema.get("properties", {}).items():
+        yield from _objects(inner, f"{place}.{key}")
+    for part, mark in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(schema.get(part), dict):
+            yield from _objects(schema[part], place + mark)
+
+
+def _keys_of_the_json() -> str:
+    """Which keys each kind of answer has, and what each key means, from the published schemas."""
+    first: dict[str, str] = {}
+    meanings: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    lines = ["", "## Keys of each kind", ""]
+    for kind in sorted((path.stem for path in FOLDER.glob("*.json")), key=lambda kind: (kind != "session", kind)):
+        schema = schema_of(kind)
+        root = "error" if kind == "error" else "data"
+        lines += [f"### `{kind}`", ""]
+        known_above = "-"
+        for name, part in ((root, schema["properties"][root]), *schema.get("$defs", {}).items()):
+            for place, found in _objects(part, name):
+                for key, inner in found["properties"].items():
+                    meanings[key][inner["description"]].append(place.rpartition(".")[2].rstrip("[]*"))
+                if place.startswith(known_above):
+                    continue
+                before = first.setdefault(json.dumps(found, sort_keys=True), f"{kind}`, `{place}")
+                if before != f"{kind}`, `{place}":
+                    lines.append(f"- `{place}`: as in `{before}`")
+                    known_above = f"{place}."
+                else:
+                    lines.append(f"- `{place}`: " + ", ".join(f"`{key}`" for key in found["properties"]))
+        lines.append("")
+    lines += ["## What the keys mean", "", "| key | meaning |", "|---|---|"]
+    for key, of_key in sorted(meanings.items()):
+        for number, (meaning, places) in enumerate(sorted(of_key.items(), key=lambda item: (-len(item[1]), item[0]))):
+            lines.append(f"| `{key if number == 0 else f'{min(places)}.{key}'}` | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+REFERENCES: dict[str, Callable[[], str]] = {
+    "findings.md": _findings,
+    "json.md": _keys_of_the_json,
+    "query.md": partial(_tables, "jaxprof.query.tables"),
+    "scale.md": partial(_tables, "jaxprof.rollup.schema"),
+}
+"""By page, what makes the part behind the marker."""
+
+
+@pytest.mark.parametrize("page", REFERENCES)
+def test_a_reference_is_as_the_registry_makes_it(page: str) -> None:
+    path, made = ROOT / "docs" / page, REFERENCES[page]()
+    written, marker, _ = path.read_text().partition(MADE)
+    assert marker
+    if os.environ.get("UPDATE_NET"):
+        path.write_text(written + marker + made)
+    assert path.read_text() == written + marker + made
+
+
+def test_what_people_wrote_in_the_documents_stays_short() -> None:
+    written = [re.split(r"<!-- made ", page.read_text())[0] for page in (ROOT / "docs").glob("*.md")]
+    assert len(" ".join(written).split()) < 25_000
 
 
 def test_every_page_is_in_the_sites_navigation() -> None:

@@ -63,10 +63,9 @@ def test_the_late_process_of_the_job_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not JOB.exists(), reason="the examples are not part of a source distribution")
-def test_the_readme_starts_the_job_with_options_that_it_has() -> None:
-    readme = (EXAMPLE.parents[1] / "README.md").read_text()
-    assert "jaxprof script -n 4 examples/data_parallel.py --slow 2" in readme
-    assert "jaxprof explain data_parallel.jaxprof.d" in readme
+def test_the_documents_start_the_job_with_options_that_it_has() -> None:
+    page = (EXAMPLE.parents[1] / "docs" / "jobs.md").read_text()
+    assert "jaxprof script -n 4 examples/data_parallel.py --slow 2" in page
+    assert "jaxprof explain data_parallel.jaxprof.d" in page
     parsed = re.findall(r'add_argument\("(--\w+)"', JOB.read_text())
-    section = readme.partition("## Many processes")[2].partition("\n## ")[0]
-    assert set(re.findall(r"--(?:slow|how|steps)\b", section)) <= set(parsed)
+    assert set(re.findall(r"--(?:slow|how|steps)\b", page)) <= set(parsed)

@@ -172,10 +172,10 @@ class Relation:
         return [{fact.key: column for fact, column in zip(self.facts, cells, strict=True)}]
 
 
-def document(facts: Iterable[Fact[Any]], types: Literal["sql", "json"]) -> str:
-    """The table of the documents that lists these facts."""
+def document(facts: Iterable[Fact[Any]]) -> str:
+    """The table of the documents that lists these facts with their types in SQL."""
     lines = ["| key | type | meaning |", "|---|---|---|"]
-    return "\n".join([*lines, *(f"| `{fact.key}` | {getattr(fact.unit, types)} | {fact.meaning} |" for fact in facts)])
+    return "\n".join([*lines, *(f"| `{fact.key}` | {fact.unit.sql} | {fact.meaning} |" for fact in facts)])
 
 
 def within(of: Callable[[Any], Any], facts: Iterable[Fact[Any]]) -> Iterator[Fact[Any]]:

@@ -27,13 +27,6 @@ def test_every_finding_of_a_program_and_of_hlo_is_an_entry() -> None:
     assert all(by_source.values())
 
 
-def test_warnings_that_the_documents_list_are_entries() -> None:
-    listed = (
-        (DOCS / "measuring.md").read_text().partition("## What warnings the engine raises")[2].partition("\n## ")[0]
-    )
-    assert set(re.findall(r"^\| `(\w+)`", listed, re.MULTILINE)) <= set(entries())
-
-
 def test_no_code_is_in_two_sources() -> None:
     names = [code.replace("_", "-") for code in entries()]
     assert len(set(names)) == len(names)
