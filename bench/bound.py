@@ -81,7 +81,7 @@ def record(name: str, python: str, seconds: float, folder: Path) -> Judged:
     answer = json.loads(done.stdout)["data"]
     said = answer["program"]["verdict"]
     codes = [finding["code"] for finding in answer["findings"]]
-    steps = [step for step in answer["program"]["loops"] if step["where"] == said["where"] and step["per_second"]]
+    steps = [step for step in answer["program"]["loops"] if step["place"] == said["place"] and step["per_second"]]
     rate = steps[0]["per_second"] / true["rate"] if steps else None
     return Judged(
         name, true["parts"], said["kind"], said["low"], said["high"], said["reason"] or "", codes, true["delayed"], rate

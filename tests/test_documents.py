@@ -15,8 +15,9 @@ from pathlib import Path
 import click
 import pytest
 
-from answer_schemas import FOLDER, Schema, schema_of
+from answer_schemas import Schema, schema_of
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
+from jaxprof.cli.kinds import KINDS
 from jaxprof.cli.main import cli
 from jaxprof.facts import document as columns
 from jaxprof.report.json import to_dict
@@ -126,27 +127,27 @@ def _objects(schema: Schema, place: str) -> Iterator[tuple[str, Schema]]:
 
 
 def _keys_of_the_json() -> str:
-    """Which keys each kind of answer has, and what each key means, from the published schemas."""
+    """Which keys each kind of answer has, and what each key means, from the schemas."""
     first: dict[str, str] = {}
     meanings: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     lines = ["", "## Keys of each kind", ""]
-    for kind in sorted((path.stem for path in FOLDER.glob("*.json")), key=lambda kind: (kind != "session", kind)):
+    for kind in sorted((*KINDS, "error"), key=lambda kind: (kind != "session", kind)):
         schema = schema_of(kind)
         root = "error" if kind == "error" else "data"
         lines += [f"### `{kind}`", ""]
         known_above = "-"
-        for name, part in ((root, schema["properties"][root]), *schema.get("$defs", {}).items()):
-            for place, found in _objects(part, name):
-                for key, inner in found["properties"].items():
-                    meanings[key][inner["description"]].append(place.rpartition(".")[2].rstrip("[]*"))
-                if place.startswith(known_above):
-                    continue
-                before = first.setdefault(json.dumps(found, sort_keys=True), f"{kind}`, `{place}")
-                if before != f"{kind}`, `{place}":
-                    lines.append(f"- `{place}`: as in `{before}`")
-                    known_above = f"{place}."
-                else:
-                    lines.append(f"- `{place}`: " + ", ".join(f"`{key}`" for key in found["properties"]))
+        for place, found in _objects(schema["properties"][root], root):
+            for key, inner in found["properties"].items():
+                meanings[key][inner["description"]].append(place.rpartition(".")[2].rstrip("[]*"))
+            if place.startswith(known_above):
+                continue
+            words = re.sub(r'"required": \[[^]]*\]', "", json.dumps(found, sort_keys=True))
+            before = first.setdefault(words, f"{kind}`, `{place}")
+            if before != f"{kind}`, `{place}":
+                lines.append(f"- `{place}`: as in `{before}`")
+                known_above = f"{place}."
+            else:
+                lines.append(f"- `{place}`: " + ", ".join(f"`{key}`" for key in found["properties"]))
         lines.append("")
     lines += ["## What the keys mean", "", "| key | meaning |", "|---|---|"]
     for key, of_key in sorted(meanings.items()):

@@ -119,16 +119,16 @@ def program_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "most"),
     [
-        (("sessions",), 37),
+        (("sessions",), 38),
         (("show", "FILE"), 155),
         (("show", "FILE", "--format", "json"), 160),
         (("show", "FILE", "--kernels"), 111),
-        (("show", "PROGRAM"), 112),
+        (("show", "PROGRAM"), 80),
         (("show", "PROGRAM", "--compiles"), 66),
         (("hlo", "FILE"), 105),
         (("hlo", "FILE", "--kernels"), 128),
         (("hlo", "HLO"), 90),
-        (("hlo", "HLO", "--kernels"), 90),
+        (("hlo", "HLO", "--kernels"), 92),
         (("hlo", "HLO", "--format", "json"), 95),
     ],
 )

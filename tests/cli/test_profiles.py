@@ -53,7 +53,7 @@ def test_show_prints_the_documented_json(call: Caller, profile: Path) -> None:
     whole, program = call("show", profile, "--format", "json", "--full").data["runs"]
     assert [step["name"] for step in whole["steps"]] == ["jit_f 0", "jit_f 1", "jit_f 2"]
     (kernel,) = program["kernels"]
-    assert (kernel["measured"]["count"], kernel["measured"]["gflops"]) == (3, None)
+    assert (kernel["measured"]["executions"], kernel["measured"]["flops_per_second"]) == (3, None)
     assert kernel["measured"]["total_seconds"] == pytest.approx(12e-6)
 
 

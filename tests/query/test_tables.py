@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jaxprof import events as e
-from jaxprof.facts import BYTES, REAL_BYTES, SECONDS
+from jaxprof.facts.units import BYTES, REAL_BYTES, SECONDS
 from jaxprof.query.asking import AskedSession
 from jaxprof.query.tables import TABLES
 from jaxprof.report.json import to_dict
@@ -80,7 +80,7 @@ def test_samples_are_the_raw_ones_with_their_launches(path: Path) -> None:
 
 
 def test_kernels_are_joined_with_what_was_measured_and_no_time_is_lost(path: Path) -> None:
-    found = rows(path, "SELECT name, opcode, bytes, line, executions, occupancy, uncertain FROM kernels "
+    found = rows(path, "SELECT name, opcode, bytes, line, executions, launch_occupancy, uncertain FROM kernels "
                        "WHERE name IN ('fusion', 'copy') ORDER BY name")  # fmt: skip
     assert found == [
         ["copy", None, None, None, 10, None, True],

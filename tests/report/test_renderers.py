@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxprof.facts import Fact
+from jaxprof.facts.units import COUNT, TEXT
 from jaxprof.report.renderers import csv_lines, safe_cell, to_csv_text
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Table
 
 
 def read_back(cell: object) -> str:
     ((heading,), (read,)) = csv.reader(
-        io.StringIO(to_csv_text(Table([Column("run", value=lambda row: row)], [cell])), newline="")
+        io.StringIO(to_csv_text(Table([Fact("run", TEXT, "", lambda row: row)], [cell])), newline="")
     )
     assert heading == "run"
     return read
@@ -55,5 +57,5 @@ def test_the_rows_of_an_iterator_are_written_as_they_come() -> None:
             taken.append(number)
             yield number
 
-    lines = csv_lines(Table([Column("n", value=lambda row: row)], rows()))  # type: ignore[arg-type, var-annotated]
+    lines = csv_lines(Table([Fact("n", COUNT, "", lambda row: row)], rows()))  # type: ignore[arg-type, var-annotated]
     assert (next(lines), next(lines), taken) == ("n\n", "1\n", [1])

@@ -56,7 +56,7 @@ class TestJson:
         assert jit["phases"]["compile"] == {"seconds": None}
         assert jit["phases"]["run"]["median_seconds"] is None
         assert jit["kernels"] is None
-        assert jit["versus"] == {"run": "r1", "speedup": None, "ci95": None, "break_even_calls": None}
+        assert [key for key, value in jit["versus"].items() if value is not None] == ["run"]
 
     def test_a_zero_copy_has_bytes_and_no_rate(self) -> None:
         jit = to_dict(sessions.whole())["runs"][1]

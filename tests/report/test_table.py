@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from jaxprof.facts import at, plain
+from jaxprof.facts import Fact, at, column, json_schema
+from jaxprof.facts.units import BYTES, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
 from jaxprof.report.renderers import html_table, markdown_lines, records, text_lines, to_csv_text, wrap
-from jaxprof.report.table import Column, Table, remembering
+from jaxprof.report.table import Table, remembering
 from jaxprof.text import columns
-from jaxprof.units import bytes_, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,17 @@ class Kernel:
     devices: tuple[str, ...] = ()
 
 
-COLUMNS: tuple[Column[Kernel], ...] = (
-    Column("name", "kernel"),
-    Column("median_seconds", "median", show=seconds),
-    Column("bytes", show=bytes_),
-    Column("source.file"),
-    Column("source.line"),
-    Column("", "from", lambda kernel: kernel.source and f"{kernel.source.file}:{kernel.source.line}"),
-    Column("devices"),
-)
+COLUMNS: tuple[Fact[Kernel], ...] = (
+    Fact("name", TEXT, "Its name", title="kernel"),
+    Fact("median_seconds", SECONDS, "Its median", title="median"),
+    Fact("bytes", BYTES, "Its traffic", when=at("bytes")),
+    Fact("source", OBJECT, "Where it is from", inside=(
+        Fact("file", TEXT, "The file"),
+        Fact("line", INDEX, "The line"),
+    )),
+    column("from", lambda kernel: kernel.source and f"{kernel.source.file}:{kernel.source.line}"),
+    Fact("devices", LIST, "Where it ran"),
+)  # fmt: skip
 ROWS = [Kernel("dot", 1.5e-3, 2048, Source("a.py", 7), ("cpu:0", "cpu:1")), Kernel("a|b<i>", None)]
 TABLE = Table(COLUMNS, ROWS, "kernels <all>", ("and a note",))
 
@@ -86,8 +88,16 @@ def test_json_has_the_same_numbers_and_objects_inside() -> None:
     assert list(records(TABLE)) == [
         {"name": "dot", "median_seconds": 1.5e-3, "bytes": 2048, "source": {"file": "a.py", "line": 7},
          "devices": ["cpu:0", "cpu:1"]},
-        {"name": "a|b<i>", "median_seconds": None, "bytes": None, "source": None, "devices": []},
+        {"name": "a|b<i>", "median_seconds": None, "source": None, "devices": []},
     ]  # fmt: skip
+
+
+def test_the_schema_has_what_json_has() -> None:
+    schema = json_schema(COLUMNS)
+    assert schema["required"] == ["name", "median_seconds", "source", "devices"]
+    assert schema["properties"]["bytes"] == {"type": ["integer", "null"], "description": "Its traffic"}
+    assert schema["properties"]["source"]["properties"]["line"]["type"] == ["integer", "null"]
+    assert schema["properties"]["devices"]["items"] == {"type": ["string", "null"]}
 
 
 def test_a_table_without_rows_has_keys_for_programs_and_nothing_for_people() -> None:
@@ -109,8 +119,8 @@ def test_the_first_rows_say_how_many_more_there_are() -> None:
 
 def names(*cells: str) -> Table[str]:
     """Two columns of text, of which the first gives way."""
-    first: Column[str] = Column("", "name", lambda cell: cell, gives_way=True)
-    return Table((first, Column("", "value", lambda _: "v" * 10)), cells)
+    first = column("name", lambda cell: cell, gives_way=True)
+    return Table((first, column("value", lambda _: "v" * 10)), cells)
 
 
 class TestText:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
+from jaxprof.facts.units import OBJECT, TEXT, Unit, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 Row = TypeVar("Row")
-SqlType = Literal["VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "TIMESTAMP"]
-
-
-def plain(cell: Any) -> str:
-    """A cell without a unit, as people read it; a dash for unknown and for an empty text."""
-    if cell is None or cell == "":
-        return UNKNOWN
-    if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    return str(cell)
 
 
 def at(path: str) -> Callable[[Any], Any]:
@@ -52,52 +42,11 @@ def at(path: str) -> Callable[[Any], Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """What a value is counted in."""
-
-    sql: SqlType
-    """Its type in SQL, Parquet and Arrow."""
-    json: str
-    """Its type in JSON, where it is known."""
-    show: Callable[[Any], str] = plain
-    """How people read it, None included: in text, Markdown and on a page."""
-    right: bool = False
-    """Whether it is aligned right."""
-
-
-TEXT: Final = Unit("VARCHAR", "string")
-LIST: Final = Unit("VARCHAR", "array")
-"""In SQL its JSON."""
-OBJECT: Final = Unit("VARCHAR", "object")
-"""In SQL its JSON."""
-TRUTH: Final = Unit("BOOLEAN", "boolean")
-MOMENT: Final = Unit("TIMESTAMP", "string")
-"""In UTC; its cells are texts of ISO 8601."""
-UNIX_TIME: Final = Unit("DOUBLE", "number")
-"""In seconds, by the clock of the host."""
-INDEX: Final = Unit("BIGINT", "integer", right=True)
-"""A number that names something: a line, a process, an exit code."""
-COUNT: Final = Unit("BIGINT", "integer", integer, True)
-NUMBER: Final = Unit("DOUBLE", "number", scaled, True)
-SECONDS: Final = Unit("DOUBLE", "number", seconds, True)
-BYTES: Final = Unit("BIGINT", "integer", bytes_, True)
-REAL_BYTES: Final = replace(BYTES, sql="DOUBLE", json="number")
-"""A sum or a product that may be beyond whole numbers."""
-FLOPS: Final = Unit("DOUBLE", "number", scaled, True)
-SHARE: Final = Unit("DOUBLE", "number", percent, True)
-"""In 0..1."""
-RATIO: Final = Unit("DOUBLE", "number", ratio, True)
-RATE: Final = Unit("DOUBLE", "number", scaled, True)
-"""In a second."""
-BYTE_RATE: Final = replace(RATE, show=lambda rate: scaled(rate, "B/s"))
-
-
-@dataclass(frozen=True, slots=True)
 class Fact(Generic[Row]):
-    """One figure, name or text that can be known of a row."""
+    """One figure, name or text that can be known of a row, and its column in every table."""
 
     key: str
-    """In JSON, CSV, SQL, Parquet and limits, with its unit."""
+    """In JSON, CSV, SQL, Parquet and limits, with its unit; empty for a column that only people see."""
     unit: Unit
     meaning: str
     """In a line, without a full stop: the column's meaning in SQL, its description in the JSON schema."""
@@ -105,10 +54,97 @@ class Fact(Generic[Row]):
     """The value of a row; by default what the row has at the key."""
     title: str | None = None
     """Its heading in tables for people; None where these leave it out."""
+    inside: tuple[Fact[Any], ...] = ()
+    """The facts of an object, or of each row of a list."""
+    when: Callable[[Row], Any] | None = None
+    """Whether JSON has the key, where it does not apply to every row."""
+    show: Callable[[Any], str] | None = None
+    """How people read it, where not as its unit says."""
+    right: bool | None = None
+    """Whether it is aligned right; by default as its unit, or as quantities if it is shown otherwise."""
+    widest: int = 0
+    """Columns of a terminal that it takes at most; 0 is no limit."""
+    gives_way: bool = False
+    """Whether it is narrowed if the table is wider than the page."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the column is aligned right."""
+        if self.right is not None:
+            return self.right
+        return self.unit.right if self.show is None else self.show is not plain
+
+    @property
+    def shown(self) -> Callable[[Any], str]:
+        """How people read it."""
+        return self.show or self.unit.show
 
     def reader(self) -> Callable[[Row], Any]:
         """What takes the value out of a row."""
         return self.read or at(self.key)
+
+    def text(self, row: Row) -> str:
+        """The value of a row as people read it."""
+        return self.shown(self.reader()(row))
+
+    def json_reader(self) -> Callable[[Row], Any]:
+        """What takes the value out of a row as JSON has it: an empty text is null, and an iterator stays one."""
+        read = self.reader()
+        if self.inside:
+            inner = recorder(self.inside)
+            if self.unit.by_name:
+                return lambda row: {name: inner(each) for name, each in read(row).items()}
+            if self.unit.json == "object":
+                return lambda row: None if (cell := read(row)) is None else inner(cell)
+            return lambda row: _each(inner, read(row))
+        if self.unit.json == "array":
+            return lambda row: list(cell) if isinstance(cell := read(row), tuple) else cell
+        if self.unit.json == "string":
+            return lambda row: None if (cell := read(row)) == "" else cell
+        return read
+
+
+def _each(record: Callable[[Any], dict[str, Any]], rows: Iterable[Any] | None) -> Any:
+    if rows is None:
+        return None
+    return map(record, rows) if isinstance(rows, Iterator) else [record(row) for row in rows]
+
+
+def column(
+    title: str,
+    read: Callable[[Any], Any],
+    show: Callable[[Any], str] = plain,
+    *,
+    right: bool | None = None,
+    widest: int = 0,
+    gives_way: bool = False,
+) -> Fact[Any]:
+    """A column that only people see: words about a row, or figures that other facts have."""
+    return Fact("", TEXT, "", read, title, show=show, right=right, widest=widest, gives_way=gives_way)
+
+
+def recorder(facts: Iterable[Fact[Row]]) -> Callable[[Row], dict[str, Any]]:
+    """What makes the object in JSON of a row."""
+    readers = [(fact.key, fact.json_reader(), fact.when) for fact in facts if fact.key]
+    if all(when is None for _, _, when in readers):
+        return lambda row: {key: read(row) for key, read, _ in readers}
+    return lambda row: {key: read(row) for key, read, when in readers if when is None or when(row)}
+
+
+def columns(facts: Iterable[Fact[Row]]) -> Iterator[Fact[Row]]:
+    """The facts as columns of a table for programs: what is inside an object stands beside it, and lists are JSON."""
+    for fact in facts:
+        if fact.inside and fact.unit is OBJECT:
+            inner = within(fact.reader(), columns(fact.inside))
+            yield from (replace(each, key=f"{fact.key}_{each.key}") for each in inner)
+        elif fact.key:
+            yield replace(fact, read=fact.json_reader()) if fact.inside else fact
+
+
+def pick(facts: Iterable[Fact[Row]], *keys: str) -> tuple[Fact[Row], ...]:
+    """The facts of these keys, in this order; one without a key goes by its title."""
+    by_key = {fact.key or fact.title: fact for fact in facts}
+    return tuple(by_key[key] for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +220,32 @@ def within(of: Callable[[Any], Any], facts: Iterable[Fact[Any]]) -> Iterator[Fac
     def through(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return lambda row: None if (inner := of(row)) is None else read(inner)
 
-    return (replace(fact, read=through(fact.reader())) for fact in facts)
+    return (replace(fact, read=through(fact.reader()), when=fact.when and through(fact.when)) for fact in facts)
 
 
 def json_schema(facts: Iterable[Fact[Any]]) -> dict[str, Any]:
-    """The JSON schema of a row, all of whose facts are there, and null where they are unknown."""
-    listed = list(facts)
+    """The JSON schema of a row: a figure is null where it is unknown, and a key is absent where it does not apply."""
+    listed = [fact for fact in facts if fact.key]
     return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {fact.key: {"type": [fact.unit.json, "null"], "description": fact.meaning} for fact in listed},
-        "required": [fact.key for fact in listed],
+        "properties": {fact.key: _schema_of(fact) for fact in listed},
+        "required": [fact.key for fact in listed if fact.when is None],
     }
+
+
+def _schema_of(fact: Fact[Any]) -> dict[str, Any]:
+    unit = fact.unit
+    schema: dict[str, Any] = {"type": [unit.json, "null"]} if unit.json else {}
+    inner = json_schema(fact.inside) if fact.inside else {"type": [unit.items, "null"]} if unit.items else True
+    if unit.json == "array":
+        schema["items"] = inner
+    elif unit.by_name:
+        schema["additionalProperties"] = inner
+    elif fact.inside:
+        schema |= json_schema(fact.inside) | schema
+    return schema | {"description": fact.meaning}
+
+
+RUN: Final[Fact[Any]] = Fact("run", TEXT, "Id of the run, unique within its session: r2", at("run.id"))
+"""Of rows that belong to a run."""

@@ -12,22 +12,8 @@ from jaxprof.analysis.jobs.loop_trace import LoopTrace, loop_trace
 from jaxprof.analysis.jobs.step_grid import extent_of
 from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
-from jaxprof.facts import (
-    COUNT,
-    INDEX,
-    NUMBER,
-    RATE,
-    SECONDS,
-    SHARE,
-    TEXT,
-    TRUTH,
-    UNIX_TIME,
-    Fact,
-    Relation,
-    SessionFile,
-    at,
-    within,
-)
+from jaxprof.facts import Fact, Relation, SessionFile, at, within
+from jaxprof.facts.units import COUNT, INDEX, NUMBER, RATE, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
 from jaxprof.session.log.job_folder import JobMember
 from jaxprof.session.log.state import with_urls
 

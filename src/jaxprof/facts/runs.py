@@ -13,7 +13,8 @@ from jaxprof.analysis import RunResult, results
 from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.events import STAGES
-from jaxprof.facts import (
+from jaxprof.facts import RUN, Fact, Relation, at
+from jaxprof.facts.units import (
     BYTE_RATE,
     BYTES,
     COUNT,
@@ -26,9 +27,6 @@ from jaxprof.facts import (
     SECONDS,
     TEXT,
     TRUTH,
-    Fact,
-    Relation,
-    at,
 )
 from jaxprof.session import Run, RunEnd, Session
 from jaxprof.text import json_text
@@ -83,7 +81,6 @@ def _wall_seconds(row: RunRow) -> float | None:
     return row.program.wall_seconds if row.program is not None else at("run.closed.wall_seconds")(row)
 
 
-RUN: Final = Fact("run", TEXT, "Id of the run, unique within its session: r2", at("run.id"))
 _ALL: Final = "; of a program all its compilations together"
 RUNS: Final = Relation(
     "runs",

@@ -19,7 +19,7 @@ from jaxprof.session.log.state import derived_folder, make_derived_folder
 from jaxprof.text import json_text
 from jaxprof.version import __version__
 
-_FORMAT: Final = 5
+_FORMAT: Final = 6
 """Counted up whenever a table is derived otherwise than before."""
 
 

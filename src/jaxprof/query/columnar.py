@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from jaxprof.facts import Encoded, Fact, Part, Relation, Repeated, SessionFile, SqlType
+from jaxprof.facts import Encoded, Fact, Part, Relation, Repeated, SessionFile
+from jaxprof.facts.units import SqlType
 from jaxprof.text import json_text
 
 _ARROW: Final[dict[str, Any]] = {

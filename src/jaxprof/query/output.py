@@ -11,8 +11,9 @@ from typing import IO, Any, Final
 import pyarrow as pa
 
 from jaxprof.errors import UsageError
-from jaxprof.facts import Relation
-from jaxprof.report.table import Column, Table
+from jaxprof.facts import Fact, Relation
+from jaxprof.facts.units import TEXT
+from jaxprof.report.table import Table
 from jaxprof.text import json_text
 from jaxprof.units import UNKNOWN
 
@@ -39,12 +40,14 @@ def plain_value(value: Any) -> Any:
 
 def rows_table(schema: Any, rows: Iterable[list[Any]]) -> Table[list[Any]]:
     """The rows under the names of their columns, with numbers on the right."""
-    columns: list[Column[list[Any]]] = [
-        Column(
+    columns: list[Fact[list[Any]]] = [
+        Fact(
             each.name,
-            each.name,
+            TEXT,
+            "A column of the SELECT",
             _cell(place),
-            _shown,
+            each.name,
+            show=_shown,
             right=pa.types.is_integer(each.type) or pa.types.is_floating(each.type) or pa.types.is_decimal(each.type),
             widest=_WIDEST if len(schema) > 1 else 0,
         )

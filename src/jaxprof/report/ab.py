@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Final
 
-from jaxprof.analysis import RunResult
 from jaxprof.analysis.ab import AbResult, AbVersus
-from jaxprof.report.comparison import PHASES, WIDTH, answer, environment_table, named, tables
-from jaxprof.report.comparison_report import pair_json
-from jaxprof.report.renderers import records, text_lines, wrap
-from jaxprof.report.sides import ab_head, plan_json, spec_json, spec_of, versus_json
+from jaxprof.analysis.session_difference import RunComparison, SessionDifference
+from jaxprof.facts import Fact, at, recorder, within
+from jaxprof.facts.units import NUMBERS, OBJECT, ROWS, SECONDS, TEXT
+from jaxprof.report.comparison import ENVIRONMENT, PHASES, WIDTH, answer, environment_table, named, tables
+from jaxprof.report.comparison_report import PAIR
+from jaxprof.report.renderers import text_lines, wrap
+from jaxprof.report.sides import PLAN, SPEC, VERSUS, SideRow, ab_head, side_rows
 
 
 def ab_lines(result: AbResult) -> Iterator[str]:
@@ -51,34 +54,53 @@ def _warnings(result: AbResult) -> Iterator[str]:
         yield from wrap(f"{', '.join(labels)}: {message}", width=WIDTH, indent="    ", first="  ! ")
 
 
-def ab_json(result: AbResult) -> dict[str, Any]:
-    """The report for programs; times in seconds, shares from 0 to 1, null for unknown."""
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A side beside A, with all that differs between the two."""
 
-    def whole(versus: AbVersus) -> dict[str, Any]:
-        difference = result.difference(versus)
-        environment = list(records(environment_table(difference)))
-        return {**versus_json(versus), **pair_json(difference.runs[0]), "environment": environment}
+    versus: AbVersus
+    difference: SessionDifference
 
-    return {
-        **plan_json(result),
-        "versus": [whole(versus) for versus in result.versus],
-        "control": None if result.control is None else whole(result.control),
-        "sides": [_side_json(side, result) for side in result.sides],
-    }
+    @property
+    def pair(self) -> RunComparison:
+        return self.difference.runs[0]
 
 
-def _side_json(side: RunResult, result: AbResult) -> dict[str, Any]:
-    run, summary = side.run, side.summary
-    return {
-        **spec_json(run.id, spec_of(side, result)),
-        "workload": run.plan.workload,
-        "variant": run.plan.variant,
-        "device": run.plan.device,
-        "python": run.python,
-        "jax": run.environment.jax if run.environment is not None else None,
-        "status": run.status,
-        "error": run.error or None,
-        "median_seconds": summary.median if summary else None,
-        "ci95_seconds": list(summary.ci95) if summary and summary.ci95 else None,
-        "warnings": [{"code": warning.code, "message": warning.message} for warning in side.warnings],
-    }
+_VERSUS: Final[tuple[Fact[_Compared], ...]] = (
+    *within(at("versus"), VERSUS),
+    *within(at("pair"), (fact for fact in PAIR if fact.key != "side")),
+    Fact("environment", ROWS, "What differs between the environments",
+         lambda row: environment_table(row.difference).rows, inside=ENVIRONMENT),
+)  # fmt: skip
+_SIDE: Final[tuple[Fact[SideRow], ...]] = (
+    *SPEC,
+    *within(
+        at("result"),
+        (
+            Fact("workload", TEXT, "Name of the workload or the function", at("run.plan.workload")),
+            Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("run.plan.variant")),
+            Fact("device", TEXT, "Where it ran", at("run.plan.device")),
+            Fact("python", TEXT, "Version of Python", at("run.python")),
+            Fact("jax", TEXT, "Version of jax", at("run.environment.jax")),
+            Fact("status", TEXT, "How it ended", at("run.status")),
+            Fact("error", TEXT, "Why it failed", at("run.error")),
+            Fact("median_seconds", SECONDS, "Median time of a call", at("summary.median")),
+            Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]", at("summary.ci95")),
+            Fact("warnings", ROWS, "Why the figures mean less than they seem to", inside=(
+                Fact("code", TEXT, "What kind it is"),
+                Fact("message", TEXT, "The sentence, with its figures"),
+            )),
+        ),
+    ),
+)  # fmt: skip
+AB: Final[tuple[Fact[AbResult], ...]] = (
+    *PLAN,
+    Fact("versus", ROWS, "Each side beside A",
+         lambda result: [_Compared(versus, result.difference(versus)) for versus in result.versus], inside=_VERSUS),
+    Fact("control", OBJECT, "A beside itself: what this machine cannot tell apart",
+         lambda result: result.control and _Compared(result.control, result.difference(result.control)),
+         inside=_VERSUS),
+    Fact("sides", ROWS, "What was compared", side_rows, inside=_SIDE),
+)  # fmt: skip
+ab_json: Final = recorder(AB)
+"""The report for programs; times in seconds, shares from 0 to 1, null for unknown."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from jaxprof.analysis.gate import program_name, versions_of
 from jaxprof.analysis.run_difference import FACTS, facts_of, unit_of
-from jaxprof.facts import at
+from jaxprof.facts import RUN, Fact, at, column, recorder, within
+from jaxprof.facts.units import BYTES, COUNT, LIST, NUMBER, NUMBER_BY_NAME, ROWS, TEXT
 from jaxprof.report.comparison import figure
-from jaxprof.report.renderers import records, text_lines, wrap
-from jaxprof.report.table import Column, Table
-from jaxprof.session import Session
+from jaxprof.report.renderers import text_lines, wrap
+from jaxprof.report.table import Table
+from jaxprof.session import Run, Session
 from jaxprof.session.log import Entry
 from jaxprof.session.log.baselines import Decision
-from jaxprof.units import bytes_, counted
+from jaxprof.units import counted
 
 WIDTH: Final = 100
 
@@ -33,17 +34,28 @@ def _when(text: str | None) -> str:
     return "-" if text is None else text.replace("T", " ").removesuffix("Z")
 
 
-BASELINES: Final[tuple[Column[BaselineEntry], ...]] = (
-    Column("name", "baseline"),
-    Column("created", "saved", at("entry.header.created"), _when, right=False),
-    Column("programs", "programs", lambda row: len(row.entry.planned)),
-    Column("decisions", "decisions", lambda row: len(row.decisions)),
-    Column("size_bytes", "size", at("entry.size_bytes"), bytes_),
-    Column("", "workloads", lambda row: row.entry.problem or ", ".join(row.entry.workloads), widest=40),
-    Column("workloads", value=at("entry.workloads")),
-    Column("path", value=lambda row: str(row.entry.path)),
-    Column("problem", value=lambda row: row.entry.problem or None),
+BASELINES: Final[tuple[Fact[BaselineEntry], ...]] = (
+    Fact("name", TEXT, "Its name", title="baseline"),
+    Fact("created", TEXT, "When it was saved, in UTC", at("entry.header.created"), "saved", show=_when),
+    Fact("programs", COUNT, "Programs in it", lambda row: len(row.entry.planned), "programs"),
+    Fact("decisions", COUNT, "Decisions that are kept with it", lambda row: len(row.decisions), "decisions"),
+    Fact("size_bytes", BYTES, "Size on disk", at("entry.size_bytes"), "size"),
+    column("workloads", lambda row: row.entry.problem or ", ".join(row.entry.workloads), widest=40),
+    Fact("workloads", LIST, "Their workloads", at("entry.workloads")),
+    Fact("path", TEXT, "Its file", lambda row: str(row.entry.path)),
+    Fact("problem", TEXT, "Why it cannot be read", at("entry.problem")),
 )
+DECISION: Final[tuple[Fact[Decision], ...]] = (
+    Fact("program", TEXT, "The program that it is about"),
+    Fact("fact", TEXT, "The figure that may grow"),
+    Fact("value", NUMBER, "Up to this"),
+    Fact("detail", TEXT, "What exactly was accepted"),
+    Fact("reason", TEXT, "Why"),
+    Fact("decided", TEXT, "When, in UTC"),
+    Fact("jax", TEXT, "Version of jax"),
+    Fact("jaxlib", TEXT, "Version of jaxlib"),
+)
+"""Growth that was accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +64,9 @@ class _Fact:
     value: float
 
 
-FACTS_KEPT: Final[tuple[Column[_Fact], ...]] = (
-    Column("", "exact fact", lambda row: FACTS[row.code]),
-    Column("", "value", lambda row: figure(row.value, unit_of(row.code)), right=True),
+FACTS_KEPT: Final[tuple[Fact[_Fact], ...]] = (
+    column("exact fact", lambda row: FACTS[row.code]),
+    column("value", lambda row: figure(row.value, unit_of(row.code)), right=True),
 )
 
 
@@ -62,11 +74,6 @@ def baselines_lines(entries: Sequence[BaselineEntry], folder: str) -> Iterator[s
     """A line for each, and where they are."""
     yield from text_lines(Table(BASELINES, entries), indent="")
     yield f"{counted(len(entries), 'baseline')} in {folder}"
-
-
-def baselines_json(entries: Iterable[BaselineEntry]) -> list[dict[str, Any]]:
-    """The same as data."""
-    return list(records(Table(BASELINES, list(entries))))
 
 
 def baseline_lines(entry: BaselineEntry, session: Session) -> Iterator[str]:
@@ -88,34 +95,41 @@ def baseline_lines(entry: BaselineEntry, session: Session) -> Iterator[str]:
         yield from wrap(f"{said} ({_when(decision.decided)})", width=WIDTH, indent="    ", first="  ")
 
 
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A program of a baseline."""
+
+    session: Session
+    run: Run
+
+
+_PROGRAM: Final[tuple[Fact[_Program], ...]] = (
+    Fact("program", TEXT, "Its name", lambda row: program_name(row.run)),
+    RUN,
+    Fact("device", TEXT, "The device that it was compiled for", at("run.plan.device")),
+    Fact("jax", TEXT, "Version of jax", at("run.environment.jax")),
+    Fact("jaxlib", TEXT, "Version of jaxlib", at("run.environment.jaxlib")),
+    Fact("facts", NUMBER_BY_NAME, "Exact figures by their code, in base units",
+         lambda row: facts_of(row.session, row.run)),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Baseline:
+    """A baseline with its session."""
+
+    entry: BaselineEntry
+    session: Session
+
+
+BASELINE: Final[tuple[Fact[_Baseline], ...]] = (
+    *within(at("entry"), (fact for fact in BASELINES if fact.key not in ("programs", "decisions"))),
+    Fact("decisions", ROWS, "Growth that was accepted, with the reason", at("entry.decisions"), inside=DECISION),
+    Fact("programs", ROWS, "Its programs",
+         lambda row: [_Program(row.session, run) for run in row.session.runs.values()], inside=_PROGRAM),
+)  # fmt: skip
+
+
 def baseline_json(entry: BaselineEntry, session: Session) -> dict[str, Any]:
-    """The same as data: facts as numbers in their base units, null where one is not known."""
-    return {
-        **next(records(Table(BASELINES, [entry]))),
-        "decisions": [decision_json(decision) for decision in entry.decisions],
-        "programs": [
-            {
-                "program": program_name(run),
-                "run": run.id,
-                "device": run.plan.device,
-                "jax": run.environment.jax if run.environment is not None else None,
-                "jaxlib": run.environment.jaxlib if run.environment is not None else None,
-                "facts": facts_of(session, run),
-            }
-            for run in session.runs.values()
-        ],
-    }
-
-
-def decision_json(decision: Decision) -> dict[str, Any]:
-    """One decision as data."""
-    return {
-        "program": decision.program,
-        "fact": decision.fact,
-        "value": decision.value,
-        "detail": decision.detail or None,
-        "reason": decision.reason,
-        "decided": decision.decided,
-        "jax": decision.jax,
-        "jaxlib": decision.jaxlib,
-    }
+    """The same as data."""
+    return recorder(BASELINE)(_Baseline(entry, session))

@@ -21,15 +21,16 @@ from jaxprof.analysis.session_difference import (
     RunComparison,
     SessionDifference,
 )
-from jaxprof.facts import at
+from jaxprof.facts import Fact, at, column
+from jaxprof.facts.units import ANY, BYTES, COUNT, NUMBER, RATIO, ROWS, SECONDS, TEXT, TRUTH, Unit
 from jaxprof.report.recording.words import words
 from jaxprof.report.runs import parameters_text
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Table
 from jaxprof.units import UNKNOWN, bytes_, growth, integer, ratio_interval, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.memory import MemoryBuffer
-    from jaxprof.analysis.programs.derive import FunctionCompiles
+    from jaxprof.analysis.programs.derive import FunctionCompiles, ProgramFinding
     from jaxprof.hlo.analysis.findings.finding import HloFinding
 
 WIDTH: Final = 100
@@ -82,38 +83,45 @@ def _verdict(row: PhaseDifference) -> str:
     return f"{row.times.verdict()}: {reason}" if reason else row.times.verdict()
 
 
-ENVIRONMENT: Final[tuple[Column[EnvironmentDifference], ...]] = (
-    Column("name", "environment"),
-    Column("before", "first", widest=36),
-    Column("after", "second", widest=36),
-    Column("differs"),
+def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str = "") -> Iterator[Fact[Any]]:
+    """A figure of both sides. `of`: where a side has it; by default the row has both at their keys."""
+    for side, word in (("before", "first"), ("after", "second")):
+        read = None if of is None else at(f"{side}.{of}" if of else side)
+        yield Fact(f"{side}_{key}", unit, f"{meaning} of the {word} side", read, f"{title} {word}".lstrip())
+
+
+STATUS: Final[Fact[Any]] = Fact("status", TEXT, "new, gone, changed, same; outside (not of the HLO)", title="")
+ENVIRONMENT: Final[tuple[Fact[EnvironmentDifference], ...]] = (
+    Fact("name", TEXT, "What of the environment", title="environment"),
+    Fact("before", TEXT, "What the first side has", title="first", widest=36),
+    Fact("after", TEXT, "What the second side has", title="second", widest=36),
+    Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
 )
-PHASES: Final[tuple[Column[PhaseDifference], ...]] = (
-    Column("phase", "phase", lambda row: row.phase),
-    Column("before_seconds", "first", show=seconds),
-    Column("after_seconds", "second", show=seconds),
-    Column("", "speed-up", _ratio, right=True),
-    Column("ratio", value=at("times.ratio")),
-    Column("ratio_low", value=at("times.low")),
-    Column("ratio_high", value=at("times.high")),
-    Column("", "verdict", _verdict, gives_way=True),
-    Column("verdict", value=lambda row: row.times.verdict()),
-    Column("reason", value=lambda row: row.times.reason() or None),
+PHASES: Final[tuple[Fact[PhaseDifference], ...]] = (
+    Fact("phase", TEXT, "Name of the phase", title="phase"),
+    *_sides("seconds", SECONDS, "Time"),
+    column("speed-up", _ratio, right=True),
+    Fact("ratio", RATIO, "How many times as fast the second side is", at("times.ratio")),
+    Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", at("times.low")),
+    Fact("ratio_high", RATIO, "Upper bound of that interval", at("times.high")),
+    column("verdict", _verdict, gives_way=True),
+    Fact("verdict", TEXT, "faster, slower, same or inconclusive", lambda row: row.times.verdict()),
+    Fact("reason", TEXT, "Why it is inconclusive", lambda row: row.times.reason()),
 )
-FIGURES: Final[tuple[Column[FigureDifference], ...]] = (
-    Column("fact", "exact fact", lambda row: row.code),
-    Column("before", None),
-    Column("after", None),
-    Column("unit", value=lambda row: row.unit or None),
-    Column("growth"),
-    Column("differs"),
-    Column("estimate"),
+FIGURES: Final[tuple[Fact[FigureDifference], ...]] = (
+    Fact("fact", TEXT, "Which figure: flops, bytes, peak, kernels, compiles", at("code")),
+    Fact("before", NUMBER, "What the first side has"),
+    Fact("after", NUMBER, "What the second side has"),
+    Fact("unit", TEXT, "Its unit: second, byte, flop; null for a count"),
+    Fact("growth", NUMBER, "The second over the first, less 1"),
+    Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
+    Fact("estimate", TRUTH, "Whether it is an estimate"),
 )
-_FIGURES_SHOWN: Final[tuple[Column[FigureDifference], ...]] = (
-    Column("", "exact fact", lambda row: FACTS[row.code] + (" (estimate)" if row.estimate else "")),
-    Column("", "first", lambda row: figure(row.before, row.unit), right=True),
-    Column("", "second", lambda row: figure(row.after, row.unit), right=True),
-    Column("", "difference", growth_text, right=True),
+_FIGURES_SHOWN: Final[tuple[Fact[FigureDifference], ...]] = (
+    column("exact fact", lambda row: FACTS[row.code] + (" (estimate)" if row.estimate else "")),
+    column("first", lambda row: figure(row.before, row.unit), right=True),
+    column("second", lambda row: figure(row.after, row.unit), right=True),
+    column("difference", growth_text, right=True),
 )
 
 
@@ -144,84 +152,79 @@ def _changes(row: KernelDifference) -> str:
     return "; ".join([*former, *map(change_text, row.changes)])
 
 
-KERNELS_COMPARED: Final[tuple[Column[KernelDifference], ...]] = (
-    Column("status", "", lambda row: row.status),
-    Column("before_name", value=lambda row: row.before_name or None),
-    Column("after_name", value=lambda row: row.after_name or None),
-    Column("", "kernel", lambda row: row.name, widest=28),
-    Column("kind", value=at("kernel.kind")),
-    Column("op_name", value=at("kernel.op_name")),
-    Column("before_seconds", "first", show=seconds),
-    Column("after_seconds", "second", show=seconds),
-    Column("part_seconds", "difference", show=_seconds_difference),
-    Column("speed", "", lambda row: row.speed or None),
-    Column("", "what changed", _changes, gives_way=True),
-    Column(
-        "changes",
-        value=lambda row: [{"what": one.what, "before": one.before, "after": one.after} for one in row.changes],
+KERNELS_COMPARED: Final[tuple[Fact[KernelDifference], ...]] = (
+    STATUS,
+    Fact("before_name", TEXT, "Its name on the first side"),
+    Fact("after_name", TEXT, "Its name on the second side"),
+    column("kernel", at("name"), widest=28),
+    Fact("kind", TEXT, "loop fusion, GEMM, all-reduce, ...", at("kernel.kind")),
+    Fact("op_name", TEXT, "JAX's path", at("kernel.op_name")),
+    *_sides("seconds", SECONDS, "Time in one call"),
+    Fact("part_seconds", SECONDS, "What it adds to the difference", title="difference", show=_seconds_difference),
+    Fact("speed", TEXT, "faster or slower, where its times say so", title=""),
+    column("what changed", _changes, gives_way=True),
+    Fact("changes", ROWS, "What differs", inside=(
+        Fact("what", TEXT, "Which of its properties"),
+        Fact("before", ANY, "On the first side"),
+        Fact("after", ANY, "On the second side"),
+    )),
+)  # fmt: skip
+COLLECTIVES_COMPARED: Final[tuple[Fact[CollectiveDifference], ...]] = (
+    Fact("opcode", TEXT, "The HLO operation", title="collective"),
+    Fact("group_size", COUNT, "Devices that take part", title="devices"),
+    *_sides("count", COUNT, "Executions in one call"),
+    *_sides("bytes", BYTES, "Bytes of all of them", title="bytes"),
+    Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
+)
+FINDINGS_COMPARED: Final[tuple[Fact[Pair[HloFinding]], ...]] = (
+    STATUS,
+    Fact("code", TEXT, "What kind it is, as the documents list them", at("either.code"), "finding"),
+    Fact("before", TEXT, "The sentence of the first side", at("before.message")),
+    Fact("after", TEXT, "The sentence of the second side", at("after.message")),
+    column("what", at("either.message"), gives_way=True),
+)
+STAGES_COMPARED: Final[tuple[Fact[FigureDifference], ...]] = (
+    Fact("stage", TEXT, "Stage of the compiler", at("code"), "compile passes"),
+    *_sides("seconds", SECONDS, "Self time, over all threads,", ""),
+)
+BUFFERS_COMPARED: Final[tuple[Fact[Pair[MemoryBuffer]], ...]] = (
+    STATUS,
+    Fact("kind", TEXT, "argument, output, temporary, constant", at("either.kind"), "buffer"),
+    Fact("instruction", TEXT, "The HLO instruction that makes it", at("either.instruction"), "of", widest=30),
+    *_sides("bytes", BYTES, "Size", "bytes"),
+    Fact("part_bytes", BYTES, "What it adds to the difference of the peaks", lambda row: int(row.part("bytes")),
+         "difference", show=_bytes_difference),
+    Fact("shape", TEXT, "Its type and shape", at("either.shape"), "shape", gives_way=True),
+    Fact("op_name", TEXT, "JAX's path", at("either.op_name")),
+)  # fmt: skip
+_REASONS: Final[tuple[Fact[Any], ...]] = (
+    Fact("code", TEXT, "first, shape, dtype, static_argument, ..."),
+    Fact("count", COUNT, "Compilations"),
+    Fact("text", TEXT, "In words"),
+)
+FUNCTIONS_COMPARED: Final[tuple[Fact[Pair[FunctionCompiles]], ...]] = (
+    STATUS,
+    Fact("function", TEXT, "JAX's name of the function", at("either.function"), "compiled", widest=32),
+    *_sides("count", COUNT, "Compilations", "count"),
+    *_sides("seconds", SECONDS, "Time of the compilations", "seconds", "seconds"),
+    column("why again", lambda row: _why(row), gives_way=True),
+    *(
+        Fact(f"{side}_reasons", ROWS, f"Why the {word} side compiled", at(f"{side}.reasons"), inside=_REASONS)
+        for side, word in (("before", "first"), ("after", "second"))
     ),
 )
-COLLECTIVES_COMPARED: Final[tuple[Column[CollectiveDifference], ...]] = (
-    Column("opcode", "collective"),
-    Column("group_size", "devices", show=integer),
-    Column("before_count", "first", show=integer),
-    Column("after_count", "second", show=integer),
-    Column("before_bytes", "bytes first", show=bytes_),
-    Column("after_bytes", "bytes second", show=bytes_),
-    Column("differs"),
+STATES_COMPARED: Final[tuple[Fact[FigureDifference], ...]] = (
+    Fact("state", TEXT, "What the main thread's time was spent on", at("code")),
+    column("main thread", lambda row: words(row.code)),
+    *_sides("seconds", SECONDS, "Time", ""),
 )
-
-
-FINDINGS_COMPARED: Final[tuple[Column[Pair[HloFinding]], ...]] = (
-    Column("status", "", lambda row: row.status),
-    Column("code", "finding", at("either.code")),
-    Column("before", value=at("before.message")),
-    Column("after", value=at("after.message")),
-    Column("", "what", at("either.message"), gives_way=True),
+PROGRAM_FINDINGS_COMPARED: Final[tuple[Fact[Pair[ProgramFinding]], ...]] = (
+    STATUS,
+    Fact("code", TEXT, "What kind it is, as the documents list them", at("either.code")),
+    column("finding", at("either.message"), gives_way=True),
+    *(replace(fact, title=None) for fact in _sides("seconds", SECONDS, "What it cost", "seconds")),
+    Fact("message", TEXT, "The sentence, with its figures", at("either.message")),
 )
-STAGES_COMPARED: Final[tuple[Column[FigureDifference], ...]] = (
-    Column("stage", "compile passes", at("code")),
-    Column("before_seconds", "first", at("before"), seconds),
-    Column("after_seconds", "second", at("after"), seconds),
-)
-
-
-def _buffer(key: str) -> Any:
-    return lambda row: getattr(row.either, key) or None
-
-
-BUFFERS_COMPARED: Final[tuple[Column[Pair[MemoryBuffer]], ...]] = (
-    Column("status", "", lambda row: row.status),
-    Column("kind", "buffer", _buffer("kind")),
-    Column("instruction", "of", _buffer("instruction"), widest=30),
-    Column("before_bytes", "first", at("before.bytes"), bytes_),
-    Column("after_bytes", "second", at("after.bytes"), bytes_),
-    Column("part_bytes", "difference", lambda row: int(row.part("bytes")), _bytes_difference),
-    Column("shape", "shape", _buffer("shape"), gives_way=True),
-    Column("op_name", value=_buffer("op_name")),
-)
-FUNCTIONS_COMPARED: Final[tuple[Column[Pair[FunctionCompiles]], ...]] = (
-    Column("status", "", lambda row: row.status),
-    Column("function", "compiled", at("either.function"), widest=32),
-    Column("before_count", "first", at("before.count"), integer),
-    Column("after_count", "second", at("after.count"), integer),
-    Column("before_seconds", "seconds first", at("before.seconds"), seconds),
-    Column("after_seconds", "seconds second", at("after.seconds"), seconds),
-    Column("", "why again", lambda row: _why(row), gives_way=True),
-    Column("before_reasons", value=lambda row: _reasons(row.before)),
-    Column("after_reasons", value=lambda row: _reasons(row.after)),
-)
-STATES_COMPARED: Final[tuple[Column[FigureDifference], ...]] = (
-    Column("state", value=at("code")),
-    Column("", "main thread", lambda row: words(row.code)),
-    Column("before_seconds", "first", at("before"), seconds),
-    Column("after_seconds", "second", at("after"), seconds),
-)
-
-
-def _reasons(function: Any) -> list[dict[str, Any]]:
-    reasons = function.reasons if function is not None else ()
-    return [{"code": reason.code, "count": reason.count, "text": reason.text} for reason in reasons]
 
 
 def _why(row: Pair[FunctionCompiles]) -> str | None:
@@ -257,12 +260,10 @@ def _sums(program: ProgramDifference) -> list[_Sum]:
     return [entry for entry in sums if entry.before is not None or entry.after is not None]
 
 
-_SUMS: Final[tuple[Column[_Sum], ...]] = (
-    Column("what", "program"),
-    Column("", "first", lambda row: row.text(row.before), right=True),
-    Column("", "second", lambda row: row.text(row.after), right=True),
-    Column("before"),
-    Column("after"),
+_SUMS: Final[tuple[Fact[_Sum], ...]] = (
+    column("program", at("what")),
+    column("first", lambda row: row.text(row.before), right=True),
+    column("second", lambda row: row.text(row.after), right=True),
 )
 
 
@@ -315,14 +316,7 @@ def tables(pair: RunComparison) -> Iterator[Table[Any]]:
         yield Table(_SUMS, _sums(program))
         yield Table(STATES_COMPARED, [row for row in program.states if row.before or row.after])
         yield _differing(FUNCTIONS_COMPARED, program.functions, "functions")
-        yield _differing(
-            (
-                Column("", "", lambda row: row.status),
-                Column("", "finding", lambda row: row.either.message, gives_way=True),
-            ),
-            program.findings,
-            "findings",
-        )
+        yield _differing(PROGRAM_FINDINGS_COMPARED, program.findings, "findings")
     yield Table(PHASES, pair.phases)
     yield facts_table(difference.facts)
     if difference.kernels is not None:
@@ -368,7 +362,7 @@ def named(table: Table[Any], first: str, second: str) -> Table[Any]:
     return replace(table, columns=columns)
 
 
-def _differing(columns: Sequence[Column[Any]], rows: Sequence[Any], what: str) -> Table[Any]:
+def _differing(columns: Sequence[Fact[Any]], rows: Sequence[Any], what: str) -> Table[Any]:
     shown = [row for row in rows if row.status != "same"]
     same = len(rows) - len(shown)
     notes = (f"{what} that are the same: {integer(same)}",) if same else ()

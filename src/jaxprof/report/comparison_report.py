@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.ab import ab_results, side_versus
 from jaxprof.analysis.session_difference import RunComparison, SessionDifference
-from jaxprof.facts import at
+from jaxprof.facts import Fact, at, pick, recorder, within
+from jaxprof.facts.sessions import state_of
+from jaxprof.facts.units import ANY, BY_NAME, LIST, NUMBER, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.report.comparison import (
     BUFFERS_COMPARED,
     COLLECTIVES_COMPARED,
@@ -18,20 +20,27 @@ from jaxprof.report.comparison import (
     FUNCTIONS_COMPARED,
     KERNELS_COMPARED,
     PHASES,
+    PROGRAM_FINDINGS_COMPARED,
     STAGES_COMPARED,
     STATES_COMPARED,
+    STATUS,
     WIDTH,
     answer,
     environment_table,
     tables,
     title,
 )
-from jaxprof.report.renderers import markdown, markdown_lines, records, text_lines, to_csv_text, wrap
-from jaxprof.report.runs import parameters_text, state_of
-from jaxprof.report.sides import kept_json, verdict_line, versus_json
-from jaxprof.report.table import Column, Table
+from jaxprof.report.renderers import markdown, markdown_lines, text_lines, to_csv_text, wrap
+from jaxprof.report.runs import parameters_text
+from jaxprof.report.sides import KEPT, VERSUS, verdict_line
+from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.kernel_difference import KernelDifferences
+    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.analysis.session_difference import ProgramDifference
 
 
 def _heading(name: str, session: Session) -> str:
@@ -133,94 +142,92 @@ def _markdown_table(table: Table[Any]) -> list[str]:
     return [markdown(note) for note in table.notes]
 
 
-def comparison_json(difference: SessionDifference) -> dict[str, Any]:
-    """All of it, unrounded."""
-    return {
-        "before": _session_json(difference.before),
-        "after": _session_json(difference.after),
-        "environment": list(records(Table(ENVIRONMENT, difference.environment))),
-        "runs": [pair_json(pair) for pair in difference.runs],
-        "only_before": [_run_json(run) for run in difference.only_before],
-        "only_after": [_run_json(run) for run in difference.only_after],
-    }
+RUN_COMPARED: Final[tuple[Fact[Run], ...]] = (
+    Fact("run", TEXT, "Id of the run", at("id")),
+    Fact("workload", TEXT, "Name of the workload, the function or the program", at("plan.workload")),
+    Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("plan.variant")),
+    Fact("device", TEXT, "Where it ran", at("plan.device")),
+    Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
+    Fact("status", TEXT, "How it ended", at("shown.status")),
+)
+_SIDE: Final[tuple[Fact[Session], ...]] = (
+    Fact("session", TEXT, "Identity of the session", at("header.session")),
+    Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
+    Fact("host", TEXT, "Name of the machine", at("header.host")),
+    Fact("state", TEXT, "complete, interrupted, or the signal that ended it", state_of),
+    Fact("notices", LIST, "What of it could not be read"),
+    Fact("comparisons", ROWS, "Comparisons of ab that it holds", ab_results, inside=KEPT),
+)
+_OF_BOTH: Final[tuple[Fact[Any], ...]] = (
+    Fact("before", NUMBER, "Of the first program"),
+    Fact("after", NUMBER, "Of the second program"),
+)
 
 
-def _session_json(session: Session) -> dict[str, Any]:
-    header = session.header
-    return {
-        "session": header.session,
-        "created": header.created,
-        "host": header.host,
-        "state": state_of(session),
-        "notices": session.notices,
-        "comparisons": [kept_json(result) for result in ab_results(session)],
-    }
+def _both(key: str, meaning: str, read: Callable[[ProgramResult], Any] | None = None) -> Fact[ProgramDifference]:
+    get = read or at(key)
+    return Fact(key, OBJECT, meaning, lambda found: _Sides(get(found.before), get(found.after)), inside=_OF_BOTH)
 
 
-def _run_json(run: Run) -> dict[str, Any]:
-    plan = run.plan
-    return {
-        "run": run.id,
-        "workload": plan.workload,
-        "variant": plan.variant,
-        "device": plan.device,
-        "parameters": dict(plan.parameters),
-        "status": run.shown.status,
-    }
+_PROGRAM: Final[tuple[Fact[ProgramDifference], ...]] = (
+    Fact("steps_per_second", OBJECT, "Steps of the hottest loop a second",
+         lambda found: _Sides(*found.steps_per_second), inside=_OF_BOTH),
+    _both("wall_seconds", "Wall time"),
+    _both("compiles", "Compilations", at("compile_count")),
+    _both("compile_seconds", "Time of all compilations"),
+    Fact("functions", ROWS, "What was compiled, by function", inside=FUNCTIONS_COMPARED),
+    Fact("timeline", ROWS, "What the main thread's time was spent on", at("states"), inside=STATES_COMPARED),
+    Fact("findings", ROWS, "What is worth changing", inside=PROGRAM_FINDINGS_COMPARED),
+)  # fmt: skip
 
 
-def pair_json(pair: RunComparison) -> dict[str, Any]:
-    """A pair for programs: seconds and bytes unrounded, null for unknown."""
-    difference, kernels = pair.difference, pair.difference.kernels
-    versus = side_versus(pair.session_before, pair.before, pair.after)
-    data: dict[str, Any] = {
-        "before": _run_json(pair.before),
-        "after": _run_json(pair.after),
-        "side": None if versus is None else versus_json(versus),
-        "unlike": list(difference.unlike),
-        "differs": difference.differs,
-        "answer": answer(pair),
-        "phases": list(records(Table(PHASES, pair.phases))),
-        "facts": list(records(Table(FIGURES, difference.facts))),
-        "kernels": None if kernels is None else list(records(Table(KERNELS_COMPARED, kernels.rows))),
-        "kernels_seconds": None
-        if kernels is None or kernels.difference_seconds is None
-        else {
-            "before": kernels.before_seconds,
-            "after": kernels.after_seconds,
-            "difference": kernels.difference_seconds,
-        },
-        "collectives": _records(COLLECTIVES_COMPARED, difference.collectives),
-        "findings": _records(FINDINGS_COMPARED, difference.findings),
-        "buffers": _records(BUFFERS_COMPARED, difference.buffers),
-        "passes": _records(STAGES_COMPARED, difference.passes),
-    }
-    program = pair.program
-    if program is not None:
-        before, after = program.steps_per_second
-        data["program"] = {
-            "steps_per_second": {"before": before, "after": after},
-            "wall_seconds": {"before": program.before.wall_seconds, "after": program.after.wall_seconds},
-            "compiles": {"before": program.before.compile_count, "after": program.after.compile_count},
-            "compile_seconds": {"before": program.before.compile_seconds, "after": program.after.compile_seconds},
-            "functions": list(records(Table(FUNCTIONS_COMPARED, program.functions))),
-            "timeline": list(records(Table(STATES_COMPARED, program.states))),
-            "findings": [
-                {
-                    "status": row.status,
-                    "code": row.either.code,
-                    "before_seconds": row.before.seconds if row.before is not None else None,
-                    "after_seconds": row.after.seconds if row.after is not None else None,
-                    "message": row.either.message,
-                }
-                for row in program.findings
-            ],
-        }
-    return data
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    before: float | None
+    after: float | None
 
 
-def _records(columns: Sequence[Column[Any]], rows: Sequence[Any] | None) -> list[dict[str, Any]] | None:
-    return None if rows is None else list(records(Table(columns, rows)))
+def _all_kernels(pair: RunComparison) -> KernelDifferences | None:
+    kernels = pair.difference.kernels
+    return None if kernels is None or kernels.difference_seconds is None else kernels
+
+
+PAIR: Final[tuple[Fact[RunComparison], ...]] = (
+    Fact("before", OBJECT, "The first run", inside=RUN_COMPARED),
+    Fact("after", OBJECT, "The second run", inside=RUN_COMPARED),
+    Fact("side", OBJECT, "What ab said of the two",
+         lambda pair: side_versus(pair.session_before, pair.before, pair.after), inside=VERSUS),
+    Fact("unlike", LIST, "Why they are not the same measurement", at("difference.unlike")),
+    Fact("differs", TRUTH, "Whether they differ in exact facts; null if unknown", at("difference.differs")),
+    Fact("answer", TEXT, "What differs in exact facts, in a line", answer),
+    Fact("phases", ROWS, "The phases of a call", inside=PHASES),
+    *within(at("difference"), (
+        Fact("facts", ROWS, "Exact figures, which have no noise", inside=FIGURES),
+        Fact("kernels", ROWS, "Kernels", at("kernels.rows"), inside=KERNELS_COMPARED),
+    )),
+    Fact("kernels_seconds", OBJECT, "Time of all kernels of a call", _all_kernels, inside=(
+        Fact("before", SECONDS, "Of the first side", at("before_seconds")),
+        Fact("after", SECONDS, "Of the second side", at("after_seconds")),
+        Fact("difference", SECONDS, "The second less the first", at("difference_seconds")),
+    )),
+    *within(at("difference"), (
+        Fact("collectives", ROWS, "Collectives", inside=COLLECTIVES_COMPARED),
+        Fact("findings", ROWS, "What is worth changing in the HLO", inside=FINDINGS_COMPARED),
+        Fact("buffers", ROWS, "Buffers", inside=BUFFERS_COMPARED),
+        Fact("passes", ROWS, "Stages of the compiler", inside=STAGES_COMPARED),
+    )),
+    Fact("program", OBJECT, "Of two recorded programs", inside=_PROGRAM, when=at("program")),
+)  # fmt: skip
+DIFFERENCE: Final[tuple[Fact[SessionDifference], ...]] = (
+    Fact("before", OBJECT, "The first session", inside=_SIDE),
+    Fact("after", OBJECT, "The second session", inside=_SIDE),
+    Fact("environment", ROWS, "Versions, devices, machine and settings", inside=ENVIRONMENT),
+    Fact("runs", ROWS, "Runs that belong together", inside=PAIR),
+    Fact("only_before", ROWS, "Runs that only the first session has", inside=RUN_COMPARED),
+    Fact("only_after", ROWS, "Runs that only the second session has", inside=RUN_COMPARED),
+)
+comparison_json: Final = recorder(DIFFERENCE)
+"""All of it, unrounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,18 +243,16 @@ class _Line:
     unit: str
 
 
-_LINES: Final[tuple[Column[_Line], ...]] = (
-    Column("run_before", value=at("pair.before.id")),
-    Column("run_after", value=at("pair.after.id")),
-    Column("workload", value=at("pair.after.plan.workload")),
-    Column("variant", value=at("pair.after.plan.variant")),
-    Column("device", value=at("pair.after.plan.device")),
-    Column("about"),
-    Column("name"),
-    Column("status"),
-    Column("before"),
-    Column("after"),
-    Column("unit", value=lambda row: row.unit or None),
+_LINES: Final[tuple[Fact[_Line], ...]] = (
+    Fact("run_before", TEXT, "Id of the first run", at("pair.before.id")),
+    Fact("run_after", TEXT, "Id of the second run", at("pair.after.id")),
+    *within(at("pair.after"), pick(RUN_COMPARED, "workload", "variant", "device")),
+    Fact("about", TEXT, "phase, fact, kernel, collective, finding, buffer, function"),
+    Fact("name", TEXT, "Its name"),
+    replace(STATUS, title=None),
+    Fact("before", ANY, "What the first side has"),
+    Fact("after", ANY, "What the second side has"),
+    Fact("unit", TEXT, "second, byte, flop; null for a count"),
 )
 
 

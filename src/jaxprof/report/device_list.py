@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from jaxprof import units
 from jaxprof.devices.inventory.machine import Device
 from jaxprof.events import DeviceReading, Scalar
-from jaxprof.facts import at
+from jaxprof.facts import Fact, at, column, within
+from jaxprof.facts.units import BYTES, INDEX, LIST, NUMBER, NUMBERS, OBJECT, ROWS, SHARE, TEXT, TRUTH
 from jaxprof.report.renderers import records, text_lines, wrap
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Table
 from jaxprof.text import safe
 
 WIDTH = 80
-
-_READING_KEYS = (
-    "utilisation",
-    "core_utilisation",
-    "memory_used_bytes",
-    "memory_limit_bytes",
-    "power_watts",
-    "power_limit_watts",
-    "temperature_celsius",
-    "clock_hertz",
-    "clock_limit_hertz",
-    "load_average",
-    "throttle_reasons",
-    "processes",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +44,7 @@ def devices_report(devices: Sequence[Device], readings: Sequence[DeviceReading] 
     Sizes in bytes, shares in 0..1, the rest in the unit of its name; null is unknown, or does not apply.
     `used_by_jax` is null if JAX was not asked.
     """
-    return {"devices": list(records(Table(_DEVICES, _rows(devices, readings))))}
+    return {"devices": list(records(Table(DEVICES, _rows(devices, readings))))}
 
 
 def devices_text(devices: Sequence[Device], readings: Sequence[DeviceReading] = (), width: int = WIDTH) -> list[str]:
@@ -68,7 +54,7 @@ def devices_text(devices: Sequence[Device], readings: Sequence[DeviceReading] = 
     """
     rows = _rows(devices, readings)
     details = (line for row in rows for line in _details(row.device, row.reading, width))
-    return [*text_lines(Table(_DEVICES, rows), indent="", width=width), *details]
+    return [*text_lines(Table(DEVICES, rows), indent="", width=width), *details]
 
 
 def _rows(devices: Sequence[Device], readings: Sequence[DeviceReading]) -> list[ListedDevice]:
@@ -137,20 +123,59 @@ def process_text(process: Mapping[str, Scalar | None]) -> str:
     return f"{who}, {units.bytes_(memory)}" if isinstance(memory, int | float) else who
 
 
-_DEVICES: Final[tuple[Column[ListedDevice], ...]] = (
-    Column("id", "device", at("device.id"), widest=9),
-    *(Column(key, value=at(f"device.{key}")) for key in ("platform", "kind", "process")),
-    Column("", "kind", lambda row: row.device.kind or row.device.platform, gives_way=True),
-    Column("", "use", at("reading.utilisation"), units.percent),
-    Column("memory_used_bytes"),
-    Column("memory_limit_bytes"),
-    Column("", "memory", lambda row: memory_text(row.memory_used_bytes, row.memory_limit_bytes), widest=20),
-    Column("", "power", _power, right=True, widest=11),
-    Column("", "temp", at("reading.temperature_celsius"), lambda t: units.UNKNOWN if t is None else f"{t:.0f} °C"),
-    Column("", "clock", at("reading.clock_hertz"), lambda rate: units.scaled(rate, "Hz")),
-    *(Column(key, value=at(f"device.{key}")) for key in ("allocator_limit_bytes", "core_count", "compute_capability")),
-    *(Column(key, value=at(f"device.{key}")) for key in ("uuid", "pci_bus_id", "used_by_jax")),
-    Column("reason", value=lambda row: row.device.reason or None),
-    Column("mend", value=lambda row: row.device.hint or None),
-    *(Column(f"reading.{key}") for key in _READING_KEYS),
+def _of_process(key: str) -> Callable[[Mapping[str, Scalar | None]], Scalar | None]:
+    return lambda process: process.get(key)
+
+
+_READING: Final[tuple[Fact[DeviceReading], ...]] = (
+    Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
+    Fact("core_utilisation", NUMBERS, "The same of each core"),
+    Fact("memory_used_bytes", BYTES, "Memory in use"),
+    Fact("memory_limit_bytes", BYTES, "Memory that there is"),
+    Fact("power_watts", NUMBER, "Power"),
+    Fact("power_limit_watts", NUMBER, "The most that it may draw"),
+    Fact("temperature_celsius", NUMBER, "Temperature"),
+    Fact("clock_hertz", NUMBER, "Clock"),
+    Fact("clock_limit_hertz", NUMBER, "The highest clock"),
+    Fact("load_average", NUMBER, "Of the host: processes that want to run"),
+    Fact("throttle_reasons", LIST, "Why it is throttled"),
+    Fact("processes", ROWS, "Who uses it", inside=(
+        Fact("pid", INDEX, "Id of the process", _of_process("pid")),
+        Fact("name", TEXT, "Its name", _of_process("name")),
+        Fact("user", TEXT, "Its user", _of_process("user")),
+        Fact("memory_bytes", BYTES, "Memory that it holds", _of_process("memory_bytes")),
+    )),
+)  # fmt: skip
+DEVICES: Final[tuple[Fact[ListedDevice], ...]] = (
+    Fact("id", TEXT, "cpu:0, cuda:0", at("device.id"), "device", widest=9),
+    *within(
+        at("device"),
+        (
+            Fact("platform", TEXT, "cpu, cuda, rocm, tpu"),
+            Fact("kind", TEXT, "NVIDIA H100 80GB HBM3, cpu"),
+            Fact("process", INDEX, "Index of the process that it belongs to"),
+        ),
+    ),
+    column("kind", lambda row: row.device.kind or row.device.platform, gives_way=True),
+    column("use", at("reading.utilisation"), units.percent),
+    Fact("memory_used_bytes", BYTES, "Memory in use"),
+    Fact("memory_limit_bytes", BYTES, "Memory that there is"),
+    column("memory", lambda row: memory_text(row.memory_used_bytes, row.memory_limit_bytes), widest=20),
+    column("power", _power, right=True, widest=11),
+    column("temp", at("reading.temperature_celsius"), lambda t: units.UNKNOWN if t is None else f"{t:.0f} °C"),
+    column("clock", at("reading.clock_hertz"), lambda rate: units.scaled(rate, "Hz")),
+    *within(
+        at("device"),
+        (
+            Fact("allocator_limit_bytes", BYTES, "What JAX's allocator may take"),
+            Fact("core_count", NUMBER, "Cores or multiprocessors"),
+            Fact("compute_capability", TEXT, "Of an NVIDIA GPU"),
+            Fact("uuid", TEXT, "Its UUID"),
+            Fact("pci_bus_id", TEXT, "Its place on the bus"),
+            Fact("used_by_jax", TRUTH, "Whether JAX uses it; null if JAX was not asked"),
+            Fact("reason", TEXT, "Why not"),
+            Fact("hint", TEXT, "What makes JAX use it"),
+        ),
+    ),
+    Fact("reading", OBJECT, "A live reading", inside=_READING),
 )

@@ -13,7 +13,7 @@ from typing import Any, Final
 from jaxprof.text import json_text
 
 SCHEMA: Final = "3.0"
-"""Of the envelope and of the keys in `data`, as `docs/schema` has them; a session file has a schema of its own."""
+"""Of the envelope and of the keys in `data`; a session file has a schema of its own."""
 ROWS: Final = 50
 """Rows of each list, unless the kind has another number for it."""
 _NUMBERS: Final = 50
@@ -33,7 +33,9 @@ _COMPARED: Final[Mapping[str, int]] = {
     "passes": 10,
     "program.functions": 10,
 }
-_KERNEL: Final = ("name", "kind", "count", "flops", "bytes", "bound", "least_seconds", "source", "measured")
+_KERNEL: Final = (
+    "name", "kind", "count", "flops", "bytes", "bound", "least_seconds", "file", "line", "measured",
+)  # fmt: skip
 _TRANSFER: Final = ("seconds", "bytes", "zero_copy", "bytes_per_second")
 
 
@@ -68,6 +70,7 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
         "runs.steps": 0,
         "runs.trust": _is_doubtful,
         "runs.trust.*": ("kind", "code", "verdict"),
+        "runs.copies": 10,
         "runs.transfers": 10,
         "runs.program": 0,
         "runs.compiles": 0,
@@ -126,6 +129,27 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
 """Of each kind, by the path of a key: how many rows of a list there are unless more are requested, the last ones if the
 number is negative; 0 for what is there only if all is requested; or which of the rows. After `.*`, the keys of the
 objects at that path."""
+
+
+def may_lack(kind: str, schema: dict[str, Any], path: str = "") -> None:
+    """Takes out of what a schema requires what a bounded answer of the kind leaves out."""
+    kept = _KEPT.get(kind, {})
+    wanted = kept.get(f"{path}.*")
+    prefix = f"{path}." if path else ""
+    required = schema.get("required", [])
+    if required:
+        schema["required"] = [
+            key for key in required
+            if kept.get(f"{prefix}{key}") != 0 and (not isinstance(wanted, tuple) or key in wanted)
+        ]  # fmt: skip
+    for key, inner in schema.get("properties", {}).items():
+        may_lack(kind, inner, f"{prefix}{key}")
+    if isinstance(items := schema.get("items"), dict):
+        may_lack(kind, items, path)
+    named = schema.get("additionalProperties")
+    if isinstance(named, dict):
+        for key in [key for key in kept if key.startswith(prefix) and key.endswith(".*")]:
+            may_lack(kind, named, key.removesuffix(".*"))
 
 
 class Bounds:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,11 +14,13 @@ from jaxprof.analysis.explain.modules import longest_kernel
 from jaxprof.analysis.measured import whole_profile
 from jaxprof.analysis.run_result import results
 from jaxprof.analysis.utilisation import of_call, utilisations
+from jaxprof.facts import Fact, at, recorder
+from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, NUMBERS, OBJECT, ROWS, SECONDS, SHARE, TEXT, TRUTH, Unit
 from jaxprof.report.renderers import markdown, wrap
 from jaxprof.report.runs import interval_text, versus_text
 from jaxprof.report.sides import verdict_line
-from jaxprof.report.trials import trial_json, trial_sentence
-from jaxprof.report.utilisation import utilisation_json, utilisation_text
+from jaxprof.report.trials import TRIAL, trial_sentence
+from jaxprof.report.utilisation import UTILISATION, rounded, rounded_interval, utilisation_text
 from jaxprof.text import columns, json_text, safe, shorten
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
 
@@ -35,7 +37,6 @@ _MOST_CHARACTERS: Final = 5_400
 """Of the JSON, without line breaks and indentation: some 1 500 tokens."""
 _LINE: Final = 100
 _KERNELS_NAMED: Final = 3
-_DIGITS: Final = 4
 _ANSWERS: Final = 3
 MOST_UTILISATIONS: Final = 3
 """Runs whose utilisation is in the JSON: the first."""
@@ -265,77 +266,84 @@ def _fenced(command: str) -> Iterator[str]:
         yield from ("", f"   {fence}sh", f"   {safe(command)}", f"   {fence}", "")
 
 
+def _source(finding: RankedFinding) -> str | None:
+    where = finding.where
+    if where is None:
+        return None
+    inside = finding.directory and where.file.startswith(f"{finding.directory}/")
+    return where.short(finding.directory) if inside else where.text
+
+
+def _if_any(key: str, unit: Unit, meaning: str, read: Callable[[RankedFinding], Any] | None = None) -> Fact[Any]:
+    """Evidence that is only there where there is some."""
+    return Fact(key, unit, meaning, read, when=read or at(key))
+
+
+_EVIDENCE: Final[tuple[Fact[RankedFinding], ...]] = (
+    _if_any("run", TEXT, "Id of the run"),
+    _if_any("also", LIST, "More runs that have it", lambda finding: finding.also[:5]),
+    _if_any("source", TEXT, "file:line", _source),
+    _if_any("line", TEXT, "Text of that line", lambda finding: finding.code_line[:_LINE]),
+    _if_any("kernels", LIST, "Those with the most weight first", lambda finding: finding.kernels[:_KERNELS_NAMED]),
+    Fact("process", INDEX, "Which process of a job, from 0", when=lambda finding: finding.process is not None),
+    _if_any("host", TEXT, "Where that process ran"),
+    _if_any("function", TEXT, "The compiled function"),
+    _if_any("compilations", COUNT, "Compilations that it rests on"),
+)
+_COST: Final[tuple[Fact[FindingCost], ...]] = (
+    Fact("of", TEXT, "What share is a part of: program, call, compile, profile or module", at("scope")),
+    Fact("seconds", SECONDS, "What it cost", rounded("seconds")),
+    Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]; null where it is exact or its error unknown",
+         rounded_interval),
+    Fact("saves_seconds", SECONDS, "What changing it would save: an estimate", rounded("saves_seconds")),
+    Fact("share", SHARE, "Share of the whole, in 0..1", rounded("share")),
+    Fact("bytes", BYTES, "Traffic of one call, or memory that it holds"),
+    Fact("held", TRUTH, "Whether bytes are memory"),
+    Fact("estimate", TRUTH, "Whether seconds is an estimate", lambda cost: cost.estimate or cost.at_most),
+)  # fmt: skip
+
+
+def facts_of_explanation(longest: int = _SENTENCES[0]) -> tuple[Fact[Explanation], ...]:
+    """What JSON has of an explanation; its sentences have at most `longest` characters."""
+
+    def cut(key: str, meaning: str) -> Fact[Any]:
+        read = at(key)
+        return Fact(key, TEXT, meaning, lambda row: shorten(read(row), longest))
+
+    return (
+        Fact("name", TEXT, "What was explained, as commands take it"),
+        Fact("subject", TEXT, "program, job, runs, comparison, profile, hlo, nothing"),
+        Fact("answers", LIST, "What is known of the whole, a line each", answers),
+        Fact("utilisation", ROWS, "What share of the device's peak the runs reach",
+             lambda explained: (utilisations(explained.session) if explained.session else ())[:MOST_UTILISATIONS],
+             inside=UTILISATION),
+        Fact("findings", ROWS, "What is worth changing, the most expensive first", inside=(
+            Fact("code", TEXT, "What kind it is, as the documents list them"),
+            cut("message", "The sentence, with its figures"),
+            cut("fix", "What to do about it"),
+            Fact("cost", OBJECT, "What it costs", inside=_COST),
+            Fact("evidence", OBJECT, "What it rests on, with names that other commands take", lambda finding: finding,
+                 inside=_EVIDENCE),
+            Fact("verify", TEXT, "The command that shows whether a change helped"),
+            Fact("mechanical", TEXT, "What --try changes to measure the fix; null: it is a change of the program"),
+            Fact("measured", OBJECT, "What --try showed", at("trial"), inside=TRIAL),
+        )),
+        Fact("left_out", COUNT, "How many more findings there are"),
+        Fact("unknown", ROWS, "What cannot be said", at("abstentions"), inside=(
+            Fact("code", TEXT, "What kind it is"),
+            cut("reason", "Why"),
+            Fact("command", TEXT, "What would fill the gap"),
+        )),
+    )  # fmt: skip
+
+
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
     """The documented form (docs/json.md): sentences are cut and numbers rounded, so that it stays small."""
     for longest in _SENTENCES:
-        data = _json(explanation, longest)
+        data = recorder(facts_of_explanation(longest))(explanation)
         if len(json_text(data)) <= _MOST_CHARACTERS:
             break
     return data
-
-
-def _json(explanation: Explanation, longest: int) -> dict[str, Any]:
-    session = explanation.session
-    return {
-        "name": explanation.name,
-        "subject": explanation.subject,
-        "answers": answers(explanation),
-        "utilisation": [
-            utilisation_json(use) for use in (utilisations(session) if session is not None else ())[:MOST_UTILISATIONS]
-        ],
-        "findings": [_finding_json(finding, longest) for finding in explanation.findings],
-        "left_out": explanation.left_out,
-        "unknown": [
-            {
-                "code": abstention.code,
-                "reason": shorten(abstention.reason, longest),
-                "command": abstention.command or None,
-            }
-            for abstention in explanation.abstentions
-        ],
-    }
-
-
-def _finding_json(finding: RankedFinding, longest: int) -> dict[str, Any]:
-    cost, where = finding.cost, finding.where
-    inside = where is not None and finding.directory and where.file.startswith(f"{finding.directory}/")
-    evidence = {
-        "run": finding.run,
-        "also": list(finding.also[:5]),
-        "source": (where.short(finding.directory) if inside else where.text) if where is not None else "",
-        "line": finding.code_line[:_LINE],
-        "kernels": list(finding.kernels[:_KERNELS_NAMED]),
-        "process": finding.process,
-        "host": finding.host,
-        "function": finding.function,
-        "compilations": finding.compilations,
-    }
-    interval = [_rounded(cost.low), _rounded(cost.high)] if cost.low is not None and cost.high is not None else None
-    return {
-        "code": finding.code,
-        "message": shorten(finding.message, longest),
-        "fix": shorten(finding.fix, longest),
-        "cost": {
-            "of": cost.scope,
-            "seconds": _rounded(cost.seconds),
-            "ci95_seconds": interval,
-            "saves_seconds": _rounded(cost.saves_seconds),
-            "share": _rounded(cost.share),
-            "bytes": cost.bytes,
-            "held": cost.held,
-            "estimate": cost.estimate or cost.at_most,
-        },
-        "evidence": {
-            key: value for key, value in evidence.items() if value or (key == "process" and value is not None)
-        },
-        "verify": finding.verify,
-        "mechanical": finding.mechanical or None,
-        "measured": None if finding.trial is None else trial_json(finding.trial),
-    }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.{_DIGITS}g}")
 
 
 def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
@@ -353,17 +361,17 @@ def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
     yield f"  found in {SOURCES[entry.source]}; docs/{page}{section}"
 
 
-def entry_json(entry: CatalogueEntry) -> dict[str, Any]:
-    """An entry of the catalogue, with the keys that `docs/json.md` names."""
-    return {
-        "code": entry.code,
-        "source": entry.source,
-        "title": entry.title,
-        "means": entry.means,
-        "fix": entry.fix,
-        "mechanical": mechanical_of(entry.code) or None,
-        "page": entry.page,
-    }
+ENTRY: Final[tuple[Fact[CatalogueEntry], ...]] = (
+    Fact("code", TEXT, "What kind of finding it is"),
+    Fact("source", TEXT, "Where it is found: program, hlo, ..."),
+    Fact("title", TEXT, "In a line"),
+    Fact("means", TEXT, "What it means"),
+    Fact("fix", TEXT, "What to do about it"),
+    Fact("mechanical", TEXT, "What --try changes to measure the fix", lambda entry: mechanical_of(entry.code)),
+    Fact("page", TEXT, "The page of the documents"),
+)
+"""An entry of the catalogue."""
+entry_json: Final = recorder(ENTRY)
 
 
 def catalogue_lines() -> Iterator[str]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from jaxprof.analysis.difference import FigureDifference, Unit
 from jaxprof.analysis.gate import LESS_IS_WORSE, TIMES, GateBase, GateResult, GateRow
 from jaxprof.analysis.run_difference import FACTS
 from jaxprof.events import ResultsCompared
-from jaxprof.report.baselines import decision_json
+from jaxprof.facts import Fact, at, column, recorder
+from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
+from jaxprof.report.baselines import DECISION
 from jaxprof.report.comparison import figure, growth_text, signed
-from jaxprof.report.renderers import markdown, markdown_lines, records, text_lines, wrap
-from jaxprof.report.sides import basis_lines, results_text, versus_json
-from jaxprof.report.table import Column, Table
+from jaxprof.report.renderers import markdown, markdown_lines, text_lines, wrap
+from jaxprof.report.sides import VERSUS, basis_lines, results_text
+from jaxprof.report.table import Table
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, counted, percent
 
@@ -52,25 +54,26 @@ def _reason(row: GateRow) -> str | None:
     return f"{row.reason}{decide}" or None
 
 
-LIMITS: Final[tuple[Column[GateRow], ...]] = (
-    Column("", "", lambda row: "accepted" if row.accepted is not None else row.state),
-    Column("state", value=lambda row: row.state),
-    Column("label", "program"),
-    Column("limit", "limit", lambda row: row.limit.text),
-    Column("fact", "fact", lambda row: {**FACTS, **TIMES}[row.limit.fact]),
-    Column("", "baseline", lambda row: figure(row.before, row.unit), right=True),
-    Column("", "now", lambda row: figure(row.after, row.unit), right=True),
-    Column("", "difference", _growth, right=True),
-    Column("before"),
-    Column("after"),
-    Column("unit", value=lambda row: row.unit or None),
-    Column("growth"),
-    Column("growth_low"),
-    Column("growth_high"),
-    Column("launches_to_decide"),
-    Column("", "reason", _reason),
-    Column("reason", value=lambda row: row.reason or None),
-    Column("accepted", value=lambda row: decision_json(row.accepted) if row.accepted is not None else None),
+LIMITS: Final[tuple[Fact[GateRow], ...]] = (
+    column("", lambda row: "accepted" if row.accepted is not None else row.state),
+    Fact("state", TEXT, "within, passed or undecided"),
+    Fact("label", TEXT, "The program and its device", title="program"),
+    Fact("limit", TEXT, "The limit, as it was given", at("limit.text"), "limit"),
+    column("fact", lambda row: {**FACTS, **TIMES}[row.limit.fact]),
+    Fact("fact", TEXT, "The figure that it is about", lambda row: {**FACTS, **TIMES}[row.limit.fact]),
+    column("baseline", lambda row: figure(row.before, row.unit), right=True),
+    column("now", lambda row: figure(row.after, row.unit), right=True),
+    column("difference", _growth, right=True),
+    Fact("before", NUMBER, "The figure of the base"),
+    Fact("after", NUMBER, "The figure now"),
+    Fact("unit", TEXT, "Its unit: second, byte, flop; null for a count"),
+    Fact("growth", NUMBER, "The second over the first, less 1"),
+    Fact("growth_low", NUMBER, "Lower bound of the 95 % interval of the growth"),
+    Fact("growth_high", NUMBER, "Upper bound of that interval"),
+    Fact("launches_to_decide", NUMBER, "How many more launches would give a verdict"),
+    column("reason", _reason),
+    Fact("reason", TEXT, "Why it is undecided"),
+    Fact("accepted", OBJECT, "The decision that allows it", inside=DECISION),
 )
 
 
@@ -79,7 +82,7 @@ def gate_text(result: GateResult) -> str:
     lines = [ANSWERS[result.outcome]]
     for note in notes(result):
         lines += wrap(note, width=WIDTH, indent="  ")
-    lines += text_lines(Table([column for column in LIMITS if column.title != "reason"], result.rows))
+    lines += text_lines(Table([fact for fact in LIMITS if fact.title != "reason"], result.rows))
     for row in result.rows:
         if reason := _reason(row):
             state = "" if row.accepted is not None else f"{row.state}: "
@@ -93,25 +96,6 @@ def gate_markdown(result: GateResult) -> str:
     for note in notes(result):
         lines += [f"- {markdown(note)}"]
     return "\n".join([*lines, "", *markdown_lines(Table(LIMITS, result.rows))])
-
-
-def gate_json(result: GateResult) -> dict[str, Any]:
-    """The same as data."""
-    base, control = result.base, result.measured and result.measured.control
-    return {
-        "outcome": result.outcome,
-        "base": {
-            "name": base.name,
-            "reading": base.reading,
-            "place": base.place,
-            "commit": base.commit or None,
-            "dirty": base.dirty if base.reading == "revision" else None,
-        },
-        "notes": list(notes(result)),
-        "versus": None if result.measured is None else versus_json(result.measured.versus[0]),
-        "control": control and versus_json(control),
-        "limits": list(records(Table(LIMITS, result.rows))),
-    }
 
 
 def notes(result: GateResult) -> Iterator[str]:
@@ -167,3 +151,23 @@ def gate_junit(result: GateResult, *, strict: bool) -> str:
             SubElement(case, "skipped", {"message": message})
     indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suites, encoding="unicode") + "\n"
+
+
+GATE: Final[tuple[Fact[GateResult], ...]] = (
+    Fact("outcome", TEXT, "within, passed or undecided"),
+    Fact("base", OBJECT, "What it was compared with", inside=(
+        Fact("name", TEXT, "The word after --base"),
+        Fact("reading", TEXT, "How it was read: path, target, baseline, session, revision"),
+        Fact("place", TEXT, "Where it is"),
+        Fact("commit", TEXT, "Git commit of a revision, abbreviated"),
+        Fact("dirty", TRUTH, "Whether the tree beside the revision has changes that are not committed",
+             lambda base: base.dirty if base.reading == "revision" else None),
+    )),
+    Fact("notes", LIST, "What to know about the whole", lambda result: list(notes(result))),
+    Fact("versus", OBJECT, "The times that were measured in turns",
+         lambda result: result.measured and result.measured.versus[0], inside=VERSUS),
+    Fact("control", OBJECT, "The base beside itself", at("measured.control"), inside=VERSUS),
+    Fact("limits", ROWS, "Each limit with what was found", at("rows"), inside=LIMITS),
+)  # fmt: skip
+gate_json: Final = recorder(GATE)
+"""The outcome as data."""

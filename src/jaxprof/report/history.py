@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from jaxprof.analysis.history import FEWEST, HistoryPoint, LastingChange, LibraryHistory, MeasurementHistory
 from jaxprof.analysis.session_difference import EnvironmentDifference
+from jaxprof.facts import Fact, at, column, recorder, within
+from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, RATIO, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import figure, signed
-from jaxprof.report.renderers import markdown, markdown_lines, records, text_lines, to_csv_text, wrap
+from jaxprof.report.renderers import markdown, markdown_lines, text_lines, to_csv_text, wrap
 from jaxprof.report.runs import parameters_text
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Table
 from jaxprof.stats.changes import LONGEST, SIGNIFICANCE
 from jaxprof.text import safe, shorten
 from jaxprof.units import UNKNOWN, integer, percent, ratio
@@ -132,41 +134,48 @@ class _Row:
         return f"{lowest}-{highest} {of_high}" if of_low == of_high else " - ".join(ends)
 
 
-def _environment(name: str) -> Column[_Row]:
-    return Column(name, value=lambda row: row.point.environment.get(name))
+def _environment(name: str) -> Fact[_Row]:
+    return Fact(name, TEXT, f"Version of {name}", lambda row: row.point.environment.get(name))
 
 
-_POINTS: Final[tuple[Column[_Row], ...]] = (
-    Column("workload", value=lambda row: row.series.workload),
-    Column("variant", value=lambda row: row.series.variant),
-    Column("target", value=lambda row: row.series.target or None),
-    Column("device_kind", value=lambda row: row.series.device_kind),
-    Column("machine", value=lambda row: row.series.machine or None),
-    Column("parameters", value=lambda row: dict(row.series.parameters)),
-    Column("arguments", value=lambda row: list(row.series.arguments)),
-    Column("precision", value=lambda row: row.series.precision or None),
-    Column("measure", value=lambda row: row.history.measure),
+_CHANGED: Final[tuple[Fact[EnvironmentDifference], ...]] = (
+    Fact("name", TEXT, "What of the environment"),
+    Fact("before", TEXT, "What it was"),
+    Fact("after", TEXT, "What it is since then"),
 )
-_OF_POINT: Final[tuple[Column[_Row], ...]] = (
-    Column("name", "session", lambda row: row.point.name, widest=26),
-    Column("session", value=lambda row: row.point.session),
-    Column("run", value=lambda row: row.point.run),
-    Column("path", value=lambda row: str(row.point.path)),
-    Column("ended", value=lambda row: _utc(row.point.wall_seconds).strftime("%Y-%m-%dT%H:%M:%SZ")),
-    Column("value", value=lambda row: row.point.value),
-    Column("low", value=lambda row: row.point.low),
-    Column("high", value=lambda row: row.point.high),
-    Column("unit", value=lambda row: row.history.unit),
-    Column("", "value", lambda row: figure(row.point.value, row.history.unit), right=True),
-    Column("", "95 % interval", lambda row: row.interval, right=True),
-    Column("launches", "launches", lambda row: row.point.launches, integer),
-    Column("check_failed", value=lambda row: row.point.wrong),
-    Column("", "check", lambda row: "wrong" if row.point.wrong else None),
-    Column("jax", "jax", lambda row: row.point.environment.get("jax"), widest=14),
+_SERIES: Final[tuple[Fact[_Row], ...]] = (
+    *within(at("series"), (
+        Fact("workload", TEXT, "Name of the workload, the function or the program"),
+        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's"),
+        Fact("target", TEXT, "The function, FILE.py:function; null for a workload"),
+        Fact("device_kind", TEXT, "Kind of the device"),
+        Fact("machine", TEXT, "The machine"),
+        Fact("parameters", BY_NAME, "Parameters of the workload", lambda series: dict(series.parameters)),
+        Fact("arguments", LIST, "The arguments as they were given, f32[1024,1024]"),
+        Fact("precision", TEXT, "The effective precision of matrix products"),
+    )),
+    Fact("measure", TEXT, "Which figure: run, compile, flops", at("history.measure")),
+)  # fmt: skip
+_POINT: Final[tuple[Fact[_Row], ...]] = (
+    Fact("name", TEXT, "Name of the session's file", at("point.name"), "session", widest=26),
+    Fact("session", TEXT, "Identity of the session", at("point.session")),
+    Fact("run", TEXT, "Id of the run", at("point.run")),
+    Fact("path", TEXT, "The session's file", lambda row: str(row.point.path)),
+    Fact("ended", TEXT, "When it ended, in UTC",
+         lambda row: _utc(row.point.wall_seconds).strftime("%Y-%m-%dT%H:%M:%SZ")),
+    Fact("value", NUMBER, "The figure", at("point.value")),
+    Fact("low", NUMBER, "Lower bound of its 95 % interval", at("point.low")),
+    Fact("high", NUMBER, "Upper bound of that interval", at("point.high")),
+    Fact("unit", TEXT, "second, flop, byte", at("history.unit")),
+    column("value", lambda row: figure(row.point.value, row.history.unit), right=True),
+    column("95 % interval", at("interval"), right=True),
+    Fact("launches", COUNT, "Fresh processes that measured it", at("point.launches"), "launches"),
+    Fact("check_failed", TRUTH, "Whether the result was wrong", at("point.wrong")),
+    column("check", lambda row: "wrong" if row.point.wrong else None),
+    replace(_environment("jax"), title="jax", widest=14),
     _environment("jaxlib"),
     _environment("python"),
-)
-_CHANGE_BEGINS: Final[Column[_Row]] = Column("change_ratio", value=lambda row: row.change and row.change.ratio)
+)  # fmt: skip
 
 
 def _rows(history: LibraryHistory, series: MeasurementHistory) -> list[_Row]:
@@ -177,11 +186,11 @@ def _overview(history: LibraryHistory) -> Table[MeasurementHistory]:
     several = len({(series.device_kind, series.machine) for series in history.series}) > 1
     return Table(
         (
-            Column("", "measurement", lambda series: series_name(series, where=several), gives_way=True),
-            Column("", "points", lambda series: len(series.points), integer),
-            Column("", "trend", trend, right=True),
-            Column("", "latest", lambda series: figure(series.points[-1].value, history.unit), right=True),
-            Column("", "last change", lambda series: _last_change(history, series)),
+            column("measurement", lambda series: series_name(series, where=several), gives_way=True),
+            column("points", lambda series: len(series.points), integer),
+            column("trend", trend, right=True),
+            column("latest", lambda series: figure(series.points[-1].value, history.unit), right=True),
+            column("last change", lambda series: _last_change(history, series)),
         ),
         history.series,
     )
@@ -243,7 +252,7 @@ def _series_lines(history: LibraryHistory, series: MeasurementHistory, shown: in
     yield from wrap(f"{history.title}, {ends}; {outcome(history, series)}", width=WIDTH, indent="  ")
     yield ""
     rows = _rows(history, series)[-shown if shown else None :]
-    heading, *drawn = text_lines(Table(_OF_POINT, rows), width=WIDTH)
+    heading, *drawn = text_lines(Table(_POINT, rows), width=WIDTH)
     yield heading
     if left := len(series.points) - len(rows):
         yield f"  … {left} earlier: --last {len(series.points)} shows them"
@@ -257,7 +266,7 @@ def _series_lines(history: LibraryHistory, series: MeasurementHistory, shown: in
 def history_markdown(history: LibraryHistory) -> str:
     """As `history_text`, with all points, for a report."""
     lines: list[str] = []
-    columns = [*_OF_POINT, Column("", "changed", lambda row: row.what_changed)]
+    columns = [*_POINT, column("changed", at("what_changed"))]
     for series in history.series:
         heading = f"{history.title}; {outcome(history, series)}"
         lines += [f"### {markdown(series_name(series))}", "", markdown(heading), ""]
@@ -269,49 +278,39 @@ def history_markdown(history: LibraryHistory) -> str:
 def history_csv(history: LibraryHistory) -> str:
     """A row for each point of each measurement."""
     rows = [row for series in history.series for row in _rows(history, series)]
-    return to_csv_text(Table((*_POINTS, *_OF_POINT, _CHANGE_BEGINS), rows))
+    change: Fact[_Row] = Fact("change_ratio", RATIO, "Of the change that begins here", at("change.ratio"))
+    return to_csv_text(Table((*_SERIES, *_POINT, change), rows))
 
 
-def history_json(history: LibraryHistory) -> dict[str, Any]:
-    """All of it, unrounded."""
-    return {
-        "measure": history.measure,
-        "unit": history.unit,
-        "sessions": history.sessions,
-        "left_out": dict(history.left_out),
-        "copies": history.copies,
-        "refused": list(history.refused),
-        "notices": dict(history.notices),
-        "series": [_series_json(history, series) for series in history.series],
-    }
-
-
-def _series_json(history: LibraryHistory, series: MeasurementHistory) -> dict[str, Any]:
-    rows = _rows(history, series)
-    points = [
-        {**record, "changed": _changed_json(row.point.changed)}
-        for record, row in zip(records(Table(_OF_POINT, rows)), rows, strict=True)
-    ]
-    of_series = next(records(Table(_POINTS, rows[:1])))
-    return {
-        **of_series,
-        "searched": series.searched or history.unit != "second",
-        "points": points,
-        "changes": [
-            {
-                "last_session": change.last.session,
-                "first_session": change.first.session,
-                "before": change.before,
-                "after": change.after,
-                "ratio": change.ratio,
-                "p_value": change.p_value,
-                "measured_together": False,
-                "changed": _changed_json(change.changed),
-            }
-            for change in series.changes
-        ],
-    }
-
-
-def _changed_json(changed: Sequence[EnvironmentDifference]) -> list[dict[str, Any]]:
-    return [{"name": one.name, "before": one.before, "after": one.after} for one in changed]
+_CHANGE: Final[tuple[Fact[LastingChange], ...]] = (
+    Fact("last_session", TEXT, "The last session before the change", at("last.session")),
+    Fact("first_session", TEXT, "The first session after it", at("first.session")),
+    Fact("before", NUMBER, "The figure before it"),
+    Fact("after", NUMBER, "The figure after it"),
+    Fact("ratio", RATIO, "The first over the second; above 1: faster, or less"),
+    Fact("p_value", NUMBER, "How likely such a change is in a history without one; null for an exact fact"),
+    Fact("measured_together", TRUTH, "Whether the two were measured in turns", lambda change: False),
+    Fact("changed", ROWS, "What of the environment changed with it", inside=_CHANGED),
+)
+HISTORY: Final[tuple[Fact[LibraryHistory], ...]] = (
+    Fact("measure", TEXT, "Which figure: run, compile, flops"),
+    Fact("unit", TEXT, "second, flop, byte"),
+    Fact("sessions", COUNT, "Sessions that were read"),
+    Fact("left_out", NUMBER_BY_NAME, "Runs that are no points, by reason", lambda history: dict(history.left_out)),
+    Fact("copies", COUNT, "Sessions that were there twice"),
+    Fact("refused", LIST, "Files that could not be read, with the reason"),
+    Fact("notices", NUMBER_BY_NAME, "What could not be read, with the number of sessions",
+         lambda history: dict(history.notices)),
+    Fact("series", ROWS, "Measurements of one thing over the sessions",
+         lambda history: [_rows(history, series)[0] for series in history.series], inside=(
+             *_SERIES,
+             Fact("searched", TRUTH, "Whether there were enough points to look for a change",
+                  lambda row: row.series.searched or row.history.unit != "second"),
+             Fact("points", ROWS, "Its points, the oldest first", lambda row: _rows(row.history, row.series),
+                  inside=(*_POINT, Fact("changed", ROWS, "What of the environment changed since the point before",
+                                        at("point.changed"), inside=_CHANGED))),
+             Fact("changes", ROWS, "Where it changed for good", at("series.changes"), inside=_CHANGE),
+         )),
+)  # fmt: skip
+history_json: Final = recorder(HISTORY)
+"""All of it, unrounded."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
-from jaxprof.analysis.run_difference import module_difference
+from jaxprof.analysis.run_difference import ModuleDifference, module_difference
+from jaxprof.facts import Fact, at, recorder, within
+from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
 from jaxprof.hlo.analysis.text_difference import ComputationLines, LineDifference, TextDifference, text_difference
 from jaxprof.hlo.model import Instruction, Module
-from jaxprof.report.comparison import FIGURES, KERNELS_COMPARED, facts_table, kernel_counts
-from jaxprof.report.renderers import records, text_lines
-from jaxprof.report.table import Table
+from jaxprof.report.comparison import FIGURES, KERNELS_COMPARED, STATUS, facts_table, kernel_counts
+from jaxprof.report.renderers import text_lines
 from jaxprof.text import safe
 from jaxprof.units import counted
 
@@ -107,46 +110,59 @@ def _text(instruction: Instruction) -> str:
     return text
 
 
+_SIDES: Final[tuple[Fact[Any], ...]] = (
+    Fact("before", TEXT, "What the first side has"),
+    Fact("after", TEXT, "What the second side has"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    before: Module
+    after: Module
+    text: TextDifference
+    exact: ModuleDifference
+
+
+_COMPUTATION: Final[tuple[Fact[ComputationLines], ...]] = (
+    *within(at("computation"), (STATUS, *_SIDES)),
+    Fact("lines", ROWS, "Lines that differ",
+         lambda each: [line for line in each.lines if line.status != "same"], inside=(
+             STATUS,
+             Fact("before", TEXT, "The line of the first side", at("before.text")),
+             Fact("after", TEXT, "The line of the second side", at("after.text")),
+         )),
+)  # fmt: skip
+HLO_DIFFERENCE: Final[tuple[Fact[_Difference], ...]] = (
+    Fact("before", TEXT, "Name of the first module", at("before.name")),
+    Fact("after", TEXT, "Name of the second module", at("after.name")),
+    *within(
+        at("text"),
+        (
+            Fact("differs", TRUTH, "Whether they differ in what is computed"),
+            Fact("header", ROWS, "Attributes of the module that differ",
+                 inside=(Fact("name", TEXT, "Name of the attribute"), *_SIDES)),
+            Fact("computations", ROWS, "Computations that differ", inside=_COMPUTATION),
+            Fact("kernel_settings", ROWS, "How XLA emits kernels that compute the same: tiles, warps, algorithms",
+                 at("settings"), inside=(
+                     Fact("kernel", TEXT, "The kernel, by its instruction's name"),
+                     Fact("name", TEXT, "Name of the setting"),
+                     *_SIDES,
+                 )),
+            Fact("custom_code", LIST, "Custom kernels whose code has other bytes", at("code")),
+            Fact("reordered", ROWS, "Computations that run in another order", inside=(
+                Fact("computation", TEXT, "Its name", itemgetter(0)),
+                Fact("before", TEXT, "The first instruction that differs, on the first side", itemgetter(1)),
+                Fact("after", TEXT, "The same on the second side", itemgetter(2)),
+            )),
+        ),
+    ),
+    Fact("facts", ROWS, "Exact figures", at("exact.facts"), inside=FIGURES),
+    Fact("kernels", ROWS, "Kernels; null if unknown", at("exact.kernels.rows"), inside=KERNELS_COMPARED),
+)  # fmt: skip
+
+
 def difference_json(before: Module, after: Module) -> dict[str, Any]:
     """All of it, the lines that are the same left out."""
-    difference, exact = text_difference(before, after), module_difference(before, after)
-    return {
-        "before": before.name,
-        "after": after.name,
-        "differs": difference.differs,
-        "header": [
-            {"name": attribute.name, "before": attribute.before or None, "after": attribute.after or None}
-            for attribute in difference.header
-        ],
-        "computations": _computations(difference),
-        "kernel_settings": [
-            {"kernel": each.kernel, "name": each.name, "before": each.before, "after": each.after}
-            for each in difference.settings
-        ],
-        "custom_code": list(difference.code),
-        "reordered": [
-            {"computation": name, "before": before, "after": after} for name, before, after in difference.reordered
-        ],
-        "facts": list(records(Table(FIGURES, exact.facts))),
-        "kernels": None if exact.kernels is None else list(records(Table(KERNELS_COMPARED, exact.kernels.rows))),
-    }
-
-
-def _computations(difference: TextDifference) -> list[dict[str, Any]]:
-    return [
-        {
-            "status": computation.computation.status,
-            "before": computation.computation.before or None,
-            "after": computation.computation.after or None,
-            "lines": [
-                {
-                    "status": line.status,
-                    "before": line.before.text if line.before is not None else None,
-                    "after": line.after.text if line.after is not None else None,
-                }
-                for line in computation.lines
-                if line.status != "same"
-            ],
-        }
-        for computation in difference.computations
-    ]
+    found = _Difference(before, after, text_difference(before, after), module_difference(before, after))
+    return recorder(HLO_DIFFERENCE)(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Final
+from typing import Final
 
 from jaxprof.analysis.arrivals import Arrivals
 from jaxprof.analysis.jobs.exposed import CollectiveFigures
@@ -14,33 +14,30 @@ from jaxprof.analysis.jobs.finding import JobFinding
 from jaxprof.analysis.jobs.goodput import Goodput
 from jaxprof.analysis.jobs.job import JobFigures
 from jaxprof.analysis.jobs.late import shared
-from jaxprof.facts import at
+from jaxprof.facts import Fact, at, recorder
 from jaxprof.facts.processes import FIGURES
-from jaxprof.report.renderers import records, text_lines, wrap
-from jaxprof.report.table import Column, Table, of_facts
+from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
+from jaxprof.report.renderers import text_lines, wrap
+from jaxprof.report.table import Table
 from jaxprof.text import safe
-from jaxprof.units import bytes_, counted, integer, percent, scaled, seconds
+from jaxprof.units import counted, percent, scaled, seconds
 
 _WIDTH: Final = 100
 
 
-FINDINGS: Final[tuple[Column[JobFinding], ...]] = (
-    Column("code"),
-    Column("process", value=at("index")),
-    Column("message"),
-    Column("advice"),
-    Column("part"),
-    Column("seconds"),
-    Column("since_seconds"),
-    Column("until_seconds"),
-    Column("since_step"),
-    Column("file", value=at("where.file")),
-    Column("line", value=at("where.line")),
+FINDINGS: Final[tuple[Fact[JobFinding], ...]] = (
+    Fact("code", TEXT, "What kind it is, as the documents list them"),
+    Fact("process", INDEX, "The process that it is about; null of the whole job", at("index")),
+    Fact("message", TEXT, "The sentence, with its figures"),
+    Fact("advice", TEXT, "What to do about it"),
+    Fact("part", TEXT, "What makes a process late: a part of its loop"),
+    Fact("seconds", SECONDS, "What it cost"),
+    Fact("since_seconds", SECONDS, "How long its loop had gone on when it became late; 0 from the start"),
+    Fact("until_seconds", SECONDS, "How long when it was late no more; null to the end"),
+    Fact("since_step", INDEX, "Number of the first step from which it is late; null if steps were not numbered"),
+    Fact("file", TEXT, "File of the line", at("where.file")),
+    Fact("line", INDEX, "That line", at("where.line")),
 )
-
-
-def _rate(value: float | None) -> str:
-    return scaled(value, "B/s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +53,36 @@ class ArrivalRow:
     offset_seconds: float
 
 
-ARRIVALS: Final[tuple[Column[ArrivalRow], ...]] = (
-    Column("process", "process", at("index"), right=True),
-    Column("last_count", "arrives last", show=integer),
-    Column("last_share", "share", show=percent),
-    Column("late_seconds", "after the others", show=seconds),
-    Column("caused_wait_seconds", "others wait for it", at("caused_seconds"), seconds),
-    Column("waited_seconds", "waits for others", show=seconds),
-    Column("clock_offset_seconds", "its clock", at("offset_seconds"), seconds),
-)
+ARRIVALS: Final[tuple[Fact[ArrivalRow], ...]] = (
+    Fact("process", INDEX, "Index of the process in its job", at("index"), "process"),
+    Fact("last_count", COUNT, "Executions at which it arrived last", title="arrives last"),
+    Fact("last_share", SHARE, "Their share", title="share"),
+    Fact("late_seconds", SECONDS,
+         "How much later than the middle one of the others it mostly arrives; negative before it",
+         title="after the others"),
+    Fact("caused_wait_seconds", SECONDS, "What the middle one of the others waited for it", at("caused_seconds"),
+         "others wait for it"),
+    Fact("waited_seconds", SECONDS, "What it waited for others", title="waits for others"),
+    Fact("clock_offset_seconds", SECONDS, "By how much its clock is ahead of the first one's", at("offset_seconds"),
+         "its clock"),
+)  # fmt: skip
 
 
-COLLECTIVES: Final[tuple[Column[CollectiveFigures], ...]] = (
-    Column("name", "collective"),
-    Column("opcode", "opcode", at("exchanged.opcode")),
-    Column("bytes", "bytes", at("exchanged.bytes"), bytes_),
-    Column("devices", "devices", at("exchanged.devices"), integer),
-    Column("instances", "times", show=integer),
-    Column("exposed_seconds", "alone", show=seconds),
-    Column("exposed_share", "share", show=percent),
-    Column("exchange_median_seconds", "exchange", show=seconds),
-    Column("bus_bytes_per_second", "bus", show=_rate),
-    Column("fast_bus_bytes_per_second", "fastest", show=_rate),
-    Column("possible_bytes_per_second", "possible", show=_rate),
-)
+COLLECTIVES: Final[tuple[Fact[CollectiveFigures], ...]] = (
+    Fact("name", TEXT, "Name of the HLO instruction", title="collective"),
+    Fact("opcode", TEXT, "The HLO operation", at("exchanged.opcode"), "opcode"),
+    Fact("bytes", BYTES, "Size of what is exchanged", at("exchanged.bytes"), "bytes"),
+    Fact("devices", COUNT, "Devices that take part", at("exchanged.devices"), "devices"),
+    Fact("instances", COUNT, "Executions that all captures hold", title="times"),
+    Fact("exposed_seconds", SECONDS, "Of the exchange, in which the device of the median process ran no other kernel",
+         title="alone"),
+    Fact("exposed_share", SHARE, "Its share of the captured time", title="share"),
+    Fact("exchange_median_seconds", SECONDS, "The median exchange, without waiting for a late process",
+         title="exchange"),
+    Fact("bus_bytes_per_second", BYTE_RATE, "Bus bandwidth of the median exchange", title="bus"),
+    Fact("fast_bus_bytes_per_second", BYTE_RATE, "The same of the fastest tenth", title="fastest"),
+    Fact("possible_bytes_per_second", BYTE_RATE, "The same by the links of the devices", title="possible"),
+)  # fmt: skip
 
 
 def arrival_table(seen: Arrivals) -> Table[ArrivalRow]:
@@ -97,7 +100,7 @@ def arrival_table(seen: Arrivals) -> Table[ArrivalRow]:
 
 def process_table(job: JobFigures) -> Table[ProcessFigures]:
     """One row for each process that could be read."""
-    return Table(of_facts(FIGURES), job.processes)
+    return Table(FIGURES, job.processes)
 
 
 def to_text(job: JobFigures) -> str:
@@ -140,11 +143,12 @@ CAUSE_WORDS: Final = {
     "after_failure": "after the first failure",
     "not_seen": "not seen",
 }
-CAUSES: Final[tuple[Column[_Cause], ...]] = (
-    Column("cause", "wall time of all processes", show=lambda cause: CAUSE_WORDS[cause], right=False),
-    Column("share", "share", show=percent),
-    Column("seconds", "time", show=seconds),
-)
+CAUSES: Final[tuple[Fact[_Cause], ...]] = (
+    Fact("cause", TEXT, "What the time went to, as the documents list it", title="wall time of all processes",
+         show=lambda cause: CAUSE_WORDS[cause], right=False),
+    Fact("share", SHARE, "Of the wall time of all processes", title="share"),
+    Fact("seconds", SECONDS, "Of all processes together", title="time"),
+)  # fmt: skip
 
 
 def cause_table(found: Goodput) -> Table[_Cause]:
@@ -162,15 +166,6 @@ def goodput_lines(found: Goodput) -> Iterator[str]:
         f"({counted(found.processes, 'process', 'processes')} together), from samples; at most that: waiting that all "
         "share is in it"
     )
-
-
-def _goodput(found: Goodput) -> dict[str, Any]:
-    return {
-        "share": found.shares["useful"],
-        "seconds": found.seconds,
-        "process_count": found.processes,
-        "causes": list(records(cause_table(found))),
-    }
 
 
 def _arrival_lines(seen: Arrivals) -> Iterator[str]:
@@ -245,27 +240,34 @@ def nothing_found(job: JobFigures) -> str:
     )
 
 
-def to_dict(job: JobFigures) -> dict[str, Any]:
-    """For programs."""
-    return {
-        "folder": job.folder,
-        "job": job.job,
-        "process_count": job.count,
-        "notices": list(job.notices),
-        "findings": list(records(Table(FINDINGS, job.findings))),
-        "processes": list(records(process_table(job))),
-        "goodput": None if job.goodput is None else _goodput(job.goodput),
-        "collectives": list(records(Table(COLLECTIVES, job.collectives))),
-        "arrivals": None if job.arrivals is None else _arrivals(job.arrivals),
-    }
-
-
-def _arrivals(seen: Arrivals) -> dict[str, Any]:
-    return {
-        "name": seen.name,
-        "instances": seen.instances,
-        "span_seconds": seen.span_seconds,
-        "exchange_seconds": seen.exchange_seconds,
-        "clock_uncertain_seconds": seen.uncertain_seconds,
-        "processes": list(records(arrival_table(seen))),
-    }
+_GOODPUT: Final[tuple[Fact[Goodput], ...]] = (
+    Fact("share", SHARE, "Share that was useful: an upper bound", lambda found: found.shares["useful"]),
+    Fact("seconds", SECONDS, "Wall time of these processes together"),
+    Fact("process_count", COUNT, "Processes that were seen in a loop, and are in it", at("processes")),
+    Fact("causes", ROWS, "The wall time by cause", lambda found: list(cause_table(found).rows), inside=CAUSES),
+)
+_ARRIVALS: Final[tuple[Fact[Arrivals], ...]] = (
+    Fact("name", TEXT, "Name of the collective"),
+    Fact("instances", COUNT, "Executions that all captures hold"),
+    Fact("span_seconds", SECONDS, "From the first execution to the last"),
+    Fact("exchange_seconds", SECONDS, "The exchange itself, of all executions together"),
+    Fact("clock_uncertain_seconds", SECONDS, "How far the ends differ on the clocks as estimated",
+         at("uncertain_seconds")),
+    Fact("processes", ROWS, "The processes whose captures hold it", lambda seen: list(arrival_table(seen).rows),
+         inside=ARRIVALS),
+)  # fmt: skip
+JOB: Final[tuple[Fact[JobFigures], ...]] = (
+    Fact("folder", TEXT, "Its folder"),
+    Fact("job", TEXT, "Its id, from its launcher"),
+    Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),
+    Fact("notices", LIST, "What could not be read or seen"),
+    Fact("findings", ROWS, "What is worth changing", inside=FINDINGS),
+    Fact("processes", ROWS, "The processes of the job, by index", inside=FIGURES),
+    Fact("goodput", OBJECT, "What the wall time of the processes went to; null where no loop was seen",
+         inside=_GOODPUT),
+    Fact("collectives", ROWS, "Collectives of the captures that took most time", inside=COLLECTIVES),
+    Fact("arrivals", OBJECT, "Who arrives last at the collective that takes most time; null without captures of it",
+         inside=_ARRIVALS),
+)  # fmt: skip
+to_dict: Final = recorder(JOB)
+"""For programs."""

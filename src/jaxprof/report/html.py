@@ -11,6 +11,7 @@ from typing import Final
 
 from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.programs.derive import NOT_SEEN, ProgramResult, program_result
+from jaxprof.facts.sessions import environment
 from jaxprof.report.recording.tables import TIME_LINE, functions_table, time_line_rows
 from jaxprof.report.recording.words import remark, saving, title, verdict, words
 from jaxprof.report.renderers import html_list, html_paragraph, html_table, html_text
@@ -23,7 +24,6 @@ from jaxprof.report.runs import (
     SIDE_AND_VARIANT,
     SPEEDUP,
     RunGroup,
-    environment,
     groups,
     parameters_text,
     rows_of_group,

@@ -6,21 +6,51 @@ are bytes. Keys are only ever added within one `schema` major.
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis import RunResult, result
-from jaxprof.analysis.ab import ab_results
+from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.speedup import steady_samples
-from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES, CheckReported
-from jaxprof.report.captures import captures_json, kernels_measured_json
-from jaxprof.report.kernels import kernels_json
-from jaxprof.report.memory import run_memory_json
-from jaxprof.report.recording.json import program_keys
-from jaxprof.report.runs import environment, published
-from jaxprof.report.sides import kept_json
-from jaxprof.session import Run, Session
-from jaxprof.stats import Summary
+from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
+from jaxprof.facts import Fact, at, recorder, within
+from jaxprof.facts.captures import COPIES, DEVICE_STEPS, STEPS, TREE, TRUST, trust_rows
+from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
+from jaxprof.facts.memory import MEMORY
+from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
+from jaxprof.facts.sessions import environment
+from jaxprof.facts.units import (
+    BY_NAME,
+    BYTE_RATE,
+    BYTES,
+    COUNT,
+    FLOPS,
+    INDEX,
+    LIST,
+    NUMBER,
+    NUMBER_BY_NAME,
+    NUMBERS,
+    OBJECT,
+    RATE,
+    RATIO,
+    REAL_BYTES,
+    ROWS,
+    SECONDS,
+    SHARE,
+    TEXT,
+    TRUTH,
+    Unit,
+)
+from jaxprof.report.runs import published
+from jaxprof.report.sides import KEPT
+from jaxprof.session import Phase, Run, RunEnd, Session
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.memory import MemoryPicture
+    from jaxprof.analysis.programs.derive import AskedFunction, ProgramResult
+    from jaxprof.stats import Summary
 
 _PHASES_OF = {
     "numpy": ("run",),
@@ -29,242 +59,456 @@ _PHASES_OF = {
 }
 """Phases that a run of this kind always has: null if the run ended earlier. Others are present if they happened."""
 _TRANSFERS = ("transfer_in", "transfer_out")
-_OF_PROGRAM = ("program", "compiles", "findings", "transfers")
-"""Keys of a session's first program that also stand at the top of the session."""
-_MEMORY = (
-    "argument_bytes",
-    "output_bytes",
-    "temporary_bytes",
-    "alias_bytes",
-    "generated_code_bytes",
-    "allocator_peak_bytes",
-    "allocator_limit_bytes",
+
+
+@dataclass(frozen=True)
+class _RunOf:
+    """A run of a session, and what is derived of it when it is asked for."""
+
+    session: Session
+    run: Run
+    live: bool
+
+    @cached_property
+    def derived(self) -> RunResult:
+        return result(self.session, self.run.id)
+
+    @cached_property
+    def ended(self) -> RunEnd:
+        return self.run.end(deserted=not self.live)
+
+    @cached_property
+    def memory(self) -> _Memory | None:
+        from jaxprof.analysis.memory import buffers_of
+
+        picture = buffers_of(self.session, self.run.id)
+        return None if self.run.memory is None and picture is None else _Memory(self.run, picture)
+
+    @cached_property
+    def program(self) -> ProgramResult:
+        from jaxprof.analysis.programs.derive import program_result
+
+        return program_result(self.session, self.run.id)
+
+    @property
+    def asked(self) -> AskedFunction | None:
+        from jaxprof.analysis.programs.derive import asked_function
+
+        return asked_function(self.session, self.run)
+
+    @property
+    def measured(self) -> Any:
+        from jaxprof.analysis.measured import measured
+
+        return measured(self.session, self.run.id)
+
+    @property
+    def is_jit(self) -> bool:
+        return self.run.plan.how == "jit"
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    run: Run
+    picture: MemoryPicture | None
+
+
+@dataclass(frozen=True)
+class _PhaseOf:
+    """A phase of a run; `startup` is what a fresh process spends before the first one."""
+
+    derived: RunResult
+    name: str
+
+    @property
+    def recorded(self) -> Phase | None:
+        return self.derived.run.phases.get(self.name)
+
+    @property
+    def seconds(self) -> float | None:
+        seconds = self.derived.phase_seconds
+        if self.name != "startup":
+            return seconds.get(self.name)
+        parts = [seconds[name] for name in STARTUP_PHASES if name in seconds]
+        known = [part for part in parts if part is not None]
+        return sum(known) if len(known) == len(parts) else None
+
+    @property
+    def is_run(self) -> bool:
+        return self.name == "run"
+
+    @property
+    def is_transfer(self) -> bool:
+        return self.name in _TRANSFERS
+
+    @property
+    def is_sampled(self) -> bool:
+        return self.is_run or self.is_transfer
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether it happened more than once."""
+        return self.name in self.derived.stage_spreads and not self.is_sampled
+
+    @property
+    def is_spread(self) -> bool:
+        return self.is_sampled or self.is_staged
+
+    @property
+    def summary(self) -> Summary | None:
+        """The distribution of its times."""
+        if self.is_staged:
+            return self.derived.stage_spreads[self.name]
+        return self.derived.summary if self.is_run else self.derived.transfers.get(self.name)
+
+    @property
+    def ci95(self) -> list[float] | None:
+        over = self.derived.over_launches.get(self.name)
+        if over is not None:
+            return None if over.low is None or over.high is None else [over.low, over.high]
+        return list(self.summary.ci95) if self.summary and self.summary.ci95 else None
+
+    @property
+    def rate(self) -> float | None:
+        recorded, seconds = self.recorded, self.seconds
+        if recorded is None or not recorded.bytes or not seconds or recorded.zero_copy:
+            return None
+        return recorded.bytes / seconds
+
+
+def _launches(phase: _PhaseOf) -> list[float | None]:
+    launches = [launch.phases for launch in phase.derived.run.launches]
+    return [phases[phase.name].seconds for phases in launches if phase.name in phases]
+
+
+def _modes(phase: _PhaseOf) -> list[tuple[float, float]] | None:
+    """The two modes of the samples, the faster one first; None if one may be all there is."""
+    modes = phase.derived.modes
+    return None if modes is None else [(modes.low, modes.low_share), (modes.high, 1 - modes.low_share)]
+
+
+def _of_phase(flag: str, *facts: Fact[_PhaseOf]) -> list[Fact[_PhaseOf]]:
+    """Facts that only phases of a kind have."""
+    return [replace(fact, when=at(flag)) for fact in facts]
+
+
+def _startup(name: str, meaning: str) -> Fact[_PhaseOf]:
+    def applies(phase: _PhaseOf) -> bool:
+        return phase.name == "startup" and name in phase.derived.phase_seconds
+
+    return Fact(name, SECONDS, meaning, lambda phase: phase.derived.phase_seconds[name], when=applies)
+
+
+PHASE: Final[tuple[Fact[_PhaseOf], ...]] = (
+    Fact("seconds", SECONDS, "What it took; of run and of a transfer the median of a call"),
+    _startup("import", "Time to import jax"),
+    _startup("backend_init", "Time to start the backend"),
+    _startup("warm_up", "Time of the first tiny program"),
+    *_of_phase("is_staged", Fact("count", COUNT, "How often it happened", at("summary.count"))),
+    *_of_phase("is_spread", Fact("median_seconds", SECONDS, "The median", at("summary.median"))),
+    *_of_phase("is_sampled", Fact("mad_seconds", SECONDS, "Median absolute deviation", at("summary.mad"))),
+    *_of_phase("is_spread", Fact("minimum_seconds", SECONDS, "The shortest", at("summary.minimum")),
+               Fact("mean_seconds", SECONDS, "The mean", at("summary.mean"))),
+    *_of_phase("is_sampled", Fact("p95_seconds", SECONDS, "The 95th percentile; null for under twenty samples",
+                                  at("summary.p95"))),
+    *_of_phase("is_spread", Fact("maximum_seconds", SECONDS, "The longest", at("summary.maximum"))),
+    Fact("ci95_seconds", NUMBERS, "The 95 % interval of the median, [low, high]", at("ci95"),
+         when=lambda phase: phase.is_sampled or phase.name in phase.derived.over_launches),
+    *_of_phase(
+        "is_sampled",
+        Fact("samples", COUNT, "How many samples", lambda phase: phase.summary.count if phase.summary else 0),
+        Fact("calls_per_sample", COUNT, "Calls whose mean a sample is",
+             lambda phase: at("calls_per_sample")(phase.derived.run.series.get(phase.name))),
+    ),
+    *_of_phase(
+        "is_transfer",
+        Fact("bytes", BYTES, "Bytes that one transfer moves", at("recorded.bytes")),
+        Fact("bytes_per_second", BYTE_RATE, "These over the time", at("rate")),
+    ),
+    *(
+        Fact(key, SECONDS, meaning, at(f"derived.{key}"),
+             when=lambda phase: phase.is_run and phase.derived.run.plan.how != "numpy")
+        for key, meaning in (
+            ("dispatch_median_seconds", "Median time until a call returns, before its result is there"),
+            ("pipelined_median_seconds", "Median time per call where only the last of many is awaited"),
+        )
+    ),
+    *_of_phase(
+        "is_run",
+        Fact("first_after_pause_seconds", SECONDS, "Median of the first calls after the turn of another run",
+             at("derived.first_after_pause_seconds")),
+        Fact("total_seconds", SECONDS,
+             "From the first to the last sample of a launch, with the turns of the others", at("recorded.seconds")),
+    ),
+    *_of_phase("is_sampled", Fact(
+        "zero_copy", TRUTH, "Whether nothing was moved: there is then no bandwidth and no speed-up",
+        lambda phase: phase.derived.moved_nothing if phase.is_run else at("recorded.zero_copy")(phase))),
+    *_of_phase("is_run", Fact("modes", ROWS, "The two modes of the samples; null if one may be all there is", _modes,
+                              inside=(Fact("seconds", SECONDS, "Where it is", lambda mode: mode[0]),
+                                      Fact("share", SHARE, "Its share of the samples", lambda mode: mode[1])))),
+    Fact("launches_seconds", NUMBERS, "Of each launch", _launches,
+         when=lambda phase: phase.name in phase.derived.over_launches),
+    Fact("note", TEXT, "What else is known of it", at("recorded.note"), when=at("recorded.note")),
+)  # fmt: skip
+
+
+def _phases(row: _RunOf) -> dict[str, _PhaseOf]:
+    seconds = row.derived.phase_seconds
+    names = ["startup"] if any(name in seconds for name in STARTUP_PHASES) else []
+    names += [name for name in PHASES if name in seconds or name in _PHASES_OF.get(row.run.plan.how, ())]
+    return {name: _PhaseOf(row.derived, name) for name in names}
+
+
+_MEMORY: Final[tuple[Fact[_Memory], ...]] = (
+    *within(at("run.memory"), (
+        Fact("argument_bytes", BYTES, "Memory of the arguments"),
+        Fact("output_bytes", BYTES, "Memory of the results"),
+        Fact("temporary_bytes", BYTES, "Memory of the temporaries"),
+        Fact("alias_bytes", BYTES, "Memory of outputs that take the place of donated arguments"),
+        Fact("generated_code_bytes", BYTES, "The machine code"),
+        Fact("allocator_peak_bytes", BYTES, "Peak of the device's allocator, measured"),
+        Fact("allocator_limit_bytes", BYTES, "What the allocator may take"),
+        Fact("xla_peak_bytes", BYTES, "XLA's own peak, without what loops and, on a CPU, intermediates need",
+             at("peak_bytes")),
+    )),
+    *within(at("picture"), (fact for fact in MEMORY if fact.key != "source")),
+    Fact("peak_source", TEXT, "Where the peak comes from: buffer assignment, memory analysis (sums), schedule, request",
+         at("picture.source")),
+)  # fmt: skip
+_WORST: Final[tuple[Fact[Any], ...]] = (
+    Fact("at", TEXT, "Its index", at("worst_at")),
+    Fact("got", TEXT, "What it is, as text", at("worst_got")),
+    Fact("expected", TEXT, "What it should be, as text", at("worst_expected")),
 )
+CHECK: Final[tuple[Fact[Any], ...]] = (
+    Fact("passed", TRUTH, "Whether the result is right; null if it could not be checked"),
+    Fact("max_relative_error", NUMBER, "Largest error of an array over its largest magnitude"),
+    Fact("tolerance", NUMBER, "What errors were allowed"),
+    Fact("against", TEXT, "What the result was compared with"),
+    Fact("precision", TEXT, "The effective precision of matrix products"),
+    Fact("note", TEXT, "What else is to be known"),
+    Fact("elements", COUNT, "Numbers that were compared"),
+    Fact("wrong_elements", COUNT, "Those that are beyond the tolerance"),
+    Fact("worst", OBJECT, "The number with the largest error; null if all are equal",
+         lambda check: check if check.worst_got else None, inside=_WORST),
+)  # fmt: skip
 
 
-def to_dict(session: Session, *, live: bool = False) -> dict[str, Any]:
-    """The documented form as plain dicts, lists, text and numbers. `live`: the file is being written now."""
-    header = session.header
-    runs = [_run(session, run, live) for run in session.runs.values()]
-    return {
-        "schema": f"{SCHEMA_MAJOR}.{SCHEMA_MINOR}",
-        "jaxprof": header.jaxprof,
-        "session": {
-            "id": header.session,
-            "created": header.created,
-            "complete": session.complete,
-            "ended": session.closed.reason if session.closed is not None else None,
-            "host": header.host,
-            "process_index": session.process_index,
-            "process_count": session.process_count or None,
-            "command": list(header.command),
-            "notices": session.notices,
-        },
-        "environment": _environment(session),
-        **next(({name: run[name] for name in _OF_PROGRAM} for run in runs if "program" in run), {}),
-        "runs": runs,
-        **({"comparisons": comparisons} if (comparisons := list(map(kept_json, ab_results(session)))) else {}),
-    }
+def _judged(key: str, unit: Unit, meaning: str) -> Fact[RunResult]:
+    """Null for the control of a comparison."""
+    read = at(f"versus.speedup.{key}")
+    return Fact(key, unit, meaning, lambda derived: None if derived.run.plan.is_control else read(derived))
 
 
-def _environment(session: Session) -> dict[str, Any]:
-    reported = environment(session)
+def _interval(derived: RunResult) -> list[float] | None:
+    low, high = at("versus.speedup.low")(derived), at("versus.speedup.high")(derived)
+    return None if low is None or high is None else [low, high]
+
+
+_VERSUS: Final[tuple[Fact[RunResult], ...]] = (
+    Fact("run", TEXT, "Id of the baseline", at("run.plan.baseline")),
+    Fact("speedup", RATIO, "The baseline's median over this one's", at("versus.speedup.ratio")),
+    Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]", _interval),
+    Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; null: never, or unknown",
+         at("versus.break_even_calls")),
+    _judged("verdict", TEXT, "faster, slower, same or inconclusive"),
+    _judged("reason", TEXT, "Why it is inconclusive"),
+    Fact("basis", TEXT, "What the interval rests on, in words", at("versus.speedup.basis")),
+    Fact("launches", COUNT, "Launches that it rests on", at("versus.speedup.launches")),
+    Fact("launches_to_decide", COUNT, "How many more would give a verdict", at("versus.speedup.launches_to_decide")),
+    Fact("between_share", SHARE, "Of the variance of a ratio, the share that differs between launches",
+         at("versus.speedup.between_share")),
+)  # fmt: skip
+PUBLISHED: Final[tuple[Fact[Any], ...]] = (
+    Fact("variant", TEXT, "numpy, jax, jit, or another name"),
+    Fact("phase", TEXT, "The phase that it corresponds to"),
+    Fact("seconds", SECONDS, "The time; null where text has the source's own words"),
+    Fact("hardware", TEXT, "The hardware that the source names"),
+    Fact("source", TEXT, "Where it was published"),
+    Fact("parameters", BY_NAME, "Parameters of the workload", lambda figure: dict(figure.parameters)),
+    Fact("kind", TEXT, "mean, median, best, one call, value (no time); null if the source does not say"),
+    Fact("runs", COUNT, "Runs that it covers"),
+    Fact("deviation_seconds", SECONDS, "Their standard deviation"),
+    Fact("statistic", TEXT, "What it is, in words"),
+    Fact("caveat", TEXT, "Why the comparison is not like for like"),
+    Fact("text", TEXT, "The source's own words"),
+)
+_WARNING: Final[tuple[Fact[Any], ...]] = (
+    Fact("code", TEXT, "What kind it is, as the documents list them"),
+    Fact("message", TEXT, "The sentence, with its figures"),
+    Fact("advice", TEXT, "What to do about it"),
+)
+_CAPTURE: Final[tuple[Fact[Any], ...]] = (
+    Fact("kind", TEXT, "kernels, compile, ...", lambda capture: capture[0]),
+    *within(lambda capture: capture[1], (
+        Fact("platform", TEXT, "cpu, gpu, tpu"),
+        Fact("calls", COUNT, "Calls that were captured"),
+        Fact("seconds_with", SECONDS, "Median of a call while the profiler was on"),
+        Fact("wall_seconds", SECONDS, "How long it took"),
+        Fact("events", COUNT, "Events of the profile"),
+        Fact("bytes", BYTES, "Its size"),
+        Fact("path", TEXT, "Where it is"),
+    )),
+)  # fmt: skip
+
+
+def _is_costed(row: _RunOf) -> bool:
+    return row.is_jit or bool(row.derived.cost.source)
+
+
+def _cost(key: str, unit: Unit, meaning: str, of: str) -> Fact[_RunOf]:
+    return Fact(key, unit, meaning, at(f"derived.{of}"), when=_is_costed)
+
+
+def _kernels(row: _RunOf) -> list[Any] | None:
+    return list(kernel_rows(row.session, row.run)) or None
+
+
+def _device_steps(row: _RunOf) -> Any:
+    from jaxprof.analysis.steps import device_steps
+
+    return device_steps(row.run.steps)
+
+
+_IS_PROGRAM: Final = at("run.is_program")
+
+
+def _program_rows(key: str, meaning: str, facts: tuple[Fact[Any], ...]) -> Fact[_RunOf]:
+    return Fact(key, ROWS, meaning, lambda row: rows_of(row.program, getattr(row.program, key)), inside=facts,
+                when=_IS_PROGRAM)  # fmt: skip
+
+
+_OF_PROGRAM: Final[tuple[Fact[_RunOf], ...]] = (
+    Fact("program", OBJECT, "The recorded program", lambda row: row, when=_IS_PROGRAM, inside=(
+        *within(at("program"), PROGRAM),
+        Fact("function", OBJECT, "The function that --function named", at("asked"), inside=ASKED),
+    )),
+    _program_rows("compiles", "The compile ledger, a row for each compilation", COMPILES),
+    _program_rows("findings", "What is worth changing", FINDINGS),
+)  # fmt: skip
+_COPIES: Final = _program_rows("transfers", "Implicit copies between host and device", TRANSFERS)
+RUN: Final[tuple[Fact[_RunOf], ...]] = (
+    *within(at("run"), (
+        Fact("id", TEXT, "Id of the run: r1"),
+        Fact("workload", TEXT, "Name of the workload, the function or the program", at("plan.workload")),
+        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("plan.variant")),
+        Fact("how", TEXT, "numpy, eager (op by op), jit, compile (not run), imported (a profile), program",
+             at("plan.how")),
+        Fact("device", TEXT, "Where it ran: cpu:0, cuda:1", at("plan.device")),
+        Fact("side", TEXT, "Its name in a comparison of ab: A, B, A' (the control)", at("plan.side"),
+             when=at("plan.side")),
+        Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
+        Fact("preset", TEXT, "Name of the sizes", at("plan.preset")),
+    )),
+    Fact("status", TEXT,
+         "ok, failed, cancelled, crashed, timed out; queued, running; interrupted, where the session has no end",
+         at("ended.status")),
+    Fact("error", TEXT, "Why it failed", at("ended.error")),
+    Fact("advice", TEXT, "What to do about that", at("ended.advice")),
+    Fact("phases", BY_NAME, "Its phases", _phases, inside=PHASE),
+    Fact("samples_seconds", NUMBERS,
+         "Time of a call in each sample, in the order taken; of a disturbed run those of it alone",
+         lambda row: list(steady_samples(row.run))),
+    _cost("flops", FLOPS, "FLOPs of one call on one device, counted from its HLO", "flops"),
+    _cost("accessed_bytes", REAL_BYTES, "Bytes that the kernels of one call read and write", "bytes_accessed"),
+    _cost("flops_per_second", RATE, "FLOPs over the median", "flops_per_second"),
+    _cost("bytes_per_second", BYTE_RATE, "Accessed bytes over the median", "bytes_per_second"),
+    _cost("cost_source", TEXT, "Where the two come from", "cost.source"),
+    _cost("cost_note", TEXT, "Why they are unknown, or an upper bound", "cost.note"),
+    Fact("memory", OBJECT, "What the executable takes", inside=_MEMORY,
+         when=lambda row: row.is_jit or row.memory is not None),
+    Fact("check", OBJECT, "Whether the result is right", at("run.check"), inside=CHECK, when=at("run.check")),
+    Fact("versus", OBJECT, "The run beside its baseline", at("derived"), inside=_VERSUS, when=at("run.plan.baseline")),
+    Fact("kernels", ROWS, "Kernels: what the device launches", _kernels, inside=KERNEL_OF_RUN,
+         when=lambda row: row.is_jit or row.run.measured),
+    Fact("captures", ROWS, "What was captured by the profiler", lambda row: list(row.run.captures.items()),
+         inside=_CAPTURE, when=at("run.captures")),
+    Fact("copies", ROWS, "Copies of the capture", at("measured.transfers"), inside=COPIES, when=at("measured")),
+    Fact("unattributed_seconds", NUMBER_BY_NAME, "Time of each device on no HLO op",
+         lambda row: dict(row.measured.unattributed_seconds), when=at("measured")),
+    Fact("steps_found_by", TEXT, "annotation, modules or whole", at("run.steps.found_by"), when=at("run.steps")),
+    Fact("device_steps", ROWS, "The steps of each device as a whole", _device_steps, inside=DEVICE_STEPS,
+         when=at("run.steps")),
+    Fact("steps", ROWS, "Steps of the capture", at("run.steps.steps"), inside=STEPS, when=at("run.steps")),
+    Fact("compile_passes", OBJECT, "The phases and passes of the compile, as a tree", at("run.compile_passes.tree"),
+         inside=TREE, when=at("run.compile_passes")),
+    Fact("trust", ROWS, "Whether the captures can be believed, check by check", lambda row: trust_rows(row.run),
+         inside=TRUST, when=at("run.trust")),
+    *_OF_PROGRAM,
+    _COPIES,
+    Fact("settings", BY_NAME, "Settings that change a measurement", at("run.environment.settings"),
+         when=at("run.environment")),
+    Fact("revision", OBJECT, "Git revision of the measured file", at("run.revision"), when=at("run.revision"), inside=(
+        Fact("repository", TEXT, "Its folder"),
+        Fact("commit", TEXT, "Git commit, abbreviated"),
+        Fact("dirty", TRUTH, "Whether there were changes that were not committed; null if unknown"),
+    )),
+    Fact("published", ROWS, "Figures that others published",
+         lambda row: published(row.run.plan.workload, [row.run.plan.variant]), inside=PUBLISHED,
+         when=lambda row: published(row.run.plan.workload, [row.run.plan.variant])),
+    Fact("warnings", ROWS, "Why the figures mean less than they seem to", at("derived.warnings"), inside=_WARNING),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _SessionOf:
+    session: Session
+    live: bool
+
+    @cached_property
+    def runs(self) -> list[_RunOf]:
+        return [_RunOf(self.session, run, self.live) for run in self.session.runs.values()]
+
+    @cached_property
+    def first_program(self) -> _RunOf | None:
+        return next((row for row in self.runs if row.run.is_program), None)
+
+    @cached_property
+    def comparisons(self) -> list[AbResult]:
+        return ab_results(self.session)
+
+
+def _version(name: str) -> Callable[[Session], Any]:
+    return lambda session: at(name)(environment(session))
+
+
+def _devices(session: Session) -> list[dict[str, Any]]:
     devices: dict[str, dict[str, Any]] = {}
     for run in session.runs.values():
         for device in run.environment.devices if run.environment is not None else []:
             devices.setdefault(str(device.get("id")), dict(device))
-    return {
-        "jax": reported.jax if reported else None,
-        "jaxlib": reported.jaxlib if reported else None,
-        "numpy": (reported.numpy or None) if reported else None,
-        "python": (reported.python or None) if reported else None,
-        "devices": list(devices.values()),
-        "settings": dict(reported.settings) if reported else {},
-        "machine": dict(session.header.environment),
-    }
+    return list(devices.values())
 
 
-def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
-    derived, plan, ended = result(session, run.id), run.plan, run.end(deserted=not live)
-    data: dict[str, Any] = {
-        "id": run.id,
-        "workload": plan.workload,
-        "variant": plan.variant,
-        "how": plan.how,
-        "device": plan.device,
-        **({"side": plan.side} if plan.side else {}),
-        "parameters": dict(plan.parameters),
-        "preset": plan.preset,
-        "status": ended.status,
-        "error": ended.error or None,
-        "advice": ended.advice or None,
-        "phases": _phases(derived),
-        "samples_seconds": list(steady_samples(run)),
-    }
-    jit = plan.how == "jit"
-    if jit or derived.cost.source:
-        data["flops"], data["accessed_bytes"] = derived.flops, derived.bytes_accessed
-        data["flops_per_second"], data["bytes_per_second"] = derived.flops_per_second, derived.bytes_per_second
-        data["cost_source"], data["cost_note"] = derived.cost.source or None, derived.cost.note or None
-    memory = _memory(session, run)
-    if jit or memory is not None:
-        data["memory"] = memory
-    if run.check is not None:
-        data["check"] = {
-            "passed": run.check.passed,
-            "max_relative_error": run.check.max_relative_error,
-            "tolerance": run.check.tolerance,
-            "against": run.check.against,
-            "precision": run.check.precision or None,
-            "note": run.check.note or None,
-            "elements": run.check.elements,
-            "wrong_elements": run.check.wrong_elements,
-            "worst": _worst(run.check),
-        }
-    if plan.baseline:
-        data["versus"] = _versus(derived)
-    if jit or run.measured:
-        data["kernels"] = kernels_measured_json(session, run, kernels_json(session, run))
-    data |= captures_json(session, run)
-    if run.is_program:
-        data |= program_keys(session, run)
-    if run.environment is not None:
-        data["settings"] = dict(run.environment.settings)
-    if run.revision is not None:
-        read = run.revision
-        data["revision"] = {"repository": read.repository, "commit": read.commit, "dirty": read.dirty}
-    figures = published(plan.workload, [plan.variant])
-    if figures:
-        data["published"] = [
-            {name: None if value == "" else value for name, value in asdict(figure).items()} for figure in figures
-        ]
-    data["warnings"] = [
-        {"code": warning.code, "message": warning.message, "advice": warning.advice or None}
-        for warning in derived.warnings
-    ]
-    return data
+_HEADER: Final[tuple[Fact[Session], ...]] = (
+    Fact("id", TEXT, "Identity of the session, whatever its file is called", at("header.session")),
+    Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
+    Fact("complete", TRUTH, "Whether its writer closed it properly"),
+    Fact("ended", TEXT, "finished, interrupted, or the name of a signal", at("closed.reason")),
+    Fact("host", TEXT, "Name of the machine", at("header.host")),
+    Fact("process_index", INDEX, "Which process of a job it was, from 0"),
+    Fact("process_count", COUNT, "Processes of that job", lambda session: session.process_count or None),
+    Fact("command", LIST, "The command line", lambda session: list(session.header.command)),
+    Fact("notices", LIST, "What of the file could not be read"),
+)
+_ENVIRONMENT: Final[tuple[Fact[Session], ...]] = (
+    *(Fact(name, TEXT, f"Version of {name}", _version(name)) for name in ("jax", "jaxlib", "numpy", "python")),
+    Fact("devices", ROWS, "The devices that JAX saw", _devices),
+    Fact("settings", BY_NAME, "Settings that change a measurement",
+         lambda session: dict(at("settings")(environment(session)) or {})),
+    Fact("machine", BY_NAME, "What is known of the machine", lambda session: dict(session.header.environment)),
+)  # fmt: skip
+SESSION: Final[tuple[Fact[_SessionOf], ...]] = (
+    Fact("schema", TEXT, "Version of the session file's schema", lambda _: f"{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
+    Fact("jaxprof", TEXT, "Version of jaxprof that wrote it", at("session.header.jaxprof")),
+    Fact("session", OBJECT, "The session itself", inside=_HEADER),
+    Fact("environment", OBJECT, "Versions, devices, machine and settings", at("session"), inside=_ENVIRONMENT),
+    *within(at("first_program"), (*_OF_PROGRAM, _COPIES)),
+    Fact("runs", ROWS, "Runs: one variant of a workload, or a program", inside=RUN),
+    Fact("comparisons", ROWS, "Comparisons of ab that it holds", inside=KEPT, when=at("comparisons")),
+)  # fmt: skip
 
 
-def _worst(check: CheckReported) -> dict[str, str] | None:
-    """The number with the largest error; None if all are equal."""
-    if not check.worst_got:
-        return None
-    return {"at": check.worst_at, "got": check.worst_got, "expected": check.worst_expected}
-
-
-def _memory(session: Session, run: Run) -> dict[str, Any] | None:
-    """The peak memory and what it is made of, and XLA's and the allocator's other figures; None if nothing is known."""
-    picture = run_memory_json(session, run)
-    if run.memory is None and picture is None:
-        return None
-    figures: dict[str, Any] = {name: getattr(run.memory, name, None) for name in _MEMORY}
-    figures |= {"xla_peak_bytes": getattr(run.memory, "peak_bytes", None), "peak_bytes": None, "peak_source": None}
-    if picture is not None:
-        names = ("peak_bytes", "parts", "asked_bytes", "buffers", "live_bytes", "peak_at")
-        figures |= {name: picture[name] for name in names}
-        figures["peak_source"] = picture["source"]
-    return figures
-
-
-def _phases(derived: RunResult) -> dict[str, Any]:
-    run, seconds = derived.run, derived.phase_seconds
-    phases: dict[str, Any] = {}
-    started = [name for name in STARTUP_PHASES if name in seconds]
-    if started:
-        durations = [value for name in started if (value := seconds[name]) is not None]
-        whole = sum(durations) if len(durations) == len(started) else None
-        phases["startup"] = {"seconds": whole, **{name: seconds[name] for name in started}}
-    for name in PHASES:
-        if name in seconds or name in _PHASES_OF.get(run.plan.how, ()):
-            phases[name] = _phase(derived, name)
-    return phases
-
-
-def _phase(derived: RunResult, name: str) -> dict[str, Any]:
-    recorded = derived.run.phases.get(name)
-    seconds = derived.phase_seconds.get(name)
-    data: dict[str, Any] = {"seconds": seconds}
-    if name in _TRANSFERS:
-        moved = recorded.bytes if recorded is not None else None
-        zero_copy = recorded.zero_copy if recorded is not None else None
-        data |= _spread(derived, name)
-        data |= {
-            "bytes": moved,
-            "zero_copy": zero_copy,
-            "bytes_per_second": moved / seconds if moved and seconds and not zero_copy else None,
-        }
-    elif name == "run":
-        data |= _spread(derived, name)
-        if derived.run.plan.how != "numpy":
-            data["dispatch_median_seconds"] = derived.dispatch_median_seconds
-            data["pipelined_median_seconds"] = derived.pipelined_median_seconds
-        data["first_after_pause_seconds"] = derived.first_after_pause_seconds
-        data["total_seconds"] = recorded.seconds if recorded is not None else None
-        data["zero_copy"] = derived.moved_nothing
-        data["modes"] = _modes(derived)
-    elif name in derived.stage_spreads:
-        data |= _distribution(derived.stage_spreads[name])
-    if name in derived.over_launches:
-        over = derived.over_launches[name]
-        data["ci95_seconds"] = None if over.low is None or over.high is None else [over.low, over.high]
-        launches = [launch.phases for launch in derived.run.launches]
-        data["launches_seconds"] = [phases[name].seconds for phases in launches if name in phases]
-    if recorded is not None and recorded.note:
-        data["note"] = recorded.note
-    return data
-
-
-def _spread(derived: RunResult, name: str) -> dict[str, Any]:
-    """The statistics of a sampled phase."""
-    summary = derived.summary if name == "run" else derived.transfers.get(name)
-    series = derived.run.series.get(name)
-    return {
-        "median_seconds": summary.median if summary else None,
-        "mad_seconds": summary.mad if summary else None,
-        "minimum_seconds": summary.minimum if summary else None,
-        "mean_seconds": summary.mean if summary else None,
-        "p95_seconds": summary.p95 if summary else None,
-        "maximum_seconds": summary.maximum if summary else None,
-        "ci95_seconds": list(summary.ci95) if summary and summary.ci95 else None,
-        "samples": summary.count if summary else 0,
-        "calls_per_sample": series.calls_per_sample if series is not None else None,
-    }
-
-
-def _distribution(summary: Summary) -> dict[str, Any]:
-    """The distribution of the times of something that happened more than once."""
-    return {
-        "count": summary.count,
-        "minimum_seconds": summary.minimum,
-        "median_seconds": summary.median,
-        "mean_seconds": summary.mean,
-        "maximum_seconds": summary.maximum,
-    }
-
-
-def _modes(derived: RunResult) -> list[dict[str, float]] | None:
-    """The two modes of the samples, the faster one first; None if one may be all there is."""
-    modes = derived.modes
-    if modes is None:
-        return None
-    shares = ((modes.low, modes.low_share), (modes.high, 1 - modes.low_share))
-    return [{"seconds": at, "share": share} for at, share in shares]
-
-
-def _versus(derived: RunResult) -> dict[str, Any]:
-    versus = derived.versus
-    if versus is None:  # nothing was measured, or the call did no work
-        return {"run": derived.run.plan.baseline, "speedup": None, "ci95": None, "break_even_calls": None}
-    low, high, is_control = versus.speedup.low, versus.speedup.high, derived.run.plan.is_control
-    return {
-        "run": versus.baseline,
-        "speedup": versus.speedup.ratio,
-        "ci95": None if low is None or high is None else [low, high],
-        "break_even_calls": versus.break_even_calls,
-        "verdict": None if is_control else versus.speedup.verdict,
-        "reason": None if is_control else versus.speedup.reason or None,
-        "basis": versus.speedup.basis,
-        "launches": versus.speedup.launches,
-        "launches_to_decide": versus.speedup.launches_to_decide,
-        "between_share": versus.speedup.between_share,
-    }
+def to_dict(session: Session, *, live: bool = False) -> dict[str, Any]:
+    """The documented form as plain dicts, lists, text and numbers. `live`: the file is being written now."""
+    return recorder(SESSION)(_SessionOf(session, live))

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.arrangement import everything, ordered
 from jaxprof.analysis.ranking import KernelCeilings, Ranked, Ranking
+from jaxprof.facts import Fact
 from jaxprof.hlo.analysis.kernels import kernels, stream
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, outline
 from jaxprof.report.kernels import COLUMNS
 from jaxprof.report.renderers import text_lines
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Table
 from jaxprof.text import safe
 from jaxprof.units import counted, integer, percent
 
@@ -72,7 +73,7 @@ def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions 
         yield "no kernels" + (" in what was read" if any(notice.serious for notice in notices(module)) else "")
         return
     heading = "kernel" if all(notice.code != NOT_OPTIMISED for notice in first_notices) else "operation"
-    columns: list[Column[Ranked]] = [COLUMNS[name] for name in SHOWN]
+    columns: list[Fact[Ranked]] = [COLUMNS[name] for name in SHOWN]
     columns[0] = replace(columns[0], title=heading)
     yield from text_lines(Table(columns, _each_once(chain((first,), rows))), indent="")
     if choice.top is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,12 +17,13 @@ from jaxprof.analysis.lanes.totals import (
 )
 from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
 from jaxprof.errors import UsageError
-from jaxprof.facts import at
-from jaxprof.report.renderers import records, text_lines, to_csv_text
-from jaxprof.report.table import Column, Table, joined, pick
+from jaxprof.facts import RUN, Fact, at, column, recorder
+from jaxprof.facts.units import COUNT, ROWS, SECONDS, SHARE, TEXT
+from jaxprof.report.renderers import text_lines, to_csv_text
+from jaxprof.report.table import Table, joined
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
-from jaxprof.units import integer, percent, seconds
+from jaxprof.units import integer, seconds
 
 NO_TIMELINE: Final = "This session has no timeline."
 _NS: Final = 1e-9
@@ -63,41 +64,55 @@ class RunRange:
     """Intervals that the timeline lacks."""
 
 
-def _names(row: LaneOfRange) -> list[dict[str, Any]]:
-    return [
-        {"name": one.name, "count": one.count, "self_seconds": one.self_ns * _NS} for one in row.totals.names[:_NAMES]
-    ]
+def _seconds(key: str) -> Callable[[Any], float | None]:
+    read = at(key)
+    return lambda row: None if (took := read(row)) is None else took * _NS
 
 
-def _idle_seconds(row: LaneOfRange) -> float | None:
-    return None if row.totals.idle_ns is None else row.totals.idle_ns * _NS
-
-
-DEVICES: Final[tuple[Column[DeviceTotals], ...]] = (
-    Column("device", "device"),
-    Column("busy_share", "busy", show=percent),
-    Column("busy_seconds", "busy", lambda row: None if row.busy_ns is None else row.busy_ns * _NS, seconds),
-    Column("idle_seconds", "idle", lambda row: None if row.idle_ns is None else row.idle_ns * _NS, seconds),
+DEVICES: Final[tuple[Fact[DeviceTotals], ...]] = (
+    Fact("device", TEXT, "gpu:0, cpu:0", title="device"),
+    Fact("busy_share", SHARE, "Busy share of the range; of several threads their mean", title="busy"),
+    Fact("busy_seconds", SECONDS, "How long it was busy", _seconds("busy_ns"), "busy"),
+    Fact("idle_seconds", SECONDS, "How long it was idle", _seconds("idle_ns"), "idle"),
 )
-LANES: Final[tuple[Column[LaneOfRange], ...]] = (
-    Column("device", "device"),
-    Column("lane", "lane", widest=40),
-    Column("kind"),
-    Column("threads", "threads", at("totals.threads"), integer),
-    Column("busy_share", "busy", at("totals.busy_share"), percent),
-    Column("busy_seconds", "busy", lambda row: row.totals.busy_ns * _NS, seconds),
-    Column("idle_seconds", "idle", _idle_seconds, seconds),
-    Column("count", "events", at("totals.count"), integer),
-    Column("left_out", value=at("totals.left_out")),
-    Column("", "most", lambda row: row.totals.names[0].name if row.totals.names else None, widest=40),
-    Column("names", value=_names),
-)
-KERNELS: Final[tuple[Column[KernelOfRange], ...]] = (
-    Column("device", "device"),
-    Column("self_seconds", "self", lambda row: row.total.self_ns * _NS, seconds),
-    Column("share", "of range", lambda row: row.total.self_ns / max(1, row.span_ns), percent),
-    Column("count", "times", at("total.count"), integer),
-    Column("name", "kernel", at("total.name"), widest=60),
+LANES: Final[tuple[Fact[LaneOfRange], ...]] = (
+    Fact("device", TEXT, "gpu:0, cpu:0, host", title="device"),
+    Fact("lane", TEXT, "The stream, thread or line", title="lane", widest=40),
+    Fact("kind", TEXT, "modules, steps, stream, ops, async, thread, host"),
+    Fact("threads", COUNT, "How many threads it has", at("totals.threads"), "threads"),
+    Fact("busy_share", SHARE, "Busy share of the range; of several threads their mean", at("totals.busy_share"),
+         "busy"),
+    Fact("busy_seconds", SECONDS, "How long anything ran; of several threads their sum", _seconds("totals.busy_ns"),
+         "busy"),
+    Fact("idle_seconds", SECONDS, "How long nothing ran; of several threads their sum", _seconds("totals.idle_ns"),
+         "idle"),
+    Fact("count", COUNT, "Events that are at least partly in the range", at("totals.count"), "events"),
+    Fact("left_out", COUNT, "Its intervals that the timeline lacks, the shortest", at("totals.left_out")),
+    column("most", lambda row: row.totals.names[0].name if row.totals.names else None, widest=40),
+    Fact("names", ROWS, "What took most of it, without what is nested inside",
+         lambda row: row.totals.names[:_NAMES], inside=(
+             Fact("name", TEXT, "What ran"),
+             Fact("count", COUNT, "How often"),
+             Fact("self_seconds", SECONDS, "How long, without what ran inside it", _seconds("self_ns")),
+         )),
+)  # fmt: skip
+KERNELS: Final[tuple[Fact[KernelOfRange], ...]] = (
+    Fact("device", TEXT, "gpu:0, cpu:0", title="device"),
+    Fact("self_seconds", SECONDS, "Time of its kernels, without what ran inside them", _seconds("total.self_ns"),
+         "self"),
+    Fact("share", SHARE, "Share of the range", lambda row: row.total.self_ns / max(1, row.span_ns), "of range"),
+    Fact("count", COUNT, "Executions", at("total.count"), "times"),
+    Fact("name", TEXT, "Name of the kernel", at("total.name"), "kernel", widest=60),
+)  # fmt: skip
+RANGE: Final[tuple[Fact[RunRange], ...]] = (
+    RUN,
+    Fact("label", TEXT, "Name of the run for people", at("run.label")),
+    Fact("begin_seconds", SECONDS, "When the range begins, on the clock of the timeline", _seconds("totals.begin")),
+    Fact("end_seconds", SECONDS, "When it ends", _seconds("totals.end")),
+    Fact("left_out", COUNT, "The shortest intervals of the profile, which the timeline lacks"),
+    Fact("devices", ROWS, "Its devices, over all of their streams or threads", inside=DEVICES),
+    Fact("lanes", ROWS, "Its lanes", inside=LANES),
+    Fact("kernels", ROWS, "The kernels of its devices, the longest first", inside=KERNELS),
 )
 
 
@@ -138,21 +153,7 @@ def _range(run: Run, lanes: Lanes, begin: float | None, end: float | None) -> Ru
 
 def lanes_json(found: list[RunRange]) -> dict[str, Any]:
     """The lanes of each run, with the names that took most of each, and the kernels of its devices."""
-    return {
-        "runs": [
-            {
-                "run": one.run.id,
-                "label": one.run.label,
-                "begin_seconds": one.totals.begin * _NS,
-                "end_seconds": one.totals.end * _NS,
-                "left_out": one.left_out,
-                "devices": list(records(Table(DEVICES, one.devices))),
-                "lanes": list(records(Table(LANES, one.lanes))),
-                "kernels": list(records(Table(KERNELS, one.kernels))),
-            }
-            for one in found
-        ]
-    }
+    return {"runs": list(map(recorder(RANGE), found))}
 
 
 def lanes_text(found: list[RunRange]) -> str:
@@ -182,7 +183,5 @@ def _lines(one: RunRange) -> Iterator[str]:
 
 def lanes_csv(found: list[RunRange]) -> str:
     """A row for each lane."""
-    columns = pick(
-        LANES, "device", "lane", "kind", "threads", "busy_share", "busy_seconds", "idle_seconds", "count", "left_out"
-    )
+    columns = [fact for fact in LANES if fact.key != "names"]
     return to_csv_text(joined("run", columns, ((one.run.id, one.lanes) for one in found)))

@@ -7,6 +7,7 @@ from typing import Final
 
 from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.facts.sessions import environment
 from jaxprof.report.recording.tables import TIME_LINE, functions_table, time_line_rows
 from jaxprof.report.recording.words import loop, remark, saving, title, verdict, verdict_parts
 from jaxprof.report.renderers import markdown, markdown_lines
@@ -21,7 +22,6 @@ from jaxprof.report.runs import (
     SIDE_AND_VARIANT,
     SPEEDUP,
     RunGroup,
-    environment,
     groups,
     parameters_text,
     rows_of_group,

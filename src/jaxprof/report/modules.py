@@ -6,11 +6,14 @@ Nothing here was measured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import at
+from jaxprof.facts import Fact, at, column, pick, within
+from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.findings.catalogue import findings
@@ -23,99 +26,192 @@ from jaxprof.hlo.analysis.tree import text_tree, tree
 from jaxprof.hlo.frames import is_own
 from jaxprof.hlo.problems import problems
 from jaxprof.report.kernel_list import LARGE, KernelOptions, rows_of
-from jaxprof.report.kernels import row_json
-from jaxprof.report.renderers import records, text_lines
-from jaxprof.report.table import Column, Table
+from jaxprof.report.kernels import KERNEL
+from jaxprof.report.renderers import text_lines
+from jaxprof.report.table import Table
 from jaxprof.text import safe
-from jaxprof.units import bytes_, integer, scaled, seconds
+from jaxprof.units import bytes_, scaled, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
+    from jaxprof.analysis.flame.graphs import FlameGraph
     from jaxprof.analysis.memory import MemoryPicture
+    from jaxprof.analysis.ranking import Ranked
     from jaxprof.devices.targets import Exchange, Machine, StepTime
     from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.collectives import Collective
     from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.analysis.kernels import ModuleTotals
     from jaxprof.hlo.analysis.notices import Notice
-    from jaxprof.hlo.model import Instruction, Module
+    from jaxprof.hlo.model import Computation, Instruction, Module
     from jaxprof.session import Run
 
 
-def module_json(module: Module, rows: Iterator[dict[str, Any]], view: str | None = None) -> dict[str, Any]:
-    """The module's computations with their instructions, its kernels (`rows`), and what of it could not be read; of one
-    view (`kernels`, `barriers`, `findings`) only that. What may be long is an iterator."""
-    data: dict[str, Any] = {"module": module.name}
-    if view is None:
-        data["computations"] = _computations(module)
-    data["platform"] = platform_of(module) or None
-    if view in (None, "kernels"):
-        data["kernels"] = rows
-    if view in (None, "barriers"):
-        data["barriers"] = _later(lambda: map(_barrier, barriers(module)))
-    if view in (None, "findings"):
-        data["findings"] = _later(lambda: map(_finding, findings(module)))
-    data["notices"] = _later(lambda: map(_notice, notices(module)))
-    data["problems"] = _later(
-        lambda: ({"line": problem.line, "message": problem.message} for problem in problems(module))
-    )
-    return data
+_ALL: Final = KernelOptions()
 
 
-def _later(make: Callable[[], Iterator[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """An iterator that is created when its first item is requested."""
-    yield from make()
+@dataclass(frozen=True)
+class HloProgram:
+    """A program of an answer of `jaxprof hlo`."""
+
+    module: Module
+    label: str = ""
+    machine: Machine | None = None
+    run: Run | None = None
+    elsewhere: bool = False
+    """Whether its device is not here."""
+    memory: MemoryPicture | None = None
+    choice: KernelOptions = _ALL
+
+    @cached_property
+    def step(self) -> StepTime | None:
+        """A run of it on its device."""
+        from jaxprof.devices.targets import step_time
+
+        return step_time(self.module, self.machine) if self.machine is not None else None
+
+    @cached_property
+    def flame(self) -> FlameGraph:
+        """Its kernels by named scope."""
+        from jaxprof.report.flame.rows import module_flame
+
+        return module_flame(self.module, self.machine, self.run)
 
 
-def _computations(module: Module) -> Iterator[dict[str, Any]]:
-    entry = module.entry
+def _later(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProgram], Iterator[Any]]:
+    """What creates the rows when the first one is printed."""
+
+    def rows(program: HloProgram) -> Iterator[Any]:
+        yield from make(program)
+
+    return rows
+
+
+def _computations(program: HloProgram) -> Iterator[Computation]:
+    module = program.module
     large = len(module.text) > LARGE
     for computation in module.computations.values():
-        yield {
-            "name": computation.name,
-            "entry": computation is entry,
-            "instructions": map(_instruction, computation.instructions),
-        }
-        if large and computation is not entry:
+        yield computation
+        if large and computation is not module.entry:
             computation.forget()
 
 
-def _barrier(barrier: Barrier) -> dict[str, Any]:
-    return {
-        "producer": barrier.producer,
-        "consumer": barrier.consumer,
-        "reason": barrier.reason,
-        "words": barrier.words,
-        "bytes": barrier.bytes,
-    }
+_INSTRUCTION: Final[tuple[Fact[Instruction], ...]] = (
+    Fact("name", TEXT, "Its name"),
+    Fact("opcode", TEXT, "The HLO operation"),
+    Fact("shape", TEXT, "Its type and shape", lambda instruction: str(instruction.shape)),
+    Fact("operands", LIST, "The instructions that it reads"),
+    Fact("called", LIST, "The computations that it calls"),
+    Fact("op_name", TEXT, "JAX's path", at("metadata.op_name")),
+    *within(
+        lambda instruction: place_of(instruction.stack),
+        (Fact("file", TEXT, "File of the source line"), Fact("line", INDEX, "That line")),
+    ),
+)
+_COMPUTATION: Final[tuple[Fact[Computation], ...]] = (
+    Fact("name", TEXT, "Its name"),
+    Fact("entry", TRUTH, "Whether the program begins there", at("is_entry")),
+    Fact("instructions", ROWS, "Its instructions", lambda each: iter(each.instructions), inside=_INSTRUCTION),
+)
+BARRIERS: Final[tuple[Fact[Barrier], ...]] = (
+    Fact("producer", TEXT, "The kernel that writes the data", title="producer", widest=40),
+    Fact("consumer", TEXT, "The kernel that reads the data", title="consumer", widest=40),
+    Fact("reason", TEXT, "Why the two are not one kernel, as the documents list it"),
+    Fact("words", TEXT, "Why, in words", title="why not fused"),
+    Fact("bytes", BYTES, "What fusing would save", title="bytes"),
+)
+FINDINGS: Final[tuple[Fact[HloFinding], ...]] = (
+    Fact("code", TEXT, "What kind it is, as the documents list them"),
+    Fact("message", TEXT, "The sentence, with its figures"),
+    Fact("advice", TEXT, "What to do about it"),
+    Fact("where", LIST, "Kernels that it is about"),
+    Fact("bytes", BYTES, "Traffic of one call that it accounts for"),
+)
+_NOTICES: Final[tuple[Fact[Notice], ...]] = (
+    Fact("code", TEXT, "What kind it is"),
+    Fact("message", TEXT, "What of the module was not seen"),
+    Fact("hint", TEXT, "What shows it"),
+    Fact("serious", TRUTH, "Whether it makes conclusions doubtful"),
+)
+_PROBLEMS: Final[tuple[Fact[Any], ...]] = (
+    Fact("line", INDEX, "Line of the text"),
+    Fact("message", TEXT, "What could not be read"),
+)
+_DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
+    Fact("name", TEXT, "Name of the device", at("machine.device.name")),
+    Fact("estimate", TRUTH, "Whether it is not here, so that nothing was measured on it", at("elsewhere")),
+    Fact("memory_bytes", BYTES, "Its memory", at("machine.device.memory_bytes")),
+    Fact("memory_needed_bytes", BYTES, "What the program needs of it", lambda program: _needed_bytes(program.run)),
+    *within(
+        at("step"),
+        (
+            Fact("least_seconds", SECONDS, "Lower bound of one run", at("bound_seconds")),
+            Fact("bound", TEXT, "What sets it", at("limit")),
+            Fact("estimate_seconds", SECONDS, "The same with collectives by their model"),
+        ),
+    ),
+    Fact("source", TEXT, "Where its ceilings come from", at("machine.device.source")),
+    Fact("links", ROWS, "Its links to other devices", at("machine.levels"), inside=(
+        Fact("name", TEXT, "Name of the link"),
+        Fact("devices", COUNT, "Devices of a unit"),
+        Fact("bytes_per_second", BYTE_RATE, "What it sends", at("bandwidth")),
+        Fact("source", TEXT, "Where that is written", at("document")),
+    )),
+)  # fmt: skip
 
 
-def _finding(finding: HloFinding) -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "message": finding.message,
-        "advice": finding.advice,
-        "where": list(finding.where),
-        "bytes": finding.bytes,
-    }
+def facts_of_program(view: str | None = None) -> tuple[Fact[HloProgram], ...]:
+    """What JSON has of a program, or of one view of it. What may be long is worked out while it is printed."""
+    of_view: dict[str, tuple[Fact[HloProgram], ...]] = {
+        "kernels": (Fact("kernels", ROWS, "Its kernels", _kernels, inside=KERNEL),),
+        "barriers": (
+            Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
+                 _later(lambda program: barriers(program.module)), inside=BARRIERS),
+        ),
+        "findings": (
+            Fact("findings", ROWS, "What is worth changing", _later(lambda program: findings(program.module)),
+                 inside=FINDINGS),
+        ),
+    }  # fmt: skip
+    last: tuple[Fact[HloProgram], ...] = ()
+    if view == "memory":
+        from jaxprof.facts.memory import MEMORY
+
+        last = (Fact("memory", OBJECT, "Its memory; null for a module that is not scheduled", inside=MEMORY),)
+    elif view == "flame":
+        from jaxprof.report.flame.rows import FLAME, GRAPH, graph_rows
+
+        frames = _later(lambda program: graph_rows(program.flame))
+        last = (
+            Fact("flame", ROWS, "The frames of the flame graph, those with most first", frames, inside=FLAME),
+            *within(at("flame"), GRAPH),
+        )
+    on_a_device = (
+        Fact("device", OBJECT, "The device that it is compared with", lambda program: program,
+                         inside=_DEVICE, when=at("machine")),
+        Fact("collectives", ROWS, "Its collectives over the links", _collective_rows,
+                         inside=COLLECTIVES, when=at("machine")),
+    )  # fmt: skip
+    return (
+        Fact("run", TEXT, "Id of its run", at("run.id"), when=at("run")),
+        Fact("label", TEXT, "Name of its run for people", when=at("run")),
+        Fact("module", TEXT, "Name of the HLO module", at("module.name")),
+        *((Fact("computations", ROWS, "Its computations", _computations, inside=_COMPUTATION),)
+          if view is None else ()),
+        Fact("platform", TEXT, "cpu, gpu, tpu", lambda program: platform_of(program.module)),
+        *chain.from_iterable(facts for name, facts in of_view.items() if view in (None, name)),
+        Fact("notices", ROWS, "What of the module was not seen", _later(lambda program: notices(program.module)),
+             inside=_NOTICES),
+        Fact("problems", ROWS, "Lines that could not be read", _later(lambda program: problems(program.module)),
+             inside=_PROBLEMS),
+        *(on_a_device if view in (None, "kernels") else ()),
+        *last,
+    )  # fmt: skip
 
 
-def _notice(notice: Notice) -> dict[str, Any]:
-    return {"code": notice.code, "message": notice.message, "hint": notice.hint or None, "serious": notice.serious}
-
-
-def _instruction(instruction: Instruction) -> dict[str, Any]:
-    place = place_of(instruction.stack)
-    return {
-        "name": instruction.name,
-        "opcode": instruction.opcode,
-        "shape": str(instruction.shape),
-        "operands": list(instruction.operands),
-        "called": list(instruction.called),
-        "op_name": instruction.metadata.op_name or None,
-        "source": {"file": place.file, "line": place.line} if place is not None else None,
-    }
+def _kernels(program: HloProgram) -> Iterator[Ranked]:
+    for row in rows_of(program.module, program.machine, program.choice):
+        yield row
+        row.kernel.release()
 
 
 def notices_text(module: Module) -> list[str]:
@@ -148,7 +244,10 @@ def barriers_text(module: Module) -> list[str]:
     """A line for each pair of kernels that share an array and are not one, the most bytes first."""
     rows = barriers(module)
     if rows:
-        return [*notices_text(module), *text_lines(Table(_BARRIERS, rows), indent="")]
+        return [
+            *notices_text(module),
+            *text_lines(Table(pick(BARRIERS, "bytes", "producer", "consumer", "words"), rows), indent=""),
+        ]
     codes = {notice.code for notice in notices(module) if notice.serious}
     if NOT_OPTIMISED in codes:
         return [*notices_text(module), "not known: nothing is fused before XLA's passes, and nothing kept apart"]
@@ -164,27 +263,12 @@ def memory_text(module: Module, picture: MemoryPicture | None) -> list[str]:
     return [*notices_text(module), *(lines or [why])]
 
 
-def module_memory_json(picture: MemoryPicture | None) -> dict[str, Any] | None:
-    """The same, as `report.memory.memory_json` has it."""
-    from jaxprof.report.memory import memory_json
-
-    return memory_json(picture)
-
-
 def flame_text(module: Module, machine: Machine | None, run: Run | None) -> list[str]:
     """The kernels by named scope, with the weights that shares are of."""
-    from jaxprof.report.flame.rows import graph_lines, module_flame  # only for this view
+    from jaxprof.report.flame.rows import graph_lines
 
-    graph = module_flame(module, machine, run)
+    graph = HloProgram(module, machine=machine, run=run).flame
     return [*notices_text(module), *(graph_lines(graph) if graph.tree.total else [graph.remark or "no kernels"])]
-
-
-def flame_json(module: Module, machine: Machine | None, run: Run | None) -> dict[str, Any]:
-    """The same frames, those with most first, and what their amounts are."""
-    from jaxprof.report.flame.rows import FLAME, graph_json, graph_rows, module_flame
-
-    graph = module_flame(module, machine, run)
-    return {"flame": _later(lambda: records(Table(FLAME, graph_rows(graph)))), **graph_json(graph)}
 
 
 def tree_text(kernel: Kernel) -> list[str]:
@@ -231,21 +315,15 @@ def _memory(run: Run | None, machine: Machine) -> str:
     return f"{bytes_(needed)} of {bytes_(available)}{'  does not fit' if too_large else ''}"
 
 
-_BARRIERS: Final[tuple[Column[Barrier], ...]] = (
-    Column("bytes", "bytes", show=bytes_),
-    Column("producer", "producer", widest=40),
-    Column("consumer", "consumer", widest=40),
-    Column("words", "why not fused"),
-)
-_DEVICES: Final[tuple[Column[_DeviceCost], ...]] = (
-    Column("label", "device"),
-    Column("kernels", "kernels", right=True),
-    Column("", "FLOPs", lambda row: row.totals.cost.flops if row.totals.complete else None, scaled),
-    Column("", "bytes", lambda row: row.totals.bytes if row.totals.sized else None, bytes_),
-    Column("", "at least", at("step.bound_seconds"), seconds),
-    Column("", "bound by", at("step.limit")),
-    Column("", "estimate", at("step.estimate_seconds"), seconds),
-    Column("memory", "memory"),
+_DEVICES: Final[tuple[Fact[_DeviceCost], ...]] = (
+    column("device", at("label")),
+    column("kernels", at("kernels"), right=True),
+    column("FLOPs", lambda row: row.totals.cost.flops if row.totals.complete else None, scaled),
+    column("bytes", lambda row: row.totals.bytes if row.totals.sized else None, bytes_),
+    column("at least", at("step.bound_seconds"), seconds),
+    column("bound by", at("step.limit")),
+    column("estimate", at("step.estimate_seconds"), seconds),
+    column("memory", at("memory")),
 )
 _WHAT_STEPS_ARE = (
     "at least: kernels at their ceilings in this order, and links; what is asynchronous overlaps.",
@@ -265,71 +343,32 @@ class CollectiveRow:
     exchange: Exchange
 
 
-_COLLECTIVES: Final[tuple[Column[CollectiveRow], ...]] = (
-    Column("name", "collective", at("collective.kernel.name")),
-    Column("opcode", "opcode", at("collective.opcode")),
-    Column("devices", "devices", at("collective.group_size"), integer),
-    Column("bytes", "bytes", at("collective.bytes"), bytes_),
-    Column("least_seconds", "at least", at("exchange.bound_seconds"), seconds),
-    Column("link", "over", lambda row: row.exchange.link or None),
-    Column("estimate_seconds", "estimate", at("exchange.estimate_seconds"), seconds),
-    Column("algorithm", "as a", lambda row: row.exchange.way or None),
+COLLECTIVES: Final[tuple[Fact[CollectiveRow], ...]] = (
+    Fact("name", TEXT, "Name of the HLO instruction", at("collective.kernel.name"), "collective"),
+    Fact("opcode", TEXT, "The HLO operation", at("collective.opcode"), "opcode"),
+    Fact("devices", COUNT, "Devices that take part", at("collective.group_size"), "devices"),
+    Fact("bytes", BYTES, "Size of what is exchanged", at("collective.bytes"), "bytes"),
+    Fact("least_seconds", SECONDS, "Lower bound of one execution", at("exchange.bound_seconds"), "at least"),
+    Fact("link", TEXT, "The link that sets it", at("exchange.link"), "over"),
+    Fact("estimate_seconds", SECONDS, "Estimate of one execution", at("exchange.estimate_seconds"), "estimate"),
+    Fact("algorithm", TEXT, "ring, tree or direct", at("exchange.way"), "as a"),
 )
 
 
-def _collectives(module: Module, machine: Machine) -> Table[CollectiveRow]:
+def _collective_rows(program: HloProgram) -> list[CollectiveRow]:
     from jaxprof.devices.targets import exchanges
 
-    over = exchanges(module, machine)
-    rows = [
+    assert program.machine is not None
+    over = exchanges(program.module, program.machine)
+    return [
         CollectiveRow(collective, over[collective.kernel.computation, collective.kernel.name])
-        for collective in collectives(module)
+        for collective in collectives(program.module)
     ]
-    return Table(_COLLECTIVES, rows)
 
 
 def collectives_text(module: Module, machine: Machine) -> list[str]:
     """Each collective with its bytes, the devices that take part, and its bound and estimate over the links."""
-    lines = list(text_lines(_collectives(module, machine), indent=""))
+    rows = _collective_rows(HloProgram(module, machine=machine))
+    lines = list(text_lines(Table(COLLECTIVES, rows), indent=""))
     documents = [safe(f"{level.name}: {level.document}") for level in machine.levels]
     return [*lines, "", *documents] if lines else []
-
-
-def program_json(
-    module: Module,
-    machine: Machine | None,
-    run: Run | None,
-    *,
-    elsewhere: bool,
-    view: str | None = None,
-    choice: KernelOptions = KernelOptions(),  # noqa: B008  it is frozen
-) -> dict[str, Any]:
-    """The documented keys of one program (`docs/json.md`), or those of one view of it. What may be long is an iterator:
-    it is worked out while it is printed."""
-    rows = (row_json(row, has_ceilings=machine is not None) for row in rows_of(module, machine, choice))
-    data = module_json(module, rows, view)
-    if machine is not None and view in (None, "kernels"):
-        from jaxprof.devices.targets import step_time
-
-        device, step = machine.device, step_time(module, machine)
-        data["device"] = {
-            "name": device.name,
-            "estimate": elsewhere,
-            "memory_bytes": device.memory_bytes,
-            "memory_needed_bytes": _needed_bytes(run),
-            "least_seconds": step.bound_seconds,
-            "bound": step.limit or None,
-            "estimate_seconds": step.estimate_seconds,
-            "source": device.source,
-            "links": [
-                {
-                    "name": level.name,
-                    "devices": level.devices,
-                    "bytes_per_second": level.bandwidth,
-                    "source": level.document,
-                }
-                for level in machine.levels
-            ],
-        }
-        data["collectives"] = list(records(_collectives(module, machine)))
-    return data

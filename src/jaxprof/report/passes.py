@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from jaxprof.facts import Fact, at, column, recorder
+from jaxprof.facts.units import BY_NAME, COUNT, INDEX, LIST, OBJECT, ROWS, TEXT, TRUTH
 from jaxprof.hlo.passes import ModulePasses, PassChange
 from jaxprof.report.renderers import text_lines
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Table
 from jaxprof.text import safe
 from jaxprof.units import counted, integer
 
@@ -15,47 +17,12 @@ OPCODES_IN_TEXT = 6
 _SIGNS = {"changed": "~", "new": "+", "gone": "-"}
 
 
-def passes_json(modules: tuple[ModulePasses, ...]) -> dict[str, Any]:
-    """Every state that XLA dumped, with the changes since the previous one."""
-    return {
-        "modules": [
-            {"module": module.module, "name": module.name, "passes": [_pass_json(change) for change in module.passes]}
-            for module in modules
-        ]
-    }
-
-
-def _pass_json(change: PassChange) -> dict[str, Any]:
-    by_status: dict[str, list[Any]] = {"changed": [], "new": [], "gone": []}
-    for difference in change.differences:
-        pair = {"before": difference.before, "after": difference.after}
-        by_status[difference.status].append(
-            pair if difference.status == "changed" else difference.after or difference.before
-        )
-    first = not change.opcodes_before
-    return {
-        "number": change.number,
-        "pipeline": change.pipeline or None,
-        "pass": change.name,
-        "changed": None if first or change.problem else change.changed,
-        "instructions_before": None if first else sum(change.opcodes_before.values()),
-        "instructions_after": None if change.problem else sum(change.opcodes_after.values()),
-        "opcodes": {
-            name: [change.opcodes_before.get(name, 0), change.opcodes_after.get(name, 0)]
-            for name in change.opcode_changes
-        },
-        "computations": {"same": change.same, **by_status},
-        "file": change.file,
-        "problem": change.problem or None,
-    }
-
-
 def passes_text(modules: tuple[ModulePasses, ...]) -> Iterator[str]:
     """A table for each module: the states that differ from the one before, and how many do not."""
-    for at, module in enumerate(modules):
+    for number, module in enumerate(modules):
         shown = [change for change in module.passes if change.changed or change.problem]
         first = module.passes[0] if module.passes else None
-        if at:
+        if number:
             yield ""
         yield safe(
             f"{module.module} {module.name}: {len(module.passes)} states, {len(shown)} differ from the one before"
@@ -64,7 +31,7 @@ def passes_text(modules: tuple[ModulePasses, ...]) -> Iterator[str]:
             yield safe(f"  begins with {counted(sum(first.opcodes_after.values()), 'instruction')} ({first.name})")
         if not shown:
             continue
-        yield from text_lines(Table(_PASSES, shown))
+        yield from text_lines(Table(PASSES, shown))
 
 
 def _instructions(change: PassChange) -> str | None:
@@ -88,11 +55,58 @@ def _opcodes(change: PassChange) -> str:
     return change.problem or ", ".join(moves + more)
 
 
-_PASSES: Final[tuple[Column[PassChange], ...]] = (
-    Column("number", "no", right=True),
-    Column("pipeline", "pipeline", widest=44),
-    Column("name", "pass", widest=44),
-    Column("", "instructions", _instructions),
-    Column("", "computations", _computations),
-    Column("", "opcodes", _opcodes, widest=70),
+def _of_status(status: str) -> Callable[[PassChange], list[Any]]:
+    return lambda change: [each for each in change.differences if each.status == status]
+
+
+def _names(status: str) -> Callable[[PassChange], list[str]]:
+    of_status = _of_status(status)
+    return lambda change: [each.after or each.before for each in of_status(change)]
+
+
+def _counts(change: PassChange) -> dict[str, list[int]]:
+    before, after = change.opcodes_before, change.opcodes_after
+    return {name: [before.get(name, 0), after.get(name, 0)] for name in change.opcode_changes}
+
+
+def _is_first(change: PassChange) -> bool:
+    return not change.opcodes_before
+
+
+_NAMES: Final[tuple[Fact[Any], ...]] = (
+    Fact("before", TEXT, "Its name before"),
+    Fact("after", TEXT, "Its name after"),
 )
+PASSES: Final[tuple[Fact[PassChange], ...]] = (
+    Fact("number", INDEX, "Its place, from 0", title="no"),
+    Fact("pipeline", TEXT, "The pipeline that the pass belongs to", title="pipeline", widest=44),
+    Fact("pass", TEXT, "Name of the pass", at("name"), "pass", widest=44),
+    Fact("changed", TRUTH, "Whether it changed anything; null for the first state",
+         lambda change: None if _is_first(change) or change.problem else change.changed),
+    Fact("instructions_before", COUNT, "Instructions before it",
+         lambda change: None if _is_first(change) else sum(change.opcodes_before.values())),
+    Fact("instructions_after", COUNT, "Instructions after it",
+         lambda change: None if change.problem else sum(change.opcodes_after.values())),
+    column("instructions", _instructions),
+    column("computations", _computations),
+    column("opcodes", _opcodes, widest=70),
+    Fact("opcodes", BY_NAME, "Of opcodes whose number changed: [before, after]", _counts),
+    Fact("computations", OBJECT, "Its computations", lambda change: change, inside=(
+        Fact("same", COUNT, "How many are the same"),
+        Fact("changed", ROWS, "Those that it changed", _of_status("changed"), inside=_NAMES),
+        Fact("new", LIST, "Names of those that are new", _names("new")),
+        Fact("gone", LIST, "Names of those that are gone", _names("gone")),
+    )),
+    Fact("file", TEXT, "The file of the dump"),
+    Fact("problem", TEXT, "Why it cannot be read"),
+)  # fmt: skip
+MODULE: Final[tuple[Fact[ModulePasses], ...]] = (
+    Fact("module", TEXT, "Number of the module in the dump"),
+    Fact("name", TEXT, "Its name"),
+    Fact("passes", ROWS, "Each state that XLA wrote", inside=PASSES),
+)
+
+
+def passes_json(modules: tuple[ModulePasses, ...]) -> dict[str, Any]:
+    """Every state that XLA dumped, with the changes since the previous one."""
+    return {"modules": list(map(recorder(MODULE), modules))}

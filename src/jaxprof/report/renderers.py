@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Final
 
-from jaxprof.facts import Row
-from jaxprof.report.table import Column, Table, texts
+from jaxprof.facts import Fact, Row, columns, recorder
+from jaxprof.report.table import Table, texts
 from jaxprof.text import columns as terminal_columns
 from jaxprof.text import json_text, safe, safe_lines, shorten
 from jaxprof.units import UNKNOWN
@@ -45,7 +45,7 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
 
 
 def _aligned(
-    columns: Sequence[Column[Any]],
+    columns: Sequence[Fact[Any]],
     page: Sequence[list[str]],
     rest: Iterator[list[str]] | None,
     indent: str,
@@ -182,10 +182,10 @@ def csv_lines(table: Table[Row]) -> Iterator[str]:
     its unit in the heading; an empty cell is unknown; a list is JSON."""
     import csv
 
-    columns = table.for_programs()
-    readers = [column.reader() for column in columns]
+    facts = list(columns(table.columns))
+    readers = [fact.reader() for fact in facts]
     writer = csv.writer(_Echo(), lineterminator="\n")
-    yield writer.writerow([column.key.replace(".", "_") for column in columns])
+    yield writer.writerow([fact.key for fact in facts])
     for row in table.rows:
         yield writer.writerow([safe_cell(read(row)) for read in readers])
 
@@ -218,16 +218,5 @@ class _Echo:
 
 
 def records(table: Table[Row]) -> Iterator[dict[str, Any]]:
-    """Each row with the keys of its columns. Keys with the same part before a point form one object, which is null if
-    all of it is unknown."""
-    paths = [(*column.key.rpartition(".")[::2], column.reader()) for column in table.for_programs()]
-    for row in table.rows:
-        record: dict[str, Any] = {}
-        for outer, inner, read in paths:
-            value = read(row)
-            value = list(value) if isinstance(value, tuple) else value
-            (record.setdefault(outer, {}) if outer else record)[inner] = value
-        for outer in {outer for outer, _, _ in paths if outer}:
-            if all(value is None for value in record[outer].values()):
-                record[outer] = None
-        yield record
+    """Each row with the keys of its facts."""
+    return map(recorder(table.columns), table.rows)

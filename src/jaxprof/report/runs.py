@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.analysis import RunResult, results
 from jaxprof.analysis.warnings import modes_text
 from jaxprof.errors import UsageError
-from jaxprof.events import EnvironmentRead, Scalar
-from jaxprof.events.base import session_state
-from jaxprof.facts import at
+from jaxprof.events import Scalar
+from jaxprof.facts import Fact, at, column, pick
 from jaxprof.facts.runs import RUNS, RunRow, run_rows
 from jaxprof.report.renderers import to_csv_text
-from jaxprof.report.table import Column, Table, of_facts, pick
+from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 from jaxprof.units import UNKNOWN, integer, percent, ratio_interval, scaled, seconds
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
-
-if TYPE_CHECKING:
-    pass
 
 
 def failed(session: Session, *, live: bool = False) -> list[Run]:
@@ -88,12 +84,6 @@ def published(workload: str, variants: Sequence[str] | None = None) -> list[Publ
     return [figure for figure in figures if variants is None or figure.variant in variants]
 
 
-def environment(session: Session) -> EnvironmentRead | None:
-    """The environment of the first engine with jax; without such an engine, of the first one."""
-    reported = [run.environment for run in session.runs.values() if run.environment is not None]
-    return next((event for event in reported if event.jax is not None), reported[0] if reported else None)
-
-
 def parameters_text(parameters: dict[str, Scalar]) -> str:
     """`n = 1 000 000, k = 32`."""
     return ", ".join(f"{name} = {_value(value)}" for name, value in parameters.items())
@@ -110,13 +100,7 @@ def rows_of_group(session: Session, group: RunGroup, *, live: bool = False) -> l
 
 def to_csv(session: Session, *, live: bool = False) -> str:
     """A row a run, under a heading; an empty cell is unknown or does not exist. `live`: the file is being written."""
-    return to_csv_text(Table(_FACTS, run_rows(session, live=live)))
-
-
-def state_of(session: Session, *, live: bool = False) -> str:
-    """Whether the session is whole: `complete`, `being written`, `interrupted`, or how it ended."""
-    reason = session.closed.reason if session.closed is not None else ""
-    return session_state(complete=session.complete, live=live, reason=reason)
+    return to_csv_text(Table(RUNS.facts, run_rows(session, live=live)))
 
 
 def versus_text(result: RunResult) -> str:
@@ -187,13 +171,13 @@ def _check_or_failure(row: RunRow) -> str:
     return check_text(row.result)
 
 
-def _transfer(name: str, title: str) -> Column[RunRow]:
+def _transfer(name: str, title: str) -> Fact[RunRow]:
     def value(row: RunRow) -> str:
         recorded = row.run.phases.get(name)
         zero_copy = recorded is not None and recorded.zero_copy
         return "0-copy" if zero_copy else seconds(row.result.phase_seconds.get(name))
 
-    return Column("", title, value, right=True)
+    return column(title, value, right=True)
 
 
 def _modes(row: RunRow) -> str:
@@ -201,20 +185,20 @@ def _modes(row: RunRow) -> str:
     return UNKNOWN if modes is None else modes_text(modes)
 
 
-_FACTS: Final = of_facts(RUNS.facts)
-LABEL: Final[Column[RunRow]] = Column("", "", at("label"))
-SIDE_AND_VARIANT: Final[Column[RunRow]] = Column("", "variant", at("run.variant"))
+_FACTS: Final = RUNS.facts
+LABEL: Final[Fact[RunRow]] = column("", at("label"))
+SIDE_AND_VARIANT: Final[Fact[RunRow]] = column("variant", at("run.variant"))
 DEVICE, COMPILE, FIRST_RUN = pick(_FACTS, "device", "compile_seconds", "first_run_seconds")
-MEDIAN: Final[Column[RunRow]] = Column("", "median", at("result.summary.median"), seconds)
-INTERVAL: Final[Column[RunRow]] = Column("", "95 %", lambda row: interval_text(row.result), right=True)
-SPEEDUP: Final[Column[RunRow]] = Column("", "speed-up", lambda row: versus_text(row.result), right=True)
-BREAK_EVEN: Final[Column[RunRow]] = Column("", "break-even", lambda row: break_even_text(row.result), right=True)
-CHECK: Final[Column[RunRow]] = Column("", "check", lambda row: check_text(row.result))
-CHECK_OR_FAILURE: Final[Column[RunRow]] = Column("", "check", _check_or_failure)
+MEDIAN: Final[Fact[RunRow]] = column("median", at("result.summary.median"), seconds)
+INTERVAL: Final[Fact[RunRow]] = column("95 %", lambda row: interval_text(row.result), right=True)
+SPEEDUP: Final[Fact[RunRow]] = column("speed-up", lambda row: versus_text(row.result), right=True)
+BREAK_EVEN: Final[Fact[RunRow]] = column("break-even", lambda row: break_even_text(row.result), right=True)
+CHECK: Final[Fact[RunRow]] = column("check", lambda row: check_text(row.result))
+CHECK_OR_FAILURE: Final[Fact[RunRow]] = column("check", _check_or_failure)
 SPREAD: Final = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
 """The distribution of a call's samples."""
-MODES: Final[Column[RunRow]] = Column("", "two modes", _modes)
-BEFORE_STEADY: Final[tuple[Column[RunRow], ...]] = (
+MODES: Final[Fact[RunRow]] = column("two modes", _modes)
+BEFORE_STEADY: Final[tuple[Fact[RunRow], ...]] = (
     *pick(_FACTS, "trace_seconds", "lower_seconds", "compile_seconds"),
     _transfer("transfer_in", "to device"),
     FIRST_RUN,

@@ -6,12 +6,14 @@ Whatever shows a session that holds a comparison shows these: `ab` itself, `show
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Final
 
 from jaxprof.analysis import RunResult
 from jaxprof.analysis.ab import AbResult, AbVersus
 from jaxprof.events import ResultsCompared, SideSpec
+from jaxprof.facts import Fact, at
+from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
 from jaxprof.report.renderers import wrap
 from jaxprof.report.runs import interval_text
 from jaxprof.units import UNKNOWN, integer, percent, ratio_interval, seconds
@@ -128,71 +130,84 @@ def _medians(result: AbResult) -> Iterator[str]:
             )
 
 
-def plan_json(result: AbResult) -> dict[str, Any]:
-    """What is compared: the inputs of all sides, and what differs between them in words."""
-    plan = result.plan
-    return {
-        "inputs": {"arrays": plan.inputs, "same_numbers": plan.same_inputs, "seed": result.baseline.plan.seed},
-        "notes": plan.notes,
-    }
+VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
+    Fact("side", TEXT, "The side that is compared with A", at("label")),
+    Fact("verdict", TEXT, "faster, slower, same or inconclusive; null for the control",
+         lambda versus: None if versus.run.plan.is_control else versus.verdict),
+    Fact("sentence", TEXT, "The verdict in words; null for the control",
+         lambda versus: None if versus.run.plan.is_control else verdict_line(versus)),
+    Fact("reason", TEXT, "Why it is inconclusive"),
+    Fact("margin", SHARE, "Differences within it are called the same", at("times.margin")),
+    Fact("ratio", RATIO, "How many times as fast as A it is", at("times.ratio")),
+    Fact("low", RATIO, "Lower bound of the 95 % interval of the ratio", at("times.low")),
+    Fact("high", RATIO, "Upper bound of that interval", at("times.high")),
+    Fact("half_width", SHARE, "Half of the width of the interval over the ratio", at("times.half_width")),
+    Fact("launches", COUNT, "Launches that were measured", at("times.launches")),
+    Fact("launches_to_decide", COUNT, "How many more would give a verdict",
+         lambda versus: versus.times.launches_to_decide()),
+    Fact("unit", TEXT, "What the interval rests on: launch or block", at("times.unit")),
+    Fact("units", COUNT, "How many of these", at("times.units")),
+    Fact("measured", TEXT, "How the sides were measured, in words", at("times.measured")),
+    Fact("between_share", SHARE, "Of the variance of a ratio, the share that differs between launches",
+         at("times.between_share")),
+    Fact("results", OBJECT, "How far the results of the sides agree", inside=(
+        Fact("alike", TRUTH, "Whether they have the same structure, shapes and dtypes"),
+        Fact("agree", TRUTH, "Whether the numbers agree within the tolerance"),
+        Fact("equal", TRUTH, "Whether they are equal bit for bit"),
+        Fact("relative", NUMBER, "The largest relative difference; null where not finite"),
+        Fact("ulps", NUMBER, "The largest difference in units of the last place"),
+        Fact("where", TEXT, "Index of the number with the largest difference"),
+        Fact("note", TEXT, "What else is to be known"),
+    )),
+)  # fmt: skip
+"""A side beside A."""
 
 
-def kept_json(result: AbResult) -> dict[str, Any]:
-    """A comparison as a part of its session's JSON: without what `ab_json` derives of the two programs."""
-    return {
-        **plan_json(result),
-        "versus": [versus_json(versus) for versus in result.versus],
-        "control": None if result.control is None else versus_json(result.control),
-        "sides": [spec_json(side.run.id, spec_of(side, result)) for side in result.sides],
-    }
+@dataclass(frozen=True, slots=True)
+class SideRow:
+    """A side with its result, and what the session keeps of it."""
+
+    result: RunResult
+    spec: SideSpec
 
 
-def versus_json(versus: AbVersus) -> dict[str, Any]:
-    """A side beside A."""
-    times, results = versus.times, versus.results
-    return {
-        "side": versus.label,
-        "verdict": None if versus.run.plan.is_control else versus.verdict,
-        "sentence": None if versus.run.plan.is_control else verdict_line(versus),
-        "reason": versus.reason or None,
-        "margin": versus.times.margin,
-        "ratio": times.ratio,
-        "low": times.low,
-        "high": times.high,
-        "half_width": times.half_width,
-        "launches": times.launches,
-        "launches_to_decide": times.launches_to_decide(),
-        "unit": times.unit,
-        "units": times.units,
-        "measured": times.measured,
-        "between_share": times.between_share,
-        "results": None if results is None else {
-            "alike": results.alike,
-            "agree": results.agree,
-            "equal": results.equal,
-            "relative": results.relative,
-            "ulps": results.ulps,
-            "where": results.where or None,
-            "note": results.note or None,
-        },
-    }  # fmt: skip
+SPEC: Final[tuple[Fact[SideRow], ...]] = (
+    Fact("side", TEXT, "A, A' (the control), B", at("spec.label")),
+    Fact("title", TEXT, "What it is, in words", at("spec.title")),
+    Fact("run", TEXT, "Id of its run", at("result.run.id")),
+    Fact("variables", TEXT_BY_NAME, "Environment variables of the side", at("spec.environment")),
+    Fact("revision", TEXT, "The git revision, as it was named", at("spec.revision")),
+    Fact("commit", TEXT, "Git commit, abbreviated", at("spec.commit")),
+    Fact("dirty", TRUTH, "Whether there were changes that were not committed", at("spec.dirty")),
+)
+"""What a session keeps of a side."""
+PLAN: Final[tuple[Fact[AbResult], ...]] = (
+    Fact("inputs", OBJECT, "The inputs of all sides", lambda result: result, inside=(
+        Fact("arrays", LIST, "Arrays of the inputs", at("plan.inputs")),
+        Fact("same_numbers", TRUTH, "Whether all sides had the same numbers", at("plan.same_inputs")),
+        Fact("seed", INDEX, "The seed of the inputs", at("baseline.plan.seed")),
+    )),
+    Fact("notes", LIST, "What to know about the whole", at("plan.notes")),
+)  # fmt: skip
+"""What is compared."""
 
 
-def spec_of(side: RunResult, result: AbResult) -> SideSpec:
+def side_rows(result: AbResult) -> list[SideRow]:
+    """The sides, each with what was kept of it."""
+    return [SideRow(side, _spec(side, result)) for side in result.sides]
+
+
+def _spec(side: RunResult, result: AbResult) -> SideSpec:
     """What was kept of a side; the control is the side that it repeats."""
     label = side.run.plan.side.removesuffix("'")
     found = next((spec for spec in result.plan.sides if spec.label == label), None)
     return replace(found, label=side.run.plan.side) if found is not None else SideSpec(label=label, title="")
 
 
-def spec_json(run: str, spec: SideSpec) -> dict[str, Any]:
-    """What a session keeps of a side."""
-    return {
-        "side": spec.label,
-        "title": spec.title,
-        "run": run,
-        "variables": spec.environment,
-        "revision": spec.revision or None,
-        "commit": spec.commit or None,
-        "dirty": spec.dirty,
-    }
+KEPT: Final[tuple[Fact[AbResult], ...]] = (
+    *PLAN,
+    Fact("versus", ROWS, "Each side beside A", inside=VERSUS),
+    Fact("control", OBJECT, "A beside itself: what this machine cannot tell apart", inside=VERSUS),
+    Fact("sides", ROWS, "What was compared", side_rows, inside=SPEC),
+)
+"""A comparison as a part of its session: without what `report.ab` derives of the two programs."""

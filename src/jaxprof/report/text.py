@@ -2,69 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
-from typing import Final
+from collections.abc import Iterator
 
-from jaxprof.analysis import RunResult, SweepGroup, SweepLine, sweep_groups
-from jaxprof.analysis.measured import MeasuredKernel, whole_profile
-from jaxprof.facts import at
-from jaxprof.facts.runs import RunRow
-from jaxprof.report.recording.text import program_lines
+from jaxprof.facts import at, column, pick
+from jaxprof.facts.sessions import environment, state_of
 from jaxprof.report.renderers import text_lines, wrap
-from jaxprof.report.runs import (
-    BEFORE_STEADY,
-    BREAK_EVEN,
-    CHECK,
-    INTERVAL,
-    LABEL,
-    MEDIAN,
-    MODES,
-    RATES,
-    SPEEDUP,
-    SPREAD,
-    RunGroup,
-    environment,
-    groups,
-    parameters_text,
-    published,
-    rows_of_group,
-    state_of,
-    verdicts_text,
-)  # fmt: skip
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Table
 from jaxprof.session import Session
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, counted, integer, percent, ratio, scaled, seconds
-from jaxprof.workloads.model import Published
 
 WIDTH = 80
 KERNELS_SHOWN = 10
 """For a capture window."""
-Notes = dict[str, dict[str, list[str]]]
-"""Advice → message → the runs that it is about."""
-_CAPTURED: Final[tuple[Column[MeasuredKernel], ...]] = (
-    Column("share", "share", show=percent),
-    Column("self_seconds", "self", show=seconds),
-    Column("count", "times", show=integer),
-    Column("median_seconds", "median", show=seconds),
-    Column("name", "kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=30),
-    Column("module", "program", widest=20),
-)
 
 
 def to_text(session: Session, *, live: bool = False) -> str:
     """The whole report, without a line break at its end. `live`: the file is being written now."""
     lines = list(_heading(session, live))
     for run in session.programs:
+        from jaxprof.report.recording.text import program_lines  # only for a session with a program
+
         lines += ["", *program_lines(session, run, live=live)]
-    sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
-    for group in groups(session):
-        if group.workload not in sweeps:
-            lines += ["", *_group(session, group, live)]
-    for sweep in sweeps.values():
-        lines += ["", *_sweep(session, sweep, live)]
+    if not all(run.is_program for run in session.runs.values()):
+        from jaxprof.report.run_text import run_lines  # only for a session with measured runs
+
+        lines += run_lines(session, live=live)
     lines += _captured(session)
     if not session.runs:
         lines += ["", "No run was recorded."]
@@ -100,192 +62,20 @@ def _heading(session: Session, live: bool) -> Iterator[str]:
 
 def _captured(session: Session) -> Iterator[str]:
     """The kernels that took most in the capture windows of a program, all their programs together."""
+    if not any("imported" in run.measured for run in session.runs.values()):
+        return
+    from jaxprof.analysis.measured import whole_profile
+    from jaxprof.facts.kernels import MEASURED
+
     kernels = whole_profile(session)
     if not kernels:
         return
     title = "capture window: what the device ran"
     yield from ("", title, "─" * len(title))
-    most = Table(_CAPTURED, kernels).first(KERNELS_SHOWN, "and {} more: show --kernels lists them all")
+    columns = (
+        *pick(MEASURED, "share", "self_seconds", "executions", "median_seconds"),
+        column("kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=30),
+        column("program", at("module"), widest=20),
+    )
+    most = Table(columns, kernels).first(KERNELS_SHOWN, "and {} more: show --kernels lists them all")
     yield from text_lines(most)
-
-
-def _group(session: Session, group: RunGroup, live: bool) -> Iterator[str]:
-    device = group.devices[0] if len(group.devices) == 1 else ""
-    parts = [group.workload, parameters_text(group.parameters), group.preset, device]
-    title = wrap("  ·  ".join(part for part in parts if part), width=WIDTH, indent="  ", first="")
-    yield from title
-    yield "─" * max(map(len, title))
-    rows = rows_of_group(session, group, live=live)
-    if group.comparison:
-        from jaxprof.analysis.ab import ab_result
-        from jaxprof.report.sides import ab_head
-
-        yield from ab_head(ab_result(session, group.comparison), WIDTH)
-        yield ""
-    yield from _tables(rows, judged=bool(group.comparison))
-    yield from _problems(rows)
-    yield from _published(group)
-
-
-def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[str]:
-    """How fast each run is, its samples, its phases, what a call moves; empty tables are left out. `judged`: the
-    verdicts stand above."""
-    baseline = next((row.run.as_baseline for row in rows if not row.run.plan.baseline), "baseline")
-    versus = replace(SPEEDUP, title=f"vs {baseline}", right=False)
-    sampled = [row for row in rows if row.result.summary is not None]
-    if sampled:
-        yield from text_lines(Table((LABEL, MEDIAN, INTERVAL, versus, BREAK_EVEN, CHECK), rows), width=WIDTH)
-        if not judged:
-            yield from wrap(verdicts_text(rows), width=WIDTH, indent="    ", first="  ")
-    yield from _table("samples", (*SPREAD, MODES), sampled)
-    yield from _table("phases", BEFORE_STEADY, rows)
-    for row in rows:
-        if launches := launches_text(row.result):
-            yield from wrap(f"{row.label}: {launches}", width=WIDTH, indent="    ", first="  ")
-        if row.result.stage_spreads:
-            spread = stage_spread_text(row.result)
-            yield from wrap(f"{row.label}: {spread}", width=WIDTH, indent="    ", first="  ")
-    yield from _table("one call", RATES, rows)
-    for row in rows:
-        if note := row.result.cost.note:
-            yield from wrap(f"{row.label}, FLOPs and bytes: {note}", width=WIDTH, indent="    ", first="  ")
-
-
-def _table(title: str, columns: Sequence[Column[RunRow]], rows: list[RunRow]) -> Iterator[str]:
-    """A table of the rows that it says something of."""
-    useful = [row for row in rows if any(column.text(row) != UNKNOWN for column in columns)]
-    if useful:
-        yield ""
-        yield from text_lines(Table((replace(LABEL, title=title), *columns), useful), width=WIDTH)
-
-
-_SHOWN_OVER_LAUNCHES = ("trace", "lower", "compile", "first_run")
-
-
-def launches_text(run_result: RunResult) -> str:
-    """`95 % over 3 launches: compile 37.0 ms to 39.1 ms, ...`, of what each process does once; empty with one."""
-    phases = {name: run_result.over_launches[name] for name in _SHOWN_OVER_LAUNCHES if name in run_result.over_launches}
-    intervals = [
-        f"{name.replace('_', ' ')} {seconds(summary.low)} to {seconds(summary.high)}"
-        for name, summary in phases.items()
-        if summary.low is not None and summary.high is not None
-    ]
-    launches = max((summary.launches for summary in phases.values()), default=0)
-    return f"95 % over {counted(launches, 'launch')}: {', '.join(intervals)}" if intervals else ""
-
-
-def stage_spread_text(result: RunResult) -> str:
-    """`compile is 6 in all, 1.20 ms to 8.04 ms each; lower ...`: the stages that a run has more than one of."""
-    return "; ".join(
-        f"{stage} is {integer(spread.count)} in all, {seconds(spread.minimum)} to {seconds(spread.maximum)} each"
-        for stage, spread in result.stage_spreads.items()
-    )
-
-
-def _problems(rows: Iterable[RunRow]) -> list[str]:
-    """Failures and warnings, under an empty line; those that several runs share are written once."""
-    faults: Notes = {}
-    warnings: Notes = {}
-    for row in rows:
-        ended = row.outcome
-        if ended.status != "ok":
-            word = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-            faults.setdefault(ended.advice, {}).setdefault(word, []).append(row.label)
-        for warning in row.result.warnings:
-            warnings.setdefault(warning.advice, {}).setdefault(warning.message, []).append(row.label)
-    lines = [*_notes("✗", faults), *_notes("!", warnings)]
-    return ["", *lines] if lines else []
-
-
-def _notes(mark: str, notes: Notes) -> Iterator[str]:
-    """The messages that have one advice, then the advice."""
-    for advice, messages in notes.items():
-        for message, labels in messages.items():
-            yield from wrap(f"{_together(labels)}: {message}", width=WIDTH, indent="    ", first=f"  {mark} ")
-        yield from wrap(advice, width=WIDTH, indent="    ")
-
-
-def _together(labels: list[str]) -> str:
-    kept = list(dict.fromkeys(labels))
-    return ", ".join(kept) if len(kept) <= 4 else f"{', '.join(kept[:3])} and {len(kept) - 3} more"
-
-
-def _published(group: RunGroup) -> Iterator[str]:
-    """The figures of each source; those that are given in words, and the caveats, under them."""
-    by_source: dict[str, list[Published]] = {}
-    for figure in published(group.workload, [result.run.plan.variant for result in group.runs]):
-        by_source.setdefault(figure.source, []).append(figure)
-    for source, figures in by_source.items():
-        caveats = dict.fromkeys(figure.caveat for figure in figures if figure.caveat)
-        numbers = {caveat: f"[{at}]" for at, caveat in enumerate(caveats, start=1)}
-        common = statistics.pop() if len(statistics := {figure.statistic for figure in figures}) == 1 else ""
-        columns: list[Column[Published]] = [
-            Column("", "", at("variant")),
-            Column("", "", lambda figure: figure.phase.replace("_", " ")),
-            Column("", "", at("figure"), right=True),
-            Column("", "", lambda figure: "" if common else figure.statistic),  # noqa: B023  it is printed at once
-            Column("", "", at("hardware"), gives_way=True),
-            Column("", "", lambda figure: _other_parameters(figure, group), str, right=False),
-            Column("", "", lambda figure: numbers.get(figure.caveat, ""), str, right=False),  # noqa: B023
-        ]
-        rows = [figure for figure in figures if figure.seconds is not None]
-        yield ""
-        yield from wrap(
-            f"published in {source}{f' ({common})' if common else ''}", width=WIDTH, indent="    ", first="  "
-        )
-        yield from islice(text_lines(Table(columns, rows), width=WIDTH), 1, None)  # no heading
-        for figure in figures:
-            if figure.seconds is None:
-                where = ", ".join(part for part in (figure.hardware, _other_parameters(figure, group)) if part)
-                words = f"{figure.variant} on {where}: {figure.text} {numbers.get(figure.caveat, '')}"
-                yield from wrap(words, width=WIDTH, indent="    ", first="  ")
-        for caveat, number in numbers.items():
-            yield from wrap(caveat, width=WIDTH, indent="      ", first=f"  {number} ")
-
-
-def _other_parameters(figure: Published, group: RunGroup) -> str:
-    """The parameters of a published figure that differ from those that were run here."""
-    return parameters_text(
-        {name: value for name, value in figure.parameters.items() if group.parameters.get(name) != value}
-    )
-
-
-def _sweep(session: Session, sweep: SweepGroup, live: bool) -> Iterator[str]:
-    yield from _sweep_lines(sweep)
-    yield from _problems(
-        replace(row, label=f"{row.label} at {parameters_text({sweep.parameter: group.parameters[sweep.parameter]})}")
-        for group in groups(session)
-        if group.workload == sweep.workload
-        for row in rows_of_group(session, group, live=live)
-    )
-
-
-def _sweep_lines(sweep: SweepGroup) -> Iterator[str]:
-    """The sweep's title, its table (a row a size, a column a variant) and its crossovers in words."""
-    title = safe(f"{sweep.workload}  ·  {sweep.parameter} swept")
-    yield title
-    yield "─" * min(WIDTH, len(title))
-    sizes = sorted({size for line in sweep.lines for size in line.sizes})
-    several = len({line.device for line in sweep.lines}) > 1
-    columns = [_variant_column(line, line.label if several else line.variant) for line in sweep.lines]
-    sized: Column[float] = Column("", sweep.parameter, lambda size: size, scaled)
-    yield from text_lines(Table((sized, *columns), sizes), width=WIDTH)
-    crossovers = sweep.crossovers()
-    if crossovers:
-        yield ""
-    for crossover in crossovers:
-        yield from wrap(crossover.sentence(sweep.parameter), width=WIDTH, indent="    ", first="  ")
-
-
-def _variant_column(line: SweepLine, title: str) -> Column[float]:
-    """The time and speed-up of a variant at each size."""
-    results = dict(zip(line.sizes, line.results, strict=True))
-
-    def cell(size: float) -> str | None:
-        result = results.get(size)
-        if result is None or result.summary is None:
-            return None
-        text = seconds(result.summary.median)
-        return f"{text} {ratio(result.versus.speedup.ratio)}" if result.versus is not None else text
-
-    return Column("", title, cell, right=True)

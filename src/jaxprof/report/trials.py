@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
+from jaxprof.facts import Fact
+from jaxprof.facts.units import BYTES, COUNT, NUMBER, NUMBERS, OBJECT, RATIO, TEXT, TRUTH
+from jaxprof.report.utilisation import rounded, rounded_interval, to_four_digits
 from jaxprof.units import bytes_, integer, ratio_interval, seconds
 
 if TYPE_CHECKING:
@@ -81,32 +84,29 @@ def _agreement(numbers: NumbersCompared) -> str:
     return f"the {what} differ by {numbers.relative:.1e}{at}"
 
 
-def trial_json(trial: FixTrial) -> dict[str, Any]:
-    """A trial with the keys that `docs/json.md` names; seconds of each launch, in the order of the launches."""
-    times, numbers = trial.times, trial.numbers
-    before, after = trial.seconds
-    return {
-        "fix": trial.fix,
-        "outcome": trial.outcome.replace(" ", "_"),
-        "gains": trial.gains,
-        "sentence": trial_sentence(trial),
-        "ratio": _rounded(times.ratio) if times is not None else None,
-        "ci95": [_rounded(times.low), _rounded(times.high)] if times is not None and times.low is not None else None,
-        "of": trial.of or None,
-        "before_seconds": [_rounded(each) for each in before],
-        "after_seconds": [_rounded(each) for each in after],
-        "before_bytes": trial.bytes[0] if trial.bytes is not None else None,
-        "after_bytes": trial.bytes[1] if trial.bytes is not None else None,
-        "numbers": None if numbers is None else {
-            "of": numbers.of,
-            "compared": numbers.compared,
-            "agree": numbers.agree,
-            "relative": numbers.relative,
-            "note": numbers.note or None,
-        },
-        "session": trial.session or None,
-    }  # fmt: skip
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
+TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
+    Fact("fix", TEXT, "What the changed side had"),
+    Fact("outcome", TEXT, "faster, slower, same, inconclusive, failed (with it), not_tried",
+         lambda trial: trial.outcome.replace(" ", "_")),
+    Fact("gains", TRUTH, "Whether it is faster and the numbers do not speak against it"),
+    Fact("sentence", TEXT, "The outcome in words", trial_sentence),
+    Fact("ratio", RATIO, "How many times as fast it is", rounded("times.ratio")),
+    Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]",
+         lambda trial: trial.times and rounded_interval(trial.times)),
+    Fact("of", TEXT, "What was timed: launch or call"),
+    Fact("before_seconds", NUMBERS, "Times without it, in the order of the launches",
+         lambda trial: list(map(to_four_digits, trial.seconds[0]))),
+    Fact("after_seconds", NUMBERS, "Times with it", lambda trial: list(map(to_four_digits, trial.seconds[1]))),
+    Fact("before_bytes", BYTES, "What a call holds at once without it; null unless the fix is one of memory",
+         lambda trial: trial.bytes and trial.bytes[0]),
+    Fact("after_bytes", BYTES, "The same with it", lambda trial: trial.bytes and trial.bytes[1]),
+    Fact("numbers", OBJECT, "How far the numbers of the two agree", inside=(
+        Fact("of", TEXT, "results or printed"),
+        Fact("compared", COUNT, "How many numbers were compared; of results how many calls"),
+        Fact("agree", TRUTH, "Whether they agree within the tolerance"),
+        Fact("relative", NUMBER, "The largest relative difference; null where not finite"),
+        Fact("note", TEXT, "What else is to be known"),
+    )),
+    Fact("session", TEXT, "Where the comparison is kept"),
+)  # fmt: skip
+"""What trying a fix showed."""

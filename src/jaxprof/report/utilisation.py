@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
+from jaxprof.facts import Fact, at
+from jaxprof.facts.units import FLOPS, LIST, RATE, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.units import percent
 
 if TYPE_CHECKING:
@@ -23,24 +26,34 @@ def utilisation_text(use: Utilisation) -> str:
     return ", ".join(parts)
 
 
-def utilisation_json(use: Utilisation) -> dict[str, Any]:
-    """The documented form (docs/json.md): shares in 0..1, rates in FLOP/s."""
-    return {
-        "run": use.run,
-        "of": use.of,
-        "seconds": _rounded(use.seconds),
-        "mfu": _rounded(use.mfu),
-        "hfu": _rounded(use.hfu),
-        "at_least": use.at_least,
-        "roofline": _rounded(use.roofline),
-        "flops": _rounded(use.flops),
-        "recomputed_flops": _rounded(use.recomputed_flops),
-        "peak_flops_per_second": _rounded(use.peak_flops_per_second),
-        "dtypes": list(use.dtypes),
-        "peak_source": use.peak_source or None,
-        "reason": use.reason or None,
-    }
-
-
-def _rounded(value: float | None) -> float | None:
+def to_four_digits(value: float | None) -> float | None:
+    """A figure that is rounded so that an explanation stays small."""
     return None if value is None else float(f"{value:.4g}")
+
+
+def rounded(key: str) -> Callable[[Any], float | None]:
+    """What reads a figure, rounded so that an explanation stays small."""
+    read = at(key)
+    return lambda row: to_four_digits(read(row))
+
+
+def rounded_interval(row: Any) -> list[float | None] | None:
+    """`[low, high]`; None if either is unknown."""
+    return None if row.low is None or row.high is None else [to_four_digits(row.low), to_four_digits(row.high)]
+
+
+UTILISATION: Final[tuple[Fact[Utilisation], ...]] = (
+    Fact("run", TEXT, "Id of the run"),
+    Fact("of", TEXT, "What was timed: call or step"),
+    Fact("seconds", SECONDS, "Its time", rounded("seconds")),
+    Fact("mfu", SHARE, "Share of the peak that the FLOPs of the model reach", rounded("mfu")),
+    Fact("hfu", SHARE, "Share of the peak that all FLOPs reach, recomputed ones included", rounded("hfu")),
+    Fact("at_least", TRUTH, "Whether the shares are lower bounds"),
+    Fact("roofline", SHARE, "Share of the roofline of the whole", rounded("roofline")),
+    Fact("flops", FLOPS, "FLOPs of the matrix products", rounded("flops")),
+    Fact("recomputed_flops", FLOPS, "Those that are computed again (remat)", rounded("recomputed_flops")),
+    Fact("peak_flops_per_second", RATE, "The peak of the device for these dtypes", rounded("peak_flops_per_second")),
+    Fact("dtypes", LIST, "The dtypes of the matrix products"),
+    Fact("peak_source", TEXT, "Where the peak comes from"),
+    Fact("reason", TEXT, "Why mfu is unknown"),
+)

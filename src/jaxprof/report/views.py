@@ -1,34 +1,24 @@
-"""One view of a session alone (kernels, compile, steps, memory, trust, flame), as text, JSON or CSV."""
+"""One view of a session alone (kernels, compile, steps, memory, trust, flame), as text, JSON or CSV.
+
+Each view imports what it needs when it is asked for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.compile_passes import stage_times
-from jaxprof.analysis.measured import MeasuredKernel, MeasuredKernels, measured, whole_profile
-from jaxprof.analysis.memory import MemoryBuffer, buffers_of
-from jaxprof.analysis.steps import causes_text, device_steps
-from jaxprof.events import CompilePasses, StepTimes, TrustCheck
-from jaxprof.facts import at
-from jaxprof.report.captures import (
-    DEVICES,
-    KERNELS,
-    LEAST_SHARE,
-    PASSES,
-    STEPS,
-    TRUST,
-    pass_rows,
-    steps_json,
-    trust_rows,
-)  # fmt: skip
-from jaxprof.report.flame.rows import FLAME, flame_json, flame_lines, flame_rows
-from jaxprof.report.memory import BUFFERS, run_memory_json, run_memory_lines
-from jaxprof.report.renderers import records, text_lines, to_csv_text, wrap
-from jaxprof.report.table import Column, Table, joined, pick
+from jaxprof.facts import RUN, Fact, at, column, pick, recorder
+from jaxprof.facts.units import OBJECT, ROWS, TEXT
+from jaxprof.report.renderers import text_lines, to_csv_text, wrap
+from jaxprof.report.table import Table, joined
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.measured import MeasuredKernel, MeasuredKernels
+    from jaxprof.events import StepTimes, TrustCheck
 
 WIDTH = 100
 _DEEPEST = 12
@@ -46,31 +36,110 @@ _NO_CAPTURE = {
     "flame": "neither lines of a program nor kernels",
 }
 VIEWS = tuple(_NO_CAPTURE)
+_Rows = Callable[[Session, Run], Iterable[Any] | None]
+"""The rows of a run; None if it does not have the view."""
+
+
+def view_of(view: str) -> tuple[tuple[Fact[Any], ...], _Rows]:
+    """The facts of a view, and how a run gives its rows."""
+    if view == "kernels":
+        from jaxprof.facts.kernels import MEASURED, NAME
+
+        return (NAME, *MEASURED), _measured
+    if view == "memory":
+        from jaxprof.analysis.memory import buffers_of
+        from jaxprof.facts.memory import BUFFERS
+
+        return BUFFERS, lambda session, run: found.buffers if (found := buffers_of(session, run.id)) else None
+    if view == "flame":
+        from jaxprof.report.flame.rows import FLAME, flame_rows
+
+        return tuple(FLAME), flame_rows
+    from jaxprof.facts import captures as of
+
+    if view == "compile":
+        return of.PASSES, lambda _, run: of.pass_rows(run.compile_passes.tree) if run.compile_passes else None
+    if view == "steps":
+        return of.STEPS, lambda _, run: run.steps.steps if run.steps is not None else None
+    return of.TRUST, lambda _, run: of.trust_rows(run)
+
+
+def _measured(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
+    from jaxprof.analysis.measured import measured
+
+    found = measured(session, run.id)
+    return found.kernels if found is not None else None
+
+
+class _Viewed:
+    """A run that has a view, with the rows of it; of its memory with the picture."""
+
+    __slots__ = ("rows", "run", "session")
+
+    def __init__(self, session: Session, run: Run, rows: Any) -> None:
+        self.session, self.run, self.rows = session, run, rows
+
+
+def facts_of_view(view: str) -> tuple[Fact[Any], ...]:
+    """What JSON has of a run that has the view."""
+    run = (RUN, Fact("label", TEXT, "Its name for people", at("run.label")))
+    if view == "memory":
+        from jaxprof.facts.memory import MEMORY
+
+        return (*run, Fact(view, OBJECT, "Its memory", at("rows"), inside=MEMORY))
+    facts, _ = view_of(view)
+    rows: Fact[_Viewed] = Fact(view, ROWS, "The rows of the view", at("rows"), inside=facts)
+    if view == "steps":
+        from jaxprof.analysis.steps import device_steps
+        from jaxprof.facts.captures import DEVICE_STEPS
+
+        return (*run, rows, Fact("device_steps", ROWS, "The steps of each device as a whole",
+                                 lambda viewed: device_steps(viewed.run.steps), inside=DEVICE_STEPS))  # fmt: skip
+    if view == "flame":
+        from jaxprof.facts import within
+        from jaxprof.report.flame.rows import GRAPH, graph_of
+
+        return (*run, rows, *within(lambda viewed: graph_of(viewed.session, viewed.run), GRAPH))
+    return (*run, rows)
 
 
 def view_json(session: Session, view: str) -> dict[str, Any]:
     """The view of every run that has it."""
-    return {
-        "runs": [
-            {"run": run.id, "label": run.label, view: data, **_beside(session, run, view)}
-            for run in session.runs.values()
-            if (data := _data(session, run, view)) is not None
-        ]
-    }
+    record = recorder(facts_of_view(view))
+    return {"runs": [record(viewed) for viewed in _viewed(session, view)]}
 
 
-def _beside(session: Session, run: Run, view: str) -> dict[str, Any]:
-    """Further keys beside the rows of a view."""
-    if view == "steps":
-        return steps_json(run)
-    return flame_json(session, run) if view == "flame" else {}
+def _viewed(session: Session, view: str) -> Iterator[_Viewed]:
+    if view == "memory":
+        from jaxprof.analysis.memory import buffers_of
+
+        pictures = ((run, buffers_of(session, run.id)) for run in session.runs.values())
+        yield from (_Viewed(session, run, picture) for run, picture in pictures if picture is not None)
+        return
+    _, rows_of = view_of(view)
+    for run in session.runs.values():
+        rows = rows_of(session, run)
+        listed = list(rows) if rows is not None else []
+        if view == "compile":
+            listed.sort(key=lambda row: row.node.self_seconds, reverse=True)
+        if listed or (view == "steps" and rows is not None):
+            yield _Viewed(session, run, listed)
+
+
+def view_csv(session: Session, view: str) -> str:
+    """A row for each kernel, pass, step, buffer or row of trust."""
+    facts, rows = view_of(view)
+    return to_csv_text(joined(RUN.key, facts, ((run.id, rows(session, run) or ()) for run in session.runs.values())))
 
 
 def view_text(session: Session, view: str) -> str:
     """The view for people, of every run that has it; the kernels of a profile's programs as one table."""
-    if view == "kernels" and len(kernels := whole_profile(session)) and is_profile(session):
-        whole = next(iter(session.runs.values()))
-        return "\n".join([safe(whole.label), *kernels_lines(kernels, programs=True), *_kernels(session, whole)])
+    if view == "kernels" and is_profile(session):
+        from jaxprof.analysis.measured import whole_profile
+
+        if len(kernels := whole_profile(session)):
+            whole = next(iter(session.runs.values()))
+            return "\n".join([safe(whole.label), *kernels_lines(kernels, programs=True), *_kernels(session, whole)])
     parts = [
         "\n".join([safe(f"{run.id} {run.label}"), *lines])
         for run in session.runs.values()
@@ -86,6 +155,9 @@ def is_profile(session: Session) -> bool:
 
 def profile_text(session: Session) -> str:
     """A profile at a glance: its kernels, where the time of its steps went, and every doubt."""
+    from jaxprof.analysis.measured import whole_profile
+    from jaxprof.facts.captures import trust_rows
+
     whole = next(iter(session.runs.values()))
     lines = [view_text(session, "kernels") if whole_profile(session) else safe(f"{whole.label}: no kernels")]
     if whole.steps is not None and whole.steps.steps:
@@ -97,51 +169,9 @@ def profile_text(session: Session) -> str:
     return "\n".join(lines)
 
 
-def view_csv(session: Session, view: str) -> str:
-    """A row for each kernel, pass, step, buffer or row of trust."""
-    columns, rows = _ROWS[view]
-    return to_csv_text(joined("run", columns, ((run.id, rows(session, run)) for run in session.runs.values())))
-
-
-def _data(session: Session, run: Run, view: str) -> Any:
-    """The view of a run as JSON; None if it does not have it."""
-    if view == "compile":
-        return None if run.compile_passes is None else _passes(run.compile_passes)
-    if view == "memory":
-        return run_memory_json(session, run)
-    columns, rows = _ROWS[view]
-    listed = list(records(Table(columns, rows(session, run))))
-    return listed if listed or (view == "steps" and run.steps is not None) else None
-
-
-def _passes(passes: CompilePasses) -> list[dict[str, Any]]:
-    """The phases and passes with what each took itself, the longest first."""
-    rows = sorted(pass_rows(passes.tree), key=lambda row: row.node.self_seconds, reverse=True)
-    return list(records(Table(PASSES, rows)))
-
-
-def _measured(session: Session, run: Run) -> Sequence[MeasuredKernel]:
-    measured_run = measured(session, run.id)
-    return measured_run.kernels if measured_run is not None else ()
-
-
-def _buffers(session: Session, run: Run) -> Sequence[MemoryBuffer]:
-    picture = buffers_of(session, run.id)
-    return picture.buffers if picture is not None else ()
-
-
-_ROWS: Final[dict[str, tuple[Sequence[Column[Any]], Callable[[Session, Run], Iterable[Any]]]]] = {
-    "kernels": (KERNELS, _measured),
-    "compile": (PASSES, lambda _, run: pass_rows(run.compile_passes.tree) if run.compile_passes is not None else ()),
-    "steps": (STEPS, lambda _, run: run.steps.steps if run.steps is not None else ()),
-    "trust": (TRUST, lambda _, run: trust_rows(run)),
-    "memory": (BUFFERS, _buffers),
-    "flame": (FLAME, flame_rows),
-}
-"""The columns of each view, and how a run gives its rows."""
-
-
 def _kernels(session: Session, run: Run) -> Iterator[str]:
+    from jaxprof.analysis.measured import measured
+
     measured_run = measured(session, run.id)
     if measured_run is None:
         return
@@ -152,6 +182,8 @@ def _kernels(session: Session, run: Run) -> Iterator[str]:
 
 def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
     """What the capture of a run holds besides kernels: copies, and time that belongs to none, a line each."""
+    from jaxprof.facts.kernels import LEAST_SHARE
+
     if measured_run.kernels:
         unmatched = measured_run.unmatched_share
         if unmatched is not None and unmatched >= LEAST_SHARE:
@@ -173,18 +205,17 @@ def kernels_lines(kernels: Sequence[MeasuredKernel], *, programs: bool = False) 
 
 def measured_table(kernels: Sequence[MeasuredKernel], *, programs: bool = False) -> Table[MeasuredKernel]:
     """Measured kernels, with `programs` each with its program."""
+    from jaxprof.facts.kernels import MEASURED
+
     several = any(len(kernel.devices) > 1 for kernel in kernels)
-    columns: list[Column[MeasuredKernel]] = [
-        *pick(KERNELS, "share", "self_seconds", "count", "per_call_seconds"),
-        *pick(KERNELS, "median_seconds", "minimum_seconds", "maximum_seconds"),
-        Column("", "threads", lambda kernel: None if several else kernel.parallelism, _threads),
-        Column("", "FLOP/s", at("flops_per_second"), scaled),
-        *pick(KERNELS, "of_peak"),
-        Column("", "B/s", at("bytes_per_second"), scaled),
-        *pick(KERNELS, "of_bandwidth"),
-        Column("", "devices", lambda kernel: len(kernel.devices) if several else None, right=True),
-        Column("", "kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=60),
-        Column("", "program", lambda kernel: kernel.module if programs else None, widest=40),
+    columns: list[Fact[MeasuredKernel]] = [
+        *pick(MEASURED, "share", "self_seconds", "executions", "per_call_seconds"),
+        *pick(MEASURED, "median_seconds", "minimum_seconds", "maximum_seconds"),
+        column("threads", lambda kernel: None if several else kernel.parallelism, _threads),
+        *pick(MEASURED, "flops_per_second", "of_peak", "bytes_per_second", "of_bandwidth"),
+        column("devices", lambda kernel: len(kernel.devices) if several else None, right=True),
+        column("kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=60),
+        column("program", lambda kernel: kernel.module if programs else None, widest=40),
     ]
     return Table(columns, kernels)
 
@@ -193,24 +224,38 @@ def _threads(parallelism: float | None) -> str:
     return ratio(parallelism) if parallelism is not None and parallelism > 1.005 else UNKNOWN
 
 
-def _compile(session: Session, run: Run) -> Iterator[str]:
+PASSES_TEXT: Final[tuple[Fact[Any], ...]] = (
+    column("share", at("share"), percent),
+    column("total", at("node.seconds"), seconds),
+    column("self", at("node.self_seconds"), seconds),
+    column("times", at("node.count"), integer),
+    column("stage", at("node.stage")),
+    column("phase or pass", lambda row: "  " * row.depth + row.node.name, gives_way=True),
+)
+
+
+def _compile(_: Session, run: Run) -> Iterator[str]:
     if run.compile_passes is None:
         return
+    from jaxprof.analysis.compile_passes import stage_times
+    from jaxprof.facts.captures import pass_rows
+
     rows = list(pass_rows(run.compile_passes.tree))
     shown = [row for row in rows if row.depth <= _DEEPEST and (row.share is None or row.share >= _WORTH_SHOWING)]
     stages = ", ".join(f"{stage.stage} {seconds(stage.seconds)}" for stage in stage_times(run.compile_passes.tree))
-    columns = pick(PASSES, "share", "seconds", "self_seconds", "count", "stage", "phase or pass")
-    yield from text_lines(
-        Table(columns, shown, notes=(f"self time by stage, over all threads: {stages}",)), width=WIDTH
-    )
+    notes = (f"self time by stage, over all threads: {stages}",)
+    yield from text_lines(Table(PASSES_TEXT, shown, notes=notes), width=WIDTH)
 
 
-def _steps(session: Session, run: Run) -> Iterator[str]:
+def _steps(_: Session, run: Run) -> Iterator[str]:
     if run.steps is None or not run.steps.steps:
         return
+    from jaxprof.analysis.steps import causes_text
+    from jaxprof.facts.captures import STEPS
+
     columns = [
-        *pick(STEPS, "name", "device", "seconds", "parts.kernels", "parts.transfers", "parts.collectives_exposed"),
-        *pick(STEPS, "collectives_overlapped_seconds", "parts.launch_gaps", "parts.idle", "complete"),
+        *pick(STEPS, "name", "device", "seconds", "kernel_seconds", "transfer_seconds", "collective_seconds"),
+        *pick(STEPS, "overlapped_seconds", "gap_seconds", "idle_seconds", "complete"),
     ]
     yield from _device_lines(run)
     yield ""
@@ -223,14 +268,30 @@ def _steps(session: Session, run: Run) -> Iterator[str]:
 
 def _device_lines(run: Run) -> Iterator[str]:
     """Of each device its steps, how they were found and how much they differ, and how idle it was."""
+    from jaxprof.analysis.steps import device_steps
+
     devices = device_steps(run.steps)
-    columns = [
-        *pick(DEVICES, "device", "steps", "median_seconds", "minimum_seconds", "maximum_seconds", "quartiles_seconds"),
-        *pick(DEVICES, "busy_seconds", "idle_share", "steps found by"),
-    ]
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
     notes = () if span is None else (f"busy and idle are of the whole profile, {seconds(span)}",)
-    yield from text_lines(Table(columns, devices, notes=notes).first(_DEVICES_SHOWN, "and {} more devices"))
+    yield from text_lines(Table(device_columns(), devices, notes=notes).first(_DEVICES_SHOWN, "and {} more devices"))
+
+
+def device_columns() -> tuple[Fact[Any], ...]:
+    """The steps of each device as people read them."""
+    from jaxprof.analysis.steps import FOUND_BY
+    from jaxprof.facts.captures import DEVICE_STEPS
+
+    def steps(device: Any) -> str:
+        compared = f" ({device.complete} compared)" if device.complete < device.count else ""
+        return integer(device.count) + compared
+
+    return (
+        *pick(DEVICE_STEPS, "device"),
+        column("steps", steps, right=True),
+        *pick(DEVICE_STEPS, "median_seconds", "minimum_seconds", "maximum_seconds", "quartiles_seconds"),
+        *pick(DEVICE_STEPS, "busy_seconds", "idle_share"),
+        column("steps found by", lambda device: FOUND_BY.get(device.found_by, device.found_by)),
+    )
 
 
 def _parts_line(steps: Sequence[StepTimes]) -> str:
@@ -242,7 +303,7 @@ def _parts_line(steps: Sequence[StepTimes]) -> str:
     return f"  of all steps: {parts}"
 
 
-def _trust(session: Session, run: Run) -> Iterator[str]:
+def _trust(_: Session, run: Run) -> Iterator[str]:
     for kind, event in run.trust.items():
         yield safe(f"  capture: {kind}")
         for row in event.rows:
@@ -255,11 +316,24 @@ def _trust_row(row: TrustCheck) -> Iterator[str]:
         yield from wrap(row.advice, width=WIDTH, indent=" " * 12)
 
 
+def _memory(session: Session, run: Run) -> Iterator[str]:
+    from jaxprof.analysis.memory import buffers_of
+    from jaxprof.report.memory import memory_lines
+
+    return memory_lines(buffers_of(session, run.id))
+
+
+def _flame(session: Session, run: Run) -> Iterator[str]:
+    from jaxprof.report.flame.rows import flame_lines
+
+    return flame_lines(session, run)
+
+
 _TEXTS: dict[str, Callable[[Session, Run], Iterator[str]]] = {
     "kernels": _kernels,
     "compile": _compile,
     "steps": _steps,
     "trust": _trust,
-    "memory": run_memory_lines,
-    "flame": flame_lines,
+    "memory": _memory,
+    "flame": _flame,
 }

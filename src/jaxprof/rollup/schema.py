@@ -10,26 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from jaxprof.facts import (
-    BYTES,
-    COUNT,
-    INDEX,
-    LIST,
-    NUMBER,
-    SECONDS,
-    SHARE,
-    TEXT,
-    TRUTH,
-    UNIX_TIME,
-    Fact,
-    Part,
-    Relation,
-    Repeated,
-    SessionFile,
-    at,
-)
+from jaxprof.facts import Fact, Part, Relation, Repeated, SessionFile, at
 from jaxprof.facts.processes import FIGURES, PART_SECONDS, ProcessFile
 from jaxprof.facts.processes import PROCESSES as OF_JOB
+from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, NUMBER, SECONDS, SHARE, TEXT, TRUTH, UNIX_TIME
 from jaxprof.rollup import rows
 
 FORMAT: Final = 4

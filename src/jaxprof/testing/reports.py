@@ -15,10 +15,11 @@ from jaxprof.analysis.gate import GateLimit, read_limits
 from jaxprof.analysis.run_difference import RunDifference, facts_of
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.facts import Fact, at, column
 from jaxprof.report.comparison import figure, growth_text
 from jaxprof.report.gate import LIMITS
 from jaxprof.report.renderers import text_lines
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 from jaxprof.testing.saved import ComparedPrograms, compared, find, refuse_wrong_name, save, session_of
 from jaxprof.text import safe
@@ -108,12 +109,12 @@ def _summary_lines(session: Session, comparison: ComparedPrograms | None) -> Ite
         yield from _compared(comparison, rows)
 
 
-def _columns() -> Sequence[Column[_Row]]:
-    def column(code: str, title: str) -> Column[_Row]:
-        return Column("", title, lambda row: _cell(row, code), right=True)
+def _columns() -> Sequence[Fact[_Row]]:
+    def of_fact(code: str, title: str) -> Fact[_Row]:
+        return column(title, lambda row: _cell(row, code), right=True)
 
-    median = Column("", "median", _median, right=True)
-    return [Column("name", "name"), median, *(column(code, title) for code, title in _FACTS.items())]
+    median = column("median", _median, right=True)
+    return [column("name", at("name")), median, *(of_fact(code, title) for code, title in _FACTS.items())]
 
 
 def _row(session: Session, run: Run, name: str, comparison: ComparedPrograms | None) -> _Row:

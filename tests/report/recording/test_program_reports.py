@@ -13,10 +13,10 @@ import program_events as made
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.facts.programs import VIEWS as PROGRAM_VIEWS
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
-from jaxprof.report.recording.json import PROGRAM_VIEWS, program_view_csv, program_view_json
-from jaxprof.report.recording.tables import letters, rounded
+from jaxprof.report.recording.tables import letters, program_view_csv, program_view_json, rounded
 from jaxprof.report.recording.text import program_view_text, summary_lines
 from jaxprof.report.runs import to_csv
 from jaxprof.report.text import WIDTH, to_text

@@ -20,7 +20,7 @@ from jaxprof.report import views
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
-from jaxprof.report.recording.json import PROGRAM_VIEWS, program_view_json
+from jaxprof.report.recording.tables import VIEWS, program_view_json
 from jaxprof.report.recording.text import program_view_text
 from jaxprof.report.runs import to_csv
 from jaxprof.report.text import to_text
@@ -126,7 +126,7 @@ def _show(session: Session, name: str) -> None:
     to_text(session), to_markdown(session), to_csv(session)
     "".join(json_pieces(to_dict(session)))
     if name == "program":
-        for view in PROGRAM_VIEWS:
+        for view in VIEWS:
             program_view_text(session, view), "".join(json_pieces(program_view_json(session, view)))
     else:
         for view in ("kernels", "compile", "steps", "memory", "trust"):

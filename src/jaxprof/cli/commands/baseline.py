@@ -104,14 +104,15 @@ def _refuse_reserved(name: str) -> None:
 @format_option("text", "json")
 def list_(form: str) -> None:
     """List the baselines, with their programs and decisions."""
-    from jaxprof.report.baselines import baselines_json, baselines_lines
+    from jaxprof.facts import recorder
+    from jaxprof.report.baselines import BASELINES, baselines_lines
     from jaxprof.session.log.baselines import Baselines
 
     folder = str(Baselines().folder)
     entries = [_entry(name) for name in Baselines().names()]
     if form == "json":
         named = [command_line("baseline", "show", entry.name) for entry in entries[:5]]
-        print_json("baselines", {"folder": folder, "baselines": baselines_json(entries)}, named)
+        print_json("baselines", {"folder": folder, "baselines": list(map(recorder(BASELINES), entries))}, named)
     else:
         print_lines(baselines_lines(entries, folder))
 

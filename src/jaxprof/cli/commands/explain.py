@@ -167,13 +167,12 @@ def _next(explained: Explanation) -> list[str]:
 
 def _print_entry(code: str, form: str) -> None:
     from jaxprof.analysis.explain.catalogue import entries, find_entry
+    from jaxprof.facts import recorder
     from jaxprof.report import explain
 
     if code == "all":
         if form == "json":
-            listed = [
-                {"code": entry.code, "source": entry.source, "title": entry.title} for entry in entries().values()
-            ]
+            listed = list(map(recorder(explain.ENTRY[:3]), entries().values()))
             print_json("catalogue", {"findings": listed}, [command_line("explain", "--code", "CODE")])
         else:
             print_lines(explain.catalogue_lines())

@@ -35,6 +35,8 @@ from jaxprof.cli.target import local_source
 from jaxprof.errors import UsageError, missing_file, unknown_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from jaxprof.cli.hlo_target import CompileOptions, TargetModule
     from jaxprof.devices.targets import Machine
     from jaxprof.hlo.analysis.kernel import Kernel
@@ -292,9 +294,10 @@ def _device_row(module: TargetModule, machine: Machine) -> tuple[str, Module, Ma
 
 
 def _json(modules: list[TargetModule], stage: str | None, view: str | None, choice: KernelOptions) -> None:
-    from jaxprof.report.modules import flame_json, module_memory_json, program_json
+    from jaxprof.facts import recorder
+    from jaxprof.report.modules import HloProgram, facts_of_program
 
-    printed: list[dict[str, Any]]
+    printed: Iterable[dict[str, Any]]
     if stage is not None:
         name = stage.replace("-", "_")
         printed = [
@@ -303,23 +306,15 @@ def _json(modules: list[TargetModule], stage: str | None, view: str | None, choi
             if name in module.stages.stages
         ]
     else:
-        printed = [
-            {
-                **({"run": module.run.id, "label": module.label} if module.run is not None else {}),
-                **program_json(
-                    module.hlo,
-                    module.machine,
-                    module.run,
-                    elsewhere=module.elsewhere,
-                    view=view,
-                    choice=choice,
-                ),
-                **({"memory": module_memory_json(module.memory)} if view == "memory" else {}),
-                **(flame_json(module.hlo, module.machine, module.run) if view == "flame" else {}),
-            }
+        programs = [
+            HloProgram(
+                module.hlo, module.label, module.machine, module.run, module.elsewhere,
+                module.memory if view == "memory" else None, choice,
+            )
             for module in modules
             if module.has_hlo
-        ]
+        ]  # fmt: skip
+        printed = map(recorder(facts_of_program(view)), programs)
     kind = "hlo-stage" if stage is not None else f"hlo-{view}" if view is not None else "hlo"
     print_json(kind, {"programs": iter(printed)}, _next(modules, view, stage))
 

@@ -210,11 +210,12 @@ def _print_schema(names: tuple[str, ...], form: str) -> None:
 
 
 def _table_lines(table: Relation) -> list[str]:
+    from jaxprof.facts import column
     from jaxprof.query.output import schema_rows
     from jaxprof.report.renderers import text_lines
-    from jaxprof.report.table import Column, Table
+    from jaxprof.report.table import Table
 
-    columns: list[Column[dict[str, str]]] = [Column(key, title, itemgetter(key)) for key, title in _SCHEMA]
+    columns = [column(title, itemgetter(key)) for key, title in _SCHEMA]
     [described] = schema_rows([table])
     rows = described["columns"]
     return [f"{table.name}: {table.meaning}", *text_lines(Table(columns, rows)), ""]

@@ -68,7 +68,11 @@ def command(folder: str, on: str, address: str | None, workers: int | None, ever
         notices.append(f"the tables of all processes were not put together in one file each: {not_one}")
     failed = [report for report in reports if report.error]
     if form == "json":
-        print_json("rollup", _as_dict(shown, reports, notices), [command_line("show", shown)])
+        from jaxprof.cli.kinds import ROLL_UP
+        from jaxprof.facts import recorder
+
+        data = {"folder": shown, "processes": list(map(recorder(ROLL_UP), reports)), "notices": notices}
+        print_json("rollup", data, [command_line("show", shown)])
     else:
         print_text("\n".join(_lines(shown, reports, notices)))
     return ExitCode.FAILED if failed else ExitCode.OK
@@ -120,21 +124,3 @@ def _lines(folder: str, reports: list[RollUpReport], notices: list[str]) -> Iter
         yield f"{counted(len(made), 'roll-up')} in {safe(folder)}: {bytes_(size)}, of {bytes_(of)} of sessions"
     elif not reports:
         yield f"every roll-up in {safe(folder)} holds all of its session"
-
-
-def _as_dict(folder: str, reports: list[RollUpReport], notices: list[str]) -> dict[str, object]:
-    return {
-        "folder": folder,
-        "processes": [
-            {
-                "process": report.process,
-                "session": report.session,
-                "rollup_bytes": report.bytes,
-                "session_bytes": report.session_bytes,
-                "error": report.error or None,
-                "notices": list(report.notices),
-            }
-            for report in reports
-        ],
-        "notices": notices,
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -155,8 +155,10 @@ def _list(form: str) -> None:
     if form == "json":
         total = sum(entry.size_bytes for entry in entries)
         from jaxprof.cli.answers import command_line
+        from jaxprof.cli.kinds import ENTRY
+        from jaxprof.facts import recorder
 
-        listed = [_entry_json(each) for each in entries]
+        listed = list(map(recorder(ENTRY), entries))
         named = [command_line("show", entry.path) for entry in entries[:1]]
         print_json("sessions", {"folder": str(library.folder), "size_bytes": total, "sessions": listed}, named)
         return
@@ -172,18 +174,18 @@ def _list(form: str) -> None:
 
 
 def _table(entries: list[Entry]) -> Table[Entry]:
-    from jaxprof.facts import at
-    from jaxprof.report.table import Column, Table
-    from jaxprof.units import bytes_
+    from jaxprof.cli.kinds import ENTRY
+    from jaxprof.facts import at, column, pick
+    from jaxprof.report.table import Table
 
     return Table(
         (
-            Column("name", "session", widest=34),
-            Column("", "created", at("header.created"), _created, right=False),
-            Column("size_bytes", "size", show=bytes_),
-            Column("", "runs", _runs, right=True),
-            Column("", "state", _state, widest=40),
-            Column("", "workloads", _workloads, widest=40),
+            *pick(ENTRY, "name"),
+            column("created", at("header.created"), _created, right=False),
+            *pick(ENTRY, "size_bytes"),
+            column("runs", _runs, right=True),
+            column("state", _state, widest=40),
+            column("workloads", _workloads, widest=40),
         ),
         entries,
     )
@@ -230,48 +232,6 @@ def _state(entry: Entry) -> str:
     failed = sum(run.status != "ok" for run in entry.closed) - cancelled
     counts = ((failed, "failed"), (cancelled, "cancelled"))
     return ", ".join([entry.state, *(f"{count} {word}" for count, word in counts if count)])
-
-
-def _job_json(entry: Entry) -> dict[str, Any] | None:
-    job = entry.job
-    if job is None:
-        return None
-    return {
-        "recorded_processes": len(job.processes),
-        "process_count": job.count,
-        "missing_processes": job.missing if job.count is not None else None,
-        "hosts": job.hosts,
-        "by_status": [{"status": status, "count": count} for status, count in job.by_status.items()],
-    }
-
-
-def _entry_json(entry: Entry) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "path": str(entry.path),
-        "size_bytes": entry.size_bytes,
-        "id": entry.header.session if entry.header is not None else None,
-        "created": entry.header.created if entry.header is not None else None,
-        "process_index": entry.process_index,
-        "process_count": entry.process_count or None,
-        "complete": entry.complete,
-        "live": entry.live,
-        "problem": entry.problem or None,
-        "workloads": entry.workloads,
-        "job_summary": _job_json(entry),
-        "runs": [
-            {
-                "id": run.run,
-                "workload": run.workload,
-                "variant": run.variant,
-                "device": run.device,
-                "status": run.status,
-                "median_seconds": run.median_seconds,
-                "ci95_seconds": run.ci95_seconds,
-            }
-            for run in entry.closed
-        ],
-    }
 
 
 def _delete(library: Library, doomed: Sequence[Path], form: str, *, yes: bool, dry_run: bool = False) -> int:

@@ -141,9 +141,9 @@ def _print_session(session: Session, form: str, path: Path, *, live: bool = Fals
 def _print_view(view: str, session: Session, form: str, path: Path) -> None:
     """One view of the captures, or of a program. Raises UsageError for a format that it does not have."""
     if view in ("compiles", "findings", "transfers", "timeline"):
-        from jaxprof.report.recording import json, text
+        from jaxprof.report.recording import tables, text
 
-        forms = json.program_view_json, json.program_view_csv, text.program_view_text
+        forms = tables.program_view_json, tables.program_view_csv, text.program_view_text
     else:
         from jaxprof.report import views
 

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from jaxprof.facts import Fact
     from jaxprof.report.table import Table
-    from jaxprof.workloads.model import Parameter, Published, VariantInfo, WorkloadInfo
+    from jaxprof.workloads.model import Parameter, Published, WorkloadInfo
 
 WIDTH = 80
 
@@ -28,13 +29,15 @@ WIDTH = 80
 @format_option("text", "json")
 def command(name: str | None, python: Path | None, arguments: tuple[str, ...], form: str) -> None:
     """List what can be run, or describe the workload NAME (built in, or a function of your own)."""
-    from dataclasses import asdict
-
     infos = _infos(name, python, arguments)
     if form == "json":
+        from jaxprof.cli.kinds import workload_facts
+        from jaxprof.facts import recorder
+
         several = name is None or len(infos) > 1
+        listed = list(map(recorder(workload_facts()), infos))
         named = [command_line("workloads" if several else "run", info.target) for info in infos[:1]]
-        print_json("workloads" if several else "workload", {"workloads": [asdict(info) for info in infos]}, named)
+        print_json("workloads" if several else "workload", {"workloads": listed}, named)
     elif name is None:
         print_lines(_list(infos))
     elif len(infos) > 1:
@@ -74,20 +77,22 @@ def _refuse_own_options(python: Path | None, arguments: tuple[str, ...]) -> None
 
 
 def _list(infos: list[WorkloadInfo]) -> Iterator[str]:
+    from jaxprof.cli.kinds import WORKLOAD
+    from jaxprof.facts import column, pick
     from jaxprof.report.renderers import text_lines
-    from jaxprof.report.table import Column, Table
+    from jaxprof.report.table import Table
 
-    columns: tuple[Column[WorkloadInfo], ...] = (
-        Column("name", "name"),
-        Column("title", "computes", widest=44),
-        Column("", "variants", lambda info: ", ".join(variant.name for variant in info.variants), widest=60),
+    columns = (
+        *pick(WORKLOAD, "name", "title"),
+        column("variants", lambda info: ", ".join(variant.name for variant in info.variants), widest=60),
     )
     return text_lines(Table(columns, infos), indent="")
 
 
 def _detail(info: WorkloadInfo) -> Iterator[str]:
+    from jaxprof.facts import at, column
     from jaxprof.report.renderers import text_lines, wrap
-    from jaxprof.report.table import Column, Table
+    from jaxprof.report.table import Table
     from jaxprof.text import safe, safe_lines
 
     yield safe(f"{info.name}: {info.title}")
@@ -96,10 +101,10 @@ def _detail(info: WorkloadInfo) -> Iterator[str]:
     if info.parameters:
         yield ""
         yield from text_lines(_parameters(info), indent="")
-    variants: tuple[Column[VariantInfo], ...] = (
-        Column("", "variant", lambda one: f"{one.name} (baseline)" if one.name == info.baseline else one.name),
-        Column("how", "how"),
-        Column("description", ""),
+    variants = (
+        column("variant", lambda one: f"{one.name} (baseline)" if one.name == info.baseline else one.name),
+        column("how", at("how")),
+        column("", at("description")),
     )
     yield ""
     yield from text_lines(Table(variants, info.variants), indent="")
@@ -118,32 +123,34 @@ def _detail(info: WorkloadInfo) -> Iterator[str]:
 
 def _parameters(info: WorkloadInfo) -> Table[Parameter]:
     """The parameters, with a column for each preset."""
-    from jaxprof.report.table import Column, Table
+    from jaxprof.facts import at, column
+    from jaxprof.report.table import Table
 
-    def column(preset: str) -> Column[Parameter]:
-        return Column("", preset, lambda one: info.presets[preset].get(one.name), _value, right=False)
+    def of_preset(preset: str) -> Fact[Parameter]:
+        return column(preset, lambda one: info.presets[preset].get(one.name), _value, right=False)
 
-    presets = map(column, info.presets)
-    bounds: Column[Parameter] = Column("", "bounds", _bounds)
-    return Table((Column("name", "parameter"), *presets, bounds, Column("description", "")), info.parameters)
+    presets = map(of_preset, info.presets)
+    first, last = column("parameter", at("name")), column("", at("description"))
+    return Table((first, *presets, column("bounds", _bounds), last), info.parameters)
 
 
 def _published(figures: tuple[Published, ...]) -> Iterator[str]:
+    from jaxprof.facts import at, column
     from jaxprof.report.renderers import text_lines, wrap
-    from jaxprof.report.table import Column, Table
+    from jaxprof.report.table import Table
 
     numbers = {
-        caveat: at
-        for at, caveat in enumerate(dict.fromkeys(figure.caveat for figure in figures if figure.caveat), start=1)
+        caveat: number
+        for number, caveat in enumerate(dict.fromkeys(figure.caveat for figure in figures if figure.caveat), start=1)
     }
-    columns: tuple[Column[Published], ...] = (
-        Column("variant", "published"),
-        Column("", "phase", lambda figure: figure.phase.replace("_", " ")),
-        Column("figure", "figure"),
-        Column("statistic", "statistic"),
-        Column("hardware", "on"),
-        Column("source", "source"),
-        Column("", "", lambda figure: f"[{numbers[figure.caveat]}]" if figure.caveat else "", str, right=False),
+    columns = (
+        column("published", at("variant")),
+        column("phase", lambda figure: figure.phase.replace("_", " ")),
+        column("figure", at("figure")),
+        column("statistic", at("statistic")),
+        column("on", at("hardware")),
+        column("source", at("source")),
+        column("", lambda figure: f"[{numbers[figure.caveat]}]" if figure.caveat else "", str, right=False),
     )
     yield from text_lines(Table(columns, [figure for figure in figures if figure.seconds is not None]), indent="")
     for figure in figures:
@@ -151,8 +158,8 @@ def _published(figures: tuple[Published, ...]) -> Iterator[str]:
             caveat = f" [{numbers[figure.caveat]}]" if figure.caveat else ""
             words = f"{figure.variant} on {figure.hardware}: {figure.text} ({figure.source}){caveat}"
             yield from wrap(words, width=WIDTH, indent="    ", first="")
-    for caveat, at in numbers.items():
-        yield from wrap(caveat, width=WIDTH, indent="    ", first=f"[{at}] ")
+    for caveat, number in numbers.items():
+        yield from wrap(caveat, width=WIDTH, indent="    ", first=f"[{number}] ")
 
 
 def _value(value: object) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.flame.graphs import PICOSECONDS, FlameGraph, ranking_flame, run_flame
 from jaxprof.analysis.flame.tree import ROOT, FlameFrame
 from jaxprof.analysis.profile import IMPORTED, is_whole
+from jaxprof.facts import Fact, at, column
+from jaxprof.facts.units import BYTES, COUNT, LIST, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.report.renderers import text_lines
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
-from jaxprof.units import integer, percent
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets import Machine
@@ -72,19 +73,25 @@ def _bytes(row: FlameRow, amount: int) -> int | None:
     return amount if row.graph.basis == "bytes" else None
 
 
-FLAME: Final[list[Column[FlameRow]]] = [
-    Column("path", value=lambda row: row.path),
-    Column("share", "of all", show=percent, right=True),
-    Column("share_of_parent", "of parent", show=percent, right=True),
-    Column("seconds", value=lambda row: _seconds(row, row.total)),
-    Column("self_seconds", value=lambda row: _seconds(row, row.own)),
-    Column("bytes", value=lambda row: _bytes(row, row.total)),
-    Column("self_bytes", value=lambda row: _bytes(row, row.own)),
-    Column("", "total", lambda row: row.graph.text(row.total), right=True),
-    Column("", "self", lambda row: row.graph.text(row.own) if row.own else None, right=True),
-    Column("count", "times", show=integer, right=True),
-    Column("", "frame", lambda row: "  " * row.depth + row.name, widest=90),
-]
+FLAME: Final[tuple[Fact[FlameRow], ...]] = (
+    Fact("path", LIST, "The names on the way to the frame, the outermost first"),
+    Fact("share", SHARE, "Share of everything, in 0..1", title="of all"),
+    Fact("share_of_parent", SHARE, "Share of what it is directly inside", title="of parent"),
+    Fact("seconds", SECONDS, "Time of the frame with all inside it", lambda row: _seconds(row, row.total)),
+    Fact("self_seconds", SECONDS, "Time in no other frame", lambda row: _seconds(row, row.own)),
+    Fact("bytes", BYTES, "Bytes of the frame with all inside it", lambda row: _bytes(row, row.total)),
+    Fact("self_bytes", BYTES, "Bytes in no other frame", lambda row: _bytes(row, row.own)),
+    column("total", lambda row: row.graph.text(row.total), right=True),
+    column("self", lambda row: row.graph.text(row.own) if row.own else None, right=True),
+    Fact("count", COUNT, "How often it ran", title="times"),
+    column("frame", lambda row: "  " * row.depth + row.name, widest=90),
+)
+GRAPH: Final[tuple[Fact[FlameGraph], ...]] = (
+    Fact("amounts", TEXT, "What the amounts are: measured, sampled, least (a lower bound) or bytes", at("basis")),
+    Fact("estimate", TRUTH, "Whether they are estimates", at("is_estimate")),
+    Fact("unknown_kernels", COUNT, "Kernels in no frame, because their time or bytes are not known", at("unknown")),
+)
+"""Of the graph as a whole."""
 
 
 def graph_of(session: Session, run: Run) -> FlameGraph | None:
@@ -108,11 +115,6 @@ def graph_lines(graph: FlameGraph) -> Iterator[str]:
     return text_lines(Table(FLAME, list(_worth_showing(graph)), notes=notes))
 
 
-def graph_json(graph: FlameGraph) -> dict[str, Any]:
-    """What the amounts are, beside the frames."""
-    return {"amounts": graph.basis, "estimate": graph.is_estimate, "unknown_kernels": graph.unknown}
-
-
 def module_flame(module: Module, machine: Machine | None, run: Run | None) -> FlameGraph:
     """The kernels of an HLO module, with what was measured of them in its run."""
     from jaxprof.analysis.measured import seconds_per_call
@@ -123,7 +125,7 @@ def module_flame(module: Module, machine: Machine | None, run: Run | None) -> Fl
 
 
 def flame_rows(session: Session, run: Run) -> Iterator[FlameRow]:
-    """The frames of a run; none if it has no graph."""
+    """The frames of a run, those with most first; none if it has no graph."""
     graph = graph_of(session, run)
     return graph_rows(graph) if graph is not None else iter(())
 
@@ -132,12 +134,6 @@ def flame_lines(session: Session, run: Run) -> Iterator[str]:
     """The graph of a run, for people."""
     graph = graph_of(session, run)
     return graph_lines(graph) if graph is not None else iter(())
-
-
-def flame_json(session: Session, run: Run) -> dict[str, Any]:
-    """What the amounts of a run's frames are."""
-    graph = graph_of(session, run)
-    return graph_json(graph) if graph is not None else {}
 
 
 def _worth_showing(graph: FlameGraph) -> Iterator[FlameRow]:

@@ -13,9 +13,9 @@ from importlib.resources import files
 from pathlib import PurePath
 from typing import Any, Final
 
+from jaxprof.facts.sessions import environment, state_of
 from jaxprof.report.page.elements import Charts, Section, text
 from jaxprof.report.page.sections import sections
-from jaxprof.report.runs import environment, state_of
 from jaxprof.session import Session
 from jaxprof.text import json_text
 

@@ -80,7 +80,7 @@ def table(shown: Table[Any], rest: str = "and {} more") -> Iterator[str]:
     """
     columns = [(column, column.reader()) for column in shown.for_people()]
     rows = list(shown.rows)
-    cells = [[(value := read(row), column.show(value)) for column, read in columns] for row in rows[:ROWS_KEPT]]
+    cells = [[(value := read(row), column.shown(value)) for column, read in columns] for row in rows[:ROWS_KEPT]]
     kept = [at for at in range(len(columns)) if any(row[at][1] not in ("", UNKNOWN) for row in cells)]
     if not kept:
         return

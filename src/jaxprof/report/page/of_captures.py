@@ -12,20 +12,15 @@ from jaxprof.analysis.measured import kernels_of, measured, seconds_per_call, wh
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import programs_of
 from jaxprof.analysis.steps import device_steps
-from jaxprof.report.captures import (
-    DEVICES,
-    PASSES,
-    STEPS,
-    TRUST,
-    pass_rows,
-    trust_rows,
-)
-from jaxprof.report.memory import BUFFERS, memory_heading
+from jaxprof.facts import pick
+from jaxprof.facts.captures import STEPS, TRUST, pass_rows, trust_rows
+from jaxprof.facts.memory import BUFFERS
+from jaxprof.report.memory import memory_heading
 from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import ROWS_KEPT, Charts, Section, heading, listed, paragraph, table
 from jaxprof.report.page.step_window import step_timeline
 from jaxprof.report.table import Table
-from jaxprof.report.views import beside_kernels, is_profile, measured_table
+from jaxprof.report.views import PASSES_TEXT, beside_kernels, device_columns, is_profile, measured_table
 from jaxprof.session import Run, Session
 from jaxprof.units import integer, seconds
 
@@ -104,7 +99,7 @@ def steps_section(session: Session, charts: Charts) -> Iterator[Section]:
 def _steps(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     content = list(step_timeline(charts, session, run))
     if run.steps is not None and run.steps.steps:
-        content += table(Table(DEVICES, device_steps(run.steps)))
+        content += table(Table(device_columns(), device_steps(run.steps)))
         content += draw.steps(charts, run.steps.steps)
         content += table(Table(STEPS, run.steps.steps, title="steps"))
     if content:
@@ -118,7 +113,8 @@ def compile_section(session: Session, charts: Charts) -> Iterator[Section]:
         if run.compile_passes is not None:
             tree = run.compile_passes.tree
             stages = ", ".join(f"{stage.stage} {seconds(stage.seconds)}" for stage in stage_times(tree))
-            shown = Table(PASSES, list(pass_rows(tree)), notes=(f"self time by stage, over all threads: {stages}",))
+            notes = (f"self time by stage, over all threads: {stages}",)
+            shown = Table(PASSES_TEXT, list(pass_rows(tree)), notes=notes)
             content += (heading(run.label), draw.pass_icicle(charts, tree), *table(shown))
     if content:
         yield Section("compile", "Compile passes", content)
@@ -127,11 +123,8 @@ def compile_section(session: Session, charts: Charts) -> Iterator[Section]:
 def memory_section(session: Session, charts: Charts) -> Iterator[Section]:
     """What the peak of each run is made of."""
     content: list[str] = []
-    shown = {column.key or column.title: column for column in BUFFERS}
-    columns = [
-        replace(column, widest=0) for name in
-        ("bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name") for column in (shown[name],)
-    ]  # fmt: skip
+    shown = pick(BUFFERS, "bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name")
+    columns = [replace(fact, widest=0) for fact in shown]
     for run in session.runs.values():
         picture = buffers_of(session, run.id)
         if picture is not None:
@@ -143,7 +136,7 @@ def memory_section(session: Session, charts: Charts) -> Iterator[Section]:
 
 def trust_section(session: Session) -> Iterator[Section]:
     """Whether the captures of each run can be trusted."""
-    columns = [replace(column, title=column.title or column.key) for column in TRUST]
+    columns = [replace(fact, title=fact.key) for fact in TRUST]
     content: list[str] = []
     for run in session.runs.values():
         if rows := trust_rows(run):

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from jaxprof.analysis.flame.graphs import program_flame
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.facts.programs import rows_of
 from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import Charts, Section, heading, listed, paragraph, table
 from jaxprof.report.recording.tables import (
-    LINES,
+    COMPILES_TEXT,
+    LINES_TEXT,
     TIME_LINE,
-    TRANSFERS,
+    TRANSFERS_TEXT,
     functions_table,
-    rows_of,
     time_line_rows,
-    view_table,
 )
 from jaxprof.report.recording.words import loop, remark, saving, title, verdict, verdict_parts
 from jaxprof.report.table import Table
@@ -50,12 +50,12 @@ def _program(session: Session, charts: Charts, run: Run, live: bool) -> Iterator
     if program.functions:
         yield heading("Compile ledger", 4)
         yield from table(functions_table(program))
-        yield from table(view_table([program], "compiles"))
+        yield from table(Table(COMPILES_TEXT, rows_of(program, program.compiles)))
     if program.lines:
         yield heading("Lines of the source", 4)
         yield from draw.flame(charts, program_flame(program))
-        yield from table(Table(LINES, rows_of(program, program.lines)))
+        yield from table(Table(LINES_TEXT, rows_of(program, program.lines)))
     if program.transfers:
         yield heading("Implicit copies", 4)
-        yield from table(Table(TRANSFERS, rows_of(program, program.transfers)))
+        yield from table(Table(TRANSFERS_TEXT, rows_of(program, program.transfers)))
     yield from listed(f"{footer.message}. {footer.advice}" for footer in program.remarks)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from jaxprof.analysis import sweep_groups
 from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.sweeps import SweepGroup
+from jaxprof.facts import Fact, column
 from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import Charts, Section, heading, listed, paragraph, table
 from jaxprof.report.runs import (
@@ -28,7 +29,7 @@ from jaxprof.report.runs import (
     verdicts_text,
 )
 from jaxprof.report.sides import head_lines
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Table
 from jaxprof.session import Session
 from jaxprof.units import scaled, seconds
 
@@ -100,7 +101,7 @@ def _sweep(charts: Charts, sweep: SweepGroup) -> Iterator[str]:
             "logarithmic": True,
         },
     )
-    sized: Column[float] = Column("", sweep.parameter, lambda size: size, scaled)
-    columns = [Column("", line.label, by_size.get, seconds) for line, by_size in zip(sweep.lines, medians, strict=True)]
+    sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
+    columns = [column(line.label, by_size.get, seconds) for line, by_size in zip(sweep.lines, medians, strict=True)]
     yield from table(Table((sized, *columns), sizes))
     yield from listed(crossover.sentence(sweep.parameter) for crossover in sweep.crossovers())

@@ -7,6 +7,7 @@ from typing import Final
 
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.explain.model import RankedFinding
+from jaxprof.facts.sessions import environment
 from jaxprof.report.explain import answers, cost_text, place_text
 from jaxprof.report.page.elements import Charts, Section, command, facts, folded, heading, listed, paragraph
 from jaxprof.report.page.of_captures import (
@@ -18,7 +19,6 @@ from jaxprof.report.page.of_captures import (
 )
 from jaxprof.report.page.of_programs import programs_section
 from jaxprof.report.page.of_runs import runs_section
-from jaxprof.report.runs import environment
 from jaxprof.session import Session
 
 _TEXTS: Final = ("hlo", "stablehlo", "jaxpr")

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.jobs.difference import JobDifference, JobRow, OverProcesses
-from jaxprof.facts import at
+from jaxprof.facts import Fact, at, column, recorder
 from jaxprof.facts.processes import FIGURES
+from jaxprof.facts.units import COUNT, LIST, NUMBER, OBJECT, ROWS, TEXT
 from jaxprof.report.hosts import FINDINGS
-from jaxprof.report.renderers import csv_lines, markdown, markdown_lines, records, text_lines, wrap
-from jaxprof.report.table import Column, Table
+from jaxprof.report.renderers import csv_lines, markdown, markdown_lines, text_lines, wrap
+from jaxprof.report.table import Table
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.finding import JobFinding
+    from jaxprof.analysis.jobs.job import JobFigures
 
 _WIDTH: Final = 100
 _SHOWN: Final[dict[str, Callable[[Any], str]]] = {
@@ -44,26 +45,27 @@ def _verdict(row: JobRow) -> str:
     return row.verdict + of
 
 
-ROWS: Final[tuple[Column[JobRow], ...]] = (
-    Column("key", "of a process", show=_WORDS.__getitem__, right=False),
-    Column("", "A", lambda row: _figure(row, row.before), right=True),
-    Column("", "B", lambda row: _figure(row, row.after), right=True),
-    Column("", "verdict", _verdict),
-    Column("unit", value=at("measure")),
-    Column("before.median", value=at("before.middle")),
-    Column("before.low", value=at("before.low")),
-    Column("before.high", value=at("before.high")),
-    Column("before.processes", value=at("before.count")),
-    Column("after.median", value=at("after.middle")),
-    Column("after.low", value=at("after.low")),
-    Column("after.high", value=at("after.high")),
-    Column("after.processes", value=at("after.count")),
-    Column("verdict"),
-    Column("reason"),
-    Column("difference"),
-    Column("ci95_low", value=at("low")),
-    Column("ci95_high", value=at("high")),
+_OVER: Final[tuple[Fact[OverProcesses], ...]] = (
+    Fact("median", NUMBER, "The middle process", at("middle")),
+    Fact("low", NUMBER, "The least of them"),
+    Fact("high", NUMBER, "The largest of them"),
+    Fact("processes", COUNT, "How many processes have it", at("count")),
 )
+FIGURES_COMPARED: Final[tuple[Fact[JobRow], ...]] = (
+    Fact("key", TEXT, "Which figure: a column of processes", title="of a process", show=_WORDS.__getitem__,
+         right=False),
+    column("A", lambda row: _figure(row, row.before), right=True),
+    column("B", lambda row: _figure(row, row.after), right=True),
+    column("verdict", _verdict),
+    Fact("unit", TEXT, "count, seconds, rate (a second), share (of the loop)", at("measure")),
+    Fact("before", OBJECT, "Over the processes of the first job; null where none has it", inside=_OVER),
+    Fact("after", OBJECT, "Over the processes of the second job; null where none has it", inside=_OVER),
+    Fact("verdict", TEXT, "same or differs (exact), more, less or same (shares), undecided"),
+    Fact("reason", TEXT, "Why it is undecided"),
+    Fact("difference", NUMBER, "Of the means over processes, the second less the first"),
+    Fact("ci95_low", NUMBER, "Lower bound of its 95 % interval over processes", at("low")),
+    Fact("ci95_high", NUMBER, "Upper bound of that interval", at("high")),
+)  # fmt: skip
 
 
 def job_comparison_text(found: JobDifference) -> str:
@@ -74,7 +76,7 @@ def job_comparison_text(found: JobDifference) -> str:
     lines = [safe(heading), "─" * min(_WIDTH, len(heading))]
     for notice in found.notices:
         lines += wrap(safe(notice), width=_WIDTH, indent="    ", first="  ! ")
-    lines += ["", *text_lines(Table(ROWS, found.rows)), *_reason_lines(found), "", *_finding_lines(found)]
+    lines += ["", *text_lines(Table(FIGURES_COMPARED, found.rows)), *_reason_lines(found), "", *_finding_lines(found)]
     lines.append("  the middle process (the least to the largest); compilations are exact, shares come from samples")
     return "\n".join(lines)
 
@@ -102,7 +104,7 @@ def job_comparison_markdown(found: JobDifference) -> str:
     """For a pull request or an issue."""
     lines = [f"### {markdown(found.before.folder)} and {markdown(found.after.folder)}", ""]
     lines += [f"- {markdown(notice)}" for notice in found.notices] + ([""] if found.notices else [])
-    lines += [*markdown_lines(Table(ROWS, found.rows)), ""]
+    lines += [*markdown_lines(Table(FIGURES_COMPARED, found.rows)), ""]
     lines += [f"- {markdown(line.strip())}" for line in _reason_lines(found)]
     lines += [f"- {markdown(line.strip())}" for line in _finding_lines(found)]
     return "\n".join(lines)
@@ -111,23 +113,23 @@ def job_comparison_markdown(found: JobDifference) -> str:
 def job_comparison_csv(found: Iterable[JobDifference]) -> Iterator[str]:
     """A row for each figure; of several comparisons one after the other, under one heading."""
     for number, each in enumerate(found):
-        lines = csv_lines(Table(ROWS, each.rows))
+        lines = csv_lines(Table(FIGURES_COMPARED, each.rows))
         if number:
             next(lines)
         yield from lines
 
 
-def job_comparison_json(found: JobDifference) -> dict[str, Any]:
-    """For programs."""
-    return {
-        "before": {"folder": found.before.folder, "process_count": found.before.count},
-        "after": {"folder": found.after.folder, "process_count": found.after.count},
-        "notices": list(found.notices),
-        "figures": list(records(Table(ROWS, found.rows))),
-        "findings_gone": _findings(found.gone),
-        "findings_new": _findings(found.new),
-    }
-
-
-def _findings(findings: tuple[JobFinding, ...]) -> list[dict[str, Any]]:
-    return list(records(Table(FINDINGS, findings)))
+_SIDE: Final[tuple[Fact[JobFigures], ...]] = (
+    Fact("folder", TEXT, "Folder of the job"),
+    Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),
+)
+JOB_DIFFERENCE: Final[tuple[Fact[JobDifference], ...]] = (
+    Fact("before", OBJECT, "The first job", inside=_SIDE),
+    Fact("after", OBJECT, "The second job", inside=_SIDE),
+    Fact("notices", LIST, "Why they may not be compared"),
+    Fact("figures", ROWS, "Figures of both jobs, over their processes", at("rows"), inside=FIGURES_COMPARED),
+    Fact("findings_gone", ROWS, "What was found in the first one alone", at("gone"), inside=FINDINGS),
+    Fact("findings_new", ROWS, "What was found in the second one alone", at("new"), inside=FINDINGS),
+)
+job_comparison_json: Final = recorder(JOB_DIFFERENCE)
+"""For programs."""

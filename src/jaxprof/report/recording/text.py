@@ -7,7 +7,6 @@ up to the wall time; which rows are exact and which rest on samples stands in ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from operator import itemgetter
 from typing import Final
 
@@ -18,14 +17,16 @@ from jaxprof.analysis.programs.derive import (
     asked_function,
     program_result,
 )
+from jaxprof.facts import Fact, column
+from jaxprof.facts.programs import rows_of
 from jaxprof.report.recording.tables import (
+    COMPILES_TEXT,
     FUNCTIONS,
-    LINES,
+    LINES_TEXT,
     TIME_LINE_TEXT,
+    TRANSFERS_TEXT,
     letters,
-    rows_of,
     time_line_rows,
-    view_table,
 )
 from jaxprof.report.recording.words import (
     ARGV_WIDTH,
@@ -44,7 +45,7 @@ from jaxprof.report.recording.words import (
     words,
 )
 from jaxprof.report.renderers import text_lines, wrap
-from jaxprof.report.table import Column, Table
+from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 from jaxprof.text import columns, safe, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds
@@ -59,10 +60,10 @@ _TRANSFERS_SHOWN: Final = 8
 _SUMMARY_FINDINGS: Final = 3
 _SUMMARY_STATES: Final = 4
 _SUMMARY_NOTES: Final = 2
-_ARRAYS: Final[tuple[Column[tuple[str, int | None, int | None]], ...]] = (
-    Column("", "", itemgetter(0)),
-    Column("", "arrays", itemgetter(1), integer),
-    Column("", "bytes", itemgetter(2), bytes_),
+_ARRAYS: Final[tuple[Fact[tuple[str, int | None, int | None]], ...]] = (
+    column("", itemgetter(0)),
+    column("arrays", itemgetter(1), integer),
+    column("bytes", itemgetter(2), bytes_),
 )
 
 
@@ -197,7 +198,7 @@ def _line_list(program: ProgramResult) -> Iterator[str]:
     lines = [line for line in program.lines if line.seconds > _LEAST_LINE * program.wall_seconds][:_LINES_SHOWN]
     if not lines:
         return
-    yield from text_lines(Table(LINES, rows_of(program, lines), "lines that took most (estimates)"), width=WIDTH)
+    yield from text_lines(Table(LINES_TEXT, rows_of(program, lines), "lines that took most (estimates)"), width=WIDTH)
 
 
 def _loops(program: ProgramResult) -> Iterator[str]:
@@ -214,7 +215,8 @@ def _copies_remark(program: ProgramResult) -> list[str]:
 def _transfer_list(program: ProgramResult) -> Iterator[str]:
     if not program.transfers:
         return
-    copies = replace(view_table([program], "transfers"), title="implicit copies between host and device")
+    rows = rows_of(program, program.transfers)
+    copies = Table(TRANSFERS_TEXT, rows, "implicit copies between host and device")
     yield from text_lines(copies.first(_TRANSFERS_SHOWN), width=WIDTH)
     yield from _copies_remark(program)
 
@@ -278,7 +280,7 @@ def _rows_lines(program: ProgramResult) -> Iterator[str]:
     """Every compilation in the order in which it was told, with its reason and what the function was called with."""
     if not program.compiles:
         return
-    lines = list(text_lines(view_table([program], "compiles"), width=WIDTH))
+    lines = list(text_lines(Table(COMPILES_TEXT, rows_of(program, program.compiles)), width=WIDTH))
     yield lines[0]
     for line, row in zip(lines[1:], program.compiles, strict=True):
         yield line

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.session_difference import SessionDifference
-    from jaxprof.report.table import Column, Table
+    from jaxprof.facts import Fact
+    from jaxprof.report.table import Table
     from jaxprof.session import Run, Session
 
 _NAME_WIDTH = 24
@@ -283,7 +284,7 @@ def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
         yield from hang(Content(" "), note, width, "$text-muted")
 
 
-def _column(column: Column[Any], rows: Sequence[Any]) -> TableColumn[Any]:
+def _column(column: Fact[Any], rows: Sequence[Any]) -> TableColumn[Any]:
     """Figures keep their width; texts are as wide as they are, and are cut where there is no room."""
     title = column.title or ""
     longest = max(columns(title), *(columns(safe(column.text(row))) for row in rows))

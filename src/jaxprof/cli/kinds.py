@@ -1,0 +1,332 @@
+"""Every answer in JSON by its kind: the facts of its data, and its JSON schema, which is made of them.
+
+python -m jaxprof.cli.kinds KIND       prints the schema (draft 2020-12) of the answers of a kind
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from jaxprof.facts import Fact, at, json_schema
+from jaxprof.facts.units import (
+    ANY,
+    BY_NAME,
+    BYTES,
+    COUNT,
+    INDEX,
+    LIST,
+    NUMBER,
+    NUMBERS,
+    OBJECT,
+    ROWS,
+    SECONDS,
+    TEXT,
+    TRUTH,
+    Unit,
+)
+
+if TYPE_CHECKING:
+    from jaxprof.rollup.making import RollUpReport
+    from jaxprof.session.log import Entry
+    from jaxprof.workloads.model import WorkloadInfo
+
+Facts = tuple[Fact[Any], ...]
+ENTRY: Final[tuple[Fact[Entry], ...]] = (
+    Fact("name", TEXT, "Its name, as commands take it", title="session", widest=34),
+    Fact("path", TEXT, "Its file", lambda entry: str(entry.path)),
+    Fact("size_bytes", BYTES, "Size on disk", title="size"),
+    Fact("id", TEXT, "Identity of the session", at("header.session")),
+    Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
+    Fact("process_index", INDEX, "Which process of a job it was, from 0"),
+    Fact("process_count", COUNT, "Processes of that job", lambda entry: entry.process_count or None),
+    Fact("complete", TRUTH, "Whether its writer closed it properly"),
+    Fact("live", TRUTH, "Whether a process is writing it now"),
+    Fact("problem", TEXT, "Why it cannot be read"),
+    Fact("workloads", LIST, "What was run"),
+    Fact("job_summary", OBJECT, "Of the folder of a job; null for a session", at("job"), inside=(
+        Fact("recorded_processes", COUNT, "How many processes have a session here", lambda job: len(job.processes)),
+        Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),
+        Fact("missing_processes", COUNT, "How many have none",
+             lambda job: job.missing if job.count is not None else None),
+        Fact("hosts", LIST, "The machines that they ran on"),
+        Fact("by_status", ROWS, "How many processes ended how, the most frequent first",
+             lambda job: list(job.by_status.items()), inside=(
+                 Fact("status", TEXT, "ok, failed, crashed, cancelled, running, interrupted, unreadable",
+                      lambda pair: pair[0]),
+                 Fact("count", COUNT, "How many", lambda pair: pair[1]),
+             )),
+    )),
+    Fact("runs", ROWS, "Runs that have ended", at("closed"), inside=(
+        Fact("id", TEXT, "Id of the run", at("run")),
+        Fact("workload", TEXT, "Name of the workload, the function or the program"),
+        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's"),
+        Fact("device", TEXT, "Where it ran"),
+        Fact("status", TEXT, "How it ended"),
+        Fact("median_seconds", SECONDS, "Median time of a call"),
+        Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]"),
+    )),
+)  # fmt: skip
+"""A session in a list."""
+WORKLOAD: Final[tuple[Fact[WorkloadInfo], ...]] = (
+    Fact("name", TEXT, "Its name", title="name"),
+    Fact("title", TEXT, "What it computes, in a line", title="computes", widest=44),
+    Fact("description", TEXT, "What it is"),
+    Fact("parameters", ROWS, "What can be set", inside=(
+        Fact("name", TEXT, "Its name", title="parameter"),
+        Fact("description", TEXT, "What it is", title=""),
+        Fact("kind", TEXT, "int, float or choice"),
+        Fact("minimum", NUMBER, "The smallest value"),
+        Fact("maximum", NUMBER, "The largest value"),
+        Fact("choices", LIST, "The words to choose from"),
+    )),
+    Fact("presets", BY_NAME, "Parameters by the name of a preset"),
+    Fact("variants", ROWS, "What can be run of it", inside=(
+        Fact("name", TEXT, "Its name"),
+        Fact("how", TEXT, "numpy, eager (op by op), jit", title="how"),
+        Fact("description", TEXT, "What it is", title=""),
+        Fact("inputs", TEXT, "Where its inputs are: device or host"),
+        Fact("precision", TEXT, "Precision of its matrix products"),
+        Fact("source", TEXT, "Its code"),
+    )),
+    Fact("baseline", TEXT, "The variant that the others are compared with"),
+    Fact("published", ROWS, "Figures that others published"),
+    Fact("has_dots", TRUTH, "Whether it has matrix products"),
+    Fact("origin", TEXT, "built in, or the target"),
+    Fact("inputs_from", TEXT, "Where the inputs come from"),
+)  # fmt: skip
+ROLL_UP: Final[tuple[Fact[RollUpReport], ...]] = (
+    Fact("process", INDEX, "Index of the process in its job"),
+    Fact("session", TEXT, "Name of its session's file"),
+    Fact("rollup_bytes", BYTES, "Size of its roll-up; null if there is none", at("bytes")),
+    Fact("session_bytes", BYTES, "Size of the session that was read"),
+    Fact("error", TEXT, "Why there is no roll-up"),
+    Fact("notices", LIST, "What of the session could not be read"),
+)
+
+
+def _rows(key: str, meaning: str, inside: Facts) -> Fact[Any]:
+    return Fact(key, ROWS, meaning, inside=inside)
+
+
+def _of(module: str, name: str) -> Facts:
+    facts: Facts = getattr(import_module(f"jaxprof.report.{module}"), name)
+    return facts
+
+
+def _view(view: str) -> Facts:
+    from jaxprof.report.views import facts_of_view
+
+    return (_rows("runs", "The runs that have it", facts_of_view(view)),)
+
+
+def _program_view(view: str) -> Facts:
+    from jaxprof.facts import RUN
+    from jaxprof.facts.programs import VIEWS
+
+    return (_rows(view, "The rows of the view", (RUN, *VIEWS[view][0])),)
+
+
+def _hlo(view: str | None = None) -> Facts:
+    from jaxprof.report.modules import facts_of_program
+
+    return (_rows("programs", "The programs of the target", facts_of_program(view)),)
+
+
+def _of_session() -> Facts:
+    from dataclasses import replace
+
+    path: Fact[Any] = Fact("path", TEXT, "Where it is; null if it could not be kept")
+    return tuple(
+        replace(fact, inside=(*fact.inside, path)) if fact.key == "session" else fact for fact in _of("json", "SESSION")
+    )
+
+
+def workload_facts() -> Facts:
+    """What JSON has of a workload."""
+    from dataclasses import replace
+
+    return tuple(
+        replace(fact, inside=_of("json", "PUBLISHED")) if fact.key == "published" else fact for fact in WORKLOAD
+    )
+
+
+def _explanation() -> Facts:
+    from jaxprof.report.explain import facts_of_explanation
+
+    return facts_of_explanation()
+
+
+_PLAIN: Final[Mapping[str, tuple[tuple[str, Unit, str], ...]]] = {
+    "sessions-path": (("folder", TEXT, "The folder of the sessions"),),
+    "sessions-rename": (("path", TEXT, "Where it is now"),),
+    "sessions-delete": (
+        ("deleted", LIST, "What was deleted"),
+        ("size_bytes", BYTES, "Its size on disk"),
+        ("dry_run", TRUTH, "Whether nothing was deleted"),
+    ),
+    "sessions-scrub": (
+        ("path", TEXT, "The copy"),
+        ("secrets_replaced", COUNT, "What looked like a secret and was replaced"),
+        ("names_replaced", COUNT, "Names of host, users and home folders that were replaced"),
+        ("lines_left_out", COUNT, "Lines that cannot be read, and are not in the copy"),
+        ("texts_left_out", COUNT, "Long texts that cannot be read, and are not in the copy"),
+        ("output_lines", COUNT, "Lines of output in the copy"),
+        ("kept_texts", LIST, "Names of the long texts in the copy"),
+    ),
+    "baseline-save": (
+        ("name", TEXT, "Its name"),
+        ("path", TEXT, "Its file"),
+        ("decisions_dropped", COUNT, "Decisions about the former one that no longer hold"),
+    ),
+    "baseline-delete": (("deleted", LIST, "Names of the baselines that were deleted"),),
+    "target-install": (
+        ("vendor", TEXT, "Whose compiler"),
+        ("path", TEXT, "Where it is"),
+        ("was_installed", TRUTH, "Whether it was there before"),
+    ),
+    "target-remove": (("vendor", TEXT, "Whose compiler"), ("removed", LIST, "Folders that were deleted")),
+}
+"""Kinds whose data is flat."""
+_EXPORT: Final[Facts] = (
+    Fact("session", TEXT, "Name of the session"),
+    Fact("format", TEXT, "The format"),
+    Fact("runs", LIST, "Ids of the runs in the file"),
+    _rows("files", "What was written", (Fact("path", TEXT, "The file"), Fact("size_bytes", BYTES, "Its size"))),
+    Fact("opens", TEXT, "What opens it"),
+    Fact("notes", LIST, "What is not in it"),
+)
+_CONFIG: Final[Facts] = (
+    Fact("file", TEXT, "The file of the settings"),
+    Fact("exists", TRUTH, "Whether it is there"),
+    _rows("entries", "Each setting", (
+        Fact("name", TEXT, "Its name in the file"),
+        Fact("value", ANY, "What it is; null if nobody has set it"),
+        Fact("source", TEXT, "The file or the variable that it is from"),
+        Fact("variable", TEXT, "The variable of the environment that sets it"),
+        Fact("means", TEXT, "What it is for"),
+    )),
+    _rows("keys", "The user's keys", (
+        Fact("action", TEXT, "Id of an action of the app"),
+        Fact("key", TEXT, "The key, as Textual names it"),
+        Fact("source", TEXT, "The file that it is from"),
+    )),
+    _rows("clashes", "Keys that two actions of one place have", (
+        Fact("key", TEXT, "The key, as people write it"),
+        Fact("actions", LIST, "The two actions"),
+    )),
+)  # fmt: skip
+_TABLES: Final[Facts] = (
+    Fact("table", TEXT, "Name of the table"),
+    Fact("meaning", TEXT, "What its rows are"),
+    _rows("columns", "Its columns", (
+        Fact("name", TEXT, "Name of the column"),
+        Fact("type", TEXT, "Its type in SQL"),
+        Fact("meaning", TEXT, "What it holds"),
+    )),
+)  # fmt: skip
+_TARGETS: Final[Facts] = (
+    Fact("name", TEXT, "Its name, as --for takes it"),
+    Fact("device_kind", TEXT, "As JAX names it"),
+    Fact("memory_bytes", BYTES, "Its memory"),
+    Fact("devices", COUNT, "Devices of a chip"),
+    Fact("vendor", TEXT, "Whose compiler it needs"),
+)
+_STAGE: Final[Facts] = (
+    Fact("label", TEXT, "Name of the program"),
+    Fact("stage", TEXT, "Which of its texts"),
+    Fact("lines", LIST, "Lines of the text"),
+)
+
+
+def _in_folder(key: str, meaning: str, inside: Facts, *more: Fact[Any]) -> Facts:
+    return (Fact("folder", TEXT, "Where they are"), *more, _rows(key, meaning, inside))
+
+
+KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
+    "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_of("ab", "AB")),
+    "baseline": partial(_of, "baselines", "BASELINE"),
+    "baselines": lambda: _in_folder("baselines", "The kept baselines", _of("baselines", "BASELINES")),
+    "catalogue": lambda: (_rows("findings", "Every code", _of("explain", "ENTRY")[:3]),),
+    "comparison": lambda: (
+        _rows("comparisons", "One for each session after the first", _of("comparison_report", "DIFFERENCE")),
+    ),
+    "config": lambda: _CONFIG,
+    "devices": lambda: (_rows("devices", "The devices of this machine", _of("device_list", "DEVICES")),),
+    "explanation": _explanation,
+    "export": lambda: _EXPORT,
+    "finding": partial(_of, "explain", "ENTRY"),
+    "gate": partial(_of, "gate", "GATE"),
+    "history": partial(_of, "history", "HISTORY"),
+    "hlo": _hlo,
+    **{f"hlo-{view}": partial(_hlo, view) for view in ("kernels", "findings", "barriers", "memory", "flame")},
+    "hlo-diff": partial(_of, "hlo_difference", "HLO_DIFFERENCE"),
+    "hlo-passes": lambda: (_rows("modules", "The modules of the dump", _of("passes", "MODULE")),),
+    "hlo-stage": lambda: (_rows("programs", "The programs of the target", _STAGE),),
+    "job": partial(_of, "hosts", "JOB"),
+    "job-comparison": lambda: (
+        _rows("comparisons", "One for each job after the first", _of("recording.job_comparison", "JOB_DIFFERENCE")),
+    ),
+    "query": lambda: (
+        Fact("rows", ROWS, "The rows, with the names of the columns of the SELECT"),
+        Fact("notices", LIST, "What could not be read"),
+    ),
+    "query-schema": lambda: (_rows("tables", "The tables of SQL", _TABLES),),
+    "rollup": lambda: _in_folder(
+        "processes", "The processes of the job", ROLL_UP, Fact("notices", LIST, "What could not be read")
+    ),
+    "session": _of_session,
+    **{f"session-{view}": partial(_view, view) for view in ("kernels", "compile", "steps", "memory", "trust", "flame")},
+    **{f"session-{view}": partial(_program_view, view) for view in ("compiles", "findings", "transfers", "timeline")},
+    "session-lanes": lambda: (_rows("runs", "Runs with a timeline", _of("lanes", "RANGE")),),
+    "sessions": lambda: _in_folder(
+        "sessions", "The sessions, the newest first", ENTRY, Fact("size_bytes", BYTES, "Size of all of them")
+    ),
+    "targets": lambda: (_rows("targets", "Devices to compile for", _TARGETS),),
+    **dict.fromkeys(("workload", "workloads"), lambda: (_rows("workloads", "What can be run", workload_facts()),)),
+    **{kind: partial(tuple, [Fact(*fact) for fact in facts]) for kind, facts in _PLAIN.items()},
+}
+"""By kind, the facts of `data`, which are imported when they are asked for."""
+_ERROR: Final[Facts] = (
+    Fact("code", TEXT, "usage, missing_file, file_refused, not_hlo, storage, worker, does_not_fit, interrupted, ..."),
+    Fact("message", TEXT, "Why there is no answer"),
+    Fact("hint", TEXT, "What to do"),
+)
+_COUNTS: Final = {
+    "type": "object",
+    "additionalProperties": {"type": "integer"},
+    "description": "What was left out of data: path of a key, and how many rows of it",
+}
+_NEXT: Final = {"type": "array", "items": {"type": "string"}, "description": "Commands that say more"}
+
+
+def answer_schema(kind: str) -> dict[str, Any]:
+    """The JSON schema of the answers of a kind. Raises KeyError."""
+    from jaxprof.report.envelope import SCHEMA, may_lack
+
+    error = kind == "error"
+    data = json_schema(_ERROR if error else KINDS[kind]())
+    if not error:
+        may_lack(kind, data)
+    properties: dict[str, Any] = {
+        "schema": {"const": SCHEMA, "description": "Version of the envelope and of the keys in data"},
+        "kind": {"const": kind, "description": "Which keys data has"},
+        **({"error": data} if error else {"data": data, "truncated": _COUNTS, "next": _NEXT}),
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"jaxprof: {kind}",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+        "required": list(properties),
+    }
+
+
+if __name__ == "__main__":
+    import json
+
+    sys.stdout.write(json.dumps(answer_schema(sys.argv[1]), indent=1) + "\n")

@@ -1,0 +1,231 @@
+"""Captures and profiles: steps, the passes of a compilation, whether a capture can be believed, the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from jaxprof.facts import RUN, Encoded, Fact, Part, Relation, Repeated, SessionFile, at, columns, recorder, within
+from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, ROWS, SECONDS, SHARE, TEXT, TRUTH
+from jaxprof.units import UNKNOWN, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.steps import DeviceSteps
+    from jaxprof.analysis.timeline import Timeline, TimelineLane
+    from jaxprof.events import CopyTimes, PassTimes, StepTimes, TrustCheck
+    from jaxprof.session import Run
+
+STEPS: Final[tuple[Fact[StepTimes], ...]] = (
+    Fact("name", TEXT, "Name of the step", title="step"),
+    Fact("device", TEXT, "gpu:0, cpu:0", title="device"),
+    Fact("start_seconds", SECONDS, "When it began, on the profile's clock"),
+    Fact("seconds", SECONDS, "How long it took: the sum of its parts", title="time"),
+    Fact("complete", TRUTH, "False if the profile began or ended in the middle of it", title="complete",
+         show=lambda complete: "" if complete else "no", right=False),
+    Fact("kernel_seconds", SECONDS, "Kernels", at("parts.kernels"), "kernels"),
+    Fact("transfer_seconds", SECONDS, "Copies", at("parts.transfers"), "copies"),
+    Fact("collective_seconds", SECONDS, "Collectives while nothing else ran", at("parts.collectives_exposed"),
+         "collectives"),
+    Fact("gap_seconds", SECONDS, "Gaps between kernels", at("parts.launch_gaps"), "gaps"),
+    Fact("idle_seconds", SECONDS, "Nothing", at("parts.idle"), "idle"),
+    Fact("overlapped_seconds", SECONDS, "Collectives hidden behind kernels", at("collectives_overlapped_seconds"),
+         "overlapped"),
+    Fact("to_next", TRUTH, "False if no later step ends it: it cannot be compared with the others"),
+)  # fmt: skip
+
+
+def _range(quartiles: tuple[float, float] | None) -> str:
+    return UNKNOWN if quartiles is None else f"{seconds(quartiles[0])} - {seconds(quartiles[1])}"
+
+
+DEVICE_STEPS: Final[tuple[Fact[DeviceSteps], ...]] = (
+    Fact("device", TEXT, "gpu:0, cpu:0", title="device"),
+    Fact("found_by", TEXT, "annotation, modules or whole"),
+    Fact("count", COUNT, "Steps"),
+    Fact("complete", COUNT, "Those that are whole, and compared"),
+    Fact("median_seconds", SECONDS, "Median step", title="median"),
+    Fact("minimum_seconds", SECONDS, "Shortest step", title="least"),
+    Fact("maximum_seconds", SECONDS, "Longest step", title="most"),
+    Fact("quartiles_seconds", NUMBERS, "First and third quartile", title="middle half", show=_range, right=False),
+    Fact("span_seconds", SECONDS, "From the first event to the last"),
+    Fact("busy_seconds", SECONDS, "How long the device was busy in it", title="busy"),
+    Fact("idle_seconds", SECONDS, "How long it was idle"),
+    Fact("idle_share", SHARE, "Idle share of it", title="idle"),
+)
+"""The steps of each device as a whole: how they were found, their spread, and how idle the device was."""
+COPIES: Final[tuple[Fact[CopyTimes], ...]] = (
+    Fact("direction", TEXT, "host_to_device, device_to_host, device_to_device"),
+    Fact("device", TEXT, "gpu:0, cpu:0"),
+    Fact("count", COUNT, "How many"),
+    Fact("total_seconds", SECONDS, "Sum of their times"),
+    Fact("bytes", BYTES, "Of all of them"),
+    Fact("bytes_per_second", BYTE_RATE, "Bytes over the time",
+         lambda row: row.bytes / row.total_seconds if row.bytes and row.total_seconds else None),
+)  # fmt: skip
+"""The copies of a capture."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureCheck:
+    """A check of a capture, with the capture's kind."""
+
+    kind: str
+    check: TrustCheck
+
+
+def trust_rows(run: Run) -> list[CaptureCheck]:
+    """The checks of all captures of a run."""
+    return [CaptureCheck(kind, check) for kind, event in run.trust.items() for check in event.rows]
+
+
+TRUST: Final[tuple[Fact[CaptureCheck], ...]] = (
+    Fact("kind", TEXT, "Kind of the capture"),
+    *within(
+        at("check"),
+        (
+            Fact("code", TEXT, "What was checked"),
+            Fact("verdict", TEXT, "good, doubtful, bad, unknown"),
+            Fact("message", TEXT, "What was found"),
+            Fact("advice", TEXT, "What to do about it"),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PassRow:
+    """A node of a compile's tree, with the names on the way to it."""
+
+    node: PassTimes
+    path: str
+    depth: int
+    share: float | None
+    """Of the whole compile."""
+
+
+def pass_rows(tree: PassTimes) -> Iterator[PassRow]:
+    """The nodes of the tree, a parent before its children."""
+
+    def walk(node: PassTimes, path: str, depth: int) -> Iterator[PassRow]:
+        yield PassRow(node, path, depth, node.seconds / tree.seconds if tree.seconds else None)
+        for child in node.children:
+            yield from walk(child, f"{path}/{child.name}", depth + 1)
+
+    return walk(tree, tree.name, 0)
+
+
+_PASS: Final[tuple[Fact[PassTimes], ...]] = (
+    Fact("name", TEXT, "Name of the pass"),
+    Fact("stage", TEXT, "Stage of the compiler", title="stage"),
+    Fact("seconds", SECONDS, "What it took, with the passes inside it", title="total"),
+    Fact("self_seconds", SECONDS, "Without these: the self times add up to the whole", title="self"),
+    Fact("count", COUNT, "How often it ran", title="times"),
+)
+PASSES: Final[tuple[Fact[PassRow], ...]] = (
+    Fact("path", TEXT, "The names on the way to it, with / between them"),
+    Fact("depth", INDEX, "0 for the whole compilation"),
+    *within(at("node"), _PASS),
+    Fact("share", SHARE, "Share of the whole compilation, in 0..1", title="share"),
+)
+"""The phases and passes of a compile."""
+
+
+TREE: Final[tuple[Fact[PassTimes], ...]] = (
+    *_PASS,
+    Fact("children", ROWS, "The same of the passes inside it", lambda node: list(map(_record, node.children))),
+)
+"""The whole compile as a tree."""
+
+
+def _record(node: PassTimes) -> dict[str, Any]:
+    return recorder(TREE)(node)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfRun:
+    """Something that a run has several of."""
+
+    run: Run
+    item: Any
+
+
+def _relation(name: str, meaning: str, facts: tuple[Fact[Any], ...], items: Any) -> Relation:
+    def rows(file: SessionFile) -> Iterator[_OfRun]:
+        return (_OfRun(run, item) for run in file.session.runs.values() for item in items(run))
+
+    return Relation(name, meaning, (RUN, *columns(within(at("item"), facts))), rows)
+
+
+def _intervals(file: SessionFile) -> Iterator[Part]:
+    """Each lane is a part; a timeline that is damaged is left out, with a notice."""
+    from jaxprof.analysis.timeline import session_timelines
+
+    for run, timeline in session_timelines(file.session, file.notices):
+        if timeline.left_out:
+            file.notices.append(f"the {timeline.left_out} shortest intervals of run {run.id} are not in its timeline")
+        for lane in timeline.lanes:
+            if len(lane):
+                yield _lane(run, timeline, lane)
+
+
+def _lane(run: Run, timeline: Timeline, lane: TimelineLane) -> Part:
+    import numpy as np
+
+    ops = [timeline.ops[op] if op is not None else None for _, op in lane.labels]
+    count = len(lane)
+    return {
+        "run": Repeated(run.id),
+        "device": Repeated(lane.device),
+        "lane": Repeated(lane.name),
+        "lane_kind": Repeated(lane.kind),
+        "name": Encoded([name for name, _ in lane.labels], lane.label_of),
+        "module": Encoded([op.module if op else None for op in ops], lane.label_of),
+        "op": Encoded([op.name if op else None for op in ops], lane.label_of),
+        "start_seconds": np.asarray(lane.starts, dtype="f8") * 1e-9,
+        "seconds": np.asarray(lane.durations, dtype="f8") * 1e-9,
+        "execution": Repeated(None) if lane.executions is None else lane.executions,
+        "correlation": Repeated(None)
+        if lane.correlations is None
+        else [None if number < 0 else number for number in lane.correlations],
+        "step": [lane.steps.get(place) for place in range(count)] if lane.steps else Repeated(None),
+    }
+
+
+def _steps(run: Run) -> Iterable[StepTimes]:
+    return run.steps.steps if run.steps is not None else ()
+
+
+def _passes(run: Run) -> Iterable[PassRow]:
+    return pass_rows(run.compile_passes.tree) if run.compile_passes is not None else ()
+
+
+RELATIONS: Final = (
+    Relation(
+        "intervals",
+        "The timeline: a row for each interval of each lane; lanes overlap, and a loop holds what runs in it",
+        (
+            RUN,
+            Fact("device", TEXT, "gpu:0, cpu:0, host"),
+            Fact("lane", TEXT, "The stream, thread or line that it is on"),
+            Fact("lane_kind", TEXT, "modules, steps, stream, ops, async, thread, host"),
+            Fact("name", TEXT, "What ran"),
+            Fact("module", TEXT, "The HLO module that it belongs to"),
+            Fact("op", TEXT, "The HLO instruction that it belongs to: a name of kernels"),
+            Fact("start_seconds", SECONDS, "When it began, on the profile's clock"),
+            Fact("seconds", SECONDS, "How long it took"),
+            Fact("execution", INDEX, "Which execution of its module it belongs to"),
+            Fact("correlation", INDEX, "The number that a launch on the host and its kernel share"),
+            Fact("step", INDEX, "Number of a step annotation"),
+        ),
+        arrays=_intervals,
+    ),
+    _relation("steps", "Where the time of each step of a capture went, on each device", STEPS, _steps),
+    _relation(
+        "passes",
+        "The phases and passes of each compilation that was captured, a parent before its children",
+        PASSES,
+        _passes,
+    ),
+)
+"""As tables of SQL."""

@@ -1,0 +1,171 @@
+"""Kernels: what HLO says of each, what a capture measured of it, and the two joined for each run of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from jaxprof.facts import RUN, Fact, Relation, at, columns, within
+from jaxprof.facts.units import (
+    BYTES,
+    COUNT,
+    FLOPS,
+    INDEX,
+    LIST,
+    NUMBER,
+    NUMBERS,
+    OBJECT,
+    RATE,
+    ROWS,
+    SECONDS,
+    SHARE,
+    TEXT,
+    TRUTH,
+)
+from jaxprof.units import percent
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.measured import MeasuredKernel
+    from jaxprof.analysis.ranking import Ranked
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.origin import HloSourceLocation
+    from jaxprof.session import Run, Session
+
+LEAST_SHARE: Final = 0.0001
+"""A smaller share is shown as less than this one."""
+
+
+def _is_own(place: HloSourceLocation) -> bool:
+    from jaxprof.hlo.frames import is_own  # only for what has HLO
+
+    return is_own(place.file)
+
+
+def _share_text(share: float | None) -> str:
+    return percent(share) if share is None or share >= LEAST_SHARE else f"< {percent(LEAST_SHARE, 1)}"
+
+
+NAME: Final[Fact[Any]] = Fact("name", TEXT, "Name of the HLO instruction")
+KERNEL: Final[tuple[Fact[Kernel], ...]] = (
+    Fact("kind", TEXT, "loop fusion, GEMM, all-reduce, ..."),
+    Fact("opcode", TEXT, "The HLO operation"),
+    Fact("instructions", COUNT, "Instructions inside"),
+    Fact("count", COUNT, "Executions in one call of the program; null if a trip count is unknown"),
+    Fact("conditional", TRUTH, "Whether it is in a branch, so that count is an upper bound"),
+    Fact("flops", FLOPS, "FLOPs of one execution, counted from the shapes"),
+    Fact("bytes", BYTES, "Bytes that one execution reads and writes"),
+    Fact("read_bytes", BYTES, "Bytes that one execution reads", at("bytes_read")),
+    Fact("written_bytes", BYTES, "Bytes that one execution writes", at("bytes_written")),
+    Fact("intensity", NUMBER, "FLOPs for each byte"),
+    Fact("file", TEXT, "File of the source line that it comes from", at("source.file")),
+    Fact("line", INDEX, "That line", at("source.line")),
+    Fact("sources", ROWS, "All lines that were fused into it", inside=(
+        Fact("file", TEXT, "The file"),
+        Fact("line", INDEX, "The line"),
+        Fact("own", TRUTH, "Whether it is outside installed packages", _is_own),
+    )),
+    Fact("op_name", TEXT, "JAX's path: jit(f)/dot_general"),
+    Fact("computation", TEXT, "Its computation: the entry, a loop's body, a branch"),
+)  # fmt: skip
+"""Of a kernel of HLO, except its name."""
+RANKED: Final[tuple[Fact[Ranked], ...]] = (
+    *within(at("kernel"), KERNEL),
+    Fact("bound", TEXT, "What limits it on its device: memory, compute, links"),
+    Fact("least_seconds", SECONDS, "Least time of one execution by the device's ceilings: a lower bound",
+         at("least_once")),
+)  # fmt: skip
+"""Of a kernel on a device."""
+_LAUNCH: Final[tuple[Fact[Any], ...]] = (
+    Fact("grid", NUMBERS, "Blocks of the launch, x, y, z"),
+    Fact("block", NUMBERS, "Threads of a block, x, y, z"),
+    Fact("registers", COUNT, "Registers of a thread"),
+    Fact("static_shared_bytes", BYTES, "Shared memory of a block that the compiler fixed"),
+    Fact("dynamic_shared_bytes", BYTES, "Shared memory of a block that was requested at launch"),
+    Fact("private_bytes", BYTES, "Private memory of a thread (AMD)"),
+    Fact("group_bytes", BYTES, "Group memory (AMD)"),
+    Fact("occupancy", SHARE, "Share of the threads that can be resident, in 0..1"),
+)
+MEASURED: Final[tuple[Fact[MeasuredKernel], ...]] = (
+    Fact("module", TEXT, "Name of the module in the capture"),
+    Fact("devices", LIST, "The devices that ran it"),
+    Fact("executions", COUNT, "Executions in the capture, on all devices", at("count"), "times"),
+    Fact("calls", COUNT, "Calls of the program in the capture"),
+    Fact("total_seconds", SECONDS, "Sum of its times in the capture; on a CPU of all threads"),
+    Fact("self_seconds", SECONDS, "The same without what ran inside it: these add up to the whole", title="self"),
+    Fact("wall_seconds", SECONDS, "Time in which at least one execution was running"),
+    Fact("median_seconds", SECONDS, "Median of one execution", title="median"),
+    Fact("minimum_seconds", SECONDS, "Shortest execution", title="least"),
+    Fact("maximum_seconds", SECONDS, "Longest execution", title="most"),
+    Fact("share", SHARE, "Share of the self time of all kernels of the run, in 0..1", title="share",
+         show=_share_text),
+    Fact("of_peak", SHARE, "Reached share of the device's FLOP/s, in 0..1", title="of peak"),
+    Fact("of_bandwidth", SHARE, "Reached share of the device's bandwidth; above 1 where a cache served it",
+         title="of peak"),
+    Fact("in_hlo", TRUTH, "Whether the recorded HLO has it"),
+    Fact("names", LIST, "Names under which it occurs in the capture"),
+    Fact("launch", OBJECT, "The longest launch on a GPU", inside=_LAUNCH),
+    Fact("uncertain", TRUTH, "Whether some of it was matched to this name by a guess"),
+    Fact("per_call_seconds", SECONDS, "Self time in one call of the program on one device", title="per call"),
+    Fact("parallelism", NUMBER, "Self time over wall time"),
+    Fact("flops_per_second", RATE, "FLOPs over the time", title="FLOP/s"),
+    Fact("bytes_per_second", RATE, "Bytes over the time", title="B/s"),
+)  # fmt: skip
+"""Of a kernel in a capture, except its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """A kernel of a run: what its HLO says, and what was measured."""
+
+    run: Run
+    name: str
+    static: Ranked | None
+    measured: MeasuredKernel | None
+
+
+def kernel_rows(session: Session, run: Run) -> Iterator[KernelRow]:
+    """The kernels of the HLO in the order of execution, each with what was measured of it; then what only the capture
+    has. They can be read once."""
+    from jaxprof.analysis.measured import measured
+
+    found = measured(session, run.id)
+    of_name = found.by_name() if found is not None else {}
+    joined: set[int] = set()
+    for static in _static(session, run):
+        seen = of_name.get(static.kernel.name)
+        joined.add(id(seen))
+        yield KernelRow(run, static.kernel.name, static, seen)
+        static.kernel.release()
+    for kernel in found.kernels if found is not None else ():
+        if id(kernel) not in joined:
+            yield KernelRow(run, kernel.name, None, kernel)
+
+
+def _static(session: Session, run: Run) -> Iterable[Ranked]:
+    """The kernels of the run's HLO on its device; none without HLO that can be read."""
+    if "hlo" not in run.texts:
+        return ()
+    from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
+    from jaxprof.analysis.measured import kernels_of
+    from jaxprof.analysis.ranking import KernelCeilings
+
+    kernels = kernels_of(session, run.id) or ()
+    ceilings = KernelCeilings(machine_of_run(run, ceilings_for(session, run)))
+    return (ceilings.row(number, kernel) for number, kernel in enumerate(kernels))
+
+
+_OF_HLO: Final[tuple[Fact[KernelRow], ...]] = (
+    NAME,
+    *within(at("static"), (Fact("number", INDEX, "Its place in the order of execution, from 0"), *RANKED)),
+)
+KERNEL_OF_RUN: Final[tuple[Fact[KernelRow], ...]] = (
+    *_OF_HLO,
+    Fact("measured", OBJECT, "What a capture measured of it; null if it was not seen", inside=MEASURED),
+)
+KERNELS: Final = Relation(
+    "kernels",
+    "The kernels of each run: those of its HLO, with what a capture measured of them, then those only a capture has",
+    (RUN, *columns((*_OF_HLO, *within(at("measured"), MEASURED)))),
+    lambda file: (row for run in file.session.runs.values() for row in kernel_rows(file.session, run)),
+)

@@ -1,0 +1,110 @@
+"""The memory of a program: the peak and its parts, the buffers, and what is alive at the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from jaxprof.facts import RUN, Fact, Relation, SessionFile, at, column, columns, within
+from jaxprof.facts.units import BYTES, COUNT, INDEX, NUMBER_BY_NAME, NUMBERS, OBJECT, ROWS, TEXT, TRUTH
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.memory import MemoryBuffer, MemoryPicture
+    from jaxprof.hlo.analysis.liveness import Liveness, LiveValue, SchedulePoint
+    from jaxprof.session import Run
+
+_LIVE_IN_JSON: Final = 512
+
+
+def place(value: MemoryBuffer | LiveValue | SchedulePoint) -> str | None:
+    """`model.py:12`; None if unknown."""
+    return f"{PurePath(value.file).name}:{value.line}" if value.file else None
+
+
+def thinned(sizes: tuple[int, ...], most: int) -> list[int]:
+    """At most so many of the sizes, the peaks among them."""
+    if len(sizes) <= most:
+        return list(sizes)
+    from jaxprof.hlo.analysis.liveness import thinned  # only for a run that has HLO
+
+    return list(thinned(sizes, most))
+
+
+_SOURCE: Final[tuple[Fact[Any], ...]] = (
+    Fact("op_name", TEXT, "JAX's path", title="op", widest=40),
+    Fact("file", TEXT, "File of the source line"),
+    Fact("line", INDEX, "That line", lambda value: value.line if value.file else None),
+)
+_VALUE: Final[tuple[Fact[Any], ...]] = (
+    Fact("bytes", BYTES, "Size", title="bytes"),
+    Fact("kind", TEXT, "argument, output, temporary, constant", title="kind"),
+    Fact("instruction", TEXT, "The HLO instruction that makes it", title="instruction", widest=40),
+    Fact("shape", TEXT, "Its type and shape", title="shape", widest=40),
+    *_SOURCE,
+    column("source", place, widest=40),
+)
+ALIVE: Final[tuple[Fact[LiveValue], ...]] = _VALUE
+"""What is alive at a point: the largest first."""
+BUFFERS: Final[tuple[Fact[MemoryBuffer], ...]] = (
+    *_VALUE,
+    Fact("at_peak", TRUTH, "Whether it is alive at the peak", title="at peak"),
+    Fact("shared_with", COUNT, "Other values that take the same place at other times"),
+)
+"""The largest first."""
+
+
+def _at_peak(key: str) -> Callable[[Liveness], Any]:
+    return lambda schedule: getattr(schedule.points[schedule.peak_at], key)
+
+
+_PEAK: Final[tuple[Fact[Liveness], ...]] = (
+    Fact("instruction", TEXT, "The HLO instruction", _at_peak("instruction")),
+    Fact("position", INDEX, "Its place in the order of the entry, from 0", _at_peak("position")),
+    Fact("of", COUNT, "Instructions of the entry", at("length")),
+    Fact("bytes", BYTES, "Size of what is alive there", _at_peak("bytes")),
+    *within(lambda schedule: schedule.points[schedule.peak_at], _SOURCE),
+    Fact("alive", ROWS, "What is alive there, the largest first: an estimate",
+         lambda schedule: schedule.alive(schedule.peak_at), inside=ALIVE),
+)  # fmt: skip
+MEMORY: Final[tuple[Fact[MemoryPicture], ...]] = (
+    Fact("source", TEXT, "Where the peak comes from: buffer assignment, memory analysis (sums), schedule, request"),
+    Fact("peak_bytes", BYTES, "The peak memory: what XLA planned that the program holds"),
+    Fact("parts", NUMBER_BY_NAME, "Parts of the peak: argument, output, temporary, constant",
+         lambda picture: {part.kind: part.bytes for part in picture.parts}),
+    Fact("asked_bytes", BYTES, "What was requested when memory ran out"),
+    Fact("buffers", ROWS, "Buffers of the executable, the largest first", inside=BUFFERS),
+    Fact("live_bytes", NUMBERS, "Bytes that are live over the schedule: an estimate",
+         lambda picture: thinned(picture.live_bytes, _LIVE_IN_JSON)),
+    Fact("peak_at", OBJECT, "Where in the order of the instructions the live size is highest: an estimate",
+         at("schedule"), inside=_PEAK),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _BufferRow:
+    run: Run
+    picture: MemoryPicture
+    buffer: MemoryBuffer
+
+
+def _buffers(file: SessionFile) -> Iterator[_BufferRow]:
+    from jaxprof.analysis.memory import buffers_of
+
+    for run in file.session.runs.values():
+        picture = buffers_of(file.session, run.id)
+        if picture is not None:
+            yield from (_BufferRow(run, picture, buffer) for buffer in picture.buffers)
+
+
+RELATION: Final = Relation(
+    "memory",
+    "The buffers of each compiled program, the largest first; its totals are in runs",
+    (
+        RUN,
+        Fact("source", TEXT, "buffer assignment (XLA's own), or schedule (an estimate)", at("picture.source")),
+        *within(at("buffer"), columns(BUFFERS)),
+    ),
+    _buffers,
+)

@@ -1,0 +1,339 @@
+"""A recorded program: what it compiled, copied and waited for, its findings, and the program as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jaxprof.analysis.programs.derive import ProgramResult, SourceLocation, program_result
+from jaxprof.facts import RUN, Fact, Relation, SessionFile, at, columns
+from jaxprof.facts.units import (
+    BY_NAME,
+    BYTES,
+    COUNT,
+    INDEX,
+    LIST,
+    NUMBER,
+    NUMBER_BY_NAME,
+    OBJECT,
+    RATE,
+    ROWS,
+    SECONDS,
+    SHARE,
+    TEXT,
+    TRUTH,
+    Unit,
+)
+from jaxprof.session import Run
+
+LINES_KEPT: Final = 100
+"""Lines of the source in the JSON, those that took most."""
+COUNTS_KEPT: Final = 200
+"""Counts of the live arrays in the JSON; of more, evenly spread ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRow:
+    """Something that a program has several of: a compilation, a finding, a copy. `item` is one of its own type."""
+
+    program: ProgramResult
+    item: Any
+
+    @property
+    def run(self) -> Run:
+        """The run of the program."""
+        return self.program.run
+
+    def short(self, where: SourceLocation | None) -> str | None:
+        """A line of the source as the program's own folder makes it short; None if unknown."""
+        return where.short(self.program.directory) if where else None
+
+
+ProgramFact = Fact[ProgramRow]
+
+
+def rows_of(program: ProgramResult, items: Iterable[Any]) -> list[ProgramRow]:
+    """The items as rows."""
+    return [ProgramRow(program, item) for item in items]
+
+
+def _own(key: str, unit: Unit, meaning: str, title: str | None = None, **how: Any) -> ProgramFact:
+    """The item's attribute of this name."""
+    return Fact(key, unit, meaning, at(f"item.{key}"), title, **how)
+
+
+def _line(key: str, meaning: str, of: str = "") -> ProgramFact:
+    """A line of the source in full."""
+    read = at(f"item.{of or key}")
+    return Fact(key, TEXT, meaning, lambda row: text_of(read(row)))
+
+
+def text_of(where: SourceLocation | None) -> str | None:
+    """A line of the source in full; None if unknown."""
+    return where.text if where else None
+
+
+def _began(row: ProgramRow) -> float | None:
+    return row.item.began_seconds - row.program.began_seconds if row.item.began_seconds else None
+
+
+def share(row: ProgramRow) -> float | None:
+    """Of the wall time of the program."""
+    return row.program.of_wall(row.item.seconds)
+
+
+def _if_true(key: str, unit: Unit, meaning: str) -> Fact[Any]:
+    """Only there if it applies."""
+    return Fact(key, unit, meaning, when=at(key))
+
+
+_ARRAY: Final[tuple[Fact[Any], ...]] = (
+    Fact("type", TEXT, "Its dtype and shape, f32[4]"),
+    Fact("bytes", BYTES, "Its size"),
+)
+_ARGUMENT: Final[tuple[Fact[Any], ...]] = (
+    Fact("name", TEXT, "Its name"),
+    Fact("type", TEXT, "Its dtype and shape, or a static value"),
+    _if_true("static", TRUTH, "It is a static argument"),
+    _if_true("weak_type", TRUTH, "Its dtype gives way to others'"),
+    _if_true("sharding", TEXT, "How it is sharded"),
+    Fact("from", TEXT, "numpy: it is copied to the device at each call", lambda leaf: "numpy", when=at("from_numpy")),
+    Fact("bytes", BYTES, "Size of the NumPy array", when=at("from_numpy")),
+    _if_true("replaced", TRUTH, "Only the first call has it: params = step(params)"),
+    _if_true("zero_copy", TRUTH, "A CPU uses the NumPy array in place"),
+)
+COMPILES: Final[tuple[ProgramFact, ...]] = (
+    _own("function", TEXT, "JAX's name of the compiled function"),
+    _line("called_from", "file:line of the call that compiled it"),
+    Fact("called_in", TEXT, "The function of that line", lambda row: row.item.called_from.function),
+    _line("defined_at", "file:line of its definition"),
+    Fact("began_seconds", SECONDS, "When it began, since the program began", _began, "at"),
+    _own("trace_seconds", SECONDS, "Python to jaxpr; null if it did not happen", "trace"),
+    _own("lower_seconds", SECONDS, "jaxpr to StableHLO; null if it did not happen", "lower"),
+    _own("compile_seconds", SECONDS, "StableHLO to an executable; null if it did not happen", "compile"),
+    _own("cache", TEXT, "The persistent compilation cache: hit, miss, off", "cache"),
+    _own("saved_seconds", SECONDS, "What a hit of it saved"),
+    _own("reason", TEXT, "Why it was compiled again, in words; null for the first time"),
+    _own("reason_code", TEXT,
+         "first, shape, dtype, weak_type, structure, static_argument, new_function, closure, sharding, config, ..."),
+    _line("made_at", "file:line that calls the factory, which makes the function anew each time"),
+    _own("factory", TEXT, "The function that makes it"),
+    _own("closure", ROWS, "Variables of the factory that have changed", inside=(
+        Fact("name", TEXT, "Its name"),
+        Fact("before", TEXT, "The value at the earlier compilation"),
+        Fact("now", TEXT, "The value now"),
+    )),
+    _line("cleared_at", "file:line of the last jax.clear_caches()"),
+    _own("signature", ROWS, "The arguments", inside=_ARGUMENT),
+    _own("signature_more", COUNT, "Arguments that are not listed"),
+    _own("numpy_bytes", BYTES, "What each call copies from NumPy arrays to the device"),
+    _own("unused_donations", ROWS, "Donated arguments that no output can take",
+         inside=(Fact("name", TEXT, "Its name"), *_ARRAY)),
+    _own("operations", COUNT, "Operations of its StableHLO"),
+    _own("constants", ROWS, "Large constants in it", inside=_ARRAY),
+    _own("thread", TEXT, "The thread; null for the main one"),
+    _own("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
+    _own("library", TRUTH, "Whether it is defined in a library"),
+    _own("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
+)  # fmt: skip
+FINDINGS: Final[tuple[ProgramFact, ...]] = (
+    _own("code", TEXT, "What kind it is, as the documents list them"),
+    _own("message", TEXT, "The sentence, with its figures"),
+    _own("advice", TEXT, "What to do about it"),
+    _line("place", "file:line to change", "where"),
+    _own("seconds", SECONDS, "What it cost; no second is in two findings"),
+    _own("saves_seconds", SECONDS, "What changing it would save: an estimate, by which findings are ranked"),
+    _own("estimate", TRUTH, "Whether seconds is an estimate"),
+    Fact("others", LIST, "More lines", lambda row: [other.text for other in row.item.others]),
+)
+TRANSFERS: Final[tuple[ProgramFact, ...]] = (
+    _own("direction", TEXT, "host_to_device, device_to_host, device_to_device"),
+    _own("type", TEXT, "f32[4]; null if unknown"),
+    _own("count", COUNT, "How many; of samples the number of samples"),
+    _own("bytes", BYTES, "Of all of them", "bytes"),
+    _own("seconds", SECONDS, "Of all of them; an estimate"),
+    _line("place", "file:line", "where"),
+    _own("source", TEXT, "guard: JAX counted them; samples: seen in samples of the stack"),
+)
+TIMELINE: Final[tuple[ProgramFact, ...]] = (
+    _own("state", TEXT,
+         "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, stopped, not_seen"),
+    _own("seconds", SECONDS, "Time in that state"),
+    Fact("share", SHARE, "Share of the wall time, in 0..1", share),
+    _own("exact", TRUTH, "Whether JAX announced it; the others are estimates"),
+)  # fmt: skip
+LINES: Final[tuple[ProgramFact, ...]] = (
+    _line("place", "file:line"),
+    Fact("function", TEXT, "The function of that line", at("item.place.function"), "in", widest=18),
+    _own("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
+    _own("call", TEXT, "What is called there", "calls", widest=24),
+    _own("seconds", SECONDS, "Time at that line in that state"),
+)
+
+
+def _relation(
+    name: str,
+    meaning: str,
+    facts: tuple[ProgramFact, ...],
+    items: Callable[[ProgramResult], Iterable[object]],
+) -> Relation:
+    def rows(file: SessionFile) -> Iterator[ProgramRow]:
+        for run in file.session.programs:
+            program = program_result(file.session, run.id)
+            yield from rows_of(program, items(program))
+
+    return Relation(name, meaning, (RUN, *columns(facts)), rows)
+
+
+RELATIONS: Final = (
+    _relation(
+        "compiles",
+        "The compile ledger of recorded programs: a row for each compilation, with the reason",
+        COMPILES,
+        at("compiles"),
+    ),
+    _relation(
+        "lines",
+        "The lines of recorded programs at which the main thread spent its time: estimates from samples",
+        LINES,
+        at("lines"),
+    ),
+    _relation(
+        "states",
+        "Where the wall time of recorded programs went: the states of the main thread, which add up to it",
+        TIMELINE,
+        at("timeline"),
+    ),
+    _relation("transfers", "Implicit copies between host and device in recorded programs", TRANSFERS, at("transfers")),
+)
+"""As tables of SQL."""
+VIEWS: Final[dict[str, tuple[tuple[ProgramFact, ...], Callable[[ProgramResult], Iterable[Any]]]]] = {
+    "compiles": (COMPILES, at("compiles")),
+    "findings": (FINDINGS, at("findings")),
+    "transfers": (TRANSFERS, at("transfers")),
+    "timeline": (TIMELINE, at("timeline")),
+}
+"""The views of a program that can be printed alone: the facts, and the items that are the rows."""
+
+
+def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...], most: int | None = None) -> Fact[ProgramResult]:
+    """What the program has several of."""
+    return Fact(key, ROWS, meaning, lambda program: rows_of(program, getattr(program, key)[slice(most)]), inside=facts)
+
+
+_WHERE: Final[Fact[Any]] = Fact("place", TEXT, "file:line of its first line", lambda loop: text_of(loop.where))
+_LOOP: Final[tuple[Fact[Any], ...]] = (
+    _WHERE,
+    Fact("name", TEXT, "Its name"),
+    Fact("found_by", TEXT, "monitoring (counted exactly), annotation, or tracing (older recordings on Python 3.11)"),
+    Fact("count", COUNT, "Steps"),
+    Fact("seconds", SECONDS, "Time in the loop"),
+    Fact("per_second", RATE, "Steps a second"),
+    Fact("median_seconds", SECONDS, "Median step"),
+    Fact("jitter", NUMBER, "Median absolute deviation over the median of the steps"),
+)
+_STAGE: Final[tuple[Fact[Any], ...]] = (
+    Fact("count", COUNT, "How often it happened"),
+    Fact("minimum_seconds", SECONDS, "The shortest", at("minimum")),
+    Fact("median_seconds", SECONDS, "The median", at("median")),
+    Fact("maximum_seconds", SECONDS, "The longest", at("maximum")),
+)
+_FUNCTION: Final[tuple[Fact[Any], ...]] = (
+    Fact("function", TEXT, "JAX's name of the compiled function"),
+    Fact("called_from", TEXT, "file:line of the call that compiled it", lambda each: text_of(each.called_from)),
+    Fact("defined_at", TEXT, "file:line of its definition", lambda each: text_of(each.defined_at)),
+    Fact("count", COUNT, "Compilations"),
+    Fact("seconds", SECONDS, "Time of all of them"),
+    Fact("stages", BY_NAME, "trace, lower and compile of one compilation", lambda each: each.spreads(), inside=_STAGE),
+    Fact("reasons", ROWS, "Why it was compiled, the most expensive reason first", inside=(
+        Fact("reason_code", TEXT, "first, shape, dtype, static_argument, ...", at("code")),
+        Fact("count", COUNT, "Compilations"),
+        Fact("seconds", SECONDS, "Their time"),
+        Fact("reason", TEXT, "In words", at("text")),
+    )),
+    Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
+    Fact("library", TRUTH, "Whether it is defined in a library"),
+)  # fmt: skip
+_VERDICT: Final[tuple[Fact[Any], ...]] = (
+    Fact("kind", TEXT, "device-bound, data-bound, and so on; null if unknown"),
+    Fact("share", SHARE, "Share of the loop that it accounts for"),
+    Fact("low", SHARE, "Lower bound of the 95 % interval of the share"),
+    Fact("high", SHARE, "Upper bound of that interval"),
+    Fact("place", TEXT, "file:line of the first line of the hot loop", lambda verdict: text_of(verdict.where)),
+    Fact("last_line", INDEX, "Its last line"),
+    Fact("reason", TEXT, "Why there is no verdict"),
+    Fact("needs_seconds", SECONDS, "How long a recording would suffice"),
+    Fact("seconds", SECONDS, "Time in the loop"),
+    Fact("parts", NUMBER_BY_NAME, "Seconds of the loop by part", lambda verdict: dict(verdict.parts)),
+    Fact("unknown_seconds", SECONDS, "Time of which no clock says what it goes to", at("unknown")),
+)
+
+
+def _counts(arrays: Any) -> list[tuple[float, int, int]]:
+    stride = -(-len(arrays.counts) // COUNTS_KEPT)
+    return [*arrays.counts[:-1:stride], arrays.counts[-1]]
+
+
+PROGRAM: Final[tuple[Fact[ProgramResult], ...]] = (
+    Fact("argv", LIST, "The program's sys.argv"),
+    Fact("how", TEXT, "script, module, record or cell"),
+    Fact("directory", TEXT, "The working folder"),
+    Fact("exit_code", INDEX, "As in a shell, 128 + n after signal n; null while it runs, and if it cannot be known"),
+    Fact("wall_seconds", SECONDS, "From its start to its end"),
+    Fact("verdict", OBJECT, "What bounds the hot loop, or why that is unknown", inside=_VERDICT),
+    Fact("remarks", ROWS, "What is true of nearly every run", inside=(
+        Fact("code", TEXT, "What kind it is, as the documents list them"),
+        Fact("message", TEXT, "The sentence, with its figures"),
+        Fact("advice", TEXT, "What to do about it"),
+    )),
+    _rows("timeline", "What the main thread's time was spent on", TIMELINE),
+    Fact("samples", COUNT, "Samples of the stack"),
+    Fact("import_seconds", SECONDS, "Time to import jax; null if it was there before"),
+    Fact("compile_count", COUNT, "Compilations, in every thread"),
+    Fact("compile_seconds", SECONDS, "Time of all stages of all compilations"),
+    Fact("functions", ROWS, "What was compiled, by function, the most expensive first", inside=_FUNCTION),
+    _rows("lines", "Lines of the source that took most: estimates from samples", LINES, LINES_KEPT),
+    Fact("steps", OBJECT, "The hottest loop", inside=_LOOP),
+    Fact("loops", ROWS, "Loops of the program", inside=_LOOP),
+    Fact("passes", OBJECT, "The steps of the hot loop, each timed; null if they were not", inside=(
+        _WHERE,
+        Fact("numbered_by", TEXT, "The variable that numbers the steps; null if they are counted from the first seen"),
+        Fact("first", INDEX, "Number of the first timed step"),
+        Fact("last", INDEX, "Number of the last timed step"),
+        Fact("count", COUNT, "Steps from the first timed one to the last"),
+        Fact("timed", COUNT, "Steps that were timed"),
+        Fact("seconds", SECONDS, "Their time"),
+        Fact("found_by", TEXT, "monitoring, or number where the times are those of samples"),
+    )),
+    Fact("arrays", OBJECT, "Live arrays", inside=(
+        Fact("peak_count", COUNT, "The most at once"),
+        Fact("peak_bytes", BYTES, "Their most bytes at once"),
+        Fact("growth_a_minute", NUMBER, "Bytes that they grow by in a minute"),
+        Fact("device_peak_bytes", NUMBER_BY_NAME, "The most that each device held",
+             lambda arrays: dict(arrays.device_peak_bytes)),
+        Fact("counts", ROWS, "Over time", _counts, inside=(
+            Fact("at_seconds", SECONDS, "Since the program began", lambda count: count[0]),
+            Fact("count", COUNT, "How many", lambda count: count[1]),
+            Fact("bytes", BYTES, "Their size", lambda count: count[2]),
+        )),
+    )),
+    Fact("stops", ROWS, "When the program did not run, and could not", inside=(
+        Fact("began_seconds", SECONDS, "When, since the program began"),
+        Fact("seconds", SECONDS, "How long"),
+        Fact("cause", TEXT, "signal, unknown (seen from within alone) or suspended (the machine slept)"),
+    )),
+    Fact("own_seconds", SECONDS, "CPU time of the recording itself"),
+    Fact("notes", ROWS, "What was not seen, and why", inside=(
+        Fact("code", TEXT, "What kind it is"),
+        Fact("message", TEXT, "In words"),
+    )),
+)  # fmt: skip
+ASKED: Final[tuple[Fact[Any], ...]] = (
+    Fact("name", TEXT, "Its name"),
+    Fact("run", TEXT, "Id of the run that measured it"),
+    Fact("status", TEXT, "ok, failed, not_measured, pending"),
+    Fact("error", TEXT, "Why it was not measured"),
+    Fact("advice", TEXT, "What to do about that"),
+)
+"""The function of the program that `--function` named."""

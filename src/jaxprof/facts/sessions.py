@@ -1,0 +1,167 @@
+"""Sessions themselves, the phases and samples of their runs, and live readings of the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+
+from jaxprof.events import DeviceReading, EnvironmentRead
+from jaxprof.events.base import session_state
+from jaxprof.facts import RUN, Fact, Part, Relation, Repeated, SessionFile, at, within
+from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, MOMENT, NUMBER, OBJECT, SECONDS, SHARE, TEXT, TRUTH
+from jaxprof.session import Phase, Run, Session
+
+
+def environment(session: Session) -> EnvironmentRead | None:
+    """The environment of the first engine with jax; without such an engine, of the first one."""
+    reported = [run.environment for run in session.runs.values() if run.environment is not None]
+    return next((event for event in reported if event.jax is not None), reported[0] if reported else None)
+
+
+def state_of(session: Session, *, live: bool = False) -> str:
+    """Whether the session is whole: `complete`, `being written`, `interrupted`, or how it ended."""
+    reason = session.closed.reason if session.closed is not None else ""
+    return session_state(complete=session.complete, live=live, reason=reason)
+
+
+def _environment(name: str) -> Callable[[SessionFile], Any]:
+    return lambda file: at(name)(environment(file.session))
+
+
+SESSIONS: Final = Relation(
+    "sessions",
+    "The sessions themselves, a row each",
+    (
+        Fact("id", TEXT, "Identity of the session, whatever its file is called", at("session.header.session")),
+        Fact("created", MOMENT, "When it was begun, in UTC", at("session.header.created")),
+        Fact("path", TEXT, "Its file", lambda file: str(file.path)),
+        Fact("host", TEXT, "Name of the machine", at("session.header.host")),
+        Fact("command", LIST, "The command line, as a JSON list", at("session.header.command")),
+        Fact(
+            "state",
+            TEXT,
+            "complete, being written, interrupted, or the signal that ended it",
+            lambda file: state_of(file.session, live=file.live),
+        ),
+        Fact("jaxprof", TEXT, "Version of jaxprof that wrote it", at("session.header.jaxprof")),
+        Fact("jax", TEXT, "Version of jax that was measured", _environment("jax")),
+        Fact("jaxlib", TEXT, "Version of jaxlib", _environment("jaxlib")),
+        Fact("numpy", TEXT, "Version of numpy", _environment("numpy")),
+        Fact("python", TEXT, "Version of Python that was measured", _environment("python")),
+        Fact("settings", OBJECT, "Settings that change a measurement, as a JSON object", _environment("settings")),
+        Fact("machine", OBJECT, "What is known of the machine, as a JSON object", at("session.header.environment")),
+        Fact("process_index", COUNT, "Which process of a job it was, from 0", at("session.process_index")),
+        Fact("process_count", COUNT, "Processes of that job", lambda file: file.session.process_count or None),
+    ),
+    lambda file: [file],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _PhaseRow:
+    run: Run
+    launch: int | None
+    phase: Phase
+
+
+def _phases(file: SessionFile) -> Iterator[_PhaseRow]:
+    for run in file.session.runs.values():
+        of_launches = [(launch.number, launch.phases) for launch in run.launches]
+        if not any(phases is run.phases for _, phases in of_launches):
+            of_launches.insert(0, (None, run.phases))  # type: ignore[arg-type]
+        for number, phases in of_launches:
+            for phase in phases.values():
+                yield _PhaseRow(run, number, phase)
+
+
+PHASES: Final = Relation(
+    "phases",
+    "The phases of a run in each of its launches: import, backend_init, warm_up, trace, lower, compile, transfer_in, "
+    "first_run, run, transfer_out",
+    (
+        RUN,
+        Fact("launch", INDEX, "Which of the run's fresh processes, from 1"),
+        Fact("phase", TEXT, "Name of the phase", at("phase.name")),
+        Fact(
+            "seconds",
+            SECONDS,
+            "What it took; of run and of a transfer the whole sampling, whose single times are in samples",
+            at("phase.seconds"),
+        ),
+        Fact("bytes", BYTES, "Bytes that one transfer moves", at("phase.bytes")),
+        Fact("zero_copy", TRUTH, "Whether nothing was moved: host and device share the memory", at("phase.zero_copy")),
+        Fact("note", TEXT, "What else is known of it", at("phase.note")),
+    ),
+    _phases,
+)
+
+
+def _samples(file: SessionFile) -> Iterator[Part]:
+    for run in file.session.runs.values():
+        for name, series in run.series.items():
+            count = len(series.seconds)
+            turns = [(launch.number, turn) for launch in run.launches for turn in launch.turns]
+            known = name == "run" and sum(len(turn.seconds) for _, turn in turns) == count
+            yield {
+                "run": Repeated(run.id),
+                "series": Repeated(name),
+                "number": range(1, count + 1),
+                "launch": [number for number, turn in turns for _ in turn.seconds] if known else Repeated(None),
+                "block": [turn.number for _, turn in turns for _ in turn.seconds] if known else Repeated(None),
+                "seconds": series.seconds,
+                "calls_per_sample": Repeated(series.calls_per_sample),
+            }
+
+
+SAMPLES: Final = Relation(
+    "samples",
+    "The raw times, a row for each sample",
+    (
+        RUN,
+        Fact("series", TEXT, "run (blocked calls), dispatch, pipelined, transfer_in, transfer_out"),
+        Fact("number", INDEX, "Its place in the series of the run, from 1, in the order of time"),
+        Fact("launch", INDEX, "Which of the run's fresh processes took it, from 1"),
+        Fact("block", INDEX, "Number of its turn: the blocks of all runs of a session have one order"),
+        Fact("seconds", SECONDS, "Time of one call"),
+        Fact("calls_per_sample", COUNT, "Calls whose mean a sample is"),
+    ),
+    arrays=_samples,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadingRow:
+    at_seconds: float
+    reading: DeviceReading
+
+
+def _readings(file: SessionFile) -> Iterator[_ReadingRow]:
+    zero = file.session.header.monotonic_seconds
+    for reading in chain.from_iterable(file.session.readings.values()):
+        yield _ReadingRow(reading.monotonic_seconds - zero, reading)
+
+
+READINGS: Final = Relation(
+    "readings",
+    "Live readings of the devices while the session was recorded",
+    (
+        Fact("device", TEXT, "cpu:0, cuda:0", at("reading.device")),
+        Fact("at_seconds", SECONDS, "Seconds since the session began"),
+        *within(
+            at("reading"),
+            [
+                Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
+                Fact("memory_used_bytes", BYTES, "Memory in use"),
+                Fact("memory_limit_bytes", BYTES, "Memory that there is"),
+                Fact("power_watts", NUMBER, "Power"),
+                Fact("temperature_celsius", NUMBER, "Temperature"),
+                Fact("clock_hertz", NUMBER, "Clock"),
+                Fact("load_average", NUMBER, "Of the host: processes that want to run"),
+                Fact("throttle_reasons", LIST, "Why it is throttled, as a JSON list"),
+            ],
+        ),
+    ),
+    _readings,
+)
