@@ -113,6 +113,61 @@ class TestPad:
         assert fix.note == ""
 
 
+class TestBind:
+    LEAVES = """
+@jax.jit
+def step(tree, x):
+    return {used}, x + tree["p0"][0]
+tree = {{f"p{{i}}": jnp.full(3, float(i)) for i in range(40)}}
+results = [step(tree, jnp.ones(2) * n) for n in range(4)]
+"""
+
+    def test_leaves_that_are_not_used_are_left_out(self) -> None:
+        names, fix = run(self.LEAVES.format(used='tree["p1"]'), "bind", ("step", 5), checks=True)
+        assert (fix.found, fix.calls, fix.apart, fix.note) == (1, 4, {"float32": 0.0}, "")
+        names, _ = run(self.LEAVES.format(used='tree["p1"]'), "bind", ("step", 5))
+        ((used, _),) = names["step"]._few.values()
+        assert used == [0, 1, 40]
+        assert [float(last[1][0]) for last in names["results"]] == [0, 1, 2, 3]
+
+    def test_what_uses_its_leaves_is_called_as_it_is(self) -> None:
+        names, _ = run(self.LEAVES.format(used="sum(tree.values())"), "bind", ("step", 5))
+        assert list(names["step"]._few.values()) == [None]
+
+    def test_what_is_done_beside_the_result_uses_its_leaves(self) -> None:
+        source = self.LEAVES.format(used='[jax.debug.callback(print, leaf) for leaf in tree.values()] and tree["p1"]')
+        names, _ = run(source, "bind", ("step", 5))
+        assert list(names["step"]._few.values()) == [None]
+
+    def test_modules_of_nnx_are_bound_and_learn_as_before(self) -> None:
+        pytest.importorskip("flax.nnx")
+        source = """
+from flax import nnx
+
+class Model(nnx.Module):
+    def __init__(self):
+        self.layer = nnx.Linear(2, 2, rngs=nnx.Rngs(0))
+
+@nnx.jit
+def step(model, x):
+    model.layer.kernel[...] = model.layer.kernel[...] * 0.5
+    return model.layer(x)
+
+model = Model()
+results = [step(model, jnp.ones(2)) for _ in range(4)]
+kernel = model.layer.kernel[...]
+"""
+        place = ("step", 11)
+        plain = run(source, "")[0]
+        bound = run(source, "bind", place)[0]
+        assert bound["step"]._modules == (bound["model"],)
+        np.testing.assert_array_equal(plain["kernel"], bound["kernel"])
+        np.testing.assert_array_equal(plain["results"], bound["results"])
+        checked, fix = run(source, "bind", place, checks=True)
+        assert (fix.calls, fix.apart, fix.note) == (4, {"float32": 0.0}, "")
+        np.testing.assert_array_equal(plain["kernel"], checked["kernel"])
+
+
 def test_the_check_gives_the_program_its_own_result_and_sees_another_structure() -> None:
     source = """
 def step(x):

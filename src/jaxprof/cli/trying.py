@@ -106,10 +106,10 @@ def _without_cache(command: LaunchCommand) -> LaunchCommand:
 def _functions(
     session: Session, program: ProgramResult, finding: RankedFinding, fix: MechanicalFix
 ) -> list[SourceLocation]:
-    from jaxprof.runner.program_again import functions_to_jit, functions_to_pad
+    from jaxprof.runner.program_again import compiled_functions, functions_to_jit
 
-    if fix.function == "pad":
-        return functions_to_pad(session, program, finding.function)
+    if fix.function in ("pad", "bind"):
+        return compiled_functions(session, program, finding.function)
     found = next(each for each in program.findings if (each.code, each.where) == (finding.code, finding.where))
     return functions_to_jit(session, program, found)
 

@@ -1,11 +1,12 @@
-"""Starts a program with one of its functions changed in memory: under `jax.jit`, or with its arrays padded to buckets.
+"""Starts a program with one of its functions changed in memory: under `jax.jit`, with its arrays padded to buckets, or
+given no more in each call than it needs.
 
 `python fixed_program.py PLAN FILE ARGS` is `python FILE ARGS`, whose source is changed as it is compiled; no file is
 written but the report of a checking launch. In that one, the first calls are made both ways, the program gets the
 unchanged result, and the report says how far the two are apart. Standard library and the program's own jax only.
 
-PLAN is JSON: `how` (`jit`, `pad`; empty: nothing is changed), `functions` ([[file, name, line]...]), `report` (a file;
-empty: no check).
+PLAN is JSON: `how` (`jit`, `pad`, `bind`; empty: nothing is changed), `functions` ([[file, name, line]...]), `report`
+(a file; empty: no check).
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import atexit
 import functools
 import importlib.machinery
 import json
+import operator
 import os
 import sys
 import types
 from collections.abc import Callable
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import Any, cast
 
 _MADE = "__jaxprof_fixed__"
@@ -54,7 +56,7 @@ class Fix:
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function with the change; in a checking launch it makes the first calls both ways."""
         self.found += 1
-        changed = _jitted(function) if self.how == "jit" else _Padded(function)
+        changed = {"jit": _jitted, "pad": _Padded, "bind": _Bound}[self.how](function)
         if not self.checks:
             return changed
 
@@ -110,15 +112,33 @@ class _Both(_InPlaceOf):
         if self._fix.calls >= _CHECKED_CALLS:
             return self._function(*args, **kwargs)
         self._fix.calls += 1
-        again = _copied((args, kwargs))  # before the call, which may donate them or write into them
+        again = _copied(args), _copied(kwargs)  # before the call, which may donate them or write into them
         right = self._function(*args, **kwargs)
-        self._fix.compare(right, self._changed(*again[0], **again[1]))
+        got = self._changed(*again[0], **again[1])
+        self._fix.compare((right, _states(args)), (got, _states(again[0])))
         return right
 
 
 def _is_key(leaf: Any) -> bool:
     """Whether it is an array of typed random keys, which NumPy cannot hold."""
     return str(getattr(leaf, "dtype", "")).startswith("key<")
+
+
+def _modules(args: Any) -> tuple[Any, ...]:
+    """The first arguments that are modules of flax.nnx, its optimizers, metrics or generators: calls change them."""
+    nnx: Any = sys.modules.get("flax.nnx")
+    if nnx is None or type(args) is not tuple:
+        return ()
+    kinds = nnx.Module, nnx.Optimizer, nnx.Metric, nnx.Rngs
+    return tuple(takewhile(lambda each: isinstance(each, kinds), args))
+
+
+def _states(args: tuple[Any, ...]) -> list[Any]:
+    """The arrays of the modules among the arguments."""
+    import jax
+
+    nnx: Any = sys.modules.get("flax.nnx")
+    return [jax.tree.leaves(nnx.state(module)) for module in _modules(args)]
 
 
 def _copied(tree: Any) -> Any:
@@ -130,14 +150,19 @@ def _copied(tree: Any) -> Any:
             return leaf.copy()
         return jax.numpy.copy(leaf) if isinstance(leaf, jax.Array) and not _is_key(leaf) else leaf
 
-    return jax.tree.map(copy, tree)
+    modules = _modules(tree)
+    if not modules:
+        return jax.tree.map(copy, tree)
+    nnx: Any = sys.modules["flax.nnx"]
+    structure, state = nnx.split(modules)
+    return *nnx.merge(structure, jax.tree.map(copy, state)), *jax.tree.map(copy, tree[len(modules) :])
 
 
 class _Changer(ast.NodeTransformer):
     """Puts the changing function around the functions that the plan names."""
 
     def __init__(self, fix: Fix, here: list[tuple[str, int]]) -> None:
-        self._pads = fix.how == "pad"
+        self._of_compiled = fix.how in ("pad", "bind")
         self._here = here
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -145,7 +170,7 @@ class _Changer(ast.NodeTransformer):
         assert isinstance(inner, ast.FunctionDef)
         first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         named = any(name == node.name and first <= line <= (node.end_lineno or line) for name, line in self._here)
-        if named and (not self._pads or any(map(_is_jit, node.decorator_list))):
+        if named and (not self._of_compiled or any(map(_is_jit, node.decorator_list))):
             inner.decorator_list.insert(0, ast.Name(_MADE, ast.Load()))
         return inner
 
@@ -153,7 +178,7 @@ class _Changer(ast.NodeTransformer):
         inner = self.generic_visit(node)
         first = node.args[0] if node.args else None
         named = isinstance(first, ast.Name) and any(name == first.id for name, _ in self._here)
-        if self._pads and named and _is_jit(node.func):
+        if self._of_compiled and named and _is_jit(node.func):
             return ast.Call(ast.Name(_MADE, ast.Load()), [cast("ast.expr", inner)], [])
         return inner
 
@@ -251,6 +276,77 @@ class _Padded(_InPlaceOf):
                 if ours != theirs
             ]  # fmt: skip
         return self._cut[key]
+
+
+class _Bound(_InPlaceOf):
+    """A compiled function that is given no more in each call than it needs: modules of flax.nnx are bound to it once,
+    and leaves that its program does not use are left out."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._modules: tuple[Any, ...] = ()
+        self._bound: Callable[..., Any] = function
+        self._few: dict[Any, tuple[list[int], Callable[..., Any]] | None] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        modules = _modules(args)
+        if not modules:
+            return self._with_few(args, kwargs)
+        if len(modules) != len(self._modules) or any(map(operator.is_not, modules, self._modules)):
+            self._modules, self._bound = modules, sys.modules["flax.nnx"].cached_partial(self._function, *modules)
+        return self._bound(*args[len(modules) :], **kwargs)
+
+    def _with_few(self, args: Any, kwargs: Any) -> Any:
+        import jax
+
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        if structure not in self._few:
+            self._few[structure] = self._of_used(leaves, structure)
+        known = self._few[structure]
+        if known is None or any(isinstance(leaves[at], jax.core.Tracer) for at in known[0]):
+            return self._function(*args, **kwargs)
+        used, few = known
+        return few([leaves[at] for at in used])
+
+    def _of_used(self, leaves: list[Any], structure: Any) -> tuple[list[int], Callable[..., Any]] | None:
+        """Which leaves the program uses, and a function of these alone; None where it uses most, or that is not
+        known."""
+        import jax
+
+        def whole(*each: Any) -> Any:
+            args, kwargs = jax.tree.unflatten(structure, each)
+            return self._function(*args, **kwargs)
+
+        try:
+            used = sorted(_used(jax.make_jaxpr(whole)(*leaves).jaxpr))
+        except TypeError:  # a static argument
+            return None
+        if 2 * len(used) > len(leaves):
+            return None
+        unused = {at: jax.typeof(leaf) for at, leaf in enumerate(leaves) if at not in set(used)}
+
+        def few(given: list[Any]) -> Any:
+            each = dict(zip(used, given, strict=True))
+            return whole(
+                *(
+                    each[at] if at in each else jax.numpy.zeros(unused[at].shape, unused[at].dtype)
+                    for at in range(len(leaves))
+                )
+            )
+
+        return used, jax.jit(few)
+
+
+def _used(program: Any) -> set[int]:
+    """The inputs of a jaxpr that its results or effects depend on, by their number."""
+    needed = set(map(id, program.outvars))
+    for step in reversed(program.eqns):
+        if not step.effects and needed.isdisjoint(map(id, step.outvars)):
+            continue
+        inner = getattr(step.params.get("jaxpr"), "jaxpr", None)
+        within = inner is not None and len(inner.invars) == len(step.invars) and step.primitive.name in ("jit", "pjit")
+        needed |= {id(step.invars[at]) for at in (_used(inner) if within else range(len(step.invars)))}
+    return {at for at, variable in enumerate(program.invars) if id(variable) in needed}
 
 
 def _relative(right: Any, got: Any) -> float:

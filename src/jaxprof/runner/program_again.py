@@ -118,12 +118,12 @@ def functions_to_jit(session: Session, program: ProgramResult, finding: ProgramF
     return _checked(session, program, places)
 
 
-def functions_to_pad(session: Session, program: ProgramResult, function: str) -> list[SourceLocation]:
+def compiled_functions(session: Session, program: ProgramResult, function: str) -> list[SourceLocation]:
     """Where the compiled function of a finding is defined. Raises UsageError where that is not known."""
     defined = [each.defined_at for each in program.functions if each.function == function]
     places = [replace(at, function=function) for at in defined if at is not None and at.line is not None]
     if not places or not function.isidentifier():
-        raise UsageError(f"where {function} is defined is not known", "Pad its arrays where it is called.")
+        raise UsageError(f"where {function} is defined is not known", "Make the change where it is called.")
     return _checked(session, program, places)
 
 

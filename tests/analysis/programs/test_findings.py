@@ -237,6 +237,13 @@ class TestDispatch:
         row = made.compiled("step", signature=first, signature_more=leaves - 1, operations=operations)
         found = only("dispatch_bound", row, *loop(CALL))
         assert ("leaves" in found.message, "unused" in found.message) == (many, unused)
+        assert found.function == ("step" if unused else "")
+
+    def test_the_function_that_could_be_bound_is_named_where_there_is_one(self) -> None:
+        through = {**CALL, "through": "flax.nnx"}
+        assert only("dispatch_bound", made.compiled("step"), *loop(through)).function == "step"
+        assert only("dispatch_bound", *map(made.compiled, ("step", "evaluate")), *loop(through)).function == ""
+        assert only("dispatch_bound", made.compiled("step"), *loop({**CALL, "through": "equinox"})).function == ""
 
 
 class TestFailures:

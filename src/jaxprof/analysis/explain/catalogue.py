@@ -616,8 +616,9 @@ class MechanicalFix:
     """Variables of its processes."""
     cache: bool = False
     """Whether it has a compilation cache of its own, which a launch before the timed ones has filled."""
-    function: Literal["", "jit", "pad"] = ""
-    """What is done to the functions that the finding is about: `jax.jit` around them, arrays padded to buckets."""
+    function: Literal["", "jit", "pad", "bind"] = ""
+    """What is done to the functions that the finding is about: `jax.jit` around them, arrays padded to buckets, no more
+    passed in each call than is needed."""
     donates: bool = False
     """Whether its call donates the arguments that the finding names."""
     other_numbers: str = ""
@@ -654,6 +655,9 @@ TRIED_OF_PROGRAMS: Final[Mapping[str, MechanicalFix]] = {
     "varying_shapes": MechanicalFix(
         title="its arrays padded with zeros to the next power of two, and its results cut", function="pad"
     ),
+    "dispatch_bound": MechanicalFix(
+        title="its modules bound with nnx.cached_partial, or leaves that it does not use left out", function="bind"
+    ),
     "precise-product": _PRECISION,
 }
 """By the code of a finding about a recorded program: what its process can be given."""
@@ -667,7 +671,8 @@ TRIED_OF_CALLS: Final[Mapping[str, MechanicalFix]] = {
 def fix_of(finding: RankedFinding, subject: Subject) -> MechanicalFix | None:
     """What can be tried of a finding; None where its fix is a change of the program."""
     if subject == "program" and finding.cost.scope == "program":
-        return TRIED_OF_PROGRAMS.get(finding.code)
+        fix = TRIED_OF_PROGRAMS.get(finding.code)
+        return fix if fix is None or fix.function != "bind" or finding.function else None
     if subject == "runs":
         return TRIED_OF_CALLS.get(finding.code)
     return None

@@ -72,8 +72,10 @@ _ONE_CALL: Final = (
     "Give one call more to do: many passes in one compiled function (jax.lax.fori_loop or scan around them), or "
     "many independent problems at once (jax.vmap); and pass fewer, larger arrays."
 )
+_BOUND: Final = "flax.nnx"
+"""The library whose functions `--try` binds their modules to."""
 _LIBRARIES: Final = {
-    "flax.nnx": "nnx.jit takes the modules apart and puts them together again in each call: bind them once with "
+    _BOUND: "nnx.jit takes the modules apart and puts them together again in each call: bind them once with "
     "nnx.cached_partial(step, model, optimizer), or nnx.split them once, and jax.jit a function of the state.",
     "equinox": "eqx.filter_jit sorts the leaves of its arguments in each call: eqx.partition the model once, and "
     "jax.jit a function of its arrays that combines them (eqx.combine), or put many passes into one call.",
@@ -349,15 +351,16 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
     steps = loop.times
     each = f" {seconds(steps.seconds / steps.iterations, 2)} a pass:" if steps.iterations else ""
     does = "spends its time calling compiled functions"
-    advice = _ONE_CALL
+    advice, function = _ONE_CALL, ""
     if around:
+        function = _only_function(result, calls) if around == _BOUND else ""
         does = f"calls compiled functions through {safe(around)}, whose Python takes the time"
         advice = _LIBRARIES.get(around, f"Call {safe(around)} less often: {_ONE_CALL[0].lower()}{_ONE_CALL[1:]}")
     elif many is not None:
         few = many.operations is not None and many.operations * _OPERANDS < leaves_of(many)
         of = f", most of them unused: its program has {counted(many.operations or 0, 'operation')}" if few else ""
         does = f"calls `{safe(many.function)}` with {integer(leaves_of(many))} leaves{of}"
-        advice = _PASS_USED if few else _FEWER_LEAVES
+        advice, function = (_PASS_USED, many.function) if few else (_FEWER_LEAVES, "")
     yield finding(
         "dispatch_bound",
         f"the loop {does}:{each} {_calls(result, calls)}, {_about(result, took)}{_named(result, calls)}",
@@ -366,7 +369,15 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
         seconds=took,
         saves=saves,
         estimate=True,
+        function=function,
     )
+
+
+def _only_function(result: ProgramResult, calls: Sequence[Spot]) -> str:
+    """The one function that is compiled where these calls are; empty if there are several."""
+    places = {spot.place for spot in calls} | {_loop_line(result, spot) for spot in calls}
+    names = {row.function for row in result.compiles if not is_single(row) and row.called_from in places}
+    return next(iter(names)) if len(names) == 1 else ""
 
 
 def _library_around(calls: Sequence[Spot]) -> str:
