@@ -14,7 +14,7 @@ from jaxprof.events import Event, LogLine, ProgramEnded, ProgramStarted, Session
 from jaxprof.files import file_digest
 from jaxprof.runner.interpreter import Interpreter, own_interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
-from jaxprof.runner.program_run import ProgramScheduler
+from jaxprof.runner.program_run import ProgramScheduler, _Pace
 from jaxprof.session import Run
 from jaxprof.session.log import LogWriter, new_header
 
@@ -225,3 +225,13 @@ def test_output_without_end_does_not_fill_the_disk(
     assert len(loud.lines) == 100
     kept = [event for event in loud.events if isinstance(event, LogLine) and event.seq]
     assert len(kept) == 10
+
+
+def test_a_screen_that_takes_much_is_shown_anew_less_often() -> None:
+    pace = _Pace()
+    began, seen = pace._used, []
+    for cost in (0.9, 0.02, 0.05, 0.06, 9.0, 9.0, 0.01):  # the first has the start in it
+        began += cost
+        pace.flushed(began)
+        seen.append(pace.seconds)
+    assert seen == pytest.approx([1.0, 1.0, 1.0, 2.0, 2.4, 5.0, 1.0])

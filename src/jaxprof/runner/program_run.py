@@ -45,15 +45,31 @@ if TYPE_CHECKING:
 
 WATCHED_AFTER_SECONDS = 0.5
 """Looking for devices takes longer than a short program."""
-BATCH_SECONDS = 1.0
+BATCH_SECONDS, LONGEST_BATCH_SECONDS = 1.0, 5.0
 """A program runs for hours beside us: a screen that shows it anew more often takes more of its processor than it tells.
 The first event after a pause is passed on at once."""
+OUR_SHARE = 0.025
+"""Of one processor, for all that we do: a screen that takes more is shown anew less often."""
 PATIENCE_SECONDS = 2.0
 """How long a program may take to end by itself when the app is left: to write its checkpoint, and its last events."""
 _MOST_SOURCES = 200
 """Source files of which a session keeps the digest."""
 HOST = "host"
 """The device of a run that may use several devices, or none."""
+
+
+class _Pace:
+    """How long a batch lasts, by what the last two have cost: the first one has the start in it."""
+
+    def __init__(self) -> None:
+        self.seconds = BATCH_SECONDS
+        self._used, self._cost = time.process_time(), 0.0
+
+    def flushed(self, used: float) -> None:
+        """A batch is over; `used`: CPU seconds of this process so far."""
+        before, self._cost = self._cost, used - self._used
+        self._used = used
+        self.seconds = min(LONGEST_BATCH_SECONDS, max(BATCH_SECONDS, min(before, self._cost) / OUR_SHARE))
 
 
 class ProgramScheduler:
@@ -148,12 +164,14 @@ class ProgramScheduler:
         watch: DeviceWatch | None = None
         stops = StopWatch(process.pid)
         self._follower = threading.current_thread()
+        pace = _Pace()
         try:
             while True:
                 events = process.read(LOOK_SECONDS)
                 for event in events:
                     self._take(event)
-                self._session_recorder.flush_when_due(BATCH_SECONDS)
+                if self._session_recorder.flush_when_due(pace.seconds):
+                    pace.flushed(time.process_time())
                 now = time.monotonic()
                 for stop in stops.end(now) if process.over else stops.look(now):
                     self._emit(stop)

@@ -114,10 +114,12 @@ class SessionRecorder:
             self.flush()
             self.writer.close()
 
-    def flush_when_due(self, every_seconds: float = BATCH_SECONDS) -> None:
-        """Passes on the batch if the last one is long enough ago."""
-        if time.monotonic() - self._flushed_seconds >= every_seconds:
+    def flush_when_due(self, every_seconds: float = BATCH_SECONDS) -> bool:
+        """Passes on the batch if the last one is long enough ago; returns whether it did."""
+        due = time.monotonic() - self._flushed_seconds >= every_seconds
+        if due:
             self.flush()
+        return due
 
     def flush(self) -> None:
         """Passes on the batch."""
