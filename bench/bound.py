@@ -22,6 +22,7 @@ import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LOOPS = ROOT / "bench" / "programs" / "bound_loops.py"
@@ -81,11 +82,18 @@ def record(name: str, python: str, seconds: float, folder: Path) -> Judged:
     answer = json.loads(done.stdout)["data"]
     said = answer["program"]["verdict"]
     codes = [finding["code"] for finding in answer["findings"]]
-    steps = [step for step in answer["program"]["loops"] if step["place"] == said["place"] and step["per_second"]]
-    rate = steps[0]["per_second"] / true["rate"] if steps else None
+    first, last = true["lines"]
+    steps = [step for step in answer["program"]["loops"] if step["per_second"] and first <= line(step) <= last]
+    rate = max(steps, key=lambda step: step["seconds"])["per_second"] / true["rate"] if steps else None
     return Judged(
         name, true["parts"], said["kind"], said["low"], said["high"], said["reason"] or "", codes, true["delayed"], rate
     )
+
+
+def line(step: dict[str, Any]) -> int:
+    """The line of the program at which a loop stands; 0 if it is elsewhere."""
+    file, _, number = str(step["place"]).rpartition(":")
+    return int(number) if file.endswith(LOOPS.name) and number.isdigit() else 0
 
 
 def row(one: Judged) -> str:

@@ -1,19 +1,20 @@
 """What `jaxprof script` costs the program that it records, beside cProfile and `jax.profiler.trace`.
 
-    python bench/overhead.py [--rounds 7] [--program hot_loop] [--peers 2] [--smoke]
+    python bench/overhead.py [--rounds 7] [--program hot_loop] [--peers 2] [--burners 2] [--smoke]
 
 Each round runs a program plainly, under `jaxprof script --plain`, and plainly again; a pair is jaxprof's wall time over
 the mean of the two plain runs around it, both from the start of the process to its end. The fixed start is what the
 `empty` program takes longer (it imports JAX and compiles once); it is taken off before the ratio, and has a limit of
 its own. CPU is that of all processes, so it has jaxprof's own process in it. All run from bytecode, as an installed
 package does, whatever PYTHONDONTWRITEBYTECODE says here. The peers run `--peers` rounds, with their own start inside,
-because they have no other. `--smoke` runs each once, without peers. Exits 1 past a limit, unless the plain runs differ
-among themselves by more than the excess: then it says so.
+because they have no other. `--burners`: beside so many processes that burn a core. `--smoke` runs each once, without
+peers. Exits 1 past a limit, unless the plain runs differ among themselves by more than the excess: then it says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import statistics
 import subprocess
@@ -120,13 +121,21 @@ def pairs(program: str, rounds: int) -> tuple[Paired, Paired]:
     )
 
 
+def burn(parent: int) -> None:
+    while os.getppid() == parent:
+        pass
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--peers", type=int, default=2)
     parser.add_argument("--program", action="append", choices=sorted(LIMITS))
+    parser.add_argument("--burners", type=int, default=0)
     parser.add_argument("--smoke", action="store_true", help="one round of one program, without peers")
     args = parser.parse_args()
+    for _ in range(args.burners):
+        multiprocessing.Process(target=burn, args=(os.getpid(),), daemon=True).start()
     if args.smoke:
         args.rounds, args.peers, args.program = 1, 0, args.program or ["scan"]
     began, failed = time.perf_counter(), False

@@ -1,4 +1,4 @@
-"""`python -m jaxprof` is `jaxprof`."""
+"""`jaxprof`, and `python -m jaxprof`: starts the program that is to be recorded, if there is one, then all the rest."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ def _leave_the_current_folder() -> None:
         del sys.path[0]
 
 
-if __name__ == "__main__":
-    _leave_the_current_folder()
+def main() -> None:
+    """Runs the command line."""
     try:
-        from jaxprof.cli.main import main
+        started = None
+        if sys.argv[1:2] == ["script"]:
+            from jaxprof.runner.early_start import start_early
+
+            started = start_early(sys.argv[1:])
+        from jaxprof.cli.main import main as run
     except KeyboardInterrupt:  # the processes of a job start so, and ctrl+c reaches those that are not up yet
         sys.exit(_INTERRUPTED)
+    run(started=started)
+
+
+if __name__ == "__main__":
+    _leave_the_current_folder()
     main()

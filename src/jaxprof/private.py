@@ -14,8 +14,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from jaxprof.redaction import holds_token, is_secret_name
-
 SETTINGS: Final = (
     "CUDA_DEVICE_ORDER",
     "CUDA_VISIBLE_DEVICES",
@@ -70,11 +68,15 @@ def kept_value(name: str, value: str) -> str:
     """What may be kept of a variable that the user named: a setting, or flags; else `...`."""
     if name in FLAGS:
         return _flags(value)
+    from jaxprof.redaction import is_secret_name  # compiles patterns: a recorded program would wait for them
+
     return HIDDEN if is_secret_name(name) else _setting(value)
 
 
 def _setting(value: str) -> str:
     """Whether a value is a setting. A long unbroken word may be a token that was put in the wrong place."""
+    from jaxprof.redaction import holds_token
+
     longest = max((len(word) for word in re.split(r"[,:.]", value)), default=0)
     is_setting = _SETTING.fullmatch(value) and longest <= _TOKEN_LENGTH and not holds_token(value)
     return value if is_setting else HIDDEN

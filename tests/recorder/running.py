@@ -32,7 +32,7 @@ def environment(**more: str) -> dict[str, str]:
     return kept | more
 
 
-CLIENT = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); from jaxprof.cli.main import main; main()"
+CLIENT = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); from jaxprof.__main__ import main; main()"
 """Starts the client without a PYTHONPATH, which the program would inherit."""
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jaxprof.job_process import JobProcess
     from jaxprof.rollup.recording import RollUpRecorder
     from jaxprof.runner.capture_ranks import CaptureChoice
+    from jaxprof.runner.early_start import Started
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session.log import LogWriter
@@ -59,13 +60,14 @@ def run_plain(
     form: str = "text",
     member: JobProcess | None = None,
     capturing: Callable[[Capturing], CaptureChoice] | None = None,
+    started: Started | None = None,
 ) -> int:
     """Run the program to its end, then print a summary of a few lines, and the session as `json`. Returns the exit code
     of the program.
 
     `member`: the process of a job that this is. What it writes on stderr is kept in the session, for its last words
     if it fails, and nothing is printed: thousands of processes may share one terminal. `capturing`: makes what decides,
-    while the program runs, whether this process captures.
+    while the program runs, whether this process captures. `started`: the program, if it runs already.
 
     Raises UsageError or StorageError before the program starts if the session cannot be written to `out`.
     """
@@ -77,7 +79,11 @@ def run_plain(
     writer = None if out is None or not out.exists() else writer_of(out)
     with output.stdout_is_stderr() if form == "json" else nullcontext(), passing_signals() as pass_to:
         # The program runs from here on. We import what we need to follow it while its own Python starts.
-        process = ProgramProcess(interpreter.path, program, inherit=True, keep_stderr=member is not None)
+        process = ProgramProcess(
+            interpreter.path, program, inherit=True, keep_stderr=member is not None, started=started
+        )
+        if started is not None:
+            started.take_signals()
         pass_to(process)
         from jaxprof.report.recording.text import summary_lines
         from jaxprof.runner.program_run import ProgramScheduler
@@ -104,6 +110,17 @@ def run_plain(
 
         print_session(scheduler.session, scheduler.writer.path if scheduler.writer.failure is None else None)
     return ExitCode.FAILED if code is None else code
+
+
+def run_started(started: Started) -> int:
+    """`run_plain` of a program that `early_start` has started."""
+    from jaxprof.runner.interpreter import find_interpreter
+    from jaxprof.runner.program import ProgramCommand
+
+    words = started.words
+    program = ProgramCommand(path=words.path, arguments=words.arguments)
+    out = Path(words.out) if words.out is not None else None
+    return run_plain(program, find_interpreter(), out, force=False, started=started)
 
 
 def note(text: str) -> None:

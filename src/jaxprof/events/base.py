@@ -4,8 +4,9 @@ included: environment, warnings, output, heartbeat."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+from jaxprof.light_dataclass import dataclass, field
 
 SCHEMA_MAJOR = 1
 SCHEMA_MINOR = 10

@@ -5,10 +5,10 @@ The rows of a table are types as well: a reader of a log checks each one once, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from jaxprof.events.base import Event
+from jaxprof.light_dataclass import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ it finishes. These events say what only a program has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from jaxprof.events.base import NOWHERE, Event, SourceLocation
+from jaxprof.light_dataclass import dataclass, field
 
 STAGES = ("trace", "lower", "compile")
 """The stages of a compilation."""

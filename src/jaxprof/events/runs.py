@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from jaxprof.events.base import FLAT, Event, Scalar
+from jaxprof.light_dataclass import dataclass, field
 
 COUNTED_BY_XLA = "compiled.cost_analysis"
 ESTIMATED_BY = "workload's own estimate"

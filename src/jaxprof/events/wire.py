@@ -6,10 +6,11 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from jaxprof.events.base import SCHEMA_MAJOR, SCHEMA_MINOR, Event
+from jaxprof.light_dataclass import dataclass, field
 
 TEXT_CHARACTERS: Final = 64 * 1024
 """Of a text in an event, kept by whoever sends it: a line that is too long for its reader would be left out whole, and

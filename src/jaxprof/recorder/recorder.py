@@ -169,12 +169,9 @@ class Recorder:
             self._safely(what, step)
 
     def _start_guard(self) -> None:
-        if self._options.transfers:
-            from jaxprof.recorder.recorder import log_transfers
-
-            if reason := log_transfers():
-                message = f"implicit copies are not counted: {reason}, which is left as it is"
-                self._emit(WarningRaised(code="transfers_not_counted", message=message))
+        if self._options.transfers and (reason := log_transfers()):
+            message = f"implicit copies are not counted: {reason}, which is left as it is"
+            self._emit(WarningRaised(code="transfers_not_counted", message=message))
 
     def _start_ledger(self) -> None:
         from jaxprof.recorder.compiles.ledger import Ledger

@@ -67,11 +67,12 @@ class ChildProcess:
         captured: Collection[str] = ("stdout", "stderr"),
         own_group: bool = True,
         directory: str = "",
+        process: subprocess.Popen[bytes] | None = None,
     ) -> None:
         """Starts `command`. `name` is the subject of error messages. `descriptors`: the ends of `pipes` that the child
         inherits. `captured`: which of its outputs come as events; it shares the others with us. `own_group`: whether it
-        leads a session and a process group of its own, with an empty stdin. Raises WorkerError if it cannot be
-        started."""
+        leads a session and a process group of its own, with an empty stdin. `process`: the child, if it runs already.
+        Raises WorkerError if it cannot be started."""
         self.began_seconds = time.monotonic()
         self.last_sign_seconds = self.began_seconds
         """When the child last sent an event or a heartbeat."""
@@ -83,7 +84,7 @@ class ChildProcess:
         self._last_words = ""
         self._oom_kills = oom_kill_count()
         try:
-            self._process = subprocess.Popen(
+            self._process = process or subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL if own_group else None,
                 stdout=subprocess.PIPE if "stdout" in captured else None,

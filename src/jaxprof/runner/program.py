@@ -27,16 +27,13 @@ from jaxprof.engine.protocol.recording import (
 )
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.child import ChildProcess, Pipes
+from jaxprof.runner.early_start import VARIABLE, Started, enlarge, environment
 from jaxprof.runner.exits import KILLED_AFTER_TERM, Exit
 
 if TYPE_CHECKING:
     from jaxprof.events import Event
     from jaxprof.runner.guard_filter import GuardFilter
 
-INJECT = Path(__file__).resolve().parent.parent / "recorder" / "inject"
-VARIABLE = "JAXPROF_PROGRAM"
-PIPE_BYTES = 1 << 20
-"""Requested size of the event pipe: the program's events while we are busy or stopped must fit into it."""
 STDERR = 2
 _LOOKS = 10
 _LOOK_SECONDS = 0.002
@@ -71,35 +68,44 @@ class ProgramProcess(ChildProcess):
     """A running program. `signal` may be called from any thread; one thread owns the rest. Processes that the program
     leaves behind stay, because it does so on purpose."""
 
-    def __init__(self, python: str, program: ProgramCommand, *, inherit: bool, keep_stderr: bool = False) -> None:
-        """Starts the program. `inherit`: it gets our stdin, stdout and stderr, and our process group; otherwise stdin
-        is empty and the output comes as events. With the option `transfers`, and with `keep_stderr`, stderr is always a
-        pipe, and an inherited one is passed on; `keep_stderr` has it as events, too. Raises WorkerError if the program
-        cannot be started, UsageError on Windows."""
+    def __init__(
+        self,
+        python: str,
+        program: ProgramCommand,
+        *,
+        inherit: bool,
+        keep_stderr: bool = False,
+        started: Started | None = None,
+    ) -> None:
+        """Starts the program, unless it was `started` early. `inherit`: it gets our stdin, stdout and stderr, and our
+        process group; otherwise stdin is empty and the output comes as events. With the option `transfers`, and with
+        `keep_stderr`, stderr is always a pipe, and an inherited one is passed on; `keep_stderr` has it as events, too.
+        Raises WorkerError if the program cannot be started, UsageError on Windows."""
         refuse_to_run("recording a program")
         self._inherit, self._keep_stderr = inherit, keep_stderr
         self._asked_to_end = False
         self._guard = _guard(program.options)
-        pipes = Pipes.open()
-        _enlarge(pipes.events_write)
+        pipes = Pipes(*started.pipes) if started is not None else Pipes.open()
+        enlarge(pipes.events_write)
         descriptors = (pipes.events_write, pipes.events_read, pipes.control_read)
-        began = time.monotonic()
+        began = started.began_seconds if started is not None else time.monotonic()
         facts = json.dumps({"began_seconds": began, "options": asdict(program.options)})
         guarded = ("stderr",) if self._guard is not None or keep_stderr else ()
         super().__init__(
             [python, *program.argv],
             pipes,
-            _environment(" ".join([*map(str, descriptors), facts]), unbuffered=not inherit),
+            environment(" ".join([*map(str, descriptors), facts]), unbuffered=not inherit),
             name="the program",
             descriptors=descriptors,
             captured=guarded if inherit else ("stdout", "stderr"),
             own_group=not inherit,
             directory=program.directory,
+            process=started.process if started is not None else None,
         )
         self.began_seconds = began  # the recorder's first sample window begins at the same moment
         os.set_blocking(self._control, False)
         if self._process.stderr is not None:
-            _enlarge(self._process.stderr.fileno())
+            enlarge(self._process.stderr.fileno())
 
     @property
     def exit_code(self) -> int | None:
@@ -233,28 +239,3 @@ def _guard(options: RecordingOptions) -> GuardFilter | None:
     from jaxprof.runner.guard_filter import GuardFilter
 
     return GuardFilter()
-
-
-def _environment(plan: str, *, unbuffered: bool) -> dict[str, str]:
-    """Our environment, with what `recorder.inject.sitecustomize` needs; that restores everything before the program
-    begins."""
-    variables = dict(os.environ)
-    former = variables.get("PYTHONPATH")
-    variables["PYTHONPATH"] = f"{INJECT}{os.pathsep}{former}" if former else str(INJECT)
-    if former is not None:
-        variables["JAXPROF_FORMER_PYTHONPATH"] = former
-    if "PYTHONUNBUFFERED" in variables:
-        variables["JAXPROF_FORMER_PYTHONUNBUFFERED"] = variables["PYTHONUNBUFFERED"]
-    elif unbuffered:
-        variables["PYTHONUNBUFFERED"] = "1"
-    variables[VARIABLE] = plan
-    return variables
-
-
-def _enlarge(pipe: int) -> None:
-    import fcntl
-
-    command = getattr(fcntl, "F_SETPIPE_SZ", None)
-    if command is not None:
-        with contextlib.suppress(OSError):  # more than this user may have: the default size is enough
-            fcntl.fcntl(pipe, command, PIPE_BYTES)

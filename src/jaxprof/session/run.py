@@ -4,11 +4,11 @@ derives the statistics and tables on display."""
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Final
 
 from jaxprof import events as e
 from jaxprof.events.base import unfinished
+from jaxprof.light_dataclass import dataclass, field
 
 UNLIKE_RESULTS = "unlike_results"
 """Code of the warning that a side of a comparison returns other arrays than its baseline."""

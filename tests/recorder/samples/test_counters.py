@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jaxprof.recorder.samples.counters import LoopCounter, counters_of, read_counter
 from jaxprof.recorder.samples.loops import Loop, loops_of
+from jaxprof.recorder.samples.passes import LoopCounter, counters_of, read_counter
 
 of_locals = pytest.mark.skipif(sys.version_info < (3, 12), reason="3.11 lets nobody read a local of another frame")
 

@@ -9,9 +9,8 @@ import pytest
 
 from jaxprof.events import StepsTaken
 from jaxprof.recorder.samples import passes
-from jaxprof.recorder.samples.counters import LoopCounter
 from jaxprof.recorder.samples.loops import loops_of
-from jaxprof.recorder.samples.passes import LEFT, CounterSearch, MomentLog, NumberLog
+from jaxprof.recorder.samples.passes import LEFT, CounterSearch, LoopCounter, MomentLog, NumberLog
 
 
 def _train(count: int) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.events import PROGRAM_STATES
-from jaxprof.recorder.samples.line_clock import JUMP, LEFT, CallTimes
 from jaxprof.recorder.samples.loops import loops_of
+from jaxprof.recorder.samples.monitored_loop import JUMP, LEFT, CallTimes
 from jaxprof.recorder.samples.sample_window import MOST_LINES, SampleWindow, TimedLoop
 from jaxprof.recorder.samples.states import (
     CALL,

@@ -15,7 +15,7 @@ import pytest
 from jaxprof import events as e
 from jaxprof.recorder.samples import standstill as standstills
 from jaxprof.recorder.samples.cpu_clock import runnable_threads
-from jaxprof.recorder.samples.line_clock import JUMP
+from jaxprof.recorder.samples.monitored_loop import JUMP
 from jaxprof.recorder.samples.sampler import StackSampler
 from jaxprof.recorder.samples.standstill import StandstillTest, standstill
 from jaxprof.recorder.samples.steps import without

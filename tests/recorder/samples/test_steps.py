@@ -15,10 +15,10 @@ import pytest
 from jaxprof import recorder
 from jaxprof.events import StepsCounted
 from jaxprof.hot_loop import hot_loop
-from jaxprof.recorder.samples import line_clock, steps
+from jaxprof.recorder.samples import monitored_loop, steps
 from jaxprof.recorder.samples.flow import under_a_condition
-from jaxprof.recorder.samples.line_clock import EVENT_SECONDS_AT_MOST, JUMP, LEFT, LineTimes, Moments
 from jaxprof.recorder.samples.loops import Loop, loops_at, loops_of
+from jaxprof.recorder.samples.monitored_loop import EVENT_SECONDS_AT_MOST, JUMP, LEFT, LineTimes, Moments
 from jaxprof.recorder.samples.states import COMPILED, HOST, Seen, Site
 from jaxprof.recorder.samples.steps import StepCounter
 
@@ -264,13 +264,13 @@ class TestMonitoring:
         assert event.seconds == pytest.approx(sum(event.intervals_seconds))
 
     def test_a_fast_loop_is_watched_only_for_a_while(self) -> None:
-        counter, event = _counted(3 * line_clock.MOST_EVENTS)
+        counter, event = _counted(3 * monitored_loop.MOST_EVENTS)
         counter.look()
         _train(10)
         again = counter.collect(3.0)
         counter.close()
         assert event is not None
-        assert event.count < line_clock.MOST_EVENTS
+        assert event.count < monitored_loop.MOST_EVENTS
         assert len(event.intervals_seconds) <= steps.MOST_INTERVALS
         assert again is not None
         assert again.count == 9
@@ -301,7 +301,6 @@ class TestMonitoring:
 
 @monitored
 def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jaxprof.recorder.samples import monitored_loop
 
     monkeypatch.setattr(monitored_loop, "compiled_by", lambda value: "user" if value is abs else "")
     loop = _inner(_train.__code__)
@@ -310,7 +309,7 @@ def test_lines_of_a_function_that_the_loop_calls_are_timed_beside_it(monkeypatch
     assert begun is not None
     _train(20, _books)
     clock.close()
-    times = line_clock.CallTimes()
+    times = monitored_loop.CallTimes()
     times.take(begun[1][_books.__code__])
     first = _books.__code__.co_firstlineno
     assert (times.calls, set(times.seconds)) == (10, {first + 1, first + 2})

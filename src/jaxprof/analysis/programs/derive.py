@@ -5,7 +5,6 @@ Derived when it is shown, and kept until the next event arrives. Times are secon
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from jaxprof.analysis.programs.functions import FunctionCompiles, FunctionLedger, ReasonCount
@@ -28,6 +27,7 @@ from jaxprof.analysis.programs.spots import Spots, line_times
 from jaxprof.analysis.programs.stops import stops
 from jaxprof.analysis.programs.verdict import Verdict, find_hot_loop, loop_figures, verdict
 from jaxprof.events import Note, SourceLocation
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.session import RecordedProgram, Run, Session
 
 __all__ = [

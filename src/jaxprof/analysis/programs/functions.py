@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from statistics import median
 
 from jaxprof.analysis.programs.reasons import Change, brief, changed_arguments, changed_names, listed
 from jaxprof.analysis.programs.signatures import Padding, Signatures, Variation
 from jaxprof.events import STAGES, Compiled, SourceLocation
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.text import safe
 
 

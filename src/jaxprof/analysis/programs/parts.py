@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Final, TypeVar
 
@@ -19,6 +18,7 @@ from jaxprof.events import (
     StepsTaken,
     TransfersSeen,
 )
+from jaxprof.light_dataclass import dataclass
 
 _Number = TypeVar("_Number", int, float)
 NOT_SEEN: Final = "not_seen"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jaxprof.events import SourceLocation, StepsTaken
+from jaxprof.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
 from jaxprof.events import STAGES, LoopSite, ProgramSampled, SourceLocation, StepsCounted
+from jaxprof.light_dataclass import dataclass
 
 WORKS: Final = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
 """Kinds of work that JAX does."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.spots import WORKS, LoopKey, LoopTimes, Spot
 from jaxprof.events import STAGES, Compiled, SourceLocation
 from jaxprof.hot_loop import hot_loop
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.units import counted, percent_or_less
 
 DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"

@@ -10,9 +10,10 @@ import platform
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from jaxprof.light_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution

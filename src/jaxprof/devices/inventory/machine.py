@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from jaxprof.devices.inventory.accelerators import Obstacle, bus_accelerators, cuda_obstacle, gpu_obstacle
 from jaxprof.devices.inventory.hardware import MachineHardware, TargetInterpreter, read_machine, read_target
@@ -19,6 +18,7 @@ from jaxprof.devices.inventory.visible import settled_order, visible_gpus
 from jaxprof.devices.live.host import CpuFacts, read_cpu
 from jaxprof.devices.live.nvidia import Gpu, NvidiaListing, Nvml
 from jaxprof.errors import UsageError, unknown_name
+from jaxprof.light_dataclass import dataclass
 
 HIDDEN = "nvidia"
 """Platform in the id of an NVIDIA GPU that has no number in JAX."""

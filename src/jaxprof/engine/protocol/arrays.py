@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from jaxprof.light_dataclass import dataclass
 
 LEAVES = "leaves"
 """The array in the file that holds the description of the others."""

@@ -6,10 +6,10 @@ Separate from the engine's requests, because it is imported while the user's pro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from jaxprof.engine.protocol import read_request, write_request
+from jaxprof.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

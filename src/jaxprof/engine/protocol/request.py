@@ -6,12 +6,13 @@ to end.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from jaxprof.engine.protocol import read_request, write_request
 from jaxprof.events import RunSpec
 from jaxprof.events.wire import encode_bounded
+from jaxprof.light_dataclass import dataclass, field
 
 SCRATCH = "JAXPROF_SCRATCH"
 """The variable with the folder in which an engine keeps its profiles for as long as it reads them. The client makes it

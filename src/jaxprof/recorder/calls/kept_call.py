@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import gc
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from jaxprof.light_dataclass import dataclass
 from jaxprof.workloads.callables import in_order, layers, written_function
 from jaxprof.workloads.find import dotted_name
 from jaxprof.workloads.specs import array_text

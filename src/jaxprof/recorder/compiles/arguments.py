@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, Final
 
+from jaxprof.light_dataclass import dataclass
 from jaxprof.recorder.compiles.functions import Identities
 from jaxprof.recorder.compiles.signature import Leaf
 from jaxprof.recorder.compiles.values import dtype_name, is_narrowed, sharding_text, static_text

@@ -8,10 +8,10 @@ also takes `*args`, has the arguments as the user wrote them. The locals of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.compiles.functions import code_of, held_function, name_matches, wraps
 from jaxprof.recorder.places import JAX, LIBRARY, STDLIB, file_kind, frame_kind
 

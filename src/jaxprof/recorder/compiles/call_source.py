@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 
 from jaxprof.events import NOWHERE, SourceLocation
+from jaxprof.light_dataclass import dataclass
 from jaxprof.recorder.compiles.functions import unwrapped
 from jaxprof.recorder.compiles.values import static_text
 from jaxprof.recorder.places import USER, frame_kind

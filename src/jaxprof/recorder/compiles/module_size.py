@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Final
 
 from jaxprof.events import ProgramArray
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.places import JAX, frame_kind
 
 CONSTANT_BYTES_AT_LEAST: Final = 64 * 1024

@@ -10,10 +10,10 @@ import itertools
 import operator
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from jaxprof.events import NOWHERE, ClosureChange, SourceLocation
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.signature import Leaf, Signature
 from jaxprof.recorder.places import short

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from jaxprof.events import NOWHERE, STAGES, Compiled, Event, ProgramArray, SourceLocation, WarningRaised
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.compiles.reasons import Reason
 from jaxprof.recorder.compiles.signature import LEAVES_SHOWN, Signature
 

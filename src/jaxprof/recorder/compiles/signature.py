@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jaxprof.events import NOWHERE, ProgramArray, SignatureLeaf, SourceLocation
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.compiles.call_source import Made
 from jaxprof.recorder.compiles.values import array_bytes, array_type
 

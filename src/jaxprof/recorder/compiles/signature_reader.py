@@ -8,10 +8,10 @@ import inspect
 import itertools
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any, Final
 
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.compiles.arguments import NUMPY, TRACER, LeafReader, TreeReader, hash_of
 from jaxprof.recorder.compiles.call_site import ObservedCall
 from jaxprof.recorder.compiles.functions import (

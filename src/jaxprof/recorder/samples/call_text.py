@@ -15,10 +15,11 @@ import sys
 import threading
 import time
 import tokenize
-from dataclasses import dataclass
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, ModuleType
 from typing import Any, Final
+
+from jaxprof.light_dataclass import dataclass
 
 LONGEST_TEXT: Final = 48
 _FILES_KEPT: Final = 64

@@ -16,9 +16,10 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
+
+from jaxprof.light_dataclass import dataclass
 
 _resource: ModuleType | None
 try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dis
-from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Final
 
 from jaxprof.events import SourceLocation
+from jaxprof.light_dataclass import dataclass
 
 _COLLECTS: Final = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 """The opcodes by which a comprehension handles each item; with the argument 1 it is a display such as `[*rows,

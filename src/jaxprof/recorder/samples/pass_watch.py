@@ -14,9 +14,16 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.events import StepsTaken
-from jaxprof.recorder.samples.counters import READS_ANYWHERE, LoopCounter, counters_of, read_counter
 from jaxprof.recorder.samples.loops import Loop
-from jaxprof.recorder.samples.passes import PROOFS, MomentLog, NumberLog
+from jaxprof.recorder.samples.passes import (
+    PROOFS,
+    READS_ANYWHERE,
+    LoopCounter,
+    MomentLog,
+    NumberLog,
+    counters_of,
+    read_counter,
+)
 
 if TYPE_CHECKING:
     from jaxprof.recorder.samples.monitored_loop import MonitoredLines, WatchedPasses

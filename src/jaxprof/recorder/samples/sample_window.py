@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from types import CodeType
 from typing import Final
 
 from jaxprof.events import STAGES, CopiesSeen, LoopSite, ProgramSampled, SampledLine, TransfersSeen
-from jaxprof.recorder.samples.line_clock import CallTimes
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.samples.loops import Loop
+from jaxprof.recorder.samples.monitored_loop import CallTimes
 from jaxprof.recorder.samples.states import (
     CALL,
     COMPILED,

@@ -42,12 +42,15 @@ CLOSE_INTERVAL: Final = 0.005
 CLOSE_SECONDS: Final = 4.0
 """A program is sampled closely for this long, not counting the stages of compilations, so that what is found in it does
 not depend on how long it runs. The limit bounds the cost."""
+LONGEST_CLOSE_INTERVAL: Final = 0.0125
 SHORTEST_INTERVAL: Final = 0.010
 LONGEST_INTERVAL: Final = 0.100
 OWN_SHARE: Final = 0.0035
-"""Share of one core that the sampler allows itself; the interval follows from the measured cost of a sample."""
-CLOSE_SHARE: Final = 0.015
+"""Share of the time for which the sampler may be awake; the interval follows from how long it was for a sample. On a
+machine with more to do than processors that is longer than it ran: the program may wait for the lock meanwhile."""
+CLOSE_SHARE: Final = 0.010
 """The same while it samples closely."""
+_SAMPLES_OF_A_PACE: Final = 10
 STRETCH_SECONDS: Final = 1.0
 GROWTH: Final = 1 / 150
 """A sample window lasts this share of the program's age, so that a day has 1 000 windows and a year 2 000."""
@@ -123,6 +126,7 @@ class StackSampler:
         self._stop.acquire()
         self._over = _thread.allocate_lock()
         self._started = False
+        self._awake = 0.0
         self._interval = CLOSE_INTERVAL
         self._close_left = CLOSE_SECONDS
         self._steps_missed = False
@@ -191,7 +195,9 @@ class StackSampler:
             while not stopped:
                 turn = (turn + _GOLDEN) % 1.0  # so that samples do not fall into step with the program's own loop
                 pause = self._interval * (0.5 + turn)
-                due = time.monotonic() + pause
+                asleep = time.monotonic()
+                self._awake += asleep - now
+                due = asleep + pause
                 before = own_switches()
                 still.pausing(pause)
                 stopped = self._stop.acquire(True, pause)
@@ -211,6 +217,7 @@ class StackSampler:
                     still.mark_host()
                 if now >= next_tick or stopped:
                     next_tick = now + (CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS)
+                    self._set_pace(time.thread_time())
                     self._tick(now)
                     still.mark()
         finally:
@@ -302,14 +309,9 @@ class StackSampler:
         counted = self._steps.collect(now)
         event = self._stretch.event(now, own - self._own_began, least, self._timed(counted))
         self._emit(self._with_settings(event))
-        taken, self._stretch = self._stretch.samples, SampleWindow(now)
-        if taken > 0:
-            each = (own - self._own_began) / taken
-            if self._close_left > 0:
-                self._interval = min(SHORTEST_INTERVAL, max(CLOSE_INTERVAL, each / CLOSE_SHARE))
-            else:
-                self._interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, each / OWN_SHARE))
-        self._own_began = own
+        self._set_pace(own)
+        self._stretch = SampleWindow(now)
+        self._own_began, self._awake = own, 0.0
         for beside in (counted, *self._steps.passes.collect(now, final=final), self._transfers.collect(now)):
             if beside is not None:
                 self._emit(beside)
@@ -330,6 +332,17 @@ class StackSampler:
         return TimedLoop(
             loop, seconds, lambda code, line: self._classifier.at_line(code, line, loop.line), steps.line_hits, calls
         )
+
+    def _set_pace(self, own: float) -> None:
+        """How soon the next sample follows, from what those of this window took. `own`: CPU seconds of this thread."""
+        taken = self._stretch.samples
+        if taken < _SAMPLES_OF_A_PACE:
+            return
+        each = max(self._awake, own - self._own_began) / taken
+        if self._close_left > 0:
+            self._interval = min(LONGEST_CLOSE_INTERVAL, max(CLOSE_INTERVAL, each / CLOSE_SHARE))
+        else:
+            self._interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, each / OWN_SHARE))
 
     def _tick(self, now: float) -> None:
         self._steps.look()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import sys
-from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.places import JAX, OWN, STDLIB, USER, frame_kind
 
 DEEPEST: Final = 300

@@ -21,9 +21,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass
 from typing import Final
 
+from jaxprof.light_dataclass import dataclass
 from jaxprof.recorder.samples.cpu_clock import (
     own_faults,
     pressure_seconds,

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import CodeType
 from typing import Final
 
+from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.places import JAX, LIBRARY, USER
 from jaxprof.recorder.samples.call_text import spot_of
 from jaxprof.recorder.samples.flow import under_a_condition

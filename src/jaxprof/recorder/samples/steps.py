@@ -14,8 +14,8 @@ from typing import Final
 
 from jaxprof.events import StepsCounted, TimedLine
 from jaxprof.hot_loop import hot_loop
-from jaxprof.recorder.samples.line_clock import LEFT, MOST_EVENTS, CallTimes, LineTimes, Moments
 from jaxprof.recorder.samples.loops import Loop
+from jaxprof.recorder.samples.monitored_loop import LEFT, MOST_EVENTS, CallTimes, LineTimes, Moments
 from jaxprof.recorder.samples.pass_watch import PassWatch, line_clock
 from jaxprof.recorder.samples.states import GENERATORS, SYNC, UNSEEN, Seen
 

@@ -1,0 +1,114 @@
+"""Dataclasses whose methods are not generated for each class: the standard library writes and compiles them as source,
+which takes up to a millisecond a class, and a program that is recorded would wait for a hundred of them.
+
+The classes are those of the standard library in all else (`fields`, `replace`, `asdict`), always with slots.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import MISSING, FrozenInstanceError, field
+from operator import attrgetter
+from typing import Any, NoReturn, TypeVar, dataclass_transform
+
+Class = TypeVar("Class", bound=type[Any])
+_Put = Callable[[Any, Any], None]
+_layouts: dict[type, tuple[tuple[tuple[str, _Put, Any, Any], ...], tuple[str, ...], bool]] = {}
+"""By class: each field with what sets it, its default and its factory; the names of the positional ones; whether
+`__post_init__` follows."""
+_keys: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
+"""By class: the values that objects are compared by."""
+
+
+@dataclass_transform(field_specifiers=(field,))
+def dataclass(*, slots: bool, frozen: bool = False, kw_only: bool = False, eq: bool = True) -> Callable[[Class], Class]:
+    """As `dataclasses.dataclass`, with methods that all the classes share."""
+    assert slots
+
+    def make(cls: Class) -> Class:
+        made: Class = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
+        methods = {"__init__": _init, "__repr__": _repr, "__getstate__": _state, "__setstate__": _set_state}
+        if eq:
+            methods |= {"__eq__": _equals, "__hash__": _hash if frozen else None}
+        if frozen:
+            methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
+        for name, method in methods.items():
+            if name not in cls.__dict__:
+                setattr(made, name, method)
+        return made
+
+    return make
+
+
+def _layout(kind: type) -> tuple[tuple[tuple[str, _Put, Any, Any], ...], tuple[str, ...], bool]:
+    all_of = dataclasses.fields(kind)
+    fields = tuple((item.name, getattr(kind, item.name).__set__, item.default, item.default_factory) for item in all_of)
+    positional = tuple(item.name for item in all_of if not item.kw_only)
+    _layouts[kind] = found = fields, positional, hasattr(kind, "__post_init__")
+    return found
+
+
+def _init(self: Any, /, *args: Any, **values: Any) -> None:
+    kind = type(self)
+    fields, positional, more = _layouts.get(kind) or _layout(kind)
+    if args:
+        given = dict(zip(positional, args, strict=False))
+        if len(args) > len(positional) or not given.keys().isdisjoint(values):
+            raise TypeError(f"{kind.__name__}() was given too many positional arguments")
+        values |= given
+    for name, put, default, factory in fields:
+        if name in values:
+            put(self, values.pop(name))
+        elif default is not MISSING:
+            put(self, default)
+        elif factory is not MISSING:
+            put(self, factory())
+        else:
+            raise TypeError(f"{kind.__name__}() needs the argument {name!r}")
+    if values:
+        raise TypeError(f"{kind.__name__}() has no argument {next(iter(values))!r}")
+    if more:
+        self.__post_init__()
+
+
+def _key(kind: type) -> Callable[[Any], tuple[Any, ...]]:
+    names = [item.name for item in dataclasses.fields(kind) if item.compare]
+    many: Callable[[Any], tuple[Any, ...]] = attrgetter(*names) if len(names) > 1 else _few(names)
+    _keys[kind] = many
+    return many
+
+
+def _few(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda value: tuple(getattr(value, name) for name in names)
+
+
+def _equals(self: Any, other: object, /) -> bool:
+    kind = type(self)
+    if type(other) is not kind:
+        return NotImplemented
+    key = _keys.get(kind) or _key(kind)
+    return key(self) == key(other)
+
+
+def _hash(self: Any, /) -> int:
+    kind = type(self)
+    return hash((_keys.get(kind) or _key(kind))(self))
+
+
+def _repr(self: Any, /) -> str:
+    shown = (f"{item.name}={getattr(self, item.name)!r}" for item in dataclasses.fields(self) if item.repr)
+    return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+def _state(self: Any, /) -> list[Any]:
+    return [getattr(self, item.name) for item in dataclasses.fields(self)]
+
+
+def _set_state(self: Any, state: list[Any], /) -> None:
+    for (_, put, _, _), value in zip((_layouts.get(type(self)) or _layout(type(self)))[0], state, strict=True):
+        put(self, value)
+
+
+def _refuse(self: Any, name: str, /, *_: object) -> NoReturn:
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")

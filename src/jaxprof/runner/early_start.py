@@ -1,0 +1,150 @@
+"""Starts a program for `jaxprof script` before the rest of jaxprof is imported: both begin at the same time.
+
+Only for command lines that leave nothing to decide; all others are read by `cli.commands.script`, which starts the
+program later. Imports next to nothing, because the program waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+INJECT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recorder", "inject")
+VARIABLE = "JAXPROF_PROGRAM"
+PIPE_BYTES = 1 << 20
+"""Requested size of the event pipe: the program's events while we are busy or stopped must fit into it."""
+_OF_JOBS = (
+    "JAXPROF_JOB",
+    "JAXPROF_LIMITS",
+    "SLURM_",
+    "OMPI_",
+    "PMI",
+    "RANK",
+    "WORLD_SIZE",
+    "TPU_",
+    "MEGASCALE_",
+    "JOB_COMPLETION_INDEX",
+)
+"""What variables begin with that may make this a process of a job (`job_process`), or change what the words mean."""
+_JOB_ENDING = ".d"
+_WAITING = ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+
+
+class Words:
+    """What the words after `jaxprof` ask for, if they ask for no more than that."""
+
+    def __init__(self, out: str | None, path: str, arguments: tuple[str, ...], *, plain: bool) -> None:
+        self.out, self.path, self.arguments, self.plain = out, path, arguments, plain
+
+
+class Started:
+    """A program that runs, with its pipes."""
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        self.pipes = (*os.pipe(), *os.pipe())
+        """The reading and the writing end of the events, and of the requests."""
+        events_read, events_write, control_read, _ = self.pipes
+        enlarge(events_write)
+        self.began_seconds = time.monotonic()
+        facts = f'{{"began_seconds": {self.began_seconds!r}, "options": {{}}}}'
+        plan = f"{events_write} {events_read} {control_read} {facts}"
+        self.process = subprocess.Popen(
+            [sys.executable, words.path, *words.arguments],
+            env=environment(plan, unbuffered=False),
+            pass_fds=(events_write, events_read, control_read),
+        )
+        # Signals wait until there is somebody who passes them on. The program has begun without this mask.
+        self._waiting = {number for name in _WAITING if (number := getattr(signal, name, None)) is not None}
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._waiting)
+
+    def take_signals(self) -> None:
+        """From now on signals come; those that have waited come first. The terminal's wait on where a thread takes
+        them, which learns who sent them (`plain_script`)."""
+        of_the_terminal = {signal.SIGINT, signal.SIGQUIT} if hasattr(signal, "sigtimedwait") else set()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._waiting - of_the_terminal)
+
+
+def start_early(words: Sequence[str]) -> Started | None:
+    """Starts the program of a command line; None if it is not one of those, or the program cannot be started."""
+    asked = read_words(words, os.environ) if hasattr(os, "fork") else None
+    if asked is None or not _is_plain(asked) or not any(os.path.isdir(os.path.join(at, "jax")) for at in sys.path):
+        return None
+    try:
+        return Started(asked)
+    except OSError:
+        return None
+
+
+def read_words(words: Sequence[str], variables: Mapping[str, str]) -> Words | None:
+    """`script [--plain] [--out FILE [--force]] FILE.py [ARGS]`, recorded alone; None for everything else."""
+    if words[:1] != ["script"] or "_JAXPROF_COMPLETE" in variables:
+        return None
+    if any(name.startswith(_OF_JOBS) for name in variables):
+        return None
+    out, plain, force, at = None, False, False, 1
+    while at < len(words) and words[at].startswith("-"):
+        if words[at] == "--plain":
+            plain = True
+        elif words[at] == "--force":
+            force = True
+        elif words[at].startswith("--out=") and out is None:
+            out = words[at].removeprefix("--out=")
+        elif words[at] == "--out" and out is None and at + 1 < len(words):
+            at += 1
+            out = words[at]
+        else:
+            return None
+        at += 1
+    if at >= len(words) or (force if out is None else not _is_new_file(out)):
+        return None
+    return Words(out, words[at], tuple(words[at + 1 :]), plain=plain)
+
+
+def _is_new_file(out: str) -> bool:
+    return out != "" and "://" not in out and not out.rstrip("/").endswith(_JOB_ENDING) and not os.path.lexists(out)
+
+
+def _is_plain(words: Words) -> bool:
+    """Whether the program is a file, and no app opens for it; with the three streams that it gets from us."""
+    try:
+        for stream in range(3):
+            os.fstat(stream)
+    except OSError:
+        return False
+    return os.path.isfile(words.path) and (words.plain or not all(map(os.isatty, range(3))))
+
+
+def environment(plan: str, *, unbuffered: bool) -> dict[str, str]:
+    """Our environment, with what `recorder.inject.sitecustomize` needs; that restores everything before the program
+    begins."""
+    variables = dict(os.environ)
+    former = variables.get("PYTHONPATH")
+    variables["PYTHONPATH"] = f"{INJECT}{os.pathsep}{former}" if former else INJECT
+    if former is not None:
+        variables["JAXPROF_FORMER_PYTHONPATH"] = former
+    if "PYTHONUNBUFFERED" in variables:
+        variables["JAXPROF_FORMER_PYTHONUNBUFFERED"] = variables["PYTHONUNBUFFERED"]
+    elif unbuffered:
+        variables["PYTHONUNBUFFERED"] = "1"
+    variables[VARIABLE] = plan
+    return variables
+
+
+def enlarge(pipe: int) -> None:
+    """Asks for room in a pipe."""
+    import fcntl
+
+    command = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if command is not None:
+        try:  # noqa: SIM105 - contextlib would be another import
+            fcntl.fcntl(pipe, command, PIPE_BYTES)
+        except OSError:  # more than this user may have: the default size is enough
+            pass

@@ -1,0 +1,50 @@
+"""Which programs are started before the command line is read: only those of which the same is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jaxprof import job_process
+from jaxprof.cli.commands.script import command
+from jaxprof.runner.early_start import read_words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "script train.py",
+        "script --plain train.py --out mine --plain -- -n 4",
+        "script --out kept.jaxprof --plain train.py a",
+        "script --out=kept.jaxprof --force train.py",
+    ],
+)
+def test_what_is_started_early_is_what_the_command_would_start(words: str) -> None:
+    early = read_words(words.split(), {"JAXPROF_HOME": "/tmp"})
+    assert early is not None
+    read = command.make_context("script", words.split()[1:]).params
+    asked = {name: value for name, value in read.items() if value not in (None, False, "", ())}
+    assert asked.pop("format", "text") == asked.pop("form", "text") == "text"
+    assert asked.keys() <= {"target", "arguments", "out", "plain", "force"}
+    assert (early.path, early.arguments, early.out, early.plain) == (
+        read["target"], read["arguments"], read["out"], read["plain"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["run train.py", "script", "script --plain", "script -m train", "script -n 4 train.py", "script --force train.py",
+     "script --out", "script --out= train.py", "script --out gs://b/x train.py", "script --out a.jaxprof.d train.py",
+     "script --capture-steps 3 train.py", "script --format json train.py", "script -- train.py",
+     "script --out a --out b train.py", f"script --out {__file__} train.py"],
+)  # fmt: skip
+def test_other_command_lines_are_read_first(words: str) -> None:
+    assert read_words(words.split(), {}) is None
+
+
+def test_a_process_of_a_job_is_not_started_early() -> None:
+    names = {name for launcher in job_process._LAUNCHERS for name in (launcher.index, launcher.count, launcher.needs)}
+    names |= {"TPU_WORKER_ID", "JOB_COMPLETION_INDEX", job_process.COUNT, "JAXPROF_LIMITS", "_JAXPROF_COMPLETE"}
+    assert [name for name in names - {"", "LOCAL_RANK"} if read_words(["script", "train.py"], {name: "0"})] == []
+    assert read_words(["script", "train.py"], {"HOME": "/root", "JAXPROF_HOME": str(Path())}) is not None

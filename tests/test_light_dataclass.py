@@ -1,0 +1,76 @@
+"""Light dataclasses behave as those of the standard library do."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from typing import Any, ClassVar
+
+import pytest
+
+from jaxprof.light_dataclass import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    kind: ClassVar[str] = "point"
+    x: int
+    y: int = 2
+    tags: list[str] = field(default_factory=list, compare=False)
+    digest: int = field(default=0, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", self.x * 10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed(Named):
+    at: Point = Point(0)
+
+
+@dataclass(slots=True)
+class Counter:
+    count: int = 0
+
+
+def test_values_compare_hash_and_print_by_their_fields() -> None:
+    assert (Point(1), hash(Point(1)), Point(1, tags=["a"])) == (Point(1, 2), hash(Point(x=1)), Point(1))
+    assert Point(1) != Point(2)
+    assert Point(1) != (1, 2)
+    assert (repr(Point(1)), Point(1).digest) == ("Point(x=1, y=2, tags=[])", 10)
+    assert repr(Placed(name="a")) == "Placed(name='a', at=Point(x=0, y=2, tags=[]))"
+    assert Point(1).tags is not Point(1).tags
+
+
+def test_the_standard_library_takes_them_for_its_own() -> None:
+    assert dataclasses.replace(Placed(name="a"), name="b") == Placed(name="b")
+    assert dataclasses.asdict(Point(1)) == {"x": 1, "y": 2, "tags": [], "digest": 10}
+    assert copy.deepcopy(Placed(name="a")) == pickle.loads(pickle.dumps(Placed(name="a"))) == Placed(name="a")
+
+
+def test_what_is_frozen_stays_and_what_is_not_changes() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Point(1).x = 2  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        hash(Counter())
+    counter = Counter()
+    counter.count += 1
+    assert counter == Counter(1)
+    with pytest.raises(AttributeError):
+        counter.other = 1  # type: ignore[attr-defined]
+
+
+def test_wrong_arguments_are_refused() -> None:
+    wrong: list[tuple[Any, tuple[int, ...], dict[str, int]]] = [
+        (Point, (), {}), (Point, (1, 2, 3, 4, 5), {}), (Point, (1,), {"x": 1}), (Point, (1,), {"z": 1}),
+        (Named, (1,), {}),
+    ]  # fmt: skip
+    for kind, positional, named in wrong:
+        with pytest.raises(TypeError):
+            kind(*positional, **named)
