@@ -20,7 +20,7 @@ def main() -> None:
     try:
         started = None
         if sys.argv[1:2] == ["script"]:
-            from jaxprof.runner.early_start import start_early
+            from jaxprof.early_start import start_early
 
             started = start_early(sys.argv[1:])
         from jaxprof.cli.main import main as run

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import MISSING, FrozenInstanceError, field
+from dataclasses import MISSING, FrozenInstanceError
+from dataclasses import field as field
 from operator import attrgetter
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
@@ -27,8 +28,13 @@ def dataclass(*, slots: bool, frozen: bool = False, kw_only: bool = False, eq: b
     assert slots
 
     def make(cls: Class) -> Class:
-        made: Class = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
-        methods = {"__init__": _init, "__repr__": _repr, "__getstate__": _state, "__setstate__": _set_state}
+        made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
+        methods: dict[str, Any] = {
+            "__init__": _init,
+            "__repr__": _repr,
+            "__getstate__": _state,
+            "__setstate__": _set_state,
+        }
         if eq:
             methods |= {"__eq__": _equals, "__hash__": _hash if frozen else None}
         if frozen:
@@ -36,7 +42,8 @@ def dataclass(*, slots: bool, frozen: bool = False, kw_only: bool = False, eq: b
         for name, method in methods.items():
             if name not in cls.__dict__:
                 setattr(made, name, method)
-        return made
+        finished: Class = made
+        return finished
 
     return make
 
@@ -86,9 +93,10 @@ def _few(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 def _equals(self: Any, other: object, /) -> bool:
     kind = type(self)
     if type(other) is not kind:
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     key = _keys.get(kind) or _key(kind)
-    return key(self) == key(other)
+    same: bool = key(self) == key(other)
+    return same
 
 
 def _hash(self: Any, /) -> int:

@@ -30,8 +30,8 @@ from jaxprof.text import safe
 from jaxprof.version import __version__
 
 if TYPE_CHECKING:
+    from jaxprof.early_start import Started
     from jaxprof.errors import JaxprofError
-    from jaxprof.runner.early_start import Started
 
 COMMANDS = {
     "devices": ("devices", "The devices that JAX sees, with live readings, and those it does not use."),

@@ -22,10 +22,10 @@ from jaxprof.cli.session_output import new_writer, report_location
 from jaxprof.operating_system import signals
 
 if TYPE_CHECKING:
+    from jaxprof.early_start import Started
     from jaxprof.job_process import JobProcess
     from jaxprof.rollup.recording import RollUpRecorder
     from jaxprof.runner.capture_ranks import CaptureChoice
-    from jaxprof.runner.early_start import Started
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session.log import LogWriter

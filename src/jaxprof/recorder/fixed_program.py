@@ -56,7 +56,8 @@ class Fix:
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function with the change; in a checking launch it makes the first calls both ways."""
         self.found += 1
-        changed = {"jit": _jitted, "pad": _Padded, "bind": _Bound}[self.how](function)
+        makers: dict[str, Callable[..., Callable[..., Any]]] = {"jit": _jitted, "pad": _Padded, "bind": _Bound}
+        changed = makers[self.how](function)
         if not self.checks:
             return changed
 

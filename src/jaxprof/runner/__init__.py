@@ -6,9 +6,10 @@ The names are loaded on first use: a program to be recorded is started before nu
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jaxprof.lazy import lazy_names
 
-TYPE_CHECKING = False  # a recorded program waits for this module, and `typing` would be half of it
 if TYPE_CHECKING:
     from jaxprof.runner.engine_process import EngineProcess, describe, jax_devices
     from jaxprof.runner.interpreter import Interpreter, find_interpreter, own_interpreter

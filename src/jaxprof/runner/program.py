@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxprof.early_start import VARIABLE, Started, enlarge, environment
 from jaxprof.engine.protocol.recording import (
     CaptureRequest,
     EndCaptureRequest,
@@ -27,7 +28,6 @@ from jaxprof.engine.protocol.recording import (
 )
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.child import ChildProcess, Pipes
-from jaxprof.runner.early_start import VARIABLE, Started, enlarge, environment
 from jaxprof.runner.exits import KILLED_AFTER_TERM, Exit
 
 if TYPE_CHECKING:

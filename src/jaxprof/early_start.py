@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-INJECT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recorder", "inject")
+INJECT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorder", "inject")
 VARIABLE = "JAXPROF_PROGRAM"
 PIPE_BYTES = 1 << 20
 """Requested size of the event pipe: the program's events while we are busy or stopped must fit into it."""

@@ -8,7 +8,7 @@ import pytest
 
 from jaxprof import job_process
 from jaxprof.cli.commands.script import command
-from jaxprof.runner.early_start import read_words
+from jaxprof.early_start import read_words
 
 
 @pytest.mark.parametrize(
