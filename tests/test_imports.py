@@ -119,12 +119,12 @@ def program_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "most"),
     [
-        (("sessions",), 38),
+        (("sessions",), 39),
         (("show", "FILE"), 155),
         (("show", "FILE", "--format", "json"), 160),
         (("show", "FILE", "--kernels"), 111),
         (("show", "PROGRAM"), 80),
-        (("show", "PROGRAM", "--compiles"), 66),
+        (("show", "PROGRAM", "--compiles"), 67),
         (("hlo", "FILE"), 105),
         (("hlo", "FILE", "--kernels"), 128),
         (("hlo", "HLO"), 90),
