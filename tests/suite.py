@@ -31,6 +31,8 @@ import pytest
 
 LARGE_BYTES = 600 << 20
 """A process that holds more between two files forgets what can be made again; imports and the app are half of it."""
+GROWN_BYTES = 100 << 20
+"""And forgets again once it has grown by so much: looking through all that it holds takes a large part of a second."""
 GRACE_SECONDS = 15.0
 """From the limit of pytest-timeout to the end of the process: time for the teardown of a test that was stopped."""
 
@@ -38,6 +40,8 @@ _stderr: int | None = None
 """A copy of the real stderr: while a test runs, pytest captures the other one."""
 _started: list[str] = []
 """What the running test has started."""
+_kept_bytes = 0
+"""What the process held when it had last forgotten."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,8 +82,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
-        if nextitem is not None and nextitem.path != item.path and _resident_bytes() > LARGE_BYTES:
-            _forget()
+        if nextitem is not None and nextitem.path != item.path:
+            _forget_if_large()
 
 
 def _resident_bytes() -> int:
@@ -89,13 +93,17 @@ def _resident_bytes() -> int:
         return 0
 
 
-def _forget() -> None:
+def _forget_if_large() -> None:
     """Drops compiled programs, parsed modules and cycles, and gives what the C library keeps back to the system."""
+    global _kept_bytes
+    if _resident_bytes() < max(LARGE_BYTES, _kept_bytes + GROWN_BYTES):
+        return
     if (jax := sys.modules.get("jax")) is not None:
         jax.clear_caches()
     gc.collect()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+    _kept_bytes = _resident_bytes()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

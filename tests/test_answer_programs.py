@@ -28,42 +28,7 @@ def driver() -> Any:
     return module
 
 
-def test_there_are_thirty_causes_and_some_programs_without_one(driver: Any) -> None:
-    planted = [program for program in driver.programs() if program.of == "planted"]
-    assert sum(not program.clean for program in planted) >= 30
-    assert sum(program.clean for program in planted) >= 6
-
-
 def test_every_code_is_in_the_catalogue(driver: Any) -> None:
     for program in driver.programs():
         assert {*program.expected, *program.allowed} <= set(entries()), program.name
         assert program.how[0] in ("script", "run", "ab"), program.name
-
-
-@pytest.mark.parametrize(
-    ("text", "wrong"),
-    [
-        ("# about: x\n# how: script\n", "no `expect`"),
-        ("# about: x\n# how: script\n# expect: -\n# hint: y\n", "nobody reads"),
-        ("# about: x\n# about: y\n# how: script\n# expect: -\n", "nobody reads"),
-    ],
-)
-def test_a_header_that_is_not_right_is_refused(driver: Any, tmp_path: Path, text: str, wrong: str) -> None:
-    file = tmp_path / "program.py"
-    file.write_text(text)
-    with pytest.raises(ValueError, match=wrong):
-        driver.read_program(file)
-
-
-def test_what_counts_as_first_and_as_forbidden(driver: Any, tmp_path: Path) -> None:
-    file = tmp_path / "program.py"
-    file.write_text("# about: x\n# how: script\n# expect: host_sync | dispatch_bound\n# allow: cache_off\n")
-    planted = driver.read_program(file)
-    assert driver.judged(planted, ("dispatch_bound", "cache_off")) == (True, ())
-    assert driver.judged(planted, ("cache_off", "dispatch_bound")) == (False, ())
-    assert driver.judged(planted, ("host_sync", "data_waits")) == (True, ("data_waits",))
-    assert driver.judged(planted, ()) == (False, ())
-    file.write_text("# about: x\n# how: script\n# expect: -\n# allow: cache_off\n")
-    clean = driver.read_program(file)
-    assert driver.judged(clean, ()) == driver.judged(clean, ("cache_off",)) == (True, ())
-    assert driver.judged(clean, ("host_sync",)) == (False, ("host_sync",))

@@ -56,11 +56,8 @@ def imported(folder: Path) -> str:
     [
         ("sessions",),
         ("mcp",),
-        ("devices",),
-        ("workloads", "selu"),
         ("run", "selu", "--variant", "numpy", "--budget", "0.01", "--launches", "1"),
         ("hlo", "selu", "--stage", "jaxpr"),
-        ("run", "--from", "../base.jaxprof", "--budget", "0.01", "--launches", "1", "--yes"),
         ("script", "-n", "2", "--out", "out.jaxprof.d", "../program.py"),
     ],
     ids=lambda words: " ".join(words[:2]),

@@ -14,11 +14,6 @@ def test_unknown_name_names_the_near_ones() -> None:
     assert "matmul" in unknown_name("workload", "matmull", ["matmul", "selu"]).hint
 
 
-def test_unknown_name_lists_all_when_none_is_near() -> None:
-    assert unknown_name("workload", "zzz", ["matmul", "selu"]).hint == "Known: matmul, selu."
-    assert "no workload" in unknown_name("workload", "zzz", []).hint
-
-
 def test_a_missing_file_names_its_neighbours_or_the_folder(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     assert missing_file(tmp_path / "trian.py").hint == "In that folder there is: train.py."

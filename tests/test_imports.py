@@ -83,22 +83,6 @@ def test_light_commands_import_no_jax_and_no_numpy(words: tuple[str, ...]) -> No
     assert modules_after(PROBE, *words) <= {"msgspec"}
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("show", "FILE"),
-        ("show", "FILE", "--format", "json"),
-        ("show", "FILE", "--format", "csv"),
-        ("show", "FILE", "--format", "markdown"),
-        ("hlo", "FILE"),
-        ("hlo", "FILE", "--kernels"),
-    ],
-)
-def test_looking_at_a_file_imports_no_jax_and_no_textual(words: tuple[str, ...], session_file: Path) -> None:
-    found = modules_after(PROBE, *(str(session_file) if word == "FILE" else word for word in words))
-    assert not found & HEAVY
-
-
 @pytest.fixture
 def hlo_file(tmp_path: Path) -> Path:
     path = tmp_path / "m.hlo"

@@ -213,10 +213,10 @@ def test_ordinary_words_of_programs_stay(text: str) -> None:
     assert redacted([text]) == [text]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_what_was_scrubbed_stays_as_it_is(shape: str) -> None:
-    once = scrubbed(shape.replace("(S)", SECRETS[0]))
-    assert scrubbed(once) == once
+def test_what_was_scrubbed_stays_as_it_is() -> None:
+    for shape in SHAPES:
+        once = scrubbed(shape.replace("(S)", SECRETS[0]))
+        assert scrubbed(once) == once
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,9 @@ def test_it_may(child):
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """With the plugins that are named alone: the others cost it seconds."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     return pytester
 
 
@@ -58,8 +60,9 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 )
 def test_a_test_that_hangs_is_named_and_the_others_go_on(hangs: str, suite: pytest.Pytester) -> None:
     suite.makepyfile(test_it=SPINS.format(hangs=hangs))
-    options = ("-p", "suite", "-n", "1", "-o", "timeout=0.5", "-o", "timeout_grace=0.2")
-    ran = suite.runpytest_subprocess(*options, timeout=50)
+    loaded = ("-p", "xdist.plugin", "-p", "pytest_timeout", "-p", "suite")
+    limits = ("-o", "timeout=0.5", "-o", "timeout_grace=0.2")
+    ran = suite.runpytest_subprocess(*loaded, "-n", "1", *limits, timeout=50)
     ran.assert_outcomes(passed=2, failed=1)
     ran.stdout.fnmatch_lines(["*crashed while running 'test_it.py::test_that_hangs'*"])
 
@@ -67,6 +70,6 @@ def test_a_test_that_hangs_is_named_and_the_others_go_on(hangs: str, suite: pyte
 @pytest.mark.process
 def test_only_a_marked_test_may_start_a_process(suite: pytest.Pytester) -> None:
     suite.makepyfile(test_it=STARTS)
-    ran = suite.runpytest_subprocess("-p", "suite", timeout=50)
+    ran = suite.runpytest_subprocess("-p", "pytest_timeout", "-p", "suite", timeout=50)
     ran.assert_outcomes(passed=2, failed=2)
     ran.stdout.fnmatch_lines(["*starts a process, and is not marked*"] * 2)

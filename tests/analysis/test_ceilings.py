@@ -71,14 +71,6 @@ def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(tmp_path: Path) -
     assert ceilings_for(later, later.runs["r1"], tmp_path) is None, "kept without size and date"
 
 
-def test_a_measured_roofline_says_when(tmp_path: Path) -> None:
-    remember(session_of(host=HERE, workloads=JUDGED), tmp_path)
-    later = session_of(host=HERE, workloads={"selu": (5e6, 8e6)})
-    device = ceilings_for(later, later.runs["r1"], tmp_path)
-    assert device is not None
-    assert device.name.endswith("on 2026-01-02")
-
-
 def test_another_machines_session_does_not_get_ours(tmp_path: Path) -> None:
     remember(session_of(host=HERE, workloads=JUDGED), tmp_path)
     other = session_of(host="elsewhere", workloads={"selu": (5e6, 8e6)})
@@ -106,10 +98,3 @@ def test_a_program_that_was_compiled_for_a_device_elsewhere_has_that_ones() -> N
     here = e.RunPlanned(run="r2", spec=e.RunSpec(workload="selu", variant="jit", how="compile", device="cpu:0"))
     session.apply(here)
     assert ceilings_for(session, session.runs["r2"]) is None
-
-
-def test_a_damaged_file_is_as_none(tmp_path: Path) -> None:
-    (tmp_path / "ceilings.json").write_text('{"Some CPU": 3}')
-    session = session_of(host=HERE, workloads={"selu": (5e6, 8e6)})
-    assert ceilings_for(session, session.runs["r1"], tmp_path) is None
-    assert not measured_in(session, "cpu:0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 import pytest
@@ -10,26 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import program_events as made
-from jaxprof.analysis.flame.graphs import PICOSECONDS, program_flame, ranking_flame, run_flame, stacks_flame
-from jaxprof.analysis.flame.tree import ROOT, FlameFrame, FlameTree
-from jaxprof.analysis.ranking import Ranking
-from jaxprof.analysis.stacks import StackFrame, WeightedStack, captured_stacks
-from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.open.parsed import modules
+from jaxprof.analysis.flame.graphs import PICOSECONDS, program_flame, run_flame, stacks_flame
+from jaxprof.analysis.flame.tree import FlameFrame, FlameTree
+from jaxprof.analysis.stacks import StackFrame, WeightedStack
 from report import sessions
 
 NAMES = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5)
 STACKS = st.lists(st.tuples(NAMES, st.integers(0, 10**15)), max_size=30)
-MODULE = """
-HloModule jit_step
-
-ENTRY %main (x: f32[256,256]) -> f32[256,256] {
-  %x = f32[256,256]{1,0} parameter(0)
-  %dot.1 = f32[256,256]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="jit(step)/block_0/attention/dot_general"}
-  %dot.2 = f32[256,256]{1,0} dot(%dot.1, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="jit(step)/transpose(jvp(block_0))/attention/dot_general"}
-  ROOT %copy = f32[256,256]{1,0} copy(%dot.2)
-}
-"""  # noqa: E501
 
 
 def stack(path: str, seconds: float, count: int = 1) -> WeightedStack:
@@ -107,34 +93,3 @@ def test_kernels_are_the_time_of_the_capture_with_what_belongs_to_no_op() -> Non
     assert graph.tree.total == sum(round(took * PICOSECONDS) for took in captured)
     assert graph.tree.totals[named(graph.tree, "no HLO op")] == 10**8
     assert any("no scope" in graph.tree.names[node] for node in range(len(graph.tree)))
-
-
-def test_without_a_capture_the_amounts_are_called_an_estimate() -> None:
-    (module,) = modules(MODULE)
-    graph = ranking_flame(Ranking(kernels(module)))
-    tree = graph.tree
-    assert graph.basis == "bytes"
-    assert "estimate" in graph.title
-    assert graph.text(tree.total).endswith("MiB")
-    attention = named(tree, "step", "block_0", "attention")
-    assert [tree.names[child] for child in tree.inside(attention)] == ["dot.2", "dot.1"]
-    assert [tree.names[child] for child in tree.inside(named(tree, "no scope"))] == ["copy"]
-    assert tree.total == sum(kernel.total_bytes or 0 for kernel in kernels(module))
-    assert graph.remark == ""
-
-
-def test_kernels_of_unknown_time_are_counted_beside_the_tree() -> None:
-    (module,) = modules(MODULE)
-    ranking = Ranking(kernels(module))
-    ranking.column("weight")[2] = math.nan
-    graph = ranking_flame(ranking)
-    assert graph.unknown == 1
-    assert graph.remark == "1 kernel is not in it: its bytes are not known."
-    assert "copy" not in graph.tree.names
-
-
-def test_a_whole_profile_is_all_of_its_programs() -> None:
-    session = sessions.captured()
-    run = next(run for run in session.runs.values() if run.measured)
-    assert {entry.run for entry in captured_stacks(session, run)} == {run.id, ""}
-    assert stacks_flame([], "measured", "scope").tree.inside(ROOT) == ()

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import re
-import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +8,6 @@ import pytest
 import kept_histories as kept
 from jaxprof.analysis.history import FEWEST, LibraryHistory, MeasurementHistory, read_history
 from jaxprof.errors import UsageError
-from jaxprof.report.history import history_text
-from jaxprof.session.log import LogWriter
 
 
 def only(history: LibraryHistory) -> MeasurementHistory:
@@ -54,14 +49,6 @@ def test_a_short_history_claims_nothing(tmp_path: Path) -> None:
     assert series.changes == ()
 
 
-def test_an_empty_folder_and_one_session(tmp_path: Path) -> None:
-    assert read(tmp_path).series == ()
-    kept.keep(tmp_path, 0, kept.run("r1", 0.01, compile_seconds=(0.04, 0.05)))
-    (point,) = only(read(tmp_path)).points
-    assert (point.value, point.low, point.high) == pytest.approx((0.01, 0.00995, 0.01005))
-    assert (point.launches, point.environment["jax"], point.wrong, point.changed) == (2, "0.10.2", False, ())
-
-
 def test_what_is_not_the_same_measurement_is_another_series(tmp_path: Path) -> None:
     runs = [
         kept.run("r1", 0.01),
@@ -80,13 +67,6 @@ def test_what_is_not_the_same_measurement_is_another_series(tmp_path: Path) -> N
     ]
     assert {series.points[0].value for series in read(tmp_path, word="/a/f.py:step").series} == {0.06, 0.07}
     assert {series.points[0].value for series in read(tmp_path, word="matmul:eager").series} == {0.02}
-
-
-def test_another_host_with_the_same_hardware_is_named_and_not_apart(tmp_path: Path) -> None:
-    kept.keep(tmp_path, 0, kept.run("r1", 0.01))
-    kept.keep(tmp_path, 1, kept.run("r1", 0.01), host="container-2")
-    (change,) = only(read(tmp_path)).points[1].changed
-    assert (change.name, change.before, change.after) == ("host", "box", "container-2")
 
 
 def test_what_changed_between_two_points_is_said_at_the_second(tmp_path: Path) -> None:
@@ -118,15 +98,6 @@ def test_the_commit_of_each_point_is_known_where_it_was_under_git(tmp_path: Path
         [("a1b2c3d with changes", "e4f5a6b")],
     ]
     assert {one.name for point in points for one in point.changed} == {"git commit"}
-
-
-def test_the_environment_of_a_change_skips_points_that_are_not_looked_at(tmp_path: Path) -> None:
-    for number, median in enumerate(kept.medians((0.010, 9), (0.013, 8))):
-        new = number >= 9
-        kept.keep(tmp_path, number, kept.run("r1", median, jax="0.11.0" if new else "0.10.2", passed=number != 9))
-    (change,) = only(read(tmp_path)).changes
-    assert (change.last.name, change.first.name) == ("session-008", "session-010")
-    assert [one.name for one in change.changed] == ["jax", "jaxlib"]
 
 
 def test_wrong_results_are_shown_and_not_looked_at(tmp_path: Path) -> None:
@@ -167,21 +138,6 @@ def test_one_session_in_two_files_counts_once_the_whole_one(tmp_path: Path) -> N
     assert [point.path for point in only(history).points] == [path]
 
 
-def test_torn_foreign_and_newer_files_are_noted(tmp_path: Path) -> None:
-    path = kept.keep(tmp_path, 0, kept.run("r1", 0.01))
-    (tmp_path / "empty.jaxprof").touch()
-    (tmp_path / "foreign.jaxprof").write_bytes(b"\x1f\x8b not a session")
-    (tmp_path / "folder.jaxprof").mkdir()
-    newer = path.read_bytes().replace(b'"schema_major":1', b'"schema_major":9')
-    (tmp_path / "newer.jaxprof").write_bytes(newer)
-    minor = kept.keep(tmp_path, 1, kept.run("r1", 0.01))
-    minor.write_bytes(minor.read_bytes().replace(b'"schema_minor":', b'"schema_minor":9') + b'{"type":"run_cl')
-    history = read(tmp_path)
-    assert len(only(history).points) == 2
-    assert len(history.refused) == 4
-    assert list(history.notices.values()) == [1]
-
-
 def test_a_phase_has_the_interval_of_its_launches(tmp_path: Path) -> None:
     runs = [
         kept.run("r1", 0.01, compile_seconds=(0.04, 0.05, 0.045)),
@@ -206,44 +162,9 @@ def test_an_exact_fact_changes_wherever_it_differs(tmp_path: Path) -> None:
     assert read(tmp_path, "peak").series == ()
 
 
-def test_the_newest_points_and_those_since_a_time(tmp_path: Path) -> None:
-    paths = kept.keep_all(tmp_path, [0.01, 0.02, 0.03])
-    assert [point.value for point in only(read(tmp_path, last=2)).points] == [0.02, 0.03]
-    late = read_history(paths, since=kept.FIRST + 1.5 * kept.DAY)
-    assert [point.value for point in only(late).points] == [0.03]
-
-
-def test_points_are_in_the_order_of_time_whatever_the_files_are_called(tmp_path: Path) -> None:
-    for number, day in enumerate([2.0, 0.0, 1.0]):
-        kept.keep(tmp_path, number, kept.run("r1", 0.01 * (number + 1)), day=day)
-    assert [point.name[-1] for point in only(read(tmp_path)).points] == ["1", "2", "0"]
-
-
-@pytest.mark.parametrize("began", [b"-1e18", b"1e99"])
-def test_a_time_that_no_clock_shows_has_a_date(tmp_path: Path, began: bytes) -> None:
-    path = kept.keep(tmp_path, 0, kept.run("r1", 0.01))
-    path.write_bytes(re.sub(rb'"wall_seconds":[^,]+', b'"wall_seconds":' + began, path.read_bytes(), count=1))
-    history = read(tmp_path)
-    assert len(only(history).points) == 1
-    assert "session-000" in history_text(history)
-
-
 def test_an_unknown_workload_lists_similar_names(tmp_path: Path) -> None:
     kept.keep(tmp_path, 0, kept.run("r1", 0.01, status="failed"))
     with pytest.raises(UsageError, match="Did you mean matmul"):
         read(tmp_path, word="matmull")
     known = read(tmp_path, word="matmul")
     assert (known.series, known.left_out) == ((), {"failed": 1})
-
-
-def test_a_session_of_a_writer_reads_as_it_was_written(tmp_path: Path) -> None:
-    from report import sessions
-
-    path = tmp_path / "kept.jaxprof"
-    writer = LogWriter(replace(sessions.HEADER, session="0123456789ab"), path)
-    for event in sessions.events():
-        writer.append(event)
-    writer.close()
-    shutil.copy(path, tmp_path / "copy.jaxprof")
-    history = read(tmp_path)
-    assert (history.sessions, history.copies) == (1, 1)

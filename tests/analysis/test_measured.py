@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from statistics import median
 from typing import Any
 
 import pytest
@@ -11,11 +9,7 @@ import pytest
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.measured import measured, seconds_per_call
-from jaxprof.engine.measure.run import measure_workload
-from jaxprof.engine.protocol.request import RunRequest
-from jaxprof.events import RunSpec
 from jaxprof.session import Session
-from jaxprof.workloads.find import find
 
 HLO = """HloModule jit_f, is_scheduled=true
 
@@ -83,53 +77,3 @@ def test_kernels_without_a_name_are_part_of_what_has_no_match_and_copies_are_not
     found = measured(_session(hlo, event), "r1")
     assert found is not None
     assert found.unmatched_share == pytest.approx(0.25)
-
-
-def test_without_hlo_nothing_is_said_of_matches() -> None:
-    event = e.KernelsMeasured(run="r1", kind="run", calls=1, rows=[_row("sum", 1e-6)])
-    found = measured(_session(event), "r1")
-    assert found is not None
-    assert found.kernels[0].in_hlo is None
-    assert found.unmatched_share is None
-
-
-def test_the_kernels_of_a_real_run_add_up_to_its_time() -> None:
-    workload = find("matmul", [])
-    request = RunRequest(
-        run="r1",
-        spec=RunSpec(
-            target="matmul",
-            workload="matmul",
-            variant="jit",
-            parameters={"n": 512},
-            budget_seconds=0.1,
-            check=False,
-            how="jit",
-            device="cpu:0",
-        ),
-    )
-    told: list[e.Event] = [
-        e.RunPlanned(run="r1", spec=e.RunSpec(workload="matmul", variant="jit", how="jit", device="cpu:0"))
-    ]
-    measure_workload(workload, workload.variant("jit"), request, told.append)
-    session = fold(e.Header(), [replace(event, run="r1") for event in told])
-    run, found = session.runs["r1"], measured(session, "r1")
-    assert found is not None
-    assert run.steps is not None
-    capture = run.captures["run"]
-    assert capture.calls
-    assert capture.seconds_with
-    # The parts of each step add up to it: what is no kernel is a gap, a copy, a collective or idle.
-    for step in run.steps.steps:
-        assert sum(asdict(step.parts).values()) == pytest.approx(step.seconds, rel=1e-6)
-    # A call is a step, and what the steps hold of kernels is what the table of kernels holds.
-    whole = sum(step.seconds for step in run.steps.steps)
-    assert len(run.steps.steps) == capture.calls
-    # Of an even number both are the mean of the two in the middle, which may be far apart on a busy machine.
-    assert median(step.seconds for step in run.steps.steps) == pytest.approx(capture.seconds_with, rel=0.2)
-    in_steps = sum(step.parts.kernels for step in run.steps.steps)
-    wall = sum(kernel.wall_seconds for kernel in found.kernels)
-    assert in_steps == pytest.approx(wall, rel=0.05)
-    gaps = sum(sum(asdict(step.parts).values()) - step.parts.kernels for step in run.steps.steps)
-    assert wall + gaps == pytest.approx(whole, rel=0.05)
-    assert found.unmatched_share == pytest.approx(0, abs=0.01)

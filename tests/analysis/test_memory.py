@@ -6,8 +6,9 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.memory import ASSIGNMENT, REQUEST, SCHEDULE, TOTALS, asked_bytes, buffers_of
+from jaxprof.analysis.memory import ASSIGNMENT, REQUEST, SCHEDULE, TOTALS, asked_bytes, buffers_of, peak_memory
 from jaxprof.session import Session
+from report import sessions
 
 HLO = """HloModule m, is_scheduled=true
 
@@ -76,8 +77,11 @@ def test_sums_alone_and_a_failure_alone() -> None:
     assert buffers_of(_session(), "r1") is None
 
 
-def test_a_part_of_an_unknown_kind_is_left_out() -> None:
-    event = e.BuffersReported(run="r1", source="x", peak_bytes=5, parts={"argument": 5, "soul": 21})
-    picture = buffers_of(_session(event), "r1")
-    assert picture is not None
-    assert [part.kind for part in picture.parts] == ["argument"]
+def test_sums_of_which_one_is_missing_are_no_peak() -> None:
+    session = sessions.captured()
+    (run,) = (run for run in session.runs.values() if run.buffers is not None)
+    run.buffers = None
+    run.memory = e.MemoryReported(run=run.id, argument_bytes=100, output_bytes=60, alias_bytes=50, temporary_bytes=7)
+    assert peak_memory(run) == 117, "a donated argument is not counted twice"
+    run.memory = e.MemoryReported(run=run.id, argument_bytes=100, output_bytes=60, peak_bytes=3_000_000)
+    assert peak_memory(run) is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from itertools import product
@@ -13,18 +11,16 @@ import pytest
 from hlo.analysis.programs import written
 from jaxprof.analysis.arrangement import GROUPINGS, TEXTS, everything, filtered, grouped, needs_origins, ordered
 from jaxprof.analysis.ranking import FIGURES, BarrierIndex, Ranking, ranking_on
-from jaxprof.cli.commands.hlo import SORTS
 from jaxprof.devices.targets import exchanges, machine_of, step_time
-from jaxprof.hlo.analysis.barriers import Barrier, barriers
+from jaxprof.hlo.analysis.barriers import Barrier
 from jaxprof.hlo.analysis.cost.peaks import device
 from jaxprof.hlo.analysis.kernel import Kernel
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.read.parse import module
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.report.kernel_list import KernelOptions, rows_of
-from jaxprof.report.kernels import COLUMNS, KERNEL, SORTABLE, kernels_table, row_json
-from jaxprof.report.renderers import to_csv_text
-from tui.hlo_texts import FILE, HLO
+from jaxprof.report.kernels import COLUMNS, SORTABLE, row_json
+from tui.hlo_texts import HLO
 
 KERNELS = kernels(module(HLO))
 H100 = machine_of(device("h100"))
@@ -170,10 +166,6 @@ def test_every_column_sorts_and_its_opposite_keeps_what_is_unknown_last(column: 
     assert column in FIGURES or column in TEXTS or column in ("share", "order")
 
 
-def test_the_command_sorts_by_what_can_be_known_of_a_file() -> None:
-    assert set(SORTS) == set(SORTABLE) - {"measured"}
-
-
 def test_a_row_is_made_when_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     honest = Ranking.__getitem__
@@ -193,37 +185,6 @@ def test_a_row_is_made_when_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 # -- CSV ---------------------------------------------------------------------------------------------------------------
-
-
-def test_the_table_as_csv() -> None:
-    ranking = Ranking(KERNELS)
-    made = to_csv_text(kernels_table([("loss", ranking.rows(everything(ranking)))]))
-    rows = list(csv.DictReader(io.StringIO(made)))
-    assert list(rows[0]) == ["program", *(fact.key for fact in KERNEL)]
-    assert (rows[0]["program"], rows[0]["name"], rows[0]["computation"]) == ("loss", "dot.1", "main.9")
-    assert float(rows[0]["flops"]) == 2 * 256 * 512 * 512
-    assert (rows[0]["file"], rows[0]["line"], rows[0]["least_seconds"]) == (FILE, "10", "")
-    assert math.fsum(float(row["share"]) for row in rows) == pytest.approx(1)
-
-
-def test_a_cell_is_no_formula() -> None:
-    one = written(
-        """
-        ENTRY main {
-          x = f32[8]{0} parameter(0)
-          ROOT y = f32[8]{0} tanh(x), metadata={op_name="=HYPERLINK(1)" source_file="=a.py" source_line=3}
-        }
-        """
-    )
-    (row,) = csv.DictReader(io.StringIO(to_csv_text(kernels_table([("+program", rows_of(one, None))]))))
-    assert (row["program"], row["file"], row["op_name"]) == ("'+program", "'=a.py", "'=HYPERLINK(1)")
-    assert row["sources"] == '[{"file": "=a.py", "line": 3, "own": true}]'
-
-
-def test_programs_of_one_name_keep_their_rows() -> None:
-    ranking = Ranking(KERNELS)
-    made = to_csv_text(kernels_table([("same", ranking.rows([0])), ("same", ranking.rows([1]))]))
-    assert [row["name"] for row in csv.DictReader(io.StringIO(made))] == ["dot.1", "tanh_fusion"]
 
 
 def test_nothing_is_kept_that_was_read_to_arrange_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,12 +239,3 @@ def test_they_are_those_that_a_walk_over_all_finds_in_its_order() -> None:
     for computation, name in product(("c.0", "c.1", "c.2", "no such"), [*names, "no such"]):
         assert index.of(computation, name) == walked(made, computation, name)
     assert BarrierIndex().of("c.0", "k.0") == ()
-
-
-def test_of_a_program_every_kernel_has_its_own() -> None:
-    one = module(HLO)
-    found = barriers(one)
-    assert found
-    for kernel in kernels(one):
-        near = BarrierIndex(found).of(kernel.computation, kernel.name)
-        assert near == walked(found, kernel.computation, kernel.name)

@@ -412,22 +412,6 @@ def test_compiles_are_those_of_one_launch_and_unknown_where_that_cannot_be_told(
     assert (several.after, several.differs) == (None, None)
 
 
-def test_precision_and_arguments_are_said_in_words() -> None:
-    found = _difference(
-        _session(None, arguments=("f32[4]",)), _session(None, arguments=("f32[8]",), precision="highest")
-    )
-    assert found.unlike == ("other arguments (f32[4]; f32[8])", "another precision (default, highest)")
-
-
-def test_another_workload_is_said_and_another_file_is_none() -> None:
-    def of(workload: str, **more: Any) -> Session:
-        spec = e.RunSpec(**{"workload": workload, "variant": "jit", "how": "jit", "device": "cpu:0", **more})
-        return fold(e.Header(), [e.RunPlanned(run="r1", spec=spec)])
-
-    assert _difference(of("selu", parameters={"n": 1}), of("sort")).unlike == ("another workload (selu, sort)",)
-    assert _difference(of("old.py:f", target="/a/old.py:f"), of("new.py:f", target="/a/new.py:f")).unlike == ()
-
-
 def test_several_operations_of_one_kind_are_counted() -> None:
     other = FUSED.replace(
         "ROOT %t = f32[1000]{0} tanh(%e)",
@@ -438,11 +422,6 @@ def test_several_operations_of_one_kind_are_counted() -> None:
     assert ("operations", "", "2 negate") in {
         (one.what, one.before, one.after) for row in found.kernels.rows for one in row.changes
     }
-
-
-def test_a_buffer_of_another_size_is_the_same_place() -> None:
-    found = _difference(_session(FUSED), _session(FUSED.replace("f32[1000]", "f32[2000]")))
-    assert {(one.status, one.part("bytes")) for one in found.buffers or ()} == {("changed", 4000)}
 
 
 REAL = sorted(REAL_FILES.glob("*after_optimizations.txt"))

@@ -6,7 +6,7 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.ab import ab_result, ab_results, side_title, side_versus, sides_beside
+from jaxprof.analysis.ab import ab_result, ab_results, side_versus, sides_beside
 from jaxprof.session import Session
 from jaxprof.stats import MARGIN
 from report import sessions
@@ -96,15 +96,3 @@ def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_wi
     other = fold(sessions.HEADER, EVENTS)
     assert side_versus(session, other.runs["r1"], runs["r3"]) is None, "of two sessions"
     assert side_versus(session, runs["r1"], other.runs["r3"]) is None
-
-
-def test_a_side_is_called_by_its_label_and_what_it_is(session: Session) -> None:
-    titles = {run: side_title(session, session.runs[run]) for run in session.runs}
-    assert titles == {
-        "r1": "A  the old one",
-        "r2": "A'  the old one",
-        "r3": "B  the new one",
-        "r4": "",
-        "r5": "A  m.py:A",
-        "r6": "B  m.py:B",
-    }

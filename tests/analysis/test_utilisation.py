@@ -5,16 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-import jax
-import jax.numpy as jnp
 import pytest
-from jax import lax
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.utilisation import Utilisation, utilisations
-from jaxprof.report.explain import answers, explanation_json
 from jaxprof.report.utilisation import utilisation_text
 from jaxprof.session import Session
 
@@ -82,17 +77,6 @@ def test_what_is_done_twice_counts_for_the_hardware_and_not_for_the_model() -> N
     assert (use.flops, use.recomputed_flops) == (FLOPS, FLOPS)
     assert use.hfu == pytest.approx(2 * (use.mfu or 0.0))
     assert "(HFU 28 %)" in utilisation_text(use)
-
-
-def test_checkpointing_of_jax_is_found() -> None:
-    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
-        return lax.scan(jax.checkpoint(lambda h, wi: (jnp.tanh(h @ wi), None)), x, w)[0].sum()
-
-    arrays = (jax.ShapeDtypeStruct((4, 256, 256), jnp.float32), jax.ShapeDtypeStruct((256, 256), jnp.float32))
-    use = only(session(jax.jit(jax.value_and_grad(loss)).lower(*arrays).compile().as_text()))
-    once = 4 * 2 * 256**3
-    assert use.recomputed_flops == pytest.approx(once, rel=0.01)
-    assert use.flops == pytest.approx(3 * once, rel=0.01)  # once forwards, twice backwards
 
 
 def test_an_opaque_kernel_makes_it_a_lower_bound() -> None:
@@ -196,17 +180,6 @@ def test_a_step_has_what_every_step_had(found_by: str, executions: tuple[int, ..
 @pytest.mark.parametrize(("found_by", "executions"), [("whole", (10,)), ("annotation", (3,))])
 def test_without_steps_there_is_no_utilisation_of_them(found_by: str, executions: tuple[int, ...]) -> None:
     assert utilisations(profile(found_by, executions=executions)) == ()
-
-
-def test_it_is_in_the_answer_and_in_its_json() -> None:
-    explained = explanation(session(PRODUCT), "s")
-    assert "MFU 14 % of the vendor's bf16 peak" in answers(explained)[0]
-    (data,) = explanation_json(explained)["utilisation"]
-    assert data["mfu"] == pytest.approx(FLOPS / PEAK / 1e-3, rel=1e-3)
-    assert "a step of 1.00 ms: MFU 14 %" in answers(explanation(profile("modules"), "p"))[-1]
-    unknown = explanation(session(PRODUCT, kind="Graphcore"), "s")
-    assert "MFU" not in answers(unknown)[0]
-    assert explanation_json(unknown)["utilisation"][0]["mfu"] is None
 
 
 def test_steps_that_are_cut_off_do_not_count() -> None:

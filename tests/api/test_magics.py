@@ -32,16 +32,6 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     InteractiveShell.clear_instance()
 
 
-def test_a_call_on_a_line_is_measured(shell: Any) -> None:
-    result = shell.run_cell("s = %jaxprof --budget 0.05 step(x, n=3).block_until_ready()")
-    assert result.success
-    session = shell.user_ns["s"]
-    assert isinstance(session, jaxprof.Session)
-    (run,) = session.runs.values()
-    assert (run.plan.workload, run.status) == ("step", "ok")
-    assert run.samples("run")
-
-
 def test_the_session_of_a_line_is_shown_as_text_and_as_html(shell: Any) -> None:
     shell.run_cell("s = %jaxprof --budget=0.05 step(x)")
     shown, _ = shell.display_formatter.format(shell.user_ns["s"])
@@ -78,13 +68,6 @@ def test_an_exception_of_the_cell_is_shown_and_kept(
     shell.run_cell(f"%%jaxprof {path}\n1 / 0")
     assert "ZeroDivisionError" in capsys.readouterr().out
     assert jaxprof.load(path).runs["r1"].status == "failed"
-
-
-def test_misuse_is_told_without_a_traceback(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    shell.run_cell("%jaxprof x + 1")
-    said = capsys.readouterr().err
-    assert "is not a call of a function" in said
-    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(

@@ -64,10 +64,6 @@ def test_what_is_given_by_name_is_no_constant_of_the_program() -> None:
     assert "jit" in run["variant"]
 
 
-def test_a_function_that_takes_any_name() -> None:
-    assert runs_of(lambda x, **others: x + others["z"], X, z=X)
-
-
 def test_a_static_argument_that_is_not_there_is_refused() -> None:
     with pytest.raises(jaxprof.UsageError, match="unknown static argument 'nn'") as raised:
         jaxprof.profile(power, X, 2, scale=1.0, static_argnames="nn")
@@ -78,12 +74,6 @@ def test_a_missing_argument_is_a_failed_run() -> None:
     (run,) = jaxprof.profile(power, X, 2, static_argnums=1, budget_seconds=0.02).to_dict()["runs"]
     assert run["status"] == "failed"
     assert "scale" in run["error"]
-
-
-def test_the_name_is_the_function_s() -> None:
-    (run,) = runs_of(COMPILED, X, n=1, scale=1.0)
-    assert run["workload"] == "power"
-    assert runs_of(power, X, 1, scale=1.0, static_argnums=1, name="mine")[0]["workload"] == "mine"
 
 
 def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given() -> None:
@@ -112,8 +102,3 @@ def test_the_variants_of_a_call_take_turns_in_one_launch() -> None:
     assert versus.speedup.basis == "1 launch: holds for these processes"
     assert "not measured together" not in str(session)
     assert "compiled_again" not in {warning.code for run in (first, second) for warning in run.warnings}
-
-
-def test_one_variant_alone_takes_no_turns() -> None:
-    session = jaxprof.profile(lambda x: x + 1, np.ones(8, np.float32), budget_seconds=0.2)
-    assert session.runs["r1"].launches == []

@@ -17,10 +17,8 @@ import pytest
 import jaxprof
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.api.program_log import job_process
 from jaxprof.api.recording import Cell
 from jaxprof.errors import StorageError, UsageError
-from jaxprof.job_process import JobProcess
 from jaxprof.report.json import to_dict
 from jaxprof.report.text import to_text
 from jaxprof.session.log.entry import read_entry
@@ -189,19 +187,6 @@ def test_a_job_that_jax_numbers_later_is_told_apart(tmp_path: Path) -> None:
         assert f"process {index} of 2" in to_text(session)
 
 
-@pytest.mark.parametrize(
-    ("variables", "process"),
-    [
-        ({}, JobProcess(0, 1)),
-        ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, JobProcess(3, 4)),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, JobProcess(0, 1)),  # a batch script, not one of its tasks
-        ({"PMI_RANK": "7", "PMI_SIZE": "4"}, JobProcess(0, 1)),
-    ],
-)
-def test_the_launcher_says_which_process_it_is(variables: dict[str, str], process: JobProcess) -> None:
-    assert job_process(variables) == process
-
-
 def test_a_second_recording_is_refused_while_the_first_goes_on(tmp_path: Path) -> None:
     with jaxprof.record(tmp_path / "one.jaxprof") as recording:
         assert recording.active
@@ -290,14 +275,6 @@ def test_under_jaxprof_script_the_line_does_nothing(tmp_path: Path, monkeypatch:
         assert not recording.active
         assert "jaxprof script is already recording this program" in recording.note
     assert not list(tmp_path.iterdir())
-
-
-def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot be written"):
-        jaxprof.record(tmp_path / "file" / "run.jaxprof")
-    with jaxprof.record(tmp_path / "run.jaxprof") as recording:
-        assert recording.active
 
 
 def test_places_in_a_cell_have_its_name() -> None:

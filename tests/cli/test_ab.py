@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -105,18 +104,6 @@ def test_sides_that_do_not_fit_are_a_usage_error(
     assert what in said.err
     assert hint in said.err
     assert said.out == ""
-
-
-def test_an_environment_without_jax_is_named(folder: Path, call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    python = folder / "bare" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    facts = json.dumps({"python": [3, 12, 0], "jax": None, "numpy": None})
-    python.write_text(f"#!/bin/sh\necho '{facts}'\n")
-    python.chmod(0o755)
-    said = call("ab", "sides.py:step", "--python-b", str(folder / "bare"))
-    assert said.code == 2
-    assert "B: " in said.err
-    assert "has no jax" in said.err
 
 
 def test_a_revision_is_checked_out_beside_the_tree_and_removed(repository: Path) -> None:

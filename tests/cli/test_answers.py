@@ -102,16 +102,6 @@ def test_bounds_that_have_no_effect_are_refused(
     assert said in found.err
 
 
-def test_what_was_left_out_is_counted_and_there_with_full(call: Caller, captured: Path) -> None:
-    short = json.loads(call("show", captured, "--format", "json").out)
-    assert short["truncated"]["runs.samples_seconds"] == 42
-    assert "runs.compile_passes" in short["truncated"]
-    assert f"jaxprof show {captured.stem} --full --format json" in short["next"]
-    whole = json.loads(call("show", captured, "--full", "--format", "json").out)
-    assert whole["truncated"] == {}
-    assert sum(len(run.get("samples_seconds", ())) for run in whole["data"]["runs"]) == 42
-
-
 PROGRAM = """
 import sys
 

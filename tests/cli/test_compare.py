@@ -22,56 +22,15 @@ from report import sessions
 
 pytestmark = pytest.mark.usefixtures("state_home")
 
-FUSED_AGAIN = sessions.HLO.replace("fused_computation", "fused_computation.7").replace("%fusion", "%fusion.3")
-
 
 def _write(path: Path, events: Iterable[e.Event], **header: Any) -> Path:
     written(path, events, replace(sessions.HEADER, session=path.stem, **header))
     return path
 
 
-def _hlo(events: Iterable[e.Event], text: str) -> list[e.Event]:
-    return [replace(one, text=text) if isinstance(one, e.TextRecorded) and one.name == "hlo" else one for one in events]
-
-
 @pytest.fixture
 def first(tmp_path: Path) -> Path:
     return _write(tmp_path / "first.jaxprof", sessions.events())
-
-
-def test_two_sessions_of_the_same_program(call: Caller, first: Path, tmp_path: Path) -> None:
-    second = _write(tmp_path / "second.jaxprof", _hlo(sessions.events(), FUSED_AGAIN))
-    said = call("compare", first, second)
-    assert said.code == 0
-    assert "kernels: 1 the same" in said.out
-    assert "the environments are the same" in said.out
-    assert "inconclusive: not measured together" in said.out
-    assert " faster" not in said.out
-    assert " slower" not in said.out
-
-
-def test_a_changed_kernel_and_environment(call: Caller, first: Path, tmp_path: Path) -> None:
-    events = [
-        replace(one, jax="0.12.0") if isinstance(one, e.EnvironmentRead) and one.jax else one
-        for one in _hlo(sessions.events(), sessions.HLO.replace("f32", "f16"))
-    ]
-    second = _write(tmp_path / "second.jaxprof", events)
-    said = call("compare", first, second)
-    lines = said.out.splitlines()
-    environment = next(number for number, line in enumerate(lines) if "0.12.0" in line)
-    assert "0.10.2" in lines[environment]
-    assert environment < next(number for number, line in enumerate(lines) if "speed-up" in line)
-    assert "kernels: 1 changed" in said.out
-    (jit,) = [
-        run
-        for run in call("compare", first, second, "--format", "json").data["comparisons"][0]["runs"]
-        if run["after"]["variant"] == "jit"
-    ]
-    (kernel,) = jit["kernels"]
-    assert kernel["status"] == "changed"
-    assert {"what": "dtype", "before": "f32", "after": "f16"} in kernel["changes"]
-    assert [phase["verdict"] for phase in jit["phases"]] == ["inconclusive"] * len(jit["phases"])
-    assert all(phase["reason"] for phase in jit["phases"])
 
 
 def test_all_forms_have_the_same_facts(call: Caller, first: Path, tmp_path: Path) -> None:
@@ -110,42 +69,6 @@ def test_another_size_is_listed_and_not_compared(call: Caller, first: Path, tmp_
     named = call("compare", f"{first}:r1", f"{second}:r1")
     assert "not the same measurement: another n (1000000, 7)" in named.out
     assert "inconclusive: another n" in named.out
-
-
-def test_two_runs_of_one_session_took_turns(call: Caller, first: Path) -> None:
-    said = call("compare", f"{first}:r1", f"{first}:r2", "--format", "json")
-    (run,) = said.data["comparisons"][0]["runs"]
-    verdicts = {phase["phase"]: phase["verdict"] for phase in run["phases"]}
-    assert verdicts["run"] == "faster"
-    assert verdicts["import"] == "inconclusive"
-
-
-def test_programs_are_compared_by_their_ledgers(call: Caller, tmp_path: Path) -> None:
-    def program(*inside: e.Event) -> list[e.Event]:
-        return [
-            e.RunPlanned(run="r1", spec=e.RunSpec(workload="train.py", variant="program", how="program", device="cpu")),
-            *made.program(*inside),
-            e.SessionClosed(),
-        ]
-
-    one = _write(tmp_path / "one.jaxprof", program(made.compiled("step"), made.compiled("once")))
-    two = _write(tmp_path / "two.jaxprof", program(*made.shaped(3, "step"), made.compiled("fresh")))
-    data = call("compare", one, two, "--format", "json").data["comparisons"][0]["runs"][0]["program"]
-    assert {(row["function"], row["status"]) for row in data["functions"]} == {
-        ("step", "changed"),
-        ("once", "gone"),
-        ("fresh", "new"),
-    }
-    text = call("compare", one, two).out
-    assert "compiled functions: 1 new, 1 gone, 1 changed" in text
-    assert "steps a second" in text or data["steps_per_second"] == {"before": None, "after": None}
-
-
-def test_the_same_file_twice_is_said(call: Caller, first: Path) -> None:
-    said = call("compare", first, first)
-    assert said.code == 2
-    assert "are the same session" in said.err
-    assert call("compare", f"{first}:r1", f"{first}:r1").code == 2
 
 
 def test_one_session_alone_and_a_run_beside_a_session(call: Caller, first: Path, tmp_path: Path) -> None:
@@ -229,27 +152,6 @@ def test_the_answer_about_two_programs_names_the_findings_that_only_one_has(call
     assert "findings: varying_shapes new; " in answer(after, before)
     assert "findings: " not in answer(before, _write(tmp_path / "again.jaxprof", slow))
     assert "varying_shapes gone" in call("compare", before, after).out
-
-
-def test_two_jobs_over_their_processes(call: Caller, tmp_path: Path) -> None:
-    before = job(tmp_path / "before.jaxprof.d", loop(), loop(), loop(), loop(data=0.3))
-    after = job(tmp_path / "after.jaxprof.d", *(loop(host=0.2) for _ in range(4)))
-    said = call("compare", before, after)
-    assert said.code == 0
-    assert "only in A: process 3 on node3 is late" in " ".join(said.out.split())
-    [found] = call("compare", before, after, "--format", "json").data["comparisons"]
-    figures = {each["key"]: each for each in found["figures"]}
-    host = figures["host_share"]
-    assert (host["verdict"], round(host["difference"], 3)) == ("more", 0.2)
-    assert host["before"] == {"median": 0.0, "low": 0.0, "high": 0.0, "processes": 4}
-    assert figures["data_share"]["verdict"] == "undecided", "one late process is a large spread"
-    assert figures["compile_count"]["verdict"] == "same"
-    assert figures["wall_seconds"]["verdict"] == "undecided"
-    assert "one launch" in figures["wall_seconds"]["reason"]
-    assert [each["code"] for each in found["findings_gone"]] == ["straggler"]
-    assert found["findings_new"] == []
-    for form in ("csv", "markdown"):
-        assert "more" in call("compare", before, after, "--format", form).out
 
 
 def test_of_two_processes_no_verdict_is_given(call: Caller, tmp_path: Path) -> None:

@@ -26,16 +26,6 @@ def test_variants_are_those_of_the_workload_that_was_typed() -> None:
     assert offered("hlo", "vmap:batched", "--variant", "b") == ["batched"]
 
 
-def test_presets_and_parameters_too() -> None:
-    assert offered("run", "matmul", "--preset", "published-") == ["published-5000"]
-    assert offered("run", "selu", "--preset", "") == ["published", "quick"]
-    assert offered("run", "vmap", "--set", "") == ["columns=", "rows=", "vectors="]
-    assert offered("run", "vmap", "--sweep", "r") == ["rows="]
-    assert offered("run", "reduce", "--set", "over=r") == ["over=rows"]
-    assert offered("hlo", "selu", "--set", "") == ["n="]
-    assert offered("hlo", "matmul", "--preset", "q") == ["quick"]
-
-
 def test_runs_of_the_session_that_was_typed(kept: Path) -> None:
     assert offered("show", str(kept), "--run", "") == ["r1", "r2", "r3"]
     assert offered("hlo", str(kept), "--run", "r2") == ["r2"]

@@ -40,36 +40,6 @@ def test_what_is_no_setting_is_refused(call: Caller, state_home: Path, name: str
     assert not (state_home / "config.toml").exists()
 
 
-def test_run_takes_what_is_not_given_from_the_settings(
-    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("JAXPROF_PRESET", "published")
-    assert "default: published" in " ".join(call("run", "--help").out.split())
-    monkeypatch.setenv("JAXPROF_PRESET", "fast")
-    said = call("run", "selu")
-    assert said.code == ExitCode.USAGE
-    assert "JAXPROF_PRESET: preset is 'fast'" in said.err
-
-
-def test_settings_in_json_have_their_values_and_sources(
-    call: Caller, state_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pyproject.toml").write_text('[tool.jaxprof]\nfail_on = ["kernels", "run:5%"]\n')
-    monkeypatch.setenv("JAXPROF_BUDGET", "4")
-    call("config", "set", "keys.results.compare", "f12")
-    data = call("config", "--format", "json").data
-    assert data == call("config", "show", "--format", "json").data
-    entries = {entry["name"]: entry for entry in data["entries"]}
-    assert (entries["budget"]["value"], entries["budget"]["source"]) == (4.0, "JAXPROF_BUDGET")
-    assert entries["fail_on"]["value"] == ["kernels", "run:5%"]
-    assert entries["fail_on"]["source"] == str(tmp_path / "pyproject.toml")
-    assert entries["theme"]["value"] is None
-    key = {"action": "results.compare", "key": "f12", "source": str(state_home / "config.toml")}
-    assert (data["keys"], data["clashes"]) == ([key], [])
-
-
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "option", "usual"),

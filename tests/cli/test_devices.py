@@ -16,16 +16,6 @@ GPUS = (
 )
 
 
-@pytest.mark.process
-def test_the_cpu_is_listed_with_its_readings(call: Caller) -> None:
-    said = call("devices", "--format", "json")
-    assert said.code == 0, said.err
-    cpu = next(device for device in said.data["devices"] if device["id"] == "cpu:0")
-    assert cpu["used_by_jax"] is True
-    assert 0 <= cpu["reading"]["utilisation"] <= 1
-    assert "cpu:0" in call("devices").out
-
-
 def test_without_jax_the_machine_is_listed_all_the_same(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxprof.runner.find_interpreter", lambda path: WITHOUT_JAX)
     said = call("devices")

@@ -43,17 +43,6 @@ def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call: Caller, 
     assert len(answer["next"]) == len(commands)
 
 
-def test_a_program(call: Caller, tmp_path: Path) -> None:
-    path = tmp_path / "program.jaxprof"
-    written(
-        path, program_events.program(*program_events.shaped(33, compile_seconds=0.1), wall=10.0), program_events.HEADER
-    )
-    for form in ("text", "json", "markdown"):
-        said = call("explain", path, "--format", form)
-        assert (said.code, "compiled again for" in said.out) == (0, True)
-    assert "jaxprof script --plain train.py --epochs 3" in call("explain", path).out
-
-
 def test_hlo(call: Caller, tmp_path: Path) -> None:
     file = tmp_path / "turn.hlo"
     file.write_text(TRANSPOSES)

@@ -53,11 +53,6 @@ def test_a_file_alone_stands_for_a_command(files: Path, words: list[str], in_ter
     assert command_for(words, COMMANDS, in_terminal=False) == elsewhere
 
 
-def test_a_session_is_printed_as_show_does(call: Caller, kept: Path) -> None:
-    assert call(kept).out == call("show", kept).out
-    assert call(kept, "--format", "json").data == call("show", kept, "--format", "json").data
-
-
 @pytest.mark.parametrize(
     ("word", "what", "hint"),
     [

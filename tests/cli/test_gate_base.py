@@ -94,21 +94,6 @@ def test_without_a_word_it_is_head_where_something_is_not_committed(
     assert (about.name, about.reading, about.dirty) == ("HEAD", "revision", True)
 
 
-@pytest.mark.parametrize("target", ["selu", "last", "kept.jaxprof"])
-def test_what_has_no_revisions_needs_a_base(folder: Path, target: str) -> None:
-    with pytest.raises(UsageError, match="held against"):
-        found(target, None)
-
-
-def test_an_unknown_word_names_what_was_tried(folder: Path) -> None:
-    with pytest.raises(UsageError) as raised:
-        found("own.py:step", "mian")
-    assert "a path, a target, a baseline, a kept session, a revision of" in raised.value.what
-    with pytest.raises(UsageError) as raised:
-        found("selu", "mian")
-    assert "built in" in raised.value.hint
-
-
 def test_a_repository_without_the_revision_says_why(folder: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{folder.parent}", "shallow")
     with pytest.raises(UsageError, match="fetch-depth: 0"):

@@ -15,8 +15,7 @@ from cli.calling import Caller
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.ab import AbResult, ab_results
-from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
-from jaxprof.report.gate import gate_json, gate_markdown, gate_text
+from jaxprof.analysis.gate import judged_times, read_limits
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.session.run import UNLIKE_RESULTS
@@ -31,13 +30,7 @@ def step_inputs():
     return (np.full((64, 64), 0.01, np.float32),)
 def broken(x):
     raise RuntimeError("not today")
-def wide(x):
-    return x
-def wide_inputs():
-    return (np.zeros((8, 8), np.float32),)
 broken_inputs = step_inputs
-def bare(x):
-    return x
 """
 
 
@@ -120,21 +113,6 @@ def test_the_intervals_of_several_limits_hold_together() -> None:
     assert alone.growth == beside.growth
 
 
-def test_every_form_says_the_growth_with_its_interval_and_what_it_stands_on() -> None:
-    found = measured(0.015, 1.0)
-    rows = judged_times("x", found, read_limits(["run:5%"]))
-    result = GateResult(GateBase("HEAD", "revision", "/repo", "abc"), rows, measured=found)
-    for said in (gate_text(result), gate_markdown(result)):
-        assert "+50 % (+" in said
-        assert "A against itself" in said.replace("\\", "")
-        assert "3 launches, measured in turns" in " ".join(said.split())
-    data = gate_json(result)
-    (row,) = data["limits"]
-    assert row["growth_low"] < row["growth"] < row["growth_high"]
-    assert row["growth"] == pytest.approx(0.5, abs=0.02)
-    assert (data["versus"]["side"], data["control"]["side"]) == ("B", "A'")
-
-
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "what", "hint"),
@@ -145,8 +123,6 @@ def test_every_form_says_the_growth_with_its_interval_and_what_it_stands_on() ->
         (("--fail-on", "run:5%", "--force"), "--force has no effect without --out", ""),
         (("--fail-on", "run:5%", "--launches", "0"), "--launches", ""),
         (("--fail-on", "run:5%", "--device", "xpu:7"), "xpu", ""),
-        (("--fail-on", "run:5%", "--base", "own.py:wide"), "not called with the same arguments", "--arg"),
-        (("--fail-on", "run:5%", "--base", "own.py:bare"), "--arg", ""),
         (("--fail-on", "run:5%", "--base", "selu:jax", "--variant", "jit"), "as one variant", "Name one"),
     ],
 )
@@ -161,7 +137,10 @@ def test_words_that_do_not_fit_are_a_usage_error(
 
 
 @pytest.mark.process
-def test_a_revision_and_what_is_there_now_are_measured_in_turns_and_kept(folder: Path, call: Caller) -> None:
+def test_a_revision_and_what_is_there_now_are_measured_in_turns_and_kept(
+    folder: Path, call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jaxprof.runner.sides.LAUNCH_SECONDS", 0.1)
     words = ("--fail-on", "run:1000%", "--fail-on", "flops", "--launches", "1", "--no-check", "--out", "s.jaxprof")
     said = call("gate", "own.py:step", *words, "--format", "json")
     data = said.data
@@ -185,5 +164,3 @@ def test_a_session_of_another_time_decides_no_time(folder: Path, call: Caller, k
     assert (said.code, row["state"], "--base REV" in row["reason"]) == (0, "undecided", True)
     assert row["before"] > 0
     assert row["growth"] is None
-    said = call("gate", "own.py:step", "--base", "base.jaxprof", "--fail-on", "compile:5%", "--strict")
-    assert said.code == 4

@@ -86,8 +86,9 @@ def test_a_run_is_shown_alone_with_what_it_is_compared_with(call: Caller, kept: 
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("content", [b"garbage\n", b"", b"{}", b"\x0a\xff\xff"])
-@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize(
+    ("content", "named"), [(b"garbage\n", True), (b"", False), (b"{}", True), (b"\x0a\xff\xff", False)]
+)
 def test_a_wrong_file_leaves_no_session_behind(
     call: Caller, kept: Path, tmp_path: Path, state_home: Path, content: bytes, named: bool
 ) -> None:

@@ -39,14 +39,6 @@ def test_a_change_is_said_with_its_place_its_size_and_what_changed_with_it(call:
     assert max(map(columns, lines)) <= 80
 
 
-def test_without_a_change_none_is_said(call: Caller, folder: Path) -> None:
-    kept.keep_all(folder, kept.medians((0.010, 17)))
-    said = call("history", "matmul")
-    assert "no lasting change (e-divisive over 17 points" in " ".join(said.out.split())
-    assert "══" not in said.out
-    assert APART not in said.out
-
-
 def test_without_a_workload_each_measurement_has_a_line(call: Caller, folder: Path) -> None:
     slower(folder)
     kept.keep(folder, 30, kept.run("r1", 0.02, workload="selu", variant="eager"))
@@ -64,13 +56,6 @@ def test_an_empty_library(call: Caller) -> None:
     said = call("history", "matmul")
     assert said.code == ExitCode.USAGE
     assert "Traceback" not in said.err
-
-
-def test_an_unknown_workload_has_similar_names(call: Caller, folder: Path) -> None:
-    kept.keep_all(folder, [0.01])
-    said = call("history", "matmull")
-    assert said.code == ExitCode.USAGE
-    assert said.err == "jaxprof: unknown measured workload 'matmull'\n  Did you mean matmul?\n"
 
 
 def test_json_has_the_points_and_the_changes(call: Caller, folder: Path) -> None:

@@ -23,31 +23,6 @@ def test_the_hlo_of_the_only_run_that_has_some(call: Caller, kept: Path) -> None
     assert "lambda" in call("hlo", kept, "--run", "r2", "--stage", "jaxpr").out
 
 
-def test_a_run_as_json(call: Caller, kept: Path) -> None:
-    data = call("hlo", kept, "--format", "json", "--full").data["programs"][0]
-    assert (data["run"], data["label"], data["module"]) == ("r2", "r2 selu jit cpu:0", "jit_selu")
-    assert {"computations", "kernels", "barriers", "findings", "platform"} <= data.keys()
-    text = call("hlo", kept, "--stage", "hlo", "--format", "json").data["programs"][0]
-    assert text == {"label": "r2 selu jit cpu:0", "stage": "hlo", "lines": sessions.HLO.split("\n")}
-
-
-def test_the_kernels_of_a_session(call: Caller, kept: Path) -> None:
-    lines = call("hlo", kept, "--kernels").out.splitlines()
-    assert " ".join(lines[1].split()) == "fusion loop fusion 2 1 1.00 M 7.63 MiB selu.py:28 jit(selu)/mul"
-    data = call("hlo", kept, "--kernels", "--format", "json").data["programs"][0]
-    assert (data["kernels"][0]["file"], data["kernels"][0]["line"]) == ("/home/me/selu.py", 28)
-    rows = list(csv.DictReader(call("hlo", kept, "--kernels", "--format", "csv").out.splitlines()))
-    assert [(row["name"], row["line"]) for row in rows] == [("fusion", "28")]
-
-
-def test_a_kernel_from_inside_and_with_its_neighbours(call: Caller, kept: Path) -> None:
-    assert "multiply" in call("hlo", kept, "--tree", "fusion").out
-    assert call("hlo", kept, "--dot", "%fusion").out.startswith("digraph")
-    said = call("hlo", kept, "--tree", "fusoin")
-    assert said.code == ExitCode.USAGE
-    assert "fusion" in said.err
-
-
 @pytest.mark.process
 def test_a_workload_is_compiled_and_not_run(call: Caller, tmp_path: Path) -> None:
     out = tmp_path / "compiled.jaxprof"
@@ -97,26 +72,6 @@ def test_what_is_not_there_is_refused(call: Caller, kept: Path, words: list[str]
     said = call("hlo", kept, *words)
     assert said.code == ExitCode.USAGE
     assert expected in said.err
-
-
-def test_a_dump(call: Caller, dump: Path) -> None:
-    assert "ENTRY %main" in call("hlo", dump).out
-    assert "jit(selu)/mul" in call("hlo", dump, "--kernels").out
-    data = call("hlo", dump, "--format", "json", "--full").data["programs"][0]
-    assert data["module"] == "jit_selu"
-    assert [computation["entry"] for computation in data["computations"]] == [False, True]
-    fusion = data["computations"][1]["instructions"][1]
-    assert fusion["operands"] == ["x"]
-    assert fusion["called"] == ["fused_computation"]
-    assert data["kernels"][0]["kind"] == "loop fusion"
-
-
-def test_escape_codes_in_a_dump_are_shown_and_not_obeyed(call: Caller, dump: Path) -> None:
-    dump.write_text(sessions.HLO.replace("jit(selu)/mul", "a\x1b[31mb"))
-    for form in ((), ("--kernels",)):
-        out = call("hlo", dump, *form).out
-        assert "\x1b" not in out
-        assert "a␛[31mb" in out
 
 
 @pytest.mark.parametrize("view", ["--kernels", "--findings"])
@@ -175,12 +130,6 @@ def test_the_first_kernels_by_what_they_cost(call: Caller, tmp_path: Path) -> No
     assert call("hlo", path, "--kernels", "--top", 0).code == ExitCode.USAGE
 
 
-@pytest.mark.parametrize("view", ["barriers", "findings"])
-def test_a_view_as_json_is_that_view(call: Caller, dump: Path, view: str) -> None:
-    data = call("hlo", dump, f"--{view}", "--format", "json").data["programs"][0]
-    assert data.keys() == {"module", "platform", view, "notices", "problems"}
-
-
 def test_the_short_text_is_the_same_program(call: Caller, tmp_path: Path) -> None:
     config = ', metadata={op_name="a}b"}, backend_config={"x":{"y":[{"z":1}]}}, frontend_attributes={k="v"}'
     (tmp_path / "long.hlo").write_text(sessions.HLO.replace(", kind=", f"{config}, kind="))
@@ -227,14 +176,3 @@ def test_diff_refuses_what_has_no_effect_and_says_what_is_missing(call: Caller, 
         assert said.code == 2, words
         assert said.err.startswith("jaxprof: "), words
     assert call("hlo", kept, "--diff", one).out.startswith("no difference")
-
-
-@pytest.mark.process
-def test_diff_of_a_program_that_is_compiled_now_with_a_file(call: Caller, tmp_path: Path) -> None:
-    own = tmp_path / "own.py"
-    own.write_text("import jax.numpy as jnp\n\ndef step(x):\n    return jnp.tanh(x)\n")
-    saved = tmp_path / "saved.hlo"
-    target = f"{own}:step"
-    saved.write_text(call("hlo", target, "--arg", "f32[64]").out)
-    assert call("hlo", saved, "--diff", saved).out.startswith("no difference")
-    assert "f32[65]" in call("hlo", target, "--arg", "f32[65]", "--diff", saved).out

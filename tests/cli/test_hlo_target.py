@@ -7,31 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
-from hlo_sources import BOTH_STAGES, DUMPED, SOURCES, TEXT, WRONG
+from hlo_sources import DUMPED, TEXT, WRONG
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.target import is_compiled_now
-
-
-def test_a_word_that_no_file_system_takes_is_no_path() -> None:
-    assert not is_compiled_now("x" * 9999)
-    assert not is_compiled_now("\0")
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("name", SOURCES)
-def test_kernels_and_stages_of_each(name: str, call: Caller, tmp_path: Path) -> None:
-    path = SOURCES[name](tmp_path)
-    said = call("hlo", path, "--kernels", "--format", "json")
-    assert said.code in (ExitCode.OK, ExitCode.NOT_WHOLE), said.err  # a proto does not say that it is scheduled
-    found = said.data["programs"][0]
-    assert (found["module"], [kernel["name"] for kernel in found["kernels"]]) == ("jit_g", ["exp"])
-    before = call("hlo", path, "--stage", "hlo-before")
-    if name in BOTH_STAGES:
-        assert "%early = " in before.out
-        assert "%exp = " in call("hlo", path).out
-    else:
-        assert before.code == ExitCode.USAGE
-        assert "has its hlo-before" in before.err
 
 
 @pytest.mark.process

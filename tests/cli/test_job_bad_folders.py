@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import program_events
 from cli.calling import Caller
-from jaxprof.session.log import LogWriter
-from job_folders import JOB, job, loop, process
+from job_folders import job, loop, process
 
 
 def torn(folder: Path) -> str:
@@ -125,52 +122,3 @@ def test_what_is_there_is_shown_and_what_is_missing_is_said(
     assert spoil is not missing or f"note: {words}" in asked.err
     whole = job(tmp_path / "whole.jaxprof.d", loop(), loop(), loop())
     assert call("compare", folder, whole).code == 0
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("command", [["show"], ["query"], ["compare"]])
-@pytest.mark.parametrize("kind", ["nothing", "empty", "file", "all unreadable"])
-def test_a_folder_without_a_session_is_refused(call: Caller, tmp_path: Path, kind: str, command: list[str]) -> None:
-    path = tmp_path / "run.jaxprof.d"
-    if kind == "file":
-        path.write_text("a file in the place of a folder")
-    elif kind != "nothing":
-        path.mkdir()
-    if kind == "all unreadable":
-        (path / "process-00000.jaxprof").write_text("nothing of ours")
-    more = {"query": ["SELECT * FROM processes"], "compare": [job(tmp_path / "b.jaxprof.d", loop(), loop())]}
-    said = call(*command, path, *more.get(command[0], []))
-    if command == ["query"] and kind == "all unreadable":
-        assert (said.code, "was left out" in said.err) == (0, True)
-        return
-    assert said.code == 2, said.out
-    assert said.err.startswith("jaxprof: ")
-    assert str(path) in said.err
-
-
-def test_a_job_that_is_still_being_written(call: Caller, tmp_path: Path) -> None:
-    folder = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3))
-    path = folder / "process-00002.jaxprof"
-    writer = LogWriter(
-        replace(program_events.HEADER, session="c2", host="node2", process_index=2, process_count=3, job=JOB), path
-    )
-    for event in program_events.program(*loop(), wall=None):
-        writer.append(event)
-    writer.sync()
-    try:
-        said = call("show", folder)
-        assert (said.code, "running" in said.out) == (0, True)
-        assert call("compare", folder, job(tmp_path / "b.jaxprof.d", loop(), loop(), loop())).code == 0
-    finally:
-        writer.close()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_folder_that_may_not_be_read(call: Caller, tmp_path: Path) -> None:
-    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
-    folder.chmod(0)
-    try:
-        said = call("show", folder)
-        assert (said.code, "cannot be read" in said.err) == (2, True)
-    finally:
-        folder.chmod(0o700)

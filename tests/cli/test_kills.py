@@ -64,15 +64,12 @@ class Case:
 
 
 CASES = [
-    Case("import", "client", KILL, "sleep"),
     Case("import", "engine", TERM, "lock"),
     Case("compile", "client", TERM, "lock"),
-    Case("compile", "engine", KILL, "lock"),
     Case("run", "client", INTERRUPT, "lock"),
     Case("capture_run", "client", KILL, "lock"),
-    Case("capture_run", "engine", TERM, "sleep"),
 ]
-"""Each victim by each signal, at the begin, in the middle and at the end of a run."""
+"""Each signal once; `bench/faults.py --kills` has each victim by each signal at each phase."""
 
 
 def plan(folder: Path, variant: str) -> str:

@@ -15,7 +15,6 @@ from jaxprof.session.log import load
 pytestmark = pytest.mark.process
 
 HARMS = {
-    "deleted": "os.unlink(path)",
     "cut": "os.truncate(path, 0)",
     "replaced by another file": "os.unlink(path); open(path, 'w').write('mine')",
 }

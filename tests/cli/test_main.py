@@ -9,7 +9,6 @@ import pytest
 
 from cli.calling import Caller, environment
 from jaxprof import __version__
-from jaxprof.cli.commands import open_
 from jaxprof.cli.exit_codes import ExitCode, for_error
 from jaxprof.cli.main import COMMANDS
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, WorkerError
@@ -34,14 +33,6 @@ def test_version(call: Caller) -> None:
     assert call("--version").out == f"jaxprof {__version__}\n"
 
 
-def test_an_unknown_command_names_the_near_ones(call: Caller) -> None:
-    said = call("shwo")
-    assert said.code == ExitCode.USAGE
-    assert "unknown command 'shwo'" in said.err
-    assert "show" in said.err
-    assert said.out == ""
-
-
 def test_control_characters_in_an_error_are_shown_and_not_obeyed(call: Caller) -> None:
     said = call("run", "a\x1b[2Jb")
     assert said.code == ExitCode.USAGE
@@ -59,14 +50,6 @@ def test_the_app_refuses_to_start_without_a_terminal(call: Caller) -> None:
     assert said.code == ExitCode.USAGE
     assert "needs a terminal" in said.err
     assert "jaxprof run" in said.err
-
-
-def test_the_app_refuses_a_dumb_terminal(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    for stream in ("stdin", "stdout", "stderr"):
-        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "dumb")
-    with pytest.raises(UsageError, match="TERM"):
-        open_.launch_app(None, None)
 
 
 def test_an_interrupt_in_a_command_is_130(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,11 +74,3 @@ def test_a_reader_that_went_away_is_no_traceback(kept: Path) -> None:
         )
     assert done.returncode == ExitCode.BROKEN_PIPE
     assert done.stderr == b""
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_are_there(call: Caller, shell: str) -> None:
-    said = call("completion", shell)
-    assert said.code == 0
-    assert "_JAXPROF_COMPLETE" in said.out

@@ -87,8 +87,3 @@ def test_what_is_no_profile_is_not_imported(call: Caller, tmp_path: Path, name: 
     assert (found.code, out.exists()) == (2, False)
     assert said in found.err
     assert f"jaxprof {command} {path}" in found.err
-
-
-def test_a_host_that_is_not_there_is_named_with_those_that_are(call: Caller, profile: Path) -> None:
-    said = call("show", profile, "--host", "other")
-    assert (said.code, "It has box." in said.err) == (2, True)

@@ -1,21 +1,17 @@
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller, environment
+from cli.calling import Caller
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.session import Session
 from jaxprof.session.log import load as load_session
-from job_folders import job, loop, process
+from job_folders import job, loop
 from query.conftest import InThisProcess
 
 pa = pytest.importorskip("pyarrow")
@@ -27,18 +23,6 @@ RUNS = "SELECT run, round(median_seconds, 5) AS median_seconds, check_passed, er
 @pytest.fixture(autouse=True)
 def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxprof.query.asking.SqlProcess", InThisProcess)
-
-
-def test_text_is_a_table_with_every_column(call: Caller, kept: Path) -> None:
-    said = call("query", "last", "SELECT run, status, NULL AS gone FROM runs ORDER BY run")
-    assert said.code == ExitCode.OK
-    assert [line.split() for line in said.out.splitlines()] == [
-        ["run", "status", "gone"],
-        ["r1", "ok", "-"],
-        ["r2", "ok", "-"],
-        ["r3", "failed", "-"],
-    ]
-    assert said.err == ""
 
 
 def test_json_has_a_row_as_an_object(call: Caller, kept: Path) -> None:
@@ -68,13 +52,6 @@ def test_any_value_of_sql_has_a_form_in_json_and_text(call: Caller, kept: Path, 
     assert call("query", "last", f"SELECT {sql} AS v").code == ExitCode.OK
 
 
-def test_csv_has_all_rows(call: Caller, kept: Path) -> None:
-    said = call("query", "last", "SELECT seconds FROM samples", "--format", "csv")
-    found = list(csv.reader(io.StringIO(said.out)))
-    assert found[0] == ["seconds"]
-    assert len(found) > 100
-
-
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
 def test_files_of_columns_read_back(call: Caller, kept: Path, tmp_path: Path, form: str) -> None:
     out = tmp_path / f"x.{form}"
@@ -92,13 +69,6 @@ def test_files_of_columns_read_back(call: Caller, kept: Path, tmp_path: Path, fo
     assert call("query", "last", RUNS, "--format", form, "-o", out, "--force").code == ExitCode.OK
 
 
-@pytest.mark.process
-def test_a_file_of_columns_goes_through_a_pipe(kept: Path) -> None:
-    command = [sys.executable, "-m", "jaxprof", "query", str(kept), RUNS, "--format", "arrow"]
-    ran = subprocess.run(command, capture_output=True, env=environment(), check=True)
-    assert pa.ipc.open_file(pa.BufferReader(ran.stdout)).read_all()["run"].to_pylist() == ["r1", "r2", "r3"]
-
-
 def test_rows_that_are_left_out_are_said(call: Caller, kept: Path) -> None:
     said = call("query", "last", "SELECT seconds FROM samples", "--limit", "3")
     assert len(said.out.splitlines()) == 4
@@ -107,11 +77,6 @@ def test_rows_that_are_left_out_are_said(call: Caller, kept: Path) -> None:
     said = call("query", "last", "SELECT seconds FROM samples", "--limit", "3", "--format", "json")
     assert json.loads(said.out)["truncated"] == {"rows": len(everything) - 3}
     assert len(said.data["rows"]) == 3
-
-
-def test_no_rows_is_an_answer(call: Caller, kept: Path) -> None:
-    said = call("query", "last", "SELECT * FROM compiles")
-    assert (said.code, said.out) == (ExitCode.OK, "no rows\n")
 
 
 def test_a_folder_and_all_kept_sessions(call: Caller, kept: Path) -> None:
@@ -181,14 +146,6 @@ def test_all_processes_of_a_job_in_one_sql(call: Caller, tmp_path: Path) -> None
     ]
     joined = "SELECT process, sum(seconds) AS seconds FROM lines JOIN processes USING (session) GROUP BY ALL"
     assert len(call("query", folder, joined, "--format", "json").data["rows"]) == 3
-
-
-def test_of_a_process_that_was_started_again_the_newest_session_counts(call: Caller, tmp_path: Path) -> None:
-    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
-    process(folder, 1, 2, *loop(data=0.5))
-    said = call("query", folder, "SELECT session FROM processes WHERE process = 1", "--format", "json")
-    assert said.data["rows"] == [{"session": "process-00001-2"}]
-    assert "process 1 was started again: process-00001.jaxprof is left out" in said.err
 
 
 def test_the_table_of_processes_needs_no_session_where_roll_ups_hold_them(

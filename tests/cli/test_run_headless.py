@@ -28,13 +28,6 @@ class Terminal(io.StringIO):
         return True
 
 
-class Gone(Terminal):
-    """A terminal whose line was dropped."""
-
-    def write(self, text: str) -> int:
-        raise OSError(5, "Input/output error")
-
-
 class Obedient(Scheduler):
     """Emits what it is given; `run` then calls `then`, and waits until it is cancelled when that says so."""
 
@@ -131,12 +124,6 @@ def test_nothing_is_drawn_where_stderr_is_no_terminal() -> None:
     plain = io.StringIO()
     headless_runs(plain, sessions.events()).work(NOTHING)
     assert plain.getvalue() == ""
-
-
-def test_a_terminal_that_is_gone_does_not_end_the_measuring() -> None:
-    work = headless_runs(Gone(), sessions.events())
-    work.work(NOTHING)
-    assert work.scheduler.session.closed is not None
 
 
 def test_a_storage_failure_is_told_at_once_and_once() -> None:

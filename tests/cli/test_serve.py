@@ -102,13 +102,6 @@ def test_the_page_grows_with_the_session_until_it_is_over(writer: LogWriter) -> 
         assert "complete" in get(server, page)[1]
 
 
-def test_two_servers_have_two_tokens(writer: LogWriter) -> None:
-    assert writer.path is not None
-    with PageServer(FollowedPage(writer.path, "s")) as one, PageServer(FollowedPage(writer.path, "s")) as other:
-        assert one.token != other.token
-        assert one.port != other.port
-
-
 def test_a_port_that_is_taken_is_refused(call: Caller, writer: LogWriter) -> None:
     assert writer.path is not None
     with PageServer(FollowedPage(writer.path, "s")) as server:

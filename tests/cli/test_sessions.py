@@ -29,12 +29,6 @@ def test_the_list_as_json(call: Caller, kept: Path) -> None:
     assert [run["status"] for run in data["sessions"][0]["runs"]] == ["ok", "ok", "failed"]
 
 
-def test_rename(call: Caller, kept: Path) -> None:
-    assert call("sessions", "rename", "0123", "baseline run").code == 0
-    assert (kept.parent / "baseline run.jaxprof").exists()
-    assert call("sessions", "rename", "baseline", "a/b").code == ExitCode.USAGE
-
-
 def test_deleting_asks_and_without_a_terminal_wants_yes(
     call: Caller, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,22 +9,6 @@ from cli.calling import Caller
 from jaxprof.cli.exit_codes import ExitCode
 
 
-def test_text_is_the_default(call: Caller, kept: Path) -> None:
-    said = call("show", kept)
-    assert said.code == 0
-    assert "6.9× (6.9-7.0)" in said.out
-    assert "RESOURCE_EXHAUSTED" in said.out
-    assert said.err == ""
-
-
-def test_a_torn_session_is_shown_and_well(call: Caller, kept: Path) -> None:
-    whole = kept.read_bytes()
-    kept.write_bytes(whole[: len(whole) * 2 // 3])
-    said = call("show", kept)
-    assert said.code == 0
-    assert "interrupted" in said.out
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [

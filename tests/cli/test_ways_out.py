@@ -124,32 +124,26 @@ def is_inert(text: str) -> bool:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("words", sorted(ways()), ids=" ".join)
-def test_no_format_of_a_command_passes_a_control_character_on(
-    call: Caller, hostile: Path, words: tuple[str, ...]
-) -> None:
-    name, *options = words
-    given = [str(hostile)]
-    if name == "compare":
-        given = [f"{hostile}:r1", f"{hostile}:r2"]
-    if name == "history":
-        given = []
-    if name == "query":
-        given += ["SELECT * FROM runs"]
-    if name == "gate":
-        given += ["--base", str(hostile), "--fail-on", "kernels"]
-    said = call(name, *given, *options)
-    assert said.code in set(ExitCode)
-    assert said.out or said.err
-    assert safe_text(said.out) == said.out
-    assert "\nforged" not in said.out or options[-1] == "csv", "a cell of CSV may have lines; nothing else may"
-    assert is_inert(said.err), repr(said.err)
+def test_no_format_of_a_command_passes_a_control_character_on(call: Caller, hostile: Path) -> None:
+    more = {
+        "compare": [f"{hostile}:r1", f"{hostile}:r2"],
+        "history": [],
+        "query": [str(hostile), "SELECT * FROM runs"],
+        "gate": [str(hostile), "--base", str(hostile), "--fail-on", "kernels"],
+    }
+    for name, *options in sorted(ways()):
+        said = call(name, *more.get(name, [str(hostile)]), *options)
+        words = (name, *options)
+        assert said.code in set(ExitCode), words
+        assert said.out or said.err, words
+        assert safe_text(said.out) == said.out, words
+        assert "\nforged" not in said.out or options[-1] == "csv", "a cell of CSV may have lines; nothing else may"
+        assert is_inert(said.err), (words, said.err)
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_no_list_and_no_error_passes_a_control_character_on(call: Caller, hostile: Path) -> None:
+    for words in (
         ("sessions",),
         ("sessions", "list", "--format", "json"),
         ("sessions", "prune", "--keep", "0", "--dry-run"),
@@ -176,17 +170,12 @@ def test_no_format_of_a_command_passes_a_control_character_on(
         ("target", "install", HOSTILE),
         ("completion", HOSTILE),
         (HOSTILE,),
-    ],
-    ids=lambda words: " ".join(words).encode("ascii", "replace").decode(),
-)
-def test_no_list_and_no_error_passes_a_control_character_on(
-    call: Caller, hostile: Path, words: tuple[str, ...]
-) -> None:
-    said = call(*words)
-    assert said.out or said.err
-    assert is_inert(said.out), repr(said.out)
-    assert is_inert(said.err), repr(said.err)
-    assert hostile.exists()
+    ):
+        said = call(*words)
+        assert said.out or said.err, words
+        assert is_inert(said.out), (words, said.out)
+        assert is_inert(said.err), (words, said.err)
+        assert hostile.exists(), words
 
 
 def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call: Caller, hostile: Path) -> None:

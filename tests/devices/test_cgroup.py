@@ -73,7 +73,3 @@ def test_version_1_has_a_folder_for_each_controller(tmp_path: Path) -> None:
 def test_no_limit_and_unreadable_limits_are_none(tmp_path: Path, files: dict[str, str]) -> None:
     write(tmp_path / "mount", files)
     assert limits(tmp_path, "2:cpu:/\n0::/\n") == Limits()
-
-
-def test_a_system_without_cgroups_has_no_limits(tmp_path: Path) -> None:
-    assert read_limits(tmp_path / "none", tmp_path / "neither") == Limits()

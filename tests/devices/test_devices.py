@@ -113,11 +113,6 @@ def test_a_gpu_that_jax_does_not_list_has_jaxs_own_reason() -> None:
     assert "CUDA_ERROR_NO_DEVICE" in devices["cuda:0"].reason
 
 
-def test_jax_is_believed_where_the_forecast_was_wrong() -> None:
-    devices = merge(local_devices(facts(gpu(0), installed=target())), {"devices": [jax_gpu(0)]})
-    assert (devices[0].used_by_jax, devices[0].reason, devices[0].hint) == (True, "", "")
-
-
 def tpus(number: int) -> MachineHardware:
     return MachineHardware(pci=tuple(on_bus(GOOGLE, 0x63, 0x088000, bus) for bus in range(number)))
 
@@ -131,13 +126,6 @@ def test_tpus_that_jax_lists_are_counted_and_not_listed_twice() -> None:
     assert ids(fewer) == ["tpu:0", "cpu:0", "tpu:1"]
     assert (fewer[2].used_by_jax, fewer[2].pci_bus_id) == (False, None)
     assert "JAX lists 1 of the 2" in fewer[2].reason
-
-
-def test_an_answer_of_an_older_or_odd_engine_is_survived() -> None:
-    told = {"id": "cuda:0", "core_count": "many", "process": None, "memory_limit_bytes": "x"}
-    (device, *_) = merge(local_devices(facts(gpu(0))), {"devices": [told]})
-    assert (device.core_count, device.process, device.uuid) == (None, None, "GPU-aaaa")
-    assert merge(local_devices(facts()), {})
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-
-import pytest
 
 from devices.making import facts, gpu
-from jaxprof.devices.inventory.environment import container_hint, environment_facts
+from jaxprof.devices.inventory.environment import environment_facts
 
 
 def test_the_machine_is_described_and_json_takes_it() -> None:
@@ -21,13 +18,3 @@ def test_the_machine_is_described_and_json_takes_it() -> None:
     assert found["nvidia_driver"] == "580.65.06"
     assert found["variables"] == {"JAX_ENABLE_X64": "1"}
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-
-
-@pytest.mark.parametrize(
-    ("path", "hint"), [(".dockerenv", "docker"), ("run/.containerenv", "podman"), ("anything", None)]
-)
-def test_containers_leave_marks(tmp_path: Path, path: str, hint: str | None) -> None:
-    (tmp_path / path).parent.mkdir(exist_ok=True)
-    (tmp_path / path).write_text("")
-    assert container_hint({}, tmp_path) == hint
-    assert container_hint({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, tmp_path) == "kubernetes"

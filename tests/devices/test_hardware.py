@@ -55,7 +55,3 @@ def test_another_interpreter_is_read_without_being_started(venv: Path) -> None:
     found = read_target(str(venv / "bin/python"))
     assert found.packages == {"jax": "0.9.1", "jax-cuda12-plugin": "0.9.1"}
     assert found.jax_extras == ("cuda12", "tpu")
-
-
-def test_an_interpreter_whose_folders_are_not_found_is_unknown(tmp_path: Path) -> None:
-    assert read_target(str(tmp_path / "nowhere/bin/python")).packages is None

@@ -11,7 +11,7 @@ import pytest
 
 from jaxprof.devices.live import host
 from jaxprof.devices.live.cgroup import Limits, MemoryGroup
-from jaxprof.devices.live.host import CpuFacts, HostSampler, cpu_model
+from jaxprof.devices.live.host import CpuFacts, HostSampler
 
 Times = namedtuple("Times", "user system idle iowait guest")
 FACTS = CpuFacts(
@@ -48,13 +48,6 @@ def test_waiting_for_disks_is_idle_and_guests_count_once(monkeypatch: pytest.Mon
     assert reading.core_utilisation == pytest.approx([0.25])
 
 
-def test_two_readings_within_one_tick_tell_nothing_and_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = [core(0, 0)] * 4
-    counters(monkeypatch, first, first, [core(1, 1)] * 4)
-    sampler = HostSampler(FACTS, Limits())
-    assert (sampler.read().utilisation, sampler.read().utilisation) == (None, 0.5)
-
-
 def test_where_psutil_knows_nothing_all_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def missing(*arguments: object, **options: object) -> None:
         raise FileNotFoundError("/proc/stat")
@@ -81,15 +74,3 @@ def test_a_cgroup_with_less_memory_than_the_machine_is_the_limit(tmp_path: Path)
 @pytest.mark.parametrize(("quota", "usable"), [(None, 2.0), (1.5, 1.5), (8.0, 2.0)])
 def test_usable_cores_are_the_affinity_under_the_quota(quota: float | None, usable: float) -> None:
     assert replace(FACTS, quota_cores=quota).usable_cores == usable
-
-
-@pytest.mark.parametrize(
-    ("text", "model"),
-    [
-        ("processor\t: 0\nmodel\t\t: 1\nmodel name\t: AMD EPYC  9654 96-Core\n", "AMD EPYC 9654 96-Core"),
-        ("processor : 0\ncpu model : Loongson-3A\n", "Loongson-3A"),
-    ],
-)
-def test_the_model_is_what_cpuinfo_calls_it(tmp_path: Path, text: str, model: str) -> None:
-    (tmp_path / "cpuinfo").write_text(text)
-    assert cpu_model(tmp_path / "cpuinfo") == model

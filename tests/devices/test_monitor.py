@@ -30,13 +30,6 @@ def test_every_device_has_its_reading_in_order() -> None:
     assert readings[3].memory_used_bytes is None
 
 
-def test_cpu_devices_share_one_reading() -> None:
-    cpus = merge(local_devices(facts()), {"devices": [{"id": "cpu:0"}, {"id": "cpu:1"}]})
-    first, second = Monitor(cpus, nvml=Nvml(FakeNvml())).read()
-    assert (first.device, second.device) == ("cpu:0", "cpu:1")
-    assert first.monotonic_seconds == second.monotonic_seconds
-
-
 def test_a_gpu_that_is_lost_has_readings_of_unknowns() -> None:
     module, devices = machine(Chip())
     monitor = Monitor(devices, nvml=Nvml(module))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from types import SimpleNamespace
 
 import psutil
@@ -21,8 +20,7 @@ from devices.fake_nvml import (
     FakeNvml,
     NVMLError,
 )
-from jaxprof.devices.live import nvidia
-from jaxprof.devices.live.nvidia import Nvml, normal_pci_bus_id, throttle_words
+from jaxprof.devices.live.nvidia import Nvml, normal_pci_bus_id
 from jaxprof.events import DeviceReading
 
 LISTING_QUESTIONS = {
@@ -120,15 +118,6 @@ def test_without_a_driver_or_its_library_there_are_no_gpus_and_a_reason(error: E
     nvml.close()
 
 
-def test_without_the_drivers_library_nvidia_ml_py_is_not_even_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvidia, "library_is_there", lambda: False)
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    listing = Nvml().listing()
-    assert listing.gpus == ()
-    assert "libnvidia-ml.so.1" in listing.problem
-    assert "nvidia-ml-py" not in listing.problem
-
-
 def test_integers_that_mean_not_available_are_unknown() -> None:
     chip = Chip(answers={"nvmlDeviceGetPowerUsage": 0xFFFFFFFF, "nvmlDeviceGetClockInfo": 0xFFFFFFFF})
     reading = Nvml(FakeNvml(chip)).read((0, None), "cuda:0")
@@ -176,11 +165,6 @@ def test_processes_are_told_with_name_and_user_once_each() -> None:
         {"pid": own, "name": me.name(), "user": me.username(), "memory_bytes": 3 * GIB},
         {"pid": 2**22 + 7, "name": None, "user": None, "memory_bytes": None},
     ]
-
-
-def test_idle_is_no_throttling_and_an_unnamed_bit_is_told() -> None:
-    assert throttle_words(0x1) == []
-    assert throttle_words(0x1 | 0x8 | 0x4000) == ["hardware slowdown", "reason 0x4000"]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from devices.making import GIB, facts, gpu, split, target
 from jaxprof.devices.inventory.join import merge
-from jaxprof.devices.inventory.machine import Device, local_devices
-from jaxprof.devices.inventory.placement import probe_environment, worker_environment
+from jaxprof.devices.inventory.machine import local_devices
+from jaxprof.devices.inventory.placement import worker_environment
 from jaxprof.errors import UsageError
 
 OFF = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
@@ -35,12 +35,6 @@ def test_a_gpu_that_only_jax_knows_is_given_as_the_user_did(environment: dict[st
     told = [{"id": f"cuda:{number}", "platform": "cuda", "kind": "GPU", "process": 0} for number in range(2)]
     worker = worker_environment("cuda:1", merge(local_devices(facts()), {"devices": told}), environment)
     assert (worker.environment["CUDA_VISIBLE_DEVICES"], worker.device) == (entry, "cuda:0")
-
-
-def test_a_tpu_worker_keeps_the_cpu_beside_it() -> None:
-    tpu = Device(id="tpu:2", platform="tpu", used_by_jax=True)
-    worker = worker_environment("tpu:2", [tpu], {})
-    assert (worker.environment, worker.device) == ({"JAX_PLATFORMS": "tpu,cpu"}, "tpu:2")
 
 
 def test_preallocation_is_off_where_less_is_free_and_that_is_said() -> None:
@@ -82,8 +76,3 @@ def test_a_device_that_is_not_there_is_refused_with_the_near_ones() -> None:
     with pytest.raises(UsageError, match="cuda:5") as raised:
         worker_environment("cuda:5", DEVICES, {})
     assert "cuda:0" in raised.value.hint
-
-
-def test_the_probe_takes_no_memory_and_numbers_as_we_do() -> None:
-    assert probe_environment({}) == {**OFF, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    assert probe_environment({"CUDA_VISIBLE_DEVICES": "1"}) == OFF

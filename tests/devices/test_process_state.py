@@ -88,14 +88,6 @@ def test_a_stop_is_told_once_it_is_over() -> None:
     assert machine.watch.end(machine.now) == []
 
 
-def test_one_that_is_killed_while_it_is_stopped() -> None:
-    machine = Machine()
-    machine.passes(1.0)
-    machine.passes(3.0, stopped=True)
-    (stop,) = machine.watch.end(machine.now)
-    assert stop.seconds == pytest.approx(3.0, abs=LOOK_SECONDS)
-
-
 def test_a_machine_that_slept() -> None:
     machine = Machine()
     machine.passes(1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxprof.devices.inventory.visible import hides_all, settled_order, visible_gpus
+from jaxprof.devices.inventory.visible import settled_order, visible_gpus
 from jaxprof.devices.live.nvidia import Gpu
 
 ALIKE = tuple(Gpu(index=n, name="H200", uuid=f"GPU-{letter}0-{letter}") for n, letter in enumerate("abcd"))
@@ -59,12 +59,6 @@ def test_instances_are_named_by_uuid(value: str | None, numbers: list[int]) -> N
     environment = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
     found = visible_gpus(SPLIT, environment).gpus
     assert [gpu.mig_index for gpu in found] == numbers
-
-
-@pytest.mark.parametrize(("value", "hidden"), [("", True), ("-1", True), ("-1,0", True), ("0", False)])
-def test_all_gpus_can_be_hidden(value: str, hidden: bool) -> None:
-    assert hides_all({"CUDA_VISIBLE_DEVICES": value}) is hidden
-    assert not hides_all({})
 
 
 def test_the_order_is_settled_only_where_the_user_did_not_choose() -> None:

@@ -96,15 +96,6 @@ def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine
 
 
 @pytest.mark.process
-def test_a_function_that_exits_is_a_failed_run_and_the_process_lives(engine: Child, tmp_path: Path) -> None:
-    path = written(tmp_path, "import sys\ndef leave(x):\n    sys.exit(3)\n")
-    finished = ask(engine, f"{path}:leave", "jax", arguments=["f32[8]"])[-1]
-    assert finished["status"] == "failed"
-    assert finished["error"] == "SystemExit: 3"
-    assert engine.process.poll() is None
-
-
-@pytest.mark.process
 @pytest.mark.parametrize("raised", ["KeyboardInterrupt('enough')", "type('Odd', (BaseException,), {})('enough')"])
 @pytest.mark.parametrize("when", ["imported", "called"])
 def test_what_is_no_exception_is_a_failed_run_and_the_process_lives(
@@ -180,16 +171,6 @@ def test_a_process_whose_client_goes_ends_while_it_waits(start: Start) -> None:
 
 
 @pytest.mark.process
-def test_a_killed_process_leaves_whole_lines_only(start: Start) -> None:
-    child = start()
-    child.send(wanted("selu", budget_seconds=600.0))
-    child.until(lambda line: line["type"] == "samples_taken" and line["series"] == "run")
-    child.process.send_signal(signal.SIGKILL)
-    assert not of_type(child.rest(), "run_finished")  # and every line until the end of the pipe was JSON
-    assert child.process.wait(10) == -signal.SIGKILL
-
-
-@pytest.mark.process
 def test_an_interrupt_is_left_to_the_client(start: Start) -> None:
     child = start()
     child.send(wanted("selu", parameters={"n": 1000}))
@@ -215,13 +196,6 @@ def test_a_cap_that_is_met_with_samples_keeps_the_result(start: Start) -> None:
     child.send(wanted("selu", budget_seconds=600.0, max_seconds=3.0))
     assert child.finished()["status"] == "ok"
     assert "max_seconds_reached" in warnings(child.lines)
-
-
-@pytest.mark.process
-def test_a_line_that_is_no_request_is_answered(start: Start) -> None:
-    child = start()
-    child.send_line(b'{"request": "dance"}\n')
-    assert "not a request" in child.answer()["error"]
 
 
 @pytest.mark.process

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -54,15 +52,6 @@ def test_devices_are_answered_as_data(start: Start) -> None:
 
 
 @pytest.mark.process
-def test_what_a_users_module_raises_is_the_answer(start: Start, tmp_path: Path) -> None:
-    source = tmp_path / "broken.py"
-    source.write_text("1 / 0\n")
-    child = start()
-    child.send(DescribeRequest(targets=[f"{source}:anything"]))
-    assert "ZeroDivisionError" in child.answer()["error"]
-
-
-@pytest.mark.process
 def test_what_user_code_prints_is_not_among_the_events(start: Start, tmp_path: Path) -> None:
     source = tmp_path / "loud.py"
     source.write_text('print(\'{"type": "answer"}\')\ndef fine(x):\n    return x\n')
@@ -98,30 +87,7 @@ def test_a_forked_child_writes_nothing() -> None:
     assert json.loads(line)["run"] == "parent"
 
 
-def test_a_python_that_is_too_old_is_told_what_is_needed() -> None:
-    main = _main_module()
-    events_read, events_write = os.pipe()
-    control_read, control_write = os.pipe()
-    os.write(control_write, b'{"request": "run", "run": "r7"}\n')
-    main.refuse_old_python(["--events-fd", str(events_write), "--control-fd", str(control_read)])
-    reply = json.loads(os.read(events_read, 65536))
-    assert reply["type"] == "run_finished"
-    assert reply["run"] == "r7"
-    assert reply["error"].startswith("the engine needs Python 3.11 or newer")
-    for descriptor in (events_read, events_write, control_write):
-        os.close(descriptor)
-
-
 @pytest.mark.process
 def test_the_first_file_is_readable_by_an_older_python() -> None:
     compile_old = "import ast, sys; ast.parse(open(sys.argv[1]).read(), feature_version=(3, 7))"
     subprocess.run([sys.executable, "-c", compile_old, str(ENGINE)], check=True)
-
-
-def _main_module() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("engine_main_file", ENGINE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

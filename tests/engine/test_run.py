@@ -134,13 +134,6 @@ def test_a_numpy_variant_never_imports_jax(start: Start) -> None:
 
 
 @pytest.mark.process
-def test_an_import_made_while_waiting_is_told_as_such(start: Start) -> None:
-    imported = phases(start("--import-jax").run(request("jit")))["import"]
-    assert imported["seconds"] > 0.05
-    assert "waited" in imported["note"]
-
-
-@pytest.mark.process
 def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_disturbance(engine: Child) -> None:
     lines = completed(engine.run(request("jit", capture=True)))
     names = list(phases(lines))

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,10 +134,3 @@ def test_whatever_the_stacks_are_they_are_read_back(stacks: list[WeightedStack])
         )
         for stack in stacks
     ] == profile["samples"]
-
-
-@pytest.mark.parametrize(
-    ("value", "encoded"), [(0, b"\0"), (1, b"\1"), (127, b"\x7f"), (300, b"\xac\x02"), (-1, b"\xff" * 9 + b"\1")]
-)
-def test_a_varint_is_as_the_format_has_it(value: int, encoded: bytes) -> None:
-    assert pprof._varint(value) == encoded

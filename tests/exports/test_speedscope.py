@@ -14,7 +14,7 @@ from jaxprof.exports import speedscope
 from jaxprof.exports.source import ExportSource
 from jaxprof.session import Session
 from report import sessions
-from report.page.pages import EVIL, hostile, with_timeline
+from report.page.pages import with_timeline
 
 
 def exported(session: Session) -> dict[str, Any]:
@@ -68,11 +68,3 @@ def test_kernels_and_passes_are_stacks_with_their_self_times() -> None:
     assert sum(passes["weights"]) == pytest.approx(passes["endValue"]) == pytest.approx(0.04)
     (source,) = [frame for frame in file["shared"]["frames"] if frame["name"] == "fusion" and "file" in frame]
     assert source == {"name": "fusion", "file": "/home/me/selu.py", "line": 28}
-
-
-def test_a_run_with_nothing_is_not_among_them() -> None:
-    assert speedscope.runs(sessions.torn()) == []
-
-
-def test_names_are_kept_as_they_are() -> None:
-    assert EVIL in [frame["name"] for frame in exported(hostile())["shared"]["frames"]]

@@ -70,19 +70,6 @@ def test_dot_quotes_and_svg_escapes_what_comes_from_outside() -> None:
     assert texts == ['a "title" <b>', "<1>", 'n"<&>', "two␛[31m", "y"]
 
 
-def test_a_picture_of_a_circle_is_drawn_all_the_same() -> None:
-    nodes = tuple(Node(name, (name,), "kernel") for name in "abc")
-    graph = Graph(
-        "circle",
-        nodes,
-        (GraphEdge("a", "b", ""), GraphEdge("b", "c", ""), GraphEdge("c", "a", ""), GraphEdge("a", "a", "")),
-        omitted=3,
-    )
-    root = ElementTree.fromstring(to_svg(graph))
-    assert len(list(root.iter("{http://www.w3.org/2000/svg}rect"))) == 3
-    assert "3 more not shown" in to_dot(graph)
-
-
 def test_layers_go_down_with_the_data() -> None:
     module = _program()
     sort = next(kernel for kernel in kernels(module) if kernel.kind == "sort")

@@ -73,20 +73,14 @@ def test_padding_to_tiles() -> None:
     assert parse_shape("(f32[10]{0:T(128)}, f32[3])").padded_bytes == 524
 
 
-def test_unknown_dtype_is_kept() -> None:
-    shape = parse_shape("f3e1m1[7]")
-    assert (shape.dtype, shape.known, shape.elements, shape.bytes) == ("f3e1m1", False, 7, 0)
-
-
 def test_layout_is_part_of_equality_and_can_be_left_out() -> None:
     rows, columns = parse_shape("f32[2,3]{1,0}"), parse_shape("f32[2,3]{0,1}")
     assert rows != columns
     assert rows.without_layout() == columns.without_layout() == Shape("f32", (2, 3))
 
 
-@pytest.mark.parametrize("dtype", DTYPE_BITS)
-def test_every_dtype_reads(dtype: str) -> None:
-    assert parse_shape(f"{dtype}[2]").dtype == dtype
+def test_every_dtype_reads() -> None:
+    assert [dtype for dtype in DTYPE_BITS if parse_shape(f"{dtype}[2]").dtype != dtype] == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.limits import QUERY_MEMORY, bounded_memory
 from jaxprof.query import asking
 from jaxprof.query.asking import AskedSession
-from query.conftest import ask, write
+from query.conftest import ask
 
 
 @pytest.mark.parametrize(
@@ -117,17 +117,6 @@ def test_only_the_tables_that_are_read_are_made(path: Path, monkeypatch: pytest.
     monkeypatch.setattr(asking, "arrow_table", lambda table, file: made.append(table.name) or before(table, file))
     ask("SELECT 1 FROM runs JOIN samples USING (session, run)", [AskedSession("s", path)])
     assert made == ["runs", "samples"]
-
-
-def test_many_sessions_stand_in_one_table(tmp_path: Path) -> None:
-    sources = [AskedSession(f"s{number:03}", write(tmp_path / f"{number}.jaxprof")) for number in range(30)]
-    rows, _ = ask("SELECT session, count(*) FROM runs GROUP BY session ORDER BY session", sources).first(100)
-    assert rows == [[source.name, 4] for source in sources]
-
-
-def test_a_name_that_is_no_text_is_escaped(path: Path) -> None:
-    answer = ask("SELECT DISTINCT session FROM runs", [AskedSession("a\udcff", path)])
-    assert answer.first(1)[0] == [["a\\udcff"]]
 
 
 def test_a_session_that_cannot_be_read_is_left_out_or_refused(path: Path, tmp_path: Path) -> None:

@@ -104,37 +104,6 @@ def test_intervals_are_those_of_the_lanes(path: Path) -> None:
     assert answer.notices == ["whole: the 2 shortest intervals of run r3 are not in its timeline"]
 
 
-def test_compilations_have_their_reason_and_findings_their_source(path: Path) -> None:
-    assert rows(path, "SELECT reason_code, sum(count) FROM compiles GROUP BY ALL ORDER BY ALL") == [
-        ["first", 1],
-        ["shape", 4],
-    ]
-    assert rows(path, "SELECT signature->>'$[0].type' FROM compiles WHERE reason_code = 'first'") == [["f32[1,128]"]]
-    assert {source for (source,) in rows(path, "SELECT source FROM findings")} >= {"program", "measurement"}
-
-
-def test_a_finding_has_the_interval_of_its_cost_and_the_command_that_verifies_it(path: Path) -> None:
-    found = rows(path, "SELECT source, low_seconds, seconds, high_seconds, verify FROM findings")
-    sampled = [row for row in found if row[1] is not None]
-    assert sampled
-    assert all(source == "program" and low <= cost <= high for source, low, cost, high, _ in sampled)
-    verified = {source: verify for source, _, _, _, verify in found if verify}
-    assert verified["program"].endswith(f"&& jaxprof compare {path} last")
-    assert verified["measurement"].startswith(f"jaxprof run --from {path}:r")
-
-
-def test_a_reading_has_its_time_since_the_session_began(path: Path) -> None:
-    assert rows(path, "SELECT at_seconds, memory_used_bytes, power_watts, throttle_reasons FROM readings") == [
-        [2.5, 1 << 33, None, '["hot"]']
-    ]
-
-
-def test_a_moment_is_one_and_what_is_unknown_is_null(path: Path) -> None:
-    assert rows(path, "SELECT created + INTERVAL 1 DAY > TIMESTAMP '2026-11-22', state FROM sessions") == [
-        [True, "complete"]
-    ]
-
-
 def test_what_no_column_can_hold_is_null(tmp_path: Path) -> None:
     run = e.RunPlanned(run="r1", spec=e.RunSpec(workload="a\ud800b", variant="", how="jit", device="cpu:0"))
     memory = e.MemoryReported(run="r1", argument_bytes=1 << 63, output_bytes=0, temporary_bytes=5)

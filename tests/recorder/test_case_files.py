@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recorder.case_files import Found, Outcome, judge, rank, read_case
+from recorder.case_files import Found, Outcome, judge, read_case
 
 HEADER = """\
 # about: a loader
@@ -52,23 +52,6 @@ def test_what_is_as_it_must_be_has_no_fault(tmp_path: Path) -> None:
 )
 def test_each_kind_of_fault(said: Outcome, kinds: list[str], tmp_path: Path) -> None:
     assert faults(tmp_path, said) == kinds
-
-
-def test_a_star_forbids_all_that_is_not_expected(tmp_path: Path) -> None:
-    assert faults(tmp_path, outcome("slow_tracing"), "# about: nothing\n# verdict: data-bound\n# forbid: *\n") == [
-        "forbidden"
-    ]
-    planted = "# about: a loader\n# verdict: data-bound\n# expect: data_waits\n# forbid: *\n"
-    assert faults(tmp_path, outcome("data_waits"), planted) == []
-    assert faults(tmp_path, outcome("data_waits", "host_sync"), planted) == ["forbidden"]
-    assert faults(tmp_path, outcome("data_waits", "host_sync"), planted + "# allow: host_sync\n") == []
-
-
-def test_the_rank_is_that_of_the_first_expected_one(tmp_path: Path) -> None:
-    (tmp_path / "c.py").write_text(HEADER + PROGRAM)
-    case = read_case(tmp_path / "c.py")
-    assert rank(case, outcome("host_sync", "host_work")) == 2
-    assert rank(case, outcome("host_sync")) is None
 
 
 @pytest.mark.parametrize(

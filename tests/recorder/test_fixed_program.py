@@ -53,9 +53,6 @@ other(jnp.ones(2))
         assert names["traced"] == traced
         assert fix.found == sum(traced)
 
-    def test_without_a_change_it_is_the_program_itself(self) -> None:
-        assert run(self.SOURCE, "")[0]["traced"] == [False, False]
-
     def test_what_python_decides_by_a_value_cannot_be_under_jit(self) -> None:
         with pytest.raises(jax.errors.TracerBoolConversionError):
             run("def step(x):\n    return x if x.sum() > 0 else -x\n\nstep(jnp.ones(2))\n", "jit", ("step", 5))
@@ -96,14 +93,6 @@ class TestPad:
         assert len(set(names["compiled"])) <= 6  # and two that say which axes of the results follow
         for n, result in zip(range(3, 30), names["results"], strict=True):
             np.testing.assert_allclose(result["y"], np.cumsum(np.full((n, 4), n), 1), rtol=1e-6)
-
-    def test_without_it_there_is_a_program_for_each_shape(self) -> None:
-        names, _ = run(ROWS.format(decorated="@jax.jit", after="", number="0"), "")
-        assert len(names["compiled"]) == 27
-
-    def test_what_is_not_compiled_is_not_padded(self) -> None:
-        _, fix = run(ROWS.format(decorated="", after="", number="0"), "pad", ("step", 6))
-        assert fix.found == 0
 
     @pytest.mark.parametrize(("number", "differs"), [("x.sum()", False), ("x.mean()", True), ("x.shape[0]", True)])
     def test_the_check_finds_what_padding_changes(self, number: str, differs: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -54,18 +53,6 @@ def test_it_is_told_once_at_the_end_of_the_import(place: Path) -> None:
     assert jax.__spec__ is not None
     assert vars(jax.__spec__.loader).keys() == {"name", "path"}, "the loader is as it was"
     assert jax.__loader__ is jax.__spec__.loader
-
-
-def test_looking_for_it_is_not_importing_it(place: Path) -> None:
-    told: list[float] = []
-    finder = JaxFinder(told.append)
-    finder.install()
-    assert importlib.util.find_spec("jax") is None
-    write_jax(place)
-    assert importlib.util.find_spec("jax") is not None
-    assert told == []
-    importlib.import_module("jax")
-    assert len(told) == 1
 
 
 def test_an_import_that_fails_may_be_tried_again(place: Path) -> None:

@@ -56,12 +56,6 @@ def fill(pipe: ProgramPipe) -> int:
     raise AssertionError("the pipe takes everything")
 
 
-def test_lines_arrive_in_order(reader: Reader) -> None:
-    for line in (b"one", b"two", b"three"):
-        reader.pipe.send(line)
-    assert reader.lines() == [b"one", b"two", b"three", b""]
-
-
 def test_lines_of_several_threads_do_not_mix(reader: Reader) -> None:
     words = [bytes([65 + number]) * 300 for number in range(8)]
 

@@ -107,9 +107,3 @@ def test_children_of_the_program_have_no_guard(tmp_path: Path) -> None:
     recorded = run_recorded(tmp_path, "x.py", options=("--transfers",))
     assert (recorded.out, recorded.err) == ("0 b'' False\n", "")
     assert counts(program_in(tmp_path)) == {}
-
-
-def test_a_program_without_jax_is_passed_on_as_well(tmp_path: Path) -> None:
-    (tmp_path / "x.py").write_text("import sys\nprint(sys.stderr.isatty(), file=sys.stderr)\nsys.exit('no')\n")
-    recorded = run_recorded(tmp_path, "x.py", options=("--transfers",))
-    assert (recorded.code, recorded.err) == (1, "False\nno\n")

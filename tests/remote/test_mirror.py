@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,12 +13,12 @@ import pytest
 
 import flaky_store
 from flaky_store import FlakyFileSystem
-from jaxprof.errors import FileRefusedError, MissingFileError, UsageError
-from jaxprof.remote.mirror import Mirror, forget_old
+from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.remote.mirror import Mirror
 from jaxprof.remote.place import RemotePlace
 from jaxprof.remote.store import StoredFile, StoreFailure
 from jaxprof.session.log.entry import is_live
-from jaxprof.session.log.state import FETCHED_FROM, url_of
+from jaxprof.session.log.state import url_of
 from job_folders import job, loop
 
 
@@ -152,20 +151,6 @@ def test_each_refusal_has_its_words(
     assert hint in refused.value.hint
 
 
-def test_a_place_that_is_not_there_is_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError, match="there is nothing at file://"):
-        mirror_of(tmp_path / "nothing.jaxprof", "file").refresh()
-    (tmp_path / "empty.jaxprof.d").mkdir()
-    with pytest.raises(MissingFileError):
-        mirror_of(tmp_path / "empty.jaxprof.d", "file").refresh()
-
-
-@pytest.mark.parametrize("url", ["nonsense://x/y", "c2s://x"])
-def test_a_scheme_that_nobody_knows_is_wrong_usage(url: str) -> None:
-    with pytest.raises(UsageError, match="is the scheme of no store"):
-        Mirror(RemotePlace(url))
-
-
 def test_a_name_that_leads_out_of_the_folder_is_left_out(
     folder: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,29 +185,6 @@ def test_a_session_that_is_being_written_in_the_store_is_live_here(folder: Path,
     path.write_bytes(whole)
     mirror.refresh()
     assert not is_live(mirror.path / path.name)
-
-
-def test_copies_that_nobody_looks_at_go_after_a_month(folder: Path, flaky: type[FlakyFileSystem]) -> None:
-    mirror = mirror_of(folder)
-    mirror.refresh()
-    day = 86_400.0
-    forget_old(time.time() + 29 * day)
-    assert mirror.path.exists()
-    forget_old(time.time() + 31 * day)
-    assert not mirror.path.parent.joinpath(FETCHED_FROM).exists()
-
-
-def test_what_is_followed_is_fetched_again(folder: Path, flaky: type[FlakyFileSystem]) -> None:
-    mirror = mirror_of(folder)
-    mirror.refresh()
-    mirror.follow(0.02)
-    job(folder.with_name("more"), loop())
-    (folder.with_name("more") / "process-00000.jaxprof").rename(folder / "process-00002.jaxprof")
-    due = time.monotonic() + 20
-    while not (mirror.path / "process-00002.jaxprof").exists() and time.monotonic() < due:
-        time.sleep(0.01)
-    mirror.close()
-    assert (mirror.path / "process-00002.jaxprof").exists()
 
 
 class LyingServer(BaseHTTPRequestHandler):

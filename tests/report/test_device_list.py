@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from devices.making import GIB, facts, gpu, target
+from devices.making import GIB, facts, gpu
 from jaxprof.devices.inventory.join import merge
 from jaxprof.devices.inventory.machine import Device, local_devices
 from jaxprof.events import DeviceReading
-from jaxprof.report.device_list import devices_report, devices_text, memory_text
+from jaxprof.report.device_list import devices_text, memory_text
 
 GPU_READING = DeviceReading(
     device="cuda:0",
@@ -50,25 +48,6 @@ def test_the_table_is_one_line_a_device_and_then_the_rest() -> None:
         "  cpu:0: 16 cores, load 1.90",
         "  cpu:0: use of each core 0 24 %",
     ]
-
-
-def test_an_unused_device_is_told_with_a_command_on_a_line_of_its_own() -> None:
-    lines = devices_text(local_devices(facts(gpu(0), installed=target())))
-    told = " ".join(line.strip() for line in lines)
-    assert "cuda:0: not used by JAX: jax-cuda13-plugin is not installed" in told
-    assert lines[-1] == '    /home/me/venv/bin/python -m pip install "jax[cuda13]==0.10.2"'
-
-
-def test_the_report_is_json_with_null_for_what_is_unknown() -> None:
-    report = devices_report(joined(), [GPU_READING])
-    assert json.loads(json.dumps(report, allow_nan=False)) == report
-    first, second = report["devices"]
-
-    assert (first["id"], first["used_by_jax"], first["core_count"], first["reason"]) == ("cuda:0", True, 132.0, None)
-    assert first["memory_used_bytes"] == 98 * GIB
-    assert first["reading"]["utilisation"] == 0.87
-    assert first["reading"]["processes"][0]["user"] == "alice"
-    assert (second["id"], second["reading"], second["memory_used_bytes"]) == ("cpu:0", None, None)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-import program_events as made
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation
@@ -70,21 +69,6 @@ def test_text_fits_a_small_terminal(findings: int, verify: str) -> None:
     assert sum("static_argument_varies" in line for line in lines) == findings
 
 
-def test_all_of_it_is_there_with_full() -> None:
-    whole = " ".join(" ".join(explanation_lines(crowded(1), full=True)).split())
-    assert _LONG.strip() in whole
-
-
-@pytest.mark.parametrize("findings", [0, 2])
-def test_an_explanation_that_leaves_nothing_unknown_is_printed(findings: int) -> None:
-    known = replace(crowded(findings), abstentions=())
-    lines = explanation_lines(known)
-    assert not any(line.startswith("? ") for line in lines)
-    assert sum("static_argument_varies" in line for line in lines) == findings
-    assert "Unknown" not in explanation_markdown(known)
-    assert explanation_json(known)["unknown"] == []
-
-
 def test_json_fits_a_prompt_however_long_its_sentences_are() -> None:
     text = "".join(json_pieces(explanation_json(crowded())))
     assert len(text) < 7_000
@@ -120,15 +104,6 @@ def test_markdown_has_each_finding_and_no_fence_can_be_closed() -> None:
 )
 def test_what_a_cost_is_called(cost: FindingCost, words: str) -> None:
     assert cost_text(cost) == words
-
-
-def test_the_first_lines_answer_for_the_whole() -> None:
-    assert "verdict" not in (lines := explanation_lines(explanation(made.training(), "train")))
-    assert lines[0].startswith("train.py --epochs 3  ·  exit code 0")
-    captured = explanation_lines(explanation(sessions.captured(), "s"))
-    assert any(line.startswith("r2 selu jit cpu:0: 630 µs") for line in captured)
-    runs = explanation_lines(explanation(sessions.whole(), "s"))
-    assert any(line.startswith("r2 selu jit cpu:0: 630 µs") and "as fast as numpy" in line for line in runs)
 
 
 def test_what_was_compiled_and_not_run_says_so() -> None:

@@ -9,7 +9,6 @@ import pytest
 import program_events
 from folding import fold
 from jaxprof import events as e
-from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
 from jaxprof.report.runs import to_csv
 from jaxprof.report.text import WIDTH, to_text
@@ -47,31 +46,6 @@ class TestOutcome:
         assert "interrupted" not in to_text(session, live=True)
 
 
-class TestJson:
-    def test_what_does_not_exist_is_absent_and_what_was_not_measured_is_null(self) -> None:
-        numpy, jit, _ = to_dict(sessions.torn())["runs"]
-        assert not {"trace", "compile", "transfer_in"} & set(numpy["phases"])
-        assert not {"kernels", "flops", "versus"} & set(numpy)
-        assert jit["phases"]["trace"] == {"seconds": 7e-3}
-        assert jit["phases"]["compile"] == {"seconds": None}
-        assert jit["phases"]["run"]["median_seconds"] is None
-        assert jit["kernels"] is None
-        assert [key for key, value in jit["versus"].items() if value is not None] == ["run"]
-
-    def test_a_zero_copy_has_bytes_and_no_rate(self) -> None:
-        jit = to_dict(sessions.whole())["runs"][1]
-        out = jit["phases"]["transfer_out"]
-        assert out["zero_copy"] is True
-        assert out["bytes"] == 4_000_000
-        assert out["bytes_per_second"] is None
-        assert jit["phases"]["transfer_in"]["bytes_per_second"] == pytest.approx(4_000_000 / 0.4e-3)
-
-    def test_speed_up_and_interval_belong_together(self) -> None:
-        versus = to_dict(sessions.whole())["runs"][1]["versus"]
-        assert versus["ci95"][0] < versus["speedup"] < versus["ci95"][1]
-        assert versus["verdict"] == "faster"
-
-
 class TestText:
     @pytest.mark.parametrize(
         "make", [sessions.whole, sessions.torn, sessions.swept, program_events.training, program_events.without_jax]
@@ -83,9 +57,6 @@ class TestText:
         text = to_text(fold(sessions.HEADER, [*sessions.failed_run("r1", "")]))
         assert "median" not in text
         assert "RESOURCE_EXHAUSTED" in text
-
-    def test_a_sweep_names_its_crossover(self) -> None:
-        assert "between 10\u202f000 and 100\u202f000" in to_text(sessions.swept())
 
     @pytest.mark.parametrize("hostile", ["a\x1b[2Jb", "a\nb", "\u202eabc", "[/b] [red]x", "x" * 300])
     def test_outside_text_is_shown_and_not_obeyed(self, hostile: str) -> None:

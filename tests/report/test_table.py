@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -100,21 +99,9 @@ def test_the_schema_has_what_json_has() -> None:
     assert schema["properties"]["devices"]["items"] == {"type": ["string", "null"]}
 
 
-def test_a_table_without_rows_has_keys_for_programs_and_nothing_for_people() -> None:
-    empty: Table[Kernel] = Table(COLUMNS, [])
-    assert list(text_lines(empty)) == []
-    assert to_csv_text(empty).count("\n") == 1
-    assert list(records(empty)) == []
-
-
 @pytest.mark.parametrize(("cell", "text"), [(None, "-"), ("", "-"), (True, "yes"), (False, "no"), (0, "0"), ("a", "a")])
 def test_unknown_is_a_dash_and_zero_is_not(cell: object, text: str) -> None:
     assert plain(cell) == text
-
-
-def test_the_first_rows_say_how_many_more_there_are() -> None:
-    assert list(text_lines(TABLE.first(1)))[-2:] == ["  and 1 more", "  and a note"]
-    assert TABLE.first(2).notes == TABLE.notes
 
 
 def names(*cells: str) -> Table[str]:
@@ -124,10 +111,6 @@ def names(*cells: str) -> Table[str]:
 
 
 class TestText:
-    def test_columns_are_aligned_by_what_a_terminal_shows(self) -> None:
-        lines = list(text_lines(names("日本", "ab")))
-        assert len({columns(line) for line in lines[1:]}) == 1
-
     def test_one_column_gives_way_until_a_line_fits(self) -> None:
         lines = list(text_lines(names("n" * 60), width=40))
         assert max(map(columns, lines)) == 40
@@ -150,10 +133,3 @@ def test_a_number_that_comes_again_is_shown_as_at_first_and_other_cells_are_not_
         "<1.5>", "<True>", "<1.5>", "<None>", "<True>", "<2>", "<2>"
     ]  # fmt: skip
     assert asked == [1.5, True, None, True, 2]
-
-
-def test_what_lacks_on_the_way_to_a_cell_is_none_and_what_no_row_has_is_an_error() -> None:
-    row = SimpleNamespace(kernel=None, other=SimpleNamespace(name="f"))
-    assert (at("kernel.name")(row), at("other.name")(row)) == (None, "f")
-    with pytest.raises(AttributeError):
-        at("other.nothing")(row)

@@ -156,11 +156,3 @@ def test_one_file_for_all_processes_counts_until_one_of_them_changes(
         assert shares["data"] == pytest.approx(0.4, abs=0.01)
         assert compact_all(tmp_path) == ""
     assert len(list((tmp_path / "rollup/all").iterdir())) == 3
-
-
-@pytest.mark.parametrize(("first", "count", "said"), [(100, 2000, True), (2, 2000, False), (100, 1900, False)])
-def test_a_counter_that_may_be_one_of_its_own_is_said(tmp_path: Path, first: int, count: int, *, said: bool) -> None:
-    """Not of a process that was only seen later, and ends with the others."""
-    numbered(tmp_path, passes(2000), passes(count, first, seed=1))
-    notices = steps_in(roll_all(tmp_path)).grid(10).notices
-    assert any(f"process 1 counts from step {first} and process 0 from 0:" in notice for notice in notices) == said

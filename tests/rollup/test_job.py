@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +10,10 @@ import pytest
 import program_events
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
 from jaxprof.analysis.jobs.loop_windows import LoopWindow
-from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup.files import file_of
 from jaxprof.rollup.job import outdated, read_job_figures
 from jaxprof.rollup.making import roll_up
-from jaxprof.rollup.reading import files_of
 from jaxprof.session import Session
 from jaxprof.session.log import load as load_session
 from jaxprof.session.log.job_folder import job_sessions, read_job
@@ -202,14 +199,3 @@ def test_of_a_process_whose_sample_windows_are_damaged_the_session_is_read(tmp_p
     assert [finding.index for finding in found.findings] == [finding.index for finding in expected.findings] == [1]
     assert found.compared == 3
     assert outdated(tmp_path)[0] == [tmp_path / "process-00001.jaxprof"]
-
-
-def test_what_is_no_regular_file_is_no_part_of_a_roll_up(tmp_path: Path) -> None:
-    place = tmp_path / FOLDER / "windows"
-    place.mkdir(parents=True)
-    for name in ("process-00001", "process-00002", "process-00003"):
-        (place / f"{name}{ENDING}").touch()
-    (place / f"process-00002{ENDING}").unlink()
-    os.mkfifo(place / f"process-00002{ENDING}")
-    (place / f"process-00004{ENDING}").symlink_to(place / f"process-00002{ENDING}")
-    assert [path.name for path in files_of(tmp_path, "windows")] == [f"process-0000{n}{ENDING}" for n in (1, 3)]

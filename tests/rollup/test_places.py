@@ -10,7 +10,7 @@ import pytest
 
 import flaky_store
 from flaky_store import FlakyFileSystem
-from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.errors import UsageError
 from jaxprof.rollup import on_ray
 from jaxprof.rollup.on_ray import cluster, roll_up_on
 from jaxprof.rollup.places import SessionPlace, due_in, roll_up_at
@@ -68,34 +68,12 @@ def test_what_is_current_is_left_alone(folder: Path, flaky: type[FlakyFileSystem
     assert len(due_in(url, every=True)[0]) == 3
 
 
-def test_a_process_that_was_started_again_is_said_in_a_store_too(folder: Path, flaky: type[FlakyFileSystem]) -> None:
-    shutil.copy(folder / "process-00001.jaxprof", folder / "process-00001-2.jaxprof")
-    sessions, notices = due_in(f"flaky://{folder}")
-    assert [session.name for session in sessions][1] == "process-00001-2.jaxprof"
-    assert notices == due_in(str(folder))[1] == ["process 1 was started again: process-00001.jaxprof is left out"]
-
-
 def test_a_store_that_fails_in_the_middle_is_an_error_of_that_session(
     folder: Path, flaky: type[FlakyFileSystem]
 ) -> None:
     sessions, _ = due_in(f"flaky://{folder}")
     flaky.error, flaky.only = ConnectionResetError("connection reset"), "put"
     assert roll_up_at(sessions[0]).error == "connection reset"
-
-
-def test_a_store_without_a_job_is_refused(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
-    (tmp_path / "run.jaxprof.d").mkdir()
-    (tmp_path / "run.jaxprof.d" / "notes.txt").write_text("x")
-    with pytest.raises(FileRefusedError, match="holds no session of a process"):
-        due_in(f"flaky://{tmp_path}/run.jaxprof.d")
-    with pytest.raises(FileRefusedError, match="there is nothing at"):
-        due_in(f"flaky://{tmp_path}/other.jaxprof.d")
-
-
-def test_a_cluster_that_does_not_answer_is_said_at_once() -> None:
-    pytest.importorskip("ray")
-    with pytest.raises(UsageError, match=r"no Ray cluster answers at 127\.0\.0\.1:9"), cluster("127.0.0.1:9"):
-        pass
 
 
 @pytest.mark.timeout(300)

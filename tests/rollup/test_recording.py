@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 import program_events
-from jaxprof import events as e
 from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup.files import file_of
 from jaxprof.rollup.job import read_job_figures
-from jaxprof.rollup.recording import RollUpRecorder, roll_up_recorder
+from jaxprof.rollup.recording import RollUpRecorder
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
@@ -92,15 +91,3 @@ def test_the_last_whole_one_stays_where_the_next_cannot_be_written(
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path in before} == before
     assert not list(tmp_path.rglob("*.partial"))
     assert read_job_figures(tmp_path).processes[0].status == "ok", "its session is read"
-
-
-def test_only_sessions_of_jobs_have_one_and_only_with_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    header = e.Header()
-    assert roll_up_recorder(header, tmp_path / "other.jaxprof") is None
-    one = roll_up_recorder(header, tmp_path / "process-00003.jaxprof")
-    assert one is not None
-    one.close()
-    monkeypatch.setattr("jaxprof.rollup.recording.has_extra", lambda: False)
-    assert roll_up_recorder(header, tmp_path / "process-00003.jaxprof") is None

@@ -6,19 +6,15 @@ installed.
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from jaxprof.errors import JaxprofError, UsageError, WorkerError
-from jaxprof.runner import attach
 from jaxprof.runner.attach import Address, collect, read_address
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.trace.folders import runs_at
@@ -108,56 +104,3 @@ def test_each_failure_has_its_name(
         collect(server, 1, tmp_path / "out", HERE)
     assert what in raised.value.what
     assert hint in raised.value.hint
-
-
-@pytest.mark.process
-def test_a_server_that_never_answers_is_given_up(
-    server: Address, client: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attach, "PATIENCE_SECONDS", 0.2)
-    client.write_text(f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)")
-    with pytest.raises(WorkerError, match="sent no profile"):
-        collect(server, 0.3, tmp_path / "out", HERE)
-    if (tmp_path / "pid").exists():
-        with pytest.raises(ProcessLookupError):
-            os.kill(int((tmp_path / "pid").read_text()), 0)
-
-
-def test_nobody_there_is_told_before_anything_is_started(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    with pytest.raises(UsageError, match=f"nobody listens at 127.0.0.1:{port}"):
-        collect(Address("127.0.0.1", port), 1, tmp_path, Interpreter("/nonexistent", "0.10.2", "--python"))
-    with pytest.raises(UsageError, match="there is no host"):
-        collect(Address("no-such-host.invalid", 1), 1, tmp_path, HERE)
-    with pytest.raises(UsageError, match="has no jax"):
-        collect(Address("127.0.0.1", port), 1, tmp_path, Interpreter("/usr/bin/python3", None, "--python"))
-
-
-@pytest.mark.skipif(find_spec("xprof") is None, reason="xprof is not installed")
-def test_a_real_server(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    program = f"""
-        import jax, jax.numpy as jnp
-        jax.profiler.start_server({port})
-        step = jax.jit(lambda x: jnp.tanh(x @ x))
-        x = step(jnp.ones((200, 200)))
-        print("ready", flush=True)
-        while True:
-            step(x).block_until_ready()
-    """
-    running = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
-    )
-    try:
-        assert running.stdout is not None
-        assert running.stdout.readline() == b"ready\n"
-        collect(Address("127.0.0.1", port), 0.5, tmp_path, HERE)
-    finally:
-        running.kill()
-        running.wait()
-    assert runs_at(tmp_path)

@@ -52,10 +52,6 @@ def test_what_is_refused(text: str, count: int, words: str) -> None:
         read_ranks(text, count)
 
 
-def test_of_an_unknown_number_of_processes_any_may_be_named() -> None:
-    assert read_ranks("900", 0) == CaptureRanks(((900, 900),))
-
-
 def test_a_window_is_of_those_that_are_named() -> None:
     ranks = CaptureRanks(((1, 2),))
     assert [options_of(ranks, index, OPTIONS).wants_window for index in range(4)] == [False, True, True, False]
@@ -101,16 +97,6 @@ def test_all_processes_come_to_one_answer(tmp_path: Path) -> None:
     assert chosen_by_all(folder, 4, CaptureRanks(((0, 0),), slowest=True)) == [0, 2]
     assert read_choice(folder) == {0, 2}
     assert len(list(folder.iterdir())) == 5, "four sessions, and the choice whole"
-
-
-def test_without_anything_to_tell_it_by_those_that_are_named_capture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(capture_ranks, "_PATIENCE_SECONDS", 5.0)
-    monkeypatch.setattr(capture_ranks, "_AGAIN_SECONDS", 1.0)
-    for index in range(2):
-        process(tmp_path, index, 2)
-    assert chosen_by_all(tmp_path, 2, CaptureRanks(((0, 0),), slowest=True)) == [0]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"processes": 3}', '{"processes": ["x"]}'])

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from jaxprof.engine.protocol.recording import CaptureRequest, EndCaptureRequest, decode_program_request
-from jaxprof.engine.protocol.recording import encode_program_request as encode
 from jaxprof.errors import WorkerError
 from jaxprof.events import LogLine, PhaseStarted
 from jaxprof.runner.child import ChildProcess, Pipes
@@ -102,14 +100,3 @@ def test_a_child_that_cannot_be_started_leaves_no_descriptor_open() -> None:
     with pytest.raises(WorkerError, match="the child could not be started with /nowhere/python"):
         start("", python="/nowhere/python")
     assert len(os.listdir("/dev/fd")) == len(before)
-
-
-@pytest.mark.parametrize("request_", [CaptureRequest(steps=5), CaptureRequest(seconds=0.5), EndCaptureRequest()])
-def test_a_request_to_a_program_is_read_as_it_was_written(request_: CaptureRequest | EndCaptureRequest) -> None:
-    assert decode_program_request(encode(request_)) == request_
-
-
-@pytest.mark.parametrize("line", [b"{}", b"[]", b'{"request":"run"}', b'{"request":"capture","more":1}', b"x"])
-def test_another_line_is_no_request_to_a_program(line: bytes) -> None:
-    with pytest.raises(ValueError, match=r"request|Expecting"):
-        decode_program_request(line)

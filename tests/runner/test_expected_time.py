@@ -16,8 +16,6 @@ from jaxprof.runner.expected_time import (
     MeasuredGroup,
     expected_time,
     few_samples,
-    in_sum,
-    left_in_words,
     measured_groups,
     seconds_left,
 )
@@ -105,12 +103,6 @@ def test_what_a_call_takes_is_not_guessed_for_functions_of_the_users_and_for_acc
     assert expected_time(own, [other_size]).basis == Basis.LEAST, "another size says nothing of this one"
 
 
-def test_a_sum_is_as_well_known_as_the_worst_of_its_parts() -> None:
-    last, rough = ExpectedTime(3.0, Basis.LAST_TIME), ExpectedTime(4.0, Basis.ROUGH)
-    assert in_sum([last, rough]) == ExpectedTime(7.0, Basis.ROUGH)
-    assert in_sum([last, ExpectedTime(None, Basis.UNKNOWN)]).words == "time unknown"
-
-
 def test_a_hard_cap_that_leaves_too_few_samples_is_told_beforehand() -> None:
     assert few_samples(sides(PUBLISHED)) == []
     assert few_samples(sides(max_seconds=60.0)) == []
@@ -141,15 +133,3 @@ def test_what_is_left_goes_down_and_what_the_turns_say_counts_when_it_is_more(ru
     assert seconds_left(runs, 170.0) == 20.0
     runs[2].status = "cancelled"
     assert seconds_left(runs, 170.0) == 0.0
-
-
-def test_what_is_left_is_unknown_where_the_estimate_is_over_or_there_was_none(runs: list[Run]) -> None:
-    assert seconds_left(runs, 131.0) is None, "it should have ended"
-    runs[2].expected_seconds = None
-    assert seconds_left(runs, 110.0) is None
-
-
-def test_what_is_left_is_said_in_steps_that_an_estimate_is_worth() -> None:
-    given = (None, 0.0, 0.2, 9.0, 12.0, 61.0, 110.0, 111.0, 301.0)
-    said = ["", "", "≈ 1 s", "≈ 9 s", "≈ 15 s", "≈ 70 s", "≈ 110 s", "≈ 2 min", "≈ 6 min"]
-    assert [left_in_words(left).removesuffix(" left") for left in given] == said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxprof.runner.guard_filter import COLLECT_SECONDS, HOLD_SECONDS, MOST_KINDS, OTHER_TYPES, GuardFilter, read_copy
+from jaxprof.runner.guard_filter import COLLECT_SECONDS, MOST_KINDS, OTHER_TYPES, GuardFilter, read_copy
 
 PREFIXES = {
     "0.7.2": b"W1121 08:44:11.564065   28963 guard_lib.cc:115] ",
@@ -94,23 +94,6 @@ def test_every_other_byte_is_passed_on(own: str, size: int) -> None:
     passed = b"".join(guard.feed(data[at : at + size], 0.0) for at in range(0, len(data), size)) + guard.release()
     assert passed == OWN[own] * 3
     assert rows(guard) == [("host_to_device", "", 1, None), ("host_to_device", "i32[4]", 1, 16)]
-
-
-def test_what_might_be_a_beginning_is_held_back_for_a_moment_only() -> None:
-    guard = GuardFilter()
-    assert guard.feed(b"loss W1121 08:4", 5.0) == b"loss "
-    assert guard.wait_seconds(5.0) == pytest.approx(HOLD_SECONDS)
-    assert guard.wait_seconds(5.0 + HOLD_SECONDS) == 0
-    assert guard.release() == b"W1121 08:4"
-    assert guard.wait_seconds(6.0) is None
-    assert guard.feed(b"\r 50 %", 7.0) == b"\r 50 %"
-    assert guard.wait_seconds(7.0) is None
-
-
-def test_a_line_that_never_ends_is_not_kept() -> None:
-    guard = GuardFilter()
-    data = line().rstrip(b"\n") + b"x" * 40_000
-    assert guard.feed(data, 0.0) + guard.release() == data
 
 
 def test_counts_come_at_most_once_a_second_and_none_is_lost() -> None:

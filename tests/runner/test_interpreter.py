@@ -9,7 +9,6 @@ import pytest
 
 from jaxprof.errors import UsageError
 from jaxprof.runner import interpreter
-from jaxprof.runner.exits import explain
 from jaxprof.runner.interpreter import find_interpreter, probe
 
 
@@ -74,12 +73,3 @@ def test_an_old_python_is_refused(tmp_path: Path) -> None:
     script.chmod(0o755)
     with pytest.raises(UsageError, match=r"3\.11 or newer"):
         probe(str(script), "--python")
-
-
-def test_ends_are_explained() -> None:
-    assert "kernel" in explain(-9, oom_kills=1).what
-    assert "probably out of memory" in explain(-9).what
-    assert "XLA aborted" in explain(-6, words="check failed").what
-    assert "check failed" in explain(-6, words="check failed").advice
-    assert "exit code 3" in explain(3).what
-    assert "signal 99" in explain(-99).what

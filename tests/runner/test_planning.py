@@ -7,7 +7,7 @@ import pytest
 from jaxprof.errors import UsageError
 from jaxprof.runner import PlanOptions, plan_runs, read_sweep
 from jaxprof.workloads import built_in
-from jaxprof.workloads.model import Parameter, workload_info
+from jaxprof.workloads.model import workload_info
 
 SELU = workload_info(built_in("selu"), sources=False)
 
@@ -83,10 +83,3 @@ def test_a_sweep_that_cannot_be_read_says_how_one_looks(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_sweep(text, SELU.parameters)
     assert caught.value.hint
-
-
-def test_a_choice_is_swept_by_naming_its_values() -> None:
-    direction = Parameter(name="direction", description="which way", kind="choice", choices=("in", "out"))
-    assert read_sweep("direction=out,in", [direction]).values == ("in", "out")
-    with pytest.raises(UsageError):
-        read_sweep("direction=in..out", [direction])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.engine.protocol.request import DevicesRequest, OpenTraceRequest
+from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.events import Event, KernelsMeasured, RunFinished
 from jaxprof.runner.profile_reader import ProfileReader
 from jaxprof.trace import imported
@@ -103,8 +103,3 @@ def test_it_stops_at_the_next_piece(
     asked.set()
     assert last(all_of(reader)).status == "cancelled"
     assert reader.cancelled
-
-
-def test_it_does_nothing_else() -> None:
-    with pytest.raises(TypeError, match="DevicesRequest needs an engine"):
-        ProfileReader().send(DevicesRequest())

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.errors import WorkerError
 from jaxprof.events import Event, LogLine, ProgramEnded, ProgramStarted, SessionClosed
 from jaxprof.files import file_digest
 from jaxprof.runner.interpreter import Interpreter, own_interpreter
@@ -136,18 +135,6 @@ def test_closing_ends_the_program_with_its_children(stage: Callable[..., Stage])
     assert isinstance(parent.events[-1], SessionClosed)
 
 
-def test_a_program_may_clean_up_when_the_app_is_left(stage: Callable[..., Stage]) -> None:
-    saving = stage(
-        "import time\ntry:\n    print('ready')\n    time.sleep(60)\nfinally:\n    print('checkpoint written')\n",
-    )
-    saving.begin()
-    saving.until(lambda: ("stdout", "ready") in saving.lines)
-    saving.scheduler.close()
-    run = saving.end()
-    assert ("stdout", "checkpoint written") in saving.lines
-    assert (run.status, saving.scheduler.exit_code) == ("cancelled", 130)
-
-
 @pytest.mark.parametrize("asked", [True, False])
 def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(tmp_path: Path, asked: bool) -> None:
     program = tmp_path / "x.py"
@@ -193,14 +180,6 @@ def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(stage: Callable[...,
     assert run.program is not None
     assert run.program.ended is not None
     assert run.program.ended.wall_seconds < 2.5
-
-
-def test_an_interpreter_that_is_not_there_is_told(stage: Callable[..., Stage]) -> None:
-    lost = stage("", interpreter=Interpreter("/no/such/python", None, "--python"))
-    with pytest.raises(WorkerError, match="could not be started"):
-        lost.scheduler.start()
-    assert lost.run.status == "failed"
-    assert not lost.scheduler.busy
 
 
 def test_a_program_that_does_not_listen_is_not_waited_for(stage: Callable[..., Stage]) -> None:

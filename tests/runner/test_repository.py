@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from jaxprof.events import RevisionRead
-from jaxprof.runner import repository
 from jaxprof.runner.repository import git, revisions
 
 pytestmark = pytest.mark.process
@@ -54,36 +53,6 @@ def test_files_of_a_clean_tree_and_then_of_one_with_changes(tree: Path) -> None:
 def test_what_is_under_no_git_has_no_revision(tmp_path: Path) -> None:
     (tmp_path / "alone.py").write_text(STEP)
     assert read(f"{tmp_path}/alone.py:step", "package.module:step", "", f"{tmp_path}/gone/away.py:step") == []
-
-
-def test_a_repository_without_a_commit_has_no_revision(tmp_path: Path) -> None:
-    (tmp_path / "new.py").write_text(STEP)
-    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
-    assert read(f"{tmp_path}/new.py:step") == []
-
-
-def test_without_git_there_is_no_revision(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    assert read(f"{tree}/one.py:step") == []
-
-
-def test_a_slow_git_leaves_the_changes_unknown(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repository, "PATIENCE_SECONDS", 0.0)
-    (one,) = read(f"{tree}/one.py:step")
-    assert (one.dirty, len(one.commit) >= 7) == (None, True)
-
-
-def test_each_folder_is_asked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    of = repository.repository_of
-
-    def counted(target: str) -> repository.Repository:
-        asked.append(target)
-        return of(target)
-
-    monkeypatch.setattr(repository, "repository_of", counted)
-    assert len(read(*[f"{tree}/one.py:step"] * 3, f"{tree}/steps/two.py:step")) == 4
-    assert len(asked) == 2
 
 
 def test_a_repository_names_nothing_that_is_run(tree: Path) -> None:

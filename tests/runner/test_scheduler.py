@@ -133,14 +133,6 @@ def test_a_killed_engine_is_explained_and_the_next_run_goes_on(
 
 
 @pytest.mark.process
-def test_an_exit_in_the_middle_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(tmp_path, monkeypatch, engines.EXITS)
-    stage.scheduler.add([plan()])
-    stage.scheduler.run()
-    assert "exit code 3" in stage.told.runs["r1"].error
-
-
-@pytest.mark.process
 def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,27 +233,6 @@ def test_an_engine_is_not_timed_out_while_it_starts(tmp_path: Path, monkeypatch:
     stage.scheduler.add([plan(max_seconds=0.2)])
     stage.scheduler.run()
     assert stage.told.runs["r1"].status == "ok"
-
-
-@pytest.mark.process
-def test_an_engine_that_closes_its_event_pipe_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(tmp_path, monkeypatch, engines.MUTE)
-    stage.scheduler.add([plan()])
-    stage.scheduler.run()
-    run = stage.told.runs["r1"]
-    assert run.status == "crashed"
-    assert "closed the pipe" in run.error
-    assert "memory" not in run.error
-
-
-@pytest.mark.process
-def test_an_interpreter_that_is_not_there_fails_the_run_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(tmp_path, monkeypatch, engines.GOOD)
-    stage.scheduler.interpreter = Interpreter("/nowhere/python", None, "--python")
-    stage.scheduler.add([plan()])
-    stage.scheduler.run()
-    assert stage.told.runs["r1"].status == "failed"
-    assert "/nowhere/python" in stage.told.runs["r1"].error
 
 
 JAX_HERE = replace(HERE, jax="0.10.2")

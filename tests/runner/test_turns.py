@@ -251,12 +251,6 @@ def test_runs_that_are_compared_are_also_measured_alone_and_in_whole_blocks_once
 
 
 @pytest.mark.process
-def test_a_run_that_is_compared_with_none_has_turns_only(stage: Stage) -> None:
-    session = stage.run("a", launches=2)
-    assert set(session.runs["r1"].series) == {"run"}
-
-
-@pytest.mark.process
 def test_what_does_not_depend_on_the_process_is_recorded_once(stage: Stage) -> None:
     session = stage.run("a", "b", launches=3)
     run = session.runs["r1"]
@@ -285,14 +279,6 @@ def test_a_side_that_its_hard_cap_ends_in_a_turn_is_asked_for_no_other(stage: St
 
 
 @pytest.mark.process
-def test_a_side_that_fails_in_a_later_launch_says_in_which(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_process, "ENGINE", changed(stage, 'variant == "fragile" and', "launch == 2 and"))
-    session = stage.run("a", launches=3)
-    assert session.runs["r1"].status == "crashed"
-    assert session.runs["r1"].error.startswith("launch 2 of 3: ")
-
-
-@pytest.mark.process
 def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(stage: Stage) -> None:
     session = stage.run("a", "greedy", launches=2)
     assert [run.status for run in session.runs.values()] == ["ok", "ok"]
@@ -301,14 +287,6 @@ def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_othe
     for launch in (1, 2):
         order = blocks(session, launch)
         assert len(list(itertools.groupby(order))) == 2, "each alone"
-
-
-@pytest.mark.process
-def test_what_does_not_fit_at_all_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_process, "ENGINE", changed(stage, "if others:", "if True:"))
-    session = stage.run("a", "greedy")
-    assert [run.status for run in session.runs.values()] == ["ok", "failed"]
-    assert session.runs["r2"].error == "not run: too large"
 
 
 @pytest.mark.process
@@ -384,18 +362,6 @@ def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage: Stage, m
 
 
 @pytest.mark.process
-def test_kernels_are_named_once_after_the_first_launch(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    captured: list[tuple[str, int]] = []
-    monkeypatch.setattr("jaxprof.runner.attribution.is_needed", lambda *given, **how: True)
-    monkeypatch.setattr(
-        "jaxprof.runner.attribution.capture",
-        lambda recorder, run, *rest: captured.append((run.id, len(run.launches))),
-    )
-    stage.run("a", "fragile", launches=2)
-    assert captured == [("r1", 1)], "not of a run that failed, and not again in the second launch"
-
-
-@pytest.mark.process
 @pytest.mark.parametrize(("variants", "said"), [(("a", "b"), "false"), (("a",), None)])
 def test_engines_that_share_a_device_leave_its_memory_to_each_other(
     stage: Stage, variants: tuple[str, ...], said: str | None
@@ -411,15 +377,6 @@ def test_engines_that_share_a_device_leave_its_memory_to_each_other(
     stage.scheduler._start = seen  # type: ignore[method-assign]
     stage.run(*variants, device="cuda:0")
     assert {environment.get("XLA_PYTHON_CLIENT_PREALLOCATE") for environment in environments} == {said}
-
-
-@pytest.mark.process
-def test_runs_that_are_not_compared_are_not_measured_together(stage: Stage) -> None:
-    stage.add("a", "b")
-    session = stage.run("c", "d")
-    order = blocks(session, 1)
-    assert {*order[: len(order) // 2]} == {"r1", "r2"}
-    assert {*order[len(order) // 2 :]} == {"r3", "r4"}
 
 
 def changed(stage: Stage, before: str, after: str) -> Path:

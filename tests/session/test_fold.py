@@ -251,10 +251,6 @@ def test_a_text_whose_digest_is_another_one_is_refused() -> None:
         fold(e.Header(), [PLAN, *swapped, recorded]).text("r1", "hlo")
 
 
-def test_a_text_that_is_not_there_is_none() -> None:
-    assert fold(e.Header(), [PLAN]).text("r1", "hlo") is None
-
-
 def test_the_child_cuts_a_long_text_and_the_client_has_only_to_keep_the_pieces(tmp_path: Path) -> None:
     """No line on the pipe is as long as a module, and equal texts of two runs are kept once."""
     text = "".join(f"%fusion.{number} = f32[{number}]\n" for number in range(200_000))

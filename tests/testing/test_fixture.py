@@ -48,11 +48,6 @@ def test_the_tests_before_do_not_count(jaxprof, rows):
     assert jaxprof(step, W, X[:rows]).compiles == 1
 
 
-def test_reading_a_program_compiles_nothing_for_the_test(jaxprof):
-    assert jaxprof(step, W, X).kernels == jaxprof(step, W, X).kernels
-    assert [row.function for row in jaxprof(step, W, X).compilations] == ["step"]
-
-
 def test_a_plain_function_is_jitted_once(jaxprof):
     def double(x, *, by):
         return x * by
@@ -116,17 +111,6 @@ def test_a_function_that_raises_raises(jaxprof):
     assert jaxprof(step, W, X).compiles == 1
 
 
-def test_what_is_no_function_is_refused(jaxprof):
-    with pytest.raises(Exception, match="needs a function, not int"):
-        jaxprof(3)
-
-
-def test_a_setting_of_the_call_is_in_its_program(jaxprof):
-    with jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64():
-        result = jaxprof(lambda x: x * 2, np.ones(3))
-    assert "f64[3]" in result.session.text("r1", "hlo")
-
-
 def test_methods_and_objects_are_called(jaxprof):
     class Model:
         __hash__ = None
@@ -142,50 +126,6 @@ def test_methods_and_objects_are_called(jaxprof):
     assert jaxprof(model, X).compiles == 1
 
 
-@pytest.fixture
-def warmed(jaxprof):
-    return jaxprof(step, W, X)
-
-
-def test_another_fixture_may_call_it(warmed, jaxprof):
-    assert jaxprof(step, W, X).compiles == warmed.compiles == 1
-
-
-def test_it_can_be_asked_for_by_name(request):
-    assert request.getfixturevalue("jaxprof")(step, W, X).compiles == 1
-
-
-LIBRARIES = """
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-
-
-def test_equinox(jaxprof):
-    @eqx.filter_jit
-    def train(model, x):
-        loss, gradients = eqx.filter_value_and_grad(lambda m: jnp.mean(jax.vmap(m)(x) ** 2))(model)
-        return eqx.apply_updates(model, jax.tree.map(lambda g: -0.1 * g, gradients))
-
-    model = eqx.nn.MLP(4, 4, 8, 2, key=jax.random.key(0))
-    for _ in range(3):
-        result = jaxprof(train, model, jnp.ones((8, 4)))
-        model = result.value
-    assert result.compiles == 1, result.compilations
-    assert result.kernels > 1 and result.flops > 0, result.failure
-    assert result.median_seconds > 0
-    assert jaxprof(train, model, jnp.ones((5, 4))).compiles == 2
-
-"""
-
-
-@pytest.mark.process
-def test_calls_of_wrapped_jits(run_tests: Run) -> None:
-    pytest.importorskip("equinox")
-    result = run_tests(LIBRARIES, "-q")
-    assert result.ret == 0, result.stdout.str()
-
-
 @pytest.mark.process
 def test_without_jax_it_says_so(run_tests: Run, folder) -> None:
     (folder / "conftest.py").write_text("import sys\nsys.modules['jax'] = None\n")
@@ -198,12 +138,6 @@ def test_a_fixture_of_that_name_wins(run_tests_here: Run, folder) -> None:
     (folder / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef jaxprof():\n    return 'mine'\n")
     result = run_tests_here("def test_it(jaxprof):\n    assert jaxprof == 'mine'\n", "-q")
     assert result.ret == 0, result.stdout.str()
-
-
-def test_it_can_be_left_out(run_tests_here: Run) -> None:
-    result = run_tests_here("def test_it(jaxprof):\n    pass\n", "-q", "-p", "no:jaxprof")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*fixture 'jaxprof' not found*"])
 
 
 LOOKS = """

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from jaxprof.testing.limits import limits_of
 from testing.conftest import Run
 
 LIMITED = """
@@ -150,14 +149,6 @@ def test_a_wrong_marker_ends_the_run(run_tests_here: Run) -> None:
     result = run_tests_here(text, "-q")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: test_it.py::test_it: unknown limit*Did you mean max_kernels*"])
-
-
-def test_of_several_markers_the_nearest_decides() -> None:
-    class Marked:
-        def iter_markers(self, name: str):
-            return [pytest.mark.jaxprof(max_compiles=2).mark, pytest.mark.jaxprof(max_compiles=1, max_flops=9).mark]
-
-    assert limits_of(Marked()) == {"max_compiles": 2, "max_flops": 9}  # type: ignore[arg-type]
 
 
 def test_a_worker_of_xdist_fails_the_test_and_not_the_run() -> None:

@@ -101,19 +101,6 @@ def test_save_and_compare(run_tests: Run, run_tests_here: Run, folder: Path, mon
     )
 
 
-def test_wrong_options_end_the_run_before_a_test_runs(run_tests_here: Run) -> None:
-    result = run_tests_here(TESTS, "--jaxprof-fail-on=kernels", "--jaxprof-compare=main")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *unknown session in .jaxprof 'main'*"])
-
-
-def test_without_calls_there_is_nothing_to_save(run_tests_here: Run, folder: Path) -> None:
-    result = run_tests_here("def test_it():\n    pass\n", "--jaxprof-save")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["no test has called the fixture jaxprof: nothing is saved or compared"])
-    assert not (folder / ".jaxprof").exists()
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -195,11 +182,6 @@ def test_another_size_is_undecided_and_fails_nothing(tmp_path: Path) -> None:
     assert any("other arguments" in line for line in other.lines)
 
 
-def test_a_program_that_is_not_known_is_shown_with_dashes(tmp_path: Path) -> None:
-    shown = report(ReportOptions(tmp_path, None, None, ()), {"t": lines(None, status="failed")})
-    assert shown.lines == ("name", "test")
-
-
 def test_a_base_that_is_no_session_fails_the_run_and_loses_no_table(tmp_path: Path) -> None:
     base = tmp_path / "base.jaxprof"
     base.write_text("HloModule m\n")
@@ -215,12 +197,6 @@ def test_a_folder_that_cannot_be_written_fails_the_run(tmp_path: Path) -> None:
     shown = report(ReportOptions(tmp_path, "kept", None, ()), {"t": lines()})
     assert shown.failed
     assert any(line.startswith("not saved: ") for line in shown.lines)
-
-
-def test_names_from_outside_are_escaped(tmp_path: Path) -> None:
-    odd = [line.replace("t.py::test", "t.py::test[\\u001b[31m]") for line in lines()]
-    shown = report(ReportOptions(tmp_path, None, None, ()), {"t": odd})
-    assert "\x1b" not in "".join(shown.lines)
 
 
 def test_a_run_of_several_tests_numbers_the_runs(tmp_path: Path) -> None:

@@ -57,20 +57,6 @@ def test_they_stand_on_the_clock_of_the_kernels() -> None:
     assert late.counters[0].times.tolist() == [3_000_000 - late.origin_ns * 1000]
 
 
-def test_what_is_no_number_is_left_out_and_counted() -> None:
-    trace = read(
-        sampled(
-            sample(POWER, 1, power=float("nan")),
-            sample(POWER, 2, power="much"),
-            sample(POWER, 3),
-            sample(POWER, 4, power=-1.5),
-        )
-    )
-    (counter,) = trace.counters
-    assert (counter.times.tolist(), counter.values.tolist()) == ([4_000_000], [-1.5])
-    assert trace.problems == ["/device:TPU:1: 3 counter samples have no value or an impossible time"]
-
-
 def test_the_timeline_has_them() -> None:
     trace = read(*gpu_planes(), sampled(sample(POWER, 1, power=1.5), sample(POWER, 3, power=2.5)))
     (counter,) = json.loads(timeline_text(trace))["counters"]

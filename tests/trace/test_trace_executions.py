@@ -11,7 +11,6 @@ from xplane_wire import Event, Line, Plane
 
 from jaxprof.trace.executions import executions_on
 from jaxprof.trace.ops import op_executions, op_times
-from jaxprof.trace.steps import steps_of
 
 US = 1_000_000
 
@@ -92,22 +91,13 @@ class TestProgramsOnGpus:
     def test_an_execution_ends_where_its_ops_come_again(self) -> None:
         assert gpu(self.calls(3)) == [(0, 25), (100, 125), (200, 225)]
 
-    @pytest.mark.parametrize("lost", range(15))
-    def test_a_kernel_that_lost_its_op_changes_nothing(self, lost: int) -> None:
-        kernels = self.calls(5)
-        kernels[lost] = host("mystery", kernels[lost].offset // US, 5)
-        found = gpu(kernels)
-        assert len(found) == 5
-        assert all(begin // 100 == end // 100 == number for number, (begin, end) in enumerate(found))
-
-    def test_the_lost_kernel_makes_no_gap_of_90_milliseconds(self) -> None:
-        kernels = self.calls(5)
-        kernels[6] = host("mystery", 200, 5)
-        planes = [Plane("/device:GPU:0", [Line("Stream #1(Kernel)", kernels)])]
-        steps = steps_of(read(*planes))
-        assert (steps.found_by, steps.total) == ("modules", 5)
-        gaps = [row.parts.launch_gaps for row in steps.rows]
-        assert max(gaps) == pytest.approx(10e-6)
+    def test_a_kernel_that_lost_its_op_changes_nothing(self) -> None:
+        for lost in range(15):
+            kernels = self.calls(5)
+            kernels[lost] = host("mystery", kernels[lost].offset // US, 5)
+            found = gpu(kernels)
+            assert len(found) == 5
+            assert all(begin // 100 == end // 100 == number for number, (begin, end) in enumerate(found))
 
     def test_loops_within_executions(self) -> None:
         kernels = [
@@ -123,15 +113,3 @@ class TestProgramsOnGpus:
         called = [host("PjRtStreamExecutorLoadedExecutable::Execute", 20 * n, 18) for n in range(3)]
         hosts = [Line("Host Threads/7", launches, id=7), Line("python", called, id=7)]
         assert gpu(kernels, *hosts) == [(100, 115), (120, 135), (140, 155)]
-
-    def test_calls_of_other_threads_at_the_same_time_are_not_taken(self) -> None:
-        kernels = [op("gemm", 100 + 10 * n, 5, correlation_id=n) for n in range(4)]
-        launches = [host("cuLaunchKernel", 5 + 10 * n, 2, correlation_id=n) for n in range(4)]
-        called = [host("PJRT_LoadedExecutable_Execute", 20 * n, 18) for n in range(2)]
-        others = [host("PJRT_LoadedExecutable_Execute", 0, 90)]
-        hosts = [Line("Host Threads/7", launches, id=7), Line("a", others, id=8), Line("b", called, id=7)]
-        assert gpu(kernels, *hosts) == [(100, 115), (120, 135)]
-
-    def test_ops_that_run_into_each_other_are_one_execution(self) -> None:
-        kernels = [op("a", 0, 5), op("a", 10, 5), op("b", 20, 5), op("b", 30, 5)]
-        assert gpu(kernels) == [(0, 35)]

@@ -94,20 +94,6 @@ def test_work_of_the_host_is_named_by_what_holds_most_of_it() -> None:
     assert causes(thread(("one", 60, 15), ("two", 75, 15))) == {"unknown": (40, "")}  # neither is most of it
 
 
-def test_a_step_annotation_names_nothing() -> None:
-    marks = [host("train", 100 * step, 100, step_num=step) for step in range(STEPS)]
-    assert causes(thread(("load", 60, 40)), more=marks)["host"] == (40, "load")
-    assert causes(thread(), more=marks) == {"unknown": (40, "")}
-
-
-def test_without_a_host_or_without_idle_time_there_is_no_cause() -> None:
-    (alone,) = steps_of(read(device())).devices
-    assert alone.idle_causes == ()
-    busy = Plane("/device:GPU:0", [Line("Stream #7", [op("f", 0, 400)]), Line("Steps", [host("1", 0, 400)], id=2)])
-    (found,) = steps_of(read(busy, Plane("/host:CPU", [thread(("DevicePut", 60, 40))]))).devices
-    assert found.idle_causes == ()
-
-
 def test_a_tpu_has_a_clock_of_its_own() -> None:
     plane = Plane(
         "/device:TPU:0",
@@ -117,7 +103,7 @@ def test_a_tpu_has_a_clock_of_its_own() -> None:
     assert found.idle_causes == ()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(3))
 def test_intersection_and_difference_of_coverages(seed: int) -> None:
     random = np.random.default_rng(seed)
 

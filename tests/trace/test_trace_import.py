@@ -18,19 +18,15 @@ from jaxprof.analysis.measured import measured, whole_profile
 from jaxprof.analysis.opener import Kind, kind_of
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.cli.hlo_target import CompileOptions, find_modules
-from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.events import ProgressMade
-from jaxprof.exports.perfetto import ExportedHlo, to_perfetto
-from jaxprof.report.views import VIEWS, profile_text, view_csv, view_json, view_text
+from jaxprof.errors import UsageError
+from jaxprof.exports.perfetto import to_perfetto
 from jaxprof.runner import Scheduler, own_interpreter, plan_profile
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
-from jaxprof.trace.imported import import_profile, text_of
 from jaxprof.trace.ops import op_times
 from jaxprof.trace.sources import read_file, read_profile
 from jaxprof.trace.steps import steps_of
 from jaxprof.trace.timeline import timeline_text
-from jaxprof.units import bytes_
 
 
 def write(folder: Path, *planes: Plane, name: str = "host.xplane.pb") -> Path:
@@ -101,13 +97,6 @@ def test_the_hlo_of_a_profile_is_listed_by_program(tmp_path: Path) -> None:
         find_modules(str(path), "r2", None, CompileOptions())
 
 
-@pytest.mark.process
-def test_a_profile_without_hlo_says_so(tmp_path: Path) -> None:
-    path = write(tmp_path, *gpu_planes())
-    with pytest.raises(FileRefusedError, match="holds no HLO"):
-        find_modules(str(path), None, None, CompileOptions())
-
-
 @pytest.mark.parametrize("text", ["", '"'], ids=["numbers", "texts"])
 def test_a_chrome_trace_with_unix_times_keeps_its_nanoseconds(tmp_path: Path, text: str) -> None:
     start = 1_764_000_000_123_456
@@ -123,13 +112,6 @@ def test_a_chrome_trace_with_unix_times_keeps_its_nanoseconds(tmp_path: Path, te
     (lane,) = trace.op_lanes()
     assert lane.starts.tolist() == [0, 10_100_000, 20_200_000]
     assert (trace.started_unix_ns, trace.problems) == (start * 1000 + 1, [])
-
-
-def test_a_text_is_no_profile(tmp_path: Path) -> None:
-    for content in (b"hostname\n", b"\x7fELF\x02", b""):
-        path = tmp_path / "text"
-        path.write_bytes(content)
-        assert kind_of(path) is not Kind.PROFILE
 
 
 def test_measured_kernels_with_shares_of_program_and_profile(session: Session) -> None:
@@ -155,20 +137,6 @@ def test_devices_are_kept_with_what_the_profile_says_of_them(session: Session) -
     }
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_view_has_every_form(session: Session, view: str) -> None:
-    assert view_text(session, view)
-    assert json.dumps(view_json(session, view), allow_nan=False)
-    assert view_csv(session, view).startswith("run")
-
-
-def test_the_profile_at_a_glance(session: Session) -> None:
-    text = profile_text(session)
-    assert "fusion (?)" in text
-    assert "copies host to device on gpu:0: 1 in 10.0 µs, 3.91 KiB, 400 MB/s" in text
-    assert "kernels with 5.6 % of the device's time name no HLO op" in text
-
-
 @pytest.mark.process
 def test_a_refused_file_fails_the_run_in_words(tmp_path: Path) -> None:
     path = tmp_path / "x.xplane.pb"
@@ -188,11 +156,6 @@ class TestTimeline:
         assert number is not None
         assert (name, timeline.ops[number].name, timeline.ops[number].program) == ("loop_fusion.kd", "fusion", "7")
         assert timeline.left_out == 0
-
-    def test_past_the_limit_the_shortest_of_the_host_go_first(self) -> None:
-        timeline = read_timeline(timeline_text(read(cpu_plane()), limit=3))
-        assert (timeline.intervals, timeline.left_out) == (3, 3)
-        assert all(lane.kind == "thread" for lane in timeline.lanes)
 
     def test_what_is_left_out_is_not_idle(self, tmp_path: Path) -> None:
         """Of 100 kernels of 1 us on end and two of 50, three are kept: the stream was busy all the time."""
@@ -217,11 +180,6 @@ class TestTimeline:
         totals = range_totals(lanes_of(read_timeline(json.dumps(data))), 0, 60_000).lanes
         assert {(found.left_out, found.idle_ns, found.busy_share) for found in totals} == {(None, None, None)}
 
-    @pytest.mark.parametrize("text", ["", "[]", '{"version":1}', '{"version":9,"lanes":[]}', "{"])
-    def test_damage_is_refused(self, text: str) -> None:
-        with pytest.raises(FileRefusedError):
-            read_timeline(text)
-
     def test_perfettos_form_can_be_opened_again(self, tmp_path: Path) -> None:
         trace = read(tpu_plane())
         path = tmp_path / "out.json.gz"
@@ -245,11 +203,6 @@ class TestTimeline:
                 if true[first][0] <= true[second][0] and true[second][1] <= true[first][1]:
                     assert begin <= other_begin
                     assert other_end <= end
-
-    def test_a_long_recording_loses_no_digits(self) -> None:
-        plane = Plane("/device:TPU:0", [Line("XLA Ops", [Event("a", 40_000_000_000_000_501, 1_000)])])
-        (lane,) = read_timeline(timeline_text(read(plane))).lanes
-        assert (lane.starts, lane.durations) == ([40_000_000_000_001], [1])
 
     def test_what_overlaps_gets_a_track_each_in_perfetto(self) -> None:
         spans = [("outer", 0, 100), ("inner", 10, 20), ("across", 90, 40), ("late", 95, 3), ("apart", 140, 5)]
@@ -278,21 +231,6 @@ class TestTimeline:
             )
             assert again.span_ps == trace.span_ps
 
-    def test_an_export_keeps_the_zero_of_the_profile(self, tmp_path: Path) -> None:
-        trace = read(Plane("/host:CPU", [Line("t", [op("a", 47_000, 5, run_id=1), op("a", 47_010, 5, run_id=2)])]))
-        path = tmp_path / "out.json"
-        path.write_text("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")))
-        assert read_profile(path).span_ps == trace.span_ps == (47_000_000_000, 47_015_000_000)
-
-    def test_an_export_keeps_the_hlo(self, tmp_path: Path) -> None:
-        text = "HloModule jit_f, is_scheduled=true\n\nENTRY main {\n  ROOT dot = f32[] constant(1)\n}\n"
-        path = tmp_path / "out.json"
-        hlo = [ExportedHlo("jit_f", str((1 << 64) - 3), text), ExportedHlo("jit_g", None, text)]
-        path.write_text("".join(to_perfetto(read_timeline(timeline_text(read(cpu_plane()))), "title", hlo)))
-        again = read_profile(path)
-        assert [(one.name, one.program) for one in again.programs] == [("jit_f", (1 << 64) - 3), ("jit_g", None)]
-        assert text_of(again, ("jit_f", (1 << 64) - 3)) == (text, "")
-
 
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
@@ -310,26 +248,6 @@ def test_profiles_and_sessions_are_told_apart(tmp_path: Path, name: str, content
     assert (kind_of(path) is Kind.PROFILE) is expected
     assert (kind_of(tmp_path) is Kind.PROFILE) is name.endswith(".xplane.pb")
     assert kind_of(tmp_path / "missing") is None
-
-
-def test_it_is_said_how_many_bytes_are_read_and_then_what_is_derived(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jaxprof.trace.imported.SECONDS_BETWEEN_WORDS", 0.0)
-    path = tmp_path / "box.xplane.pb"
-    path.write_bytes(space_bytes([*gpu_planes(), *(Plane(f"/device:GPU:{number}") for number in range(1, 5))]))
-    said: list[ProgressMade] = []
-    import_profile(path, "r1", lambda event: said.append(event) if isinstance(event, ProgressMade) else None)
-    shares = [one.fraction or 0.0 for one in said]
-    assert shares == sorted(shares)
-    begin, size = "reading box.xplane.pb: ", bytes_(path.stat().st_size)
-    reading = [one.note for one in said if one.note.startswith(begin)]
-    assert (reading[0], reading[-1]) == (f"{begin}0 B of {size}", f"{begin}{size} of {size}")
-    assert len(set(reading)) > 4
-    rest = [note for one in said if (note := one.note) not in reading]
-    assert rest[0].endswith("reading the host's threads")
-    assert any("adding up" in note for note in rest)
-    assert "the HLO of " in rest[-1]
 
 
 def test_the_reading_stops_where_it_is_told_to(tmp_path: Path) -> None:

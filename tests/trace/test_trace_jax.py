@@ -15,7 +15,6 @@ from jaxprof.trace.imported import text_of
 from jaxprof.trace.ops import op_times
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.steps import steps_of
-from jaxprof.trace.summary import summarise
 
 CALLS = 3
 
@@ -153,8 +152,3 @@ def agree(path: Path, answer: dict[str, Any]) -> None:
     assert set(ours) == set(theirs)
     for key, figures in theirs.items():
         assert ours[key] == pytest.approx(figures, rel=1e-6)
-
-
-def test_a_folder_can_be_summarised_by_who_recorded_it(recorded: Path) -> None:
-    kinds = [event.type for event in summarise(recorded, "run", "r7", CALLS, seconds_of_calls=[1e-3])]
-    assert kinds == ["capture_taken", "kernels_measured", "steps_measured", "trust_reported", "text_recorded"]

@@ -69,21 +69,12 @@ def test_workers_side_by_side_add_up_to_more_than_what_waits_for_them() -> None:
     assert codegen.self_seconds == pytest.approx(10 * US)
 
 
-def test_an_unknown_pass_has_the_stage_of_its_pipeline() -> None:
-    assert node(tree(), *COMPILE, "HLO passes through layout assignment", "some-new-pass").stage == "HLO passes"
-    assert stage_of("somethingWithoutAPlace") == "other"
-
-
 def test_stages_add_up_to_the_self_time_of_the_tree() -> None:
     stages = stage_times(tree())
     assert sum(one.seconds for one in stages) == pytest.approx(120 * US)  # 100, and 20 by the second worker
     assert seconds_of_threads(tree()) == pytest.approx(120 * US)
     assert [one.seconds for one in stages] == sorted((one.seconds for one in stages), reverse=True)
     assert {one.stage: one.passes for one in stages} == {"codegen": 3, "compile": 3, "HLO passes": 4, "MLIR": 2}
-
-
-def test_no_compile_is_none() -> None:
-    assert compile_tree(read(Plane("/host:CPU", [Line("python", [host("f", 0, 1)])]))) is None
 
 
 @pytest.mark.parametrize(

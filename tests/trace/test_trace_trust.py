@@ -93,22 +93,6 @@ def test_no_kernels_because_the_devices_records_are_missing() -> None:
     assert "the host launched some" in message
 
 
-def test_no_kernels_because_the_device_has_none() -> None:
-    planes = (Plane("/device:GPU:0"), Plane("/host:CPU", [Line("python", [host("f", 0, 1)])]))
-    assert "the planes of gpu:0 name no HLO op" in trust(read(*planes))["no_kernels"][1]
-
-
-def test_no_kernels_because_nothing_ran() -> None:
-    plane = Plane("/host:CPU", [Line("python", [host("f", 0, 1)])])
-    assert "only host events" in trust(read(plane))["no_kernels"][1]
-
-
-def test_a_profile_of_a_compile() -> None:
-    line = Line("python", [host("backend_compile_and_load", 0, 90), host("f", 95, 1)])
-    verdict, message = trust(read(Plane("/host:CPU", [line]), cpu_plane()))["compile"]
-    assert (verdict, "shows a compile more than a run" in message) == ("doubt", True)
-
-
 def test_device_time_outside_of_the_steps() -> None:
     assert trust(read(*_outside()))["outside_steps"][1].startswith("75 %")
 

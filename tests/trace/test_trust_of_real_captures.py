@@ -6,7 +6,6 @@ capture by JAX's own reader, and an undisturbed one is made again with more work
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -61,43 +60,10 @@ def test_steps_of_the_same_work(tmp_path: Path, step: Callable[[int], None]) -> 
     pytest.fail("the machine held every one of the captures up")
 
 
-def test_one_step(tmp_path: Path, step: Callable[[int], None]) -> None:
-    with profiler(tmp_path):
-        steps(step, 30)
-    assert trust(tmp_path)["one_step"][0] == "doubt"
-    assert "uneven_steps" not in trust(tmp_path)
-
-
-def test_uneven_steps(tmp_path: Path, step: Callable[[int], None]) -> None:
-    with profiler(tmp_path):
-        steps(step, 20, 20, 2000, 20, 20)
-    verdict, message = trust(tmp_path)["uneven_steps"]
-    assert (verdict, message.startswith("steps on cpu:0 took from ")) == ("doubt", True)
-
-
 def test_the_python_tracer(tmp_path: Path, step: Callable[[int], None]) -> None:
     with profiler(tmp_path, python=1):
         steps(step, 5, 5)
     assert trust(tmp_path)["python_tracer"][0] == "doubt"
-
-
-def test_programs_without_hlo(tmp_path: Path, step: Callable[[int], None]) -> None:
-    with profiler(tmp_path, hlo=False):
-        steps(step, 5, 5)
-    assert trust(tmp_path)["modules"][0] == "doubt"
-
-
-def test_nothing_ran(tmp_path: Path) -> None:
-    with profiler(tmp_path):
-        time.sleep(0.001)
-    assert trust(tmp_path)["no_kernels"][0] == "bad"
-
-
-def test_work_outside_of_the_steps(tmp_path: Path, step: Callable[[int], None]) -> None:
-    with profiler(tmp_path):
-        steps(step, 20, 20)
-        step(2000)
-    assert trust(tmp_path)["outside_steps"][0] == "doubt"
 
 
 def test_a_compile_within_the_capture(tmp_path: Path) -> None:
@@ -110,34 +76,6 @@ def test_a_compile_within_the_capture(tmp_path: Path) -> None:
         lowered.compile()
     verdict, message = trust(tmp_path)["compile"]
     assert (verdict, message.endswith("it shows a compile more than a run")) == ("doubt", True)
-
-
-def test_a_file_that_was_cut_off(tmp_path: Path, even: Path) -> None:
-    (file,) = even.rglob("*.xplane.pb")
-    raw = file.read_bytes()
-    for tenth in range(1, 10):
-        path = tmp_path / f"{tenth}.xplane.pb"
-        path.write_bytes(raw[: len(raw) * tenth // 10])
-        assert trust(path)["file"][0] == "bad"
-
-
-class TestHosts:
-    @staticmethod
-    def joined(folder: Path, **files: Path) -> Path:
-        for host, recorded in files.items():
-            (file,) = recorded.rglob("*.xplane.pb")
-            shutil.copy(file, folder / f"{host}.xplane.pb")
-        return folder
-
-    def test_recordings_that_follow_each_other(self, tmp_path: Path, even: Path, step: Callable[[int], None]) -> None:
-        with profiler(tmp_path / "later"):
-            steps(step, 30, 30)
-        verdict, message = trust(self.joined(tmp_path, a=even, b=tmp_path / "later"))["clock"]
-        assert (verdict, message.startswith("the recordings of a and b do not overlap")) == ("bad", True)
-
-    def test_recordings_of_one_time(self, tmp_path: Path, even: Path) -> None:
-        verdict, message = trust(self.joined(tmp_path, a=even, b=even))["clock"]
-        assert (verdict, "joined by their wall clocks" in message) == ("doubt", True)
 
 
 class TestAgainstTheTiming:

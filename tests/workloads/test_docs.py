@@ -10,7 +10,6 @@ import pytest
 
 from jaxprof.workloads.check import tolerance
 from jaxprof.workloads.find import find
-from jaxprof.workloads.specs import parse
 from workloads.running import errors, inputs_of
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "workloads.md").read_text()
@@ -59,11 +58,3 @@ def test_what_is_said_of_the_examples_is_so() -> None:
     assert ridge.resolve("large") == {"n": 2048, "strength": 10.0}
     assert (ridge.name, ridge.baseline) == ("ridge.py:ridge", "numpy")
     assert ridge.title == "Ridge regression by the normal equations."
-
-
-def test_the_specs_of_the_table_are_understood() -> None:
-    table = DOCUMENT.split("### Argument specs")[1].split("###")[0]
-    specs = [spec for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for spec in re.findall(r"`(.*?)`", row)]
-    assert len(specs) > 12
-    for spec in specs:
-        assert parse(spec).text == spec

@@ -10,7 +10,6 @@ import pytest
 
 from jaxprof.errors import UsageError
 from jaxprof.workloads.find import find, find_all
-from jaxprof.workloads.function import refuse_borrowed_misfit
 from workloads.running import errors, inputs_of
 
 MODEL = """
@@ -200,17 +199,3 @@ def test_a_function_without_inputs_takes_those_of_the_one_that_lends_them(folder
     assert of_sizes.inputs_from == "selu"
     assert of_sizes.resolve("quick", {"n": "6"})["n"] == 6
     assert [each.name for each in find_all("other.py", inputs_from="model.py:step")] == ["other.py:step"]
-
-
-def test_a_lender_of_another_number_of_inputs_is_refused_before_a_call(folder: Path) -> None:
-    (folder / "other.py").write_text(OTHER)
-    for name, fits in (("step", True), ("two", False)):
-        taken = find(f"other.py:{name}", inputs_from="model.py:step")
-        given = inputs_of(taken, {})
-        if fits:
-            refuse_borrowed_misfit(taken, taken.variant("jit"), {}, given)
-        else:
-            with pytest.raises(
-                UsageError, match=r"takes \(x, y\), and cannot be called with the inputs of model.py:step"
-            ):
-                refuse_borrowed_misfit(taken, taken.variant("jit"), {}, given)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.workloads import scripts
 from jaxprof.workloads.scripts import imports_jax, scripts_with_jax
 
 
@@ -63,14 +62,3 @@ def test_the_newest_program_comes_first_and_none_is_imported(tmp_path: Path) -> 
     (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere")
     assert [path.name for path in scripts_with_jax(tmp_path)] == ["new.py", "old.py"]
     assert scripts_with_jax(tmp_path / "nowhere") == []
-
-
-def test_what_is_read_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "late.py").write_text("#" * scripts.HEAD_BYTES + "\nimport jax\n")
-    assert scripts_with_jax(tmp_path) == [], "imports stand at the beginning"
-    for number in range(5):
-        (tmp_path / f"p{number}.py").write_text("import jax\n")
-    monkeypatch.setattr(scripts, "MOST_READ", 3)
-    assert len(scripts_with_jax(tmp_path)) <= 3
-    monkeypatch.setattr(scripts, "MOST_ENTRIES", 0)
-    assert scripts_with_jax(tmp_path) == []

@@ -145,14 +145,6 @@ def test_what_cannot_be_read_is_refused_with_the_way_to_write_it(text: str, what
     assert hint in refused.value.hint
 
 
-def test_a_name_that_is_no_parameter_is_refused() -> None:
-    with pytest.raises(UsageError, match="no parameter 'm'") as refused:
-        made("f32[m]", n=3)
-    assert "n" in refused.value.hint
-    with pytest.raises(UsageError, match="is not a size"):
-        made("f32[n]", n=2.5)
-
-
 @given(st.text(max_size=20))
 @example("({})")
 @example("(3)")

@@ -137,11 +137,6 @@ def test_seconds_from_samples_have_an_interval_and_announced_ones_none() -> None
         assert cost.low < cost.seconds < cost.high
 
 
-def test_a_program_without_a_capture_says_which_command_makes_one() -> None:
-    (missing,) = [each for each in explanation(made.training(), "t").abstentions if each.code == "no-capture"]
-    assert missing.command == "jaxprof script --plain --capture-steps 5 train.py --epochs 3"
-
-
 def test_a_program_that_records_itself_cannot_be_started_by_a_command() -> None:
     recorded = made.program(*made.shaped(33, compile_seconds=0.1), *made.steady(5, {"device_busy": 1.0}))
     itself = [replace(event, how="record") if isinstance(event, e.ProgramStarted) else event for event in recorded]
@@ -215,19 +210,10 @@ def test_a_side_that_is_slower_is_a_finding_with_what_it_costs() -> None:
     assert finding.message.endswith("its kernels are the same")
 
 
-@pytest.mark.parametrize("times", [1.0, 0.5])
-def test_a_side_that_is_not_slower_is_no_finding(times: float) -> None:
-    assert "slower" not in codes(explanation(compared(times), "s"))
-
-
 def test_a_comparison_without_a_verdict_says_so_first() -> None:
     first = explanation(compared(1.5, together=False), "s").abstentions[0]
     assert (first.code, first.command.split()[:4]) == ("inconclusive", ["jaxprof", "run", "--from", "s"])
     assert first.reason == "whether B is faster than A: a side has no samples"
-
-
-def test_the_mended_program_has_no_finding() -> None:
-    assert codes(explanation(run_of(MENDED, kernels(fusion_1=3e-3, fusion_2=1e-3)), "s")) == []
 
 
 def test_what_makes_times_meaningless_comes_before_what_costs_time() -> None:
@@ -297,20 +283,6 @@ def steps(platform: str, found_by: str = "annotation", **parts: float) -> list[e
 
 
 @pytest.mark.parametrize(
-    ("part", "code"),
-    [
-        ("launch_gaps", "launch-gaps"),
-        ("collectives_exposed", "exposed-collectives"),
-        ("transfers", "copies-in-steps"),
-    ],
-)
-def test_what_the_steps_of_an_accelerator_lose(part: str, code: str) -> None:
-    (finding,) = explanation(run_of(MENDED, *steps("gpu", **{part: 2e-4})), "s").findings
-    assert (finding.code, finding.cost.seconds) == (code, pytest.approx(2e-4))
-    assert finding.cost.share == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize(
     "captured",
     [
         steps("gpu", launch_gaps=5e-5),
@@ -355,11 +327,6 @@ def test_each_finding_of_an_explanation_is_in_the_catalogue() -> None:
         assert set(codes(explanation(session, "s"))) <= set(entries())
 
 
-def test_a_session_without_runs_is_explained_by_nothing() -> None:
-    explained = explanation(fold(sessions.HEADER, [e.SessionClosed()]), "s")
-    assert (explained.subject, explained.findings) == ("nothing", ())
-
-
 @pytest.mark.parametrize(("changed_after", "line"), [(-10.0, "y = x.T"), (10.0, "")])
 def test_a_line_is_quoted_only_if_its_file_is_as_old_as_the_session(
     tmp_path: Path, changed_after: float, line: str
@@ -395,38 +362,6 @@ def on_gpu(median: float, dispatch: float, copy: float) -> Session:
         else:
             events.append(event)
     return fold(sessions.HEADER, [*sessions.numpy_run("r1"), *events, e.SessionClosed()])
-
-
-@pytest.mark.parametrize(
-    ("dispatch", "copy", "expected"),
-    [
-        (20e-6, 100e-6, []),
-        (400e-6, 100e-6, ["dispatch-bound-call"]),
-        (20e-6, 900e-6, ["copies-outweigh-work"]),
-    ],
-)
-def test_what_the_phases_of_a_call_on_an_accelerator_show(dispatch: float, copy: float, expected: list[str]) -> None:
-    assert codes(explanation(on_gpu(630e-6, dispatch, copy), "s")) == expected
-
-
-@pytest.mark.parametrize(
-    ("stage", "took", "expected"),
-    [
-        ("autotuning", 3.0, ["slow-autotuning"]),
-        ("PTX", 3.0, ["slow-ptx"]),
-        ("autotuning", 0.5, []),
-        ("fusion", 3.0, []),
-    ],
-)
-def test_stages_of_a_compile_that_can_be_kept(stage: str, took: float, expected: list[str]) -> None:
-    part = e.PassTimes(name="part", stage=stage, seconds=took, self_seconds=took)
-    passes = e.CompilePasses(
-        run="r2",
-        tree=e.PassTimes(name="compile", stage="compile", seconds=5.0, self_seconds=5.0 - took, children=(part,)),
-    )
-    explained = explanation(run_of(MENDED, passes), "s")
-    assert codes(explained) == expected
-    assert [finding.cost.scope for finding in explained.findings] == ["compile"] * len(expected)
 
 
 def test_kernels_that_take_next_to_nothing_are_no_finding() -> None:
@@ -486,11 +421,6 @@ def test_a_profile_costs_the_time_of_its_devices() -> None:
         assert (by_code[code].run, by_code[code].cost.seconds) == ("r1", pytest.approx(2e-3)), "of all steps"
     assert {finding.verify for finding in explained.findings} == {"jaxprof explain p"}
     assert [(each.code, each.reason) for each in explained.abstentions] == [("sum", "r1: busy for 20%")]
-
-
-def test_a_profile_without_hlo_says_that_its_kernels_have_no_findings() -> None:
-    explained = explanation(fold(sessions.HEADER, of_profile(hlo="", gap=1e-5)), "p")
-    assert (codes(explained), unknown(explained)) == ([], ["no-hlo"])
 
 
 def test_what_a_recorded_program_captured_is_a_part_of_its_device_time() -> None:

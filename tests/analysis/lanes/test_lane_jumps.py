@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.analysis.lanes.jumps import idle_around, idle_stretches, longest_idle, longest_interval, next_idle
+from jaxprof.analysis.lanes.jumps import longest_idle, longest_interval, next_idle
 from jaxprof.analysis.lanes.rows import LaneRow, lanes_of
 from jaxprof.analysis.lanes.search import same
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, TimelineOp
@@ -27,22 +26,6 @@ thread = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 15)), min_size=1, 
     lambda steps: [(sum(gap + took for gap, took in steps[:at]) + gap, took) for at, (gap, took) in enumerate(steps)]
 )
 """What one thread ran: the time before each, and how long it took."""
-
-
-@given(thread, thread)
-def test_a_stretch_is_idle_if_no_thread_runs(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> None:
-    row = pool(first, second)
-    spans = [*first, *second]
-    begin, end = min(start for start, _ in spans), max(start + took for start, took in spans)
-    busy = {time for start, took in spans for time in range(start, start + took)}
-    found = {time for low, high in zip(*idle_stretches(row), strict=True) for time in range(low, high)}
-    assert found == set(range(begin, end)) - busy
-    for time in found:
-        low, high = idle_around(row, time)
-        assert low is not None
-        assert high is not None
-        assert set(range(low, high)) <= found
-        assert {low - 1, high} <= busy
 
 
 def test_the_next_idle_stretch_that_is_long_enough() -> None:

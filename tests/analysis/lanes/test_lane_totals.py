@@ -89,11 +89,6 @@ def test_a_device_is_idle_where_none_of_its_threads_works() -> None:
     assert (device.busy_ns, device.idle_ns, device.busy_share) == (None, None, None)
 
 
-def test_an_empty_range() -> None:
-    found = total(made(lane("host", "python", "host", [("f", 0, 5)])), 30, 40)
-    assert (found.busy_ns, found.idle_ns, found.count, found.names) == (0, 10, 0, ())
-
-
 def test_the_kernels_of_a_device_are_counted_once_and_counters_are_no_lanes() -> None:
     lanes = made(
         lane("tpu:0", "XLA Modules", "modules", [("jit_f", 0, 50)]),

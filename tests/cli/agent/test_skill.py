@@ -8,7 +8,6 @@ import shlex
 from pathlib import Path
 
 import click
-import pytest
 
 from cli.calling import Caller
 from jaxprof.cli.agent.skill import FOLDERS, SKILL
@@ -42,28 +41,11 @@ def test_another_text_is_named_before_it_is_replaced(caller: Caller, tmp_path: P
     assert written.read_text() == SKILL
 
 
-@pytest.mark.parametrize(("answer", "is_written"), [("y\n", True), ("n\n", False)])
-def test_it_asks(
-    caller: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, is_written: bool
-) -> None:
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    monkeypatch.setattr(agent, "confirmed", lambda question, refusal, yes: answer == "y\n")
-    assert caller("agent", "install", "--dir", tmp_path, "--for", "gemini").code == 0
-    assert (tmp_path / ".gemini" / "skills" / "jaxprof" / "SKILL.md").exists() is is_written
-
-
 def test_without_an_agent_it_asks_for_a_name(caller: Caller, tmp_path: Path) -> None:
     said = caller("agent", "install", "--dir", tmp_path, "--yes")
     assert said.code == 2
     assert "no coding agent has a folder" in said.err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_place_that_cannot_be_written_is_said(caller: Caller, tmp_path: Path) -> None:
-    (tmp_path / ".claude").write_text("a file")
-    said = caller("agent", "install", "--dir", tmp_path, "--for", "claude", "--yes")
-    assert said.code == 2
-    assert "cannot be written" in said.err
 
 
 def test_the_commands_of_the_skill_are_understood_and_its_agents_are_the_commands() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jaxprof.devices.targets import machine_for, machine_of, parse_target, step_time
+from jaxprof.devices.targets import machine_for, parse_target, step_time
 from jaxprof.hlo.analysis.collectives import collectives
-from jaxprof.hlo.analysis.cost.peaks import device
 from jaxprof.hlo.analysis.schedule import elapsed_seconds
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.read.parse import module
@@ -64,13 +63,6 @@ SYNC = """ENTRY %main (x: f32[4194304]) -> f32[4194304] {
   ROOT %r = f32[4194304]{0} all-reduce(%x), channel_id=1, replica_groups=[1,8]<=[8], to_apply=%add
 }
 """
-
-
-def test_an_all_reduces_memory_is_not_added_to_its_links() -> None:
-    assert bound(SYNC) == pytest.approx(LINK)
-    memory = 2 * 16 * 2**20 / 3352e9
-    assert memory < LINK
-    assert step_time(program(SYNC), machine_for(parse_target("h100:8"))).limit == "kernels"
 
 
 LOOP = """%body (s: (s32[], f32[4194304])) -> (s32[], f32[4194304]) {
@@ -141,11 +133,6 @@ def test_the_estimate_is_never_below_the_bound() -> None:
         assert step.bound_seconds is not None
         assert step.estimate_seconds is not None
         assert 0 < step.bound_seconds < step.estimate_seconds
-
-
-def test_without_links_the_memory_is_what_is_known() -> None:
-    step = step_time(program(SYNC), machine_of(device("l4")))
-    assert step.bound_seconds == pytest.approx(2 * 16 * 2**20 / 300e9)
 
 
 def test_one_copy_runs_beside_the_others() -> None:

@@ -136,13 +136,6 @@ def test_a_program_with_a_mesh_of_its_own_is_the_one_that_jax_makes_on_these_dev
     assert run.memory.alias_bytes  # the weights are donated
 
 
-@pytest.mark.parametrize(("target", "devices"), [("tpu-v7:2x2x1", 8), ("tpu-v4:2x2x1", 4)])
-def test_a_slice_has_as_many_devices_as_jax_makes_of_it(target: str, devices: int) -> None:
-    run, found = sharded("gpt.py:train_step", target)
-    assert found.attributes["num_partitions"] == str(devices)
-    assert f"mesh data={devices // 2}, model=2" in told(run)
-
-
 @pytest.mark.parametrize("function", ["by_jit", "by_shard_map", "by_arrays", "by_types", "with_statics"])
 def test_each_way_of_sharding(function: str) -> None:
     arguments = ("f32[64,64]", "f32[64,64]") if function in ("by_jit", "by_shard_map") else ()
@@ -192,13 +185,6 @@ def test_train_steps_with_a_state_object(file: str) -> None:
     # The new state leaves the program, also where the function gives the loss alone.
     assert len(found.entry.root.shape.leaves()) >= 6
     assert "nnx" in file or (run.memory is not None and run.memory.alias_bytes)
-
-
-def test_a_mesh_that_is_not_the_programs_own_is_refused_with_advice() -> None:
-    both = ("f32[64,64]", "f32[64,64]")
-    with pytest.raises(JaxprofError) as caught:
-        sharded("own_mesh.py:by_shard_map", "h100:8", arguments=both, mesh="a=4,b=2")
-    assert "leave --mesh out" in caught.value.hint
 
 
 def test_a_callback_of_a_sharded_program_is_refused_with_the_reason() -> None:

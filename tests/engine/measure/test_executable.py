@@ -50,14 +50,6 @@ def test_a_buffer_names_its_instruction_and_its_line() -> None:
     assert all(isinstance(row.line, int) for row in made_here)
 
 
-def test_an_executable_that_tells_nothing_is_no_error() -> None:
-    class Silent:
-        def memory_analysis(self) -> None:
-            return None
-
-    assert buffers_of(Silent(), "HloModule m\n") is None
-
-
 def test_an_assignment_of_another_module_is_refused() -> None:
     compiled = _compiled()
     assignment = compiled.memory_analysis().serialized_buffer_assignment_proto
@@ -86,10 +78,6 @@ def refuse() -> None:
 )
 def test_what_xla_does_not_know_is_unknown(analysis: Any, flops: float | None) -> None:
     assert flops_of(SimpleNamespace(cost_analysis=lambda: analysis)) == flops
-
-
-def test_a_backend_without_a_cost_analysis_tells_nothing() -> None:
-    assert flops_of(SimpleNamespace(cost_analysis=refuse)) is None
 
 
 def test_the_memory_of_a_program_is_told_part_by_part_as_far_as_it_is_known() -> None:

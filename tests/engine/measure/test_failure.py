@@ -33,12 +33,6 @@ def test_an_error_of_ours_is_its_words_and_has_no_traceback() -> None:
     )  # fmt: skip
 
 
-def test_an_error_with_a_page_of_text_is_cut() -> None:
-    assert failed(ValueError("x" * 1988)).error == "ValueError: " + "x" * 1988
-    cut = failed(ValueError("x" * 1989)).error
-    assert cut == "ValueError: " + "x" * 1988 + " …"
-
-
 def test_an_error_that_cannot_say_its_text_is_the_end_of_the_run() -> None:
     class Mute(Exception):
         def __str__(self) -> str:
@@ -61,9 +55,3 @@ def test_the_frames_that_measure_are_left_out_also_of_what_led_to_it() -> None:
     assert "engine/measure" not in text.replace("tests/engine/measure", "")
     assert "no_such_thing" in text, "why it was raised stays"
     assert text.rstrip().endswith("ValueError: mine")
-
-
-def test_an_error_that_is_its_own_cause_ends() -> None:
-    one, two = ValueError("one"), ValueError("two")
-    one.__cause__, two.__cause__ = two, one
-    assert "one" in failed(one).traceback

@@ -6,7 +6,6 @@ import functools
 import gc
 import os
 import sys
-import time
 from statistics import median
 from typing import Any
 
@@ -37,7 +36,7 @@ from jaxprof.workloads.decorator import workload
 def profiled(function: Any, *arguments: Any, op_by_op: bool = False, **options: Any) -> list[Event]:
     events: list[Event] = []
     call = place_call(function, arguments, {}, **options)
-    limits = RunSpec(workload=call.name, variant="", how="", device="", budget_seconds=0.05)
+    limits = RunSpec(workload=call.name, variant="", how="", device="", budget_seconds=0.05, capture=False)
     measure_variants(call, limits, events.append, op_by_op=op_by_op)
     return events
 
@@ -87,49 +86,6 @@ def test_every_number_of_the_result_is_checked() -> None:
     assert (right.passed, right.wrong_elements) == (True, 0)
 
 
-def test_a_result_of_another_kind_is_wrong() -> None:
-    x = np.array([1.0, 0.0, 1.0], np.float32)
-    found = checked(lambda x: x > 0.5, lambda x: x.astype(np.float64), x)
-    assert found.passed is False
-    assert found.note == "the result is bool, float64 is expected"
-
-
-def test_elementwise_programs_have_no_product_whose_precision_could_be_low() -> None:
-    x = np.ones((4, 4), np.float32)
-    assert checked(lambda x: jnp.tanh(x), np.tanh, x).tolerance == 1e-4
-    assert checked(lambda x: x @ x, lambda x: x @ x, x).precision == "float32"
-
-
-def test_the_median_is_what_a_loop_by_hand_finds() -> None:
-    """Loosely, in one process and on a busy machine; `bench/fidelity.py` is the exact one.
-
-    Three tries: other tests begin and end between the three measurements. A median that is off is off each time.
-    """
-    x = jnp.asarray(np.random.default_rng(0).standard_normal(300_000), jnp.float32)
-
-    def function(x: jax.Array) -> jax.Array:
-        return jnp.sort(x)
-
-    jitted = jax.jit(function)
-    jitted(x).block_until_ready()
-
-    def by_hand() -> float:
-        times = []
-        for _ in range(7):
-            began = time.perf_counter()
-            jitted(x).block_until_ready()
-            times.append(time.perf_counter() - began)
-        return median(times)
-
-    tries = []
-    for _ in range(3):
-        before, ours, after = by_hand(), median(samples(profiled(function, x))), by_hand()
-        tries.append((before, ours, after))
-        if 0.5 * min(before, after) < ours < 2 * max(before, after):
-            return
-    pytest.fail(f"by hand, ours, by hand again: {tries}")
-
-
 def test_what_is_changed_is_put_back() -> None:
     values = ("jax_enable_compilation_cache", "jax_default_matmul_precision", "jax_default_device")
     before = [getattr(jax.config, name) for name in values]
@@ -145,11 +101,6 @@ def test_donated_arguments_are_made_anew_and_the_callers_stay_alive() -> None:
     assert of_run(events, "r1", RunFinished)[0].status == "ok", of_run(events, "r1", RunFinished)
     assert len(samples(events)) > 3
     np.testing.assert_array_equal(mine, np.ones(1000))
-
-
-def test_static_arguments_are_passed_on() -> None:
-    events = profiled(lambda x, n: [x] * n, np.ones(4, np.float32), 3, static_argnums=1)
-    assert of_run(events, "r1", RunFinished)[0].status == "ok"
 
 
 def test_a_compile_is_cold_the_second_time_too() -> None:
@@ -175,7 +126,7 @@ def test_a_shape_that_changes_while_running_is_named() -> None:
     assert "compiled_again" in {event.code for event in of_run(events, "r1", WarningRaised)}
 
 
-@pytest.mark.parametrize("result", [None, 3.0, {"a": jnp.ones(3), "b": (jnp.ones(2), 1)}])
+@pytest.mark.parametrize("result", [None, {"a": jnp.ones(3), "b": (jnp.ones(2), 1)}])
 def test_any_tree_of_results_can_be_timed(result: Any) -> None:
     events = profiled(lambda x: result, np.ones(4, np.float32), op_by_op=True)
     assert of_run(events, "r1", RunFinished)[0].status == "ok", of_run(events, "r1", RunFinished)
@@ -293,17 +244,6 @@ def test_a_call_without_a_twin_takes_no_turns_and_is_compared_with_nothing() -> 
     (planned,) = [event for event in events if isinstance(event, RunPlanned)]
     assert (planned.spec.check, planned.spec.baseline) == (False, "")
     assert {event.block for event in of_run(events, "r1", SamplesTaken)} == {None}
-
-
-def test_why_a_run_failed_is_in_its_summary() -> None:
-    def branches(x: jax.Array) -> jax.Array:
-        return x if x.sum() > 0 else -x
-
-    events = profiled(branches, np.ones(4, np.float32))
-    (finished,), (closed,) = of_run(events, "r1", RunFinished), of_run(events, "r1", RunClosed)
-    assert (closed.status, closed.error, closed.advice) == ("failed", finished.error, finished.advice)
-    assert finished.advice
-    assert closed.median_seconds is None
 
 
 @pytest.mark.parametrize("parameters", [False, True], ids=["of any call", "of chosen sizes"])

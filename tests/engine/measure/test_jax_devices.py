@@ -105,11 +105,3 @@ def test_every_backend_that_starts_is_listed_and_what_jax_logged_meanwhile(monke
     assert found["notes"][:2] == ["looking for None", "looking for cpu"]
     assert "nothing to see" not in found["notes"]
     assert logging.getLogger("jax").handlers == before
-
-
-def test_a_plugin_provides_the_platform_in_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [SimpleNamespace(name=name) for name in ("xla_cuda12", "neuron")]
-    monkeypatch.setattr(jax_devices, "entry_points", lambda group: points if group == "jax_plugins" else [])
-    assert jax_devices._plugins() == {"cuda", "neuron"}
-    assert jax_devices._platforms()[:4] == ["cpu", "cuda", "rocm", "tpu"]
-    assert sorted(jax_devices._platforms()) == ["cpu", "cuda", "neuron", "rocm", "tpu"]

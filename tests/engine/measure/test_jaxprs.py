@@ -57,7 +57,3 @@ def test_programs_with_a_sum_or_something_unknown(function: Callable[..., Any]) 
     arguments = (X, X) if function is jnp.dot else (X,)
     assert not traced_is_elementwise(function, arguments)
     assert not is_elementwise(jax.jit(function).trace(*arguments).jaxpr)
-
-
-def test_what_cannot_be_traced_is_not_known_to_be_elementwise() -> None:
-    assert not traced_is_elementwise(lambda x: jnp.exp(x) if x[0, 0] > 0 else x, (X,))

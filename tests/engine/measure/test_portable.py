@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import pickle
 from typing import Any
 
 import jax
-import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -55,10 +53,6 @@ def test_what_the_jit_said_is_kept() -> None:
     assert traced.out_shardings == (OVER,)
     assert MESH in list(traced.meshes())
     assert program_of(traced, traced.in_shardings, annotated=True).donated == (0,)
-
-
-def test_a_function_that_says_nothing_of_devices_names_none() -> None:
-    assert list(trace(lambda x: x + 1, (X,)).meshes()) == []
 
 
 @pytest.mark.filterwarnings("ignore:Some donated buffers")
@@ -109,14 +103,6 @@ def test_a_wrapper_around_one_compiled_function_has_the_name_of_that() -> None:
             return step(x, x)
 
     assert trace(Compiled(), (X,)).name == "step"
-
-
-def test_what_a_function_raises_is_raised() -> None:
-    def fails(x: Any, n: int) -> Any:
-        raise ValueError(f"not with {n}")
-
-    with pytest.raises(ValueError, match="not with"):
-        trace(fails, (X, 3))
 
 
 def test_an_objects_new_state_leaves_the_program() -> None:
@@ -181,27 +167,6 @@ def test_a_custom_call_that_jax_would_not_keep_is_exported_for_this_very_version
     assert [(shape.shape, shape.dtype) for shape in shapes] == [(X.shape, X.dtype)]
 
 
-@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
-def test_a_program_is_exported_for_the_platform_that_it_goes_to(platform: str) -> None:
-    exported = export_for(platform, lambda x: x + 1, (X,))
-    assert pickle.loads(exported.data).platforms == (platform,)
-
-
-@pytest.mark.parametrize("why", ["no such platform", "custom calls: custom_call @theirs"])
-def test_what_jax_refuses_to_export_for_another_reason_is_raised(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
-    """Also where a custom call that is allowed already is named."""
-
-    def refuse(*_: Any, **__: Any) -> Any:
-        def never(*_: Any) -> Any:
-            raise ValueError(why)
-
-        return never
-
-    monkeypatch.setattr(jax.export, "export", refuse)
-    with pytest.raises(ValueError, match=why):
-        export_for("cpu", lambda x: x + 1, (X,))
-
-
 def test_names_of_ours_are_replaced_by_those_of_the_arguments_as_far_as_they_are_known() -> None:
     program = program_of(trace(step, (X, X)), (None, None, None), annotated=False)
     text = (
@@ -225,9 +190,3 @@ def test_a_sharding_over_a_mesh_of_this_host_is_one_over_the_targets() -> None:
     empty = NamedSharding(Mesh(np.empty((), dtype=object), ()), P())
     for none in (None, SingleDeviceSharding(here), empty, NamedSharding(MESH.abstract_mesh, P("data"))):
         assert there.sharding(none) is None
-
-
-def test_a_number_is_weakly_typed_and_an_array_is_not() -> None:
-    program = program_of(trace(lambda x, n: x * n, (X, 3.0)), (None, None), annotated=False)
-    assert [shape.weak_type for shape in program.shapes] == [False, True]
-    assert program.jitted(X, 3.0)[0].dtype == np.float32

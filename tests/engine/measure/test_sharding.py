@@ -11,11 +11,8 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxprof.engine.measure.sharding import (
-    call_companion,
     chosen,
     companion_specs,
-    context_mesh,
-    in_words,
     leaves_of,
     make_mesh,
     own_sharding,
@@ -57,11 +54,6 @@ def test_an_axis_that_the_mesh_has_not_is_refused_with_the_near_ones() -> None:
     with pytest.raises(UsageError) as caught:
         read_spec("dat", MESH)
     assert "data" in caught.value.hint
-
-
-def test_leaves_have_names() -> None:
-    assert [leaf.name for leaf in LEAVES] == ["params/b", "params/step", "params/w", "x", "2"]
-    assert LEAVES[3].words == "float32[8,8] x"
 
 
 @pytest.mark.parametrize(
@@ -121,15 +113,6 @@ def test_a_companion_that_does_not_fit_is_refused(made: Any, said: str) -> None:
         companion_specs(LEAVES, made, MESH, "f")
 
 
-def test_sizes_of_a_built_in_workload_that_do_not_divide_are_left_whole() -> None:
-    assert companion_specs(LEAVES, (P("model", "data"), None, None), MESH, "f", strict=False) == {}
-
-
-def test_a_companion_may_want_the_mesh() -> None:
-    assert call_companion(lambda: 1, MESH) == 1
-    assert call_companion(lambda mesh: mesh, MESH) is MESH
-
-
 def test_an_arrays_own_sharding_counts_only_over_a_mesh() -> None:
     mesh = Mesh(np.array(jax.devices()[:1]), ("data",))
     placed = jax.device_put(np.zeros(4), NamedSharding(mesh, P("data")))
@@ -143,19 +126,7 @@ def test_an_arrays_own_sharding_counts_only_over_a_mesh() -> None:
     assert shaped[0] is not None
 
 
-def test_the_context_is_the_mesh_that_was_set() -> None:
-    assert context_mesh() is None
-    mesh = Mesh(np.array(jax.devices()[:1]), ("data",))
-    with jax.set_mesh(mesh):
-        assert context_mesh() == mesh
-
-
 def test_a_mesh_needs_its_devices() -> None:
     assert make_mesh({"data": 2, "model": 1}, ["a", "b"]).axis_names == ("data", "model")
     with pytest.raises(UsageError, match="has 8 devices, but the target has 2"):
         make_mesh({"data": 4, "model": 2}, ["a", "b"])
-
-
-def test_what_is_split_in_words() -> None:
-    specs = {0: P("model"), 2: P(None, ("data", "model")), 3: P(None, None)}
-    assert in_words(LEAVES, specs) == ["float32[6] params/b as model", "float32[8,6] params/w as -,data+model"]

@@ -22,7 +22,6 @@ from jax.sharding import PartitionSpec as P
 from jaxprof.engine.measure import ahead_of_time
 from jaxprof.engine.measure.ahead_of_time import abstract, compile_request
 from jaxprof.engine.measure.control import RunControl
-from jaxprof.engine.measure.portable import export_for
 from jaxprof.engine.measure.reporter import Reporter
 from jaxprof.engine.protocol.request import CompileRequest, encode_request
 from jaxprof.errors import JaxprofError
@@ -167,15 +166,6 @@ def test_arrays_bring_their_own_sharding_and_the_command_line_overrides_it(elsew
 
 
 @pytest.mark.process
-def test_the_mesh_of_the_command_line_may_be_over_some_of_the_devices(elsewhere: Compile) -> None:
-    events = elsewhere(f"{HERE}/context.py:constrained", BOTH, mesh={"data": 2}, shard=["x=data"])
-    assert (partitions(events), sorted(shapes(events))) == ("2", [(32, 64), (64, 64)])
-    assert (
-        said(events)[0] == "over 2 of 8 devices, mesh data=2: float32[64,64] x as data; 1 other input has no sharding"
-    )
-
-
-@pytest.mark.process
 def test_a_program_that_names_no_mesh_is_whole_on_each_device_unless_it_is_split(elsewhere: Compile) -> None:
     events = elsewhere(f"{HERE}/context.py:says_nothing")
     assert (partitions(events), shapes(events)) == ("8", [(64, 256), (256, 64), (64, 64)])
@@ -187,13 +177,6 @@ def test_a_program_that_names_no_mesh_is_whole_on_each_device_unless_it_is_split
     assert (partitions(events), shapes(events)) == ("8", [(64, 256), (256, 64), (8, 64)])
     assert said(events)[0] == "over 8 devices, mesh data=8: float32[64,64] x as data; 2 other inputs have no sharding"
     assert "op_name=\"params[\\'w1\\']\"" in text(events, "hlo")
-
-
-@pytest.mark.process
-def test_for_one_device_nothing_is_split_and_nothing_said(elsewhere: Compile) -> None:
-    events = elsewhere(f"{HERE}/context.py:says_nothing", devices=1)
-    assert (partitions(events), shapes(events)) == ("1", [(64, 256), (256, 64), (64, 64)])
-    assert not [event for event in events if isinstance(event, WarningRaised)]
 
 
 @pytest.mark.process
@@ -218,44 +201,9 @@ def test_the_companion_says_how_inputs_are_split_and_what_is_consumed_is_reused(
 
 
 @pytest.mark.process
-def test_a_built_in_workload_says_how_it_is_split_where_its_size_allows_it(elsewhere: Compile) -> None:
-    events = elsewhere("matmul", workload="matmul", parameters={"n": 64})
-    assert shapes(events) == [(8, 64)]
-    assert said(events)[0] == "over 8 devices, mesh data=8: float32[64,64] x as data"
-    events = elsewhere("matmul", workload="matmul", parameters={"n": 63})
-    assert shapes(events) == [(63, 63)]
-    assert said(events)[0].endswith("no input is split")
-
-
-@pytest.mark.process
 def test_a_topology_with_another_number_of_devices_is_refused(elsewhere: Compile) -> None:
     finished = refused(elsewhere(f"{HERE}/context.py:says_nothing", devices=4))
     assert finished.error == "the topology 2x4 has 8 devices, not 4"
-
-
-@pytest.mark.process
-def test_a_numpy_variant_has_nothing_to_compile(elsewhere: Compile) -> None:
-    finished = refused(elsewhere("selu", variant="numpy"))
-    assert finished.error == "selu numpy is NumPy: there is nothing to compile"
-    assert finished.advice == "Choose a jit variant."
-
-
-@pytest.mark.process
-def test_an_exported_program_is_compiled_under_its_name_with_what_it_consumes(
-    elsewhere: Compile, tmp_path: Path
-) -> None:
-    step = jax.jit(lambda x, w: (x @ w, w * 2), donate_argnums=1)
-    exported = export_for("cpu", step, (np.zeros((8, 4), np.float32), np.zeros((4, 4), np.float32)))
-    (tmp_path / "program").write_bytes(exported.data)
-    events = elsewhere(
-        "", workload="step", exported=str(tmp_path / "program"), donated=list(exported.donated), devices=1
-    )
-    assert exported.donated == (1,)
-    assert hlo(events).name == "jit_step"
-    assert sorted(shapes(events)) == [(4, 4), (8, 4)]
-    assert "alias" in text(events, "hlo").partition("\n")[0]
-    events = elsewhere("", workload="step", exported=str(tmp_path / "program"), shard=["0=data"])
-    assert sorted(shapes(events)) == [(1, 4), (4, 4)]
 
 
 @pytest.mark.process
@@ -304,26 +252,6 @@ def test_a_topology_is_asked_for_as_its_platform_wants_it(monkeypatch: pytest.Mo
         ("v4:1x2", {"platform": "tpu", "chip_config_name": "megacore"}),
         ({"platform": "cuda", "topology_name": "H100", "target_config": "text", "topology": "1x1x2"},),
     ]
-
-
-@pytest.mark.parametrize(
-    ("platform", "size", "laid"), [("tpu", 4, [3, 1, 0, 2]), ("tpu", 2, [0, 1, 2, 3]), ("cuda", 4, [0, 1, 2, 3])]
-)
-def test_a_mesh_over_a_whole_slice_is_laid_out_as_jax_lays_it_out(
-    monkeypatch: pytest.MonkeyPatch, platform: str, size: int, laid: list[int]
-) -> None:
-    """So that neighbours in the mesh are neighbours in the torus."""
-    there = [SimpleNamespace(id=number, name=f"there {number}") for number in range(4)]
-    here = np.array([SimpleNamespace(id=number) for number in range(size)], dtype=object)
-    mesh: Any = SimpleNamespace(devices=here.reshape(-1, 2), axis_names=("a", "b"))
-
-    def make_mesh(topology: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> Any:
-        assert (shape, names) == ((2, 2), ("a", "b"))
-        return SimpleNamespace(devices=np.array([topology.devices[at] for at in (3, 1, 0, 2)]).reshape(shape))
-
-    monkeypatch.setattr(topologies, "make_mesh", make_mesh)
-    order = of_topology(platform=platform)._order(mesh, SimpleNamespace(devices=there))
-    assert [device.id for device in order] == laid
 
 
 def test_of_several_meshes_the_context_counts_then_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from jax.experimental import topologies
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxprof.engine.measure.ahead_of_time import _Elsewhere, abstract, compile_request
+from jaxprof.engine.measure.ahead_of_time import _Elsewhere, compile_request
 from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.measure.portable import export_for, program_of, trace
 from jaxprof.engine.measure.reporter import Reporter
@@ -63,21 +63,6 @@ def test_devices_that_stay_idle_are_told_and_who_gave_a_spec_is_not_told_how() -
     assert said({}, devices=8).message.startswith("over 4 of 8 devices, ")
     assert said({}, shard=["x=data"]).advice == ""
     assert said({}, leaves=()).advice.endswith("--shard 0=data.")
-
-
-def test_arguments_become_shapes_and_python_numbers_stay() -> None:
-    array, number, on_device = abstract((np.ones((2, 3)), 3.0, [jax.numpy.ones(4)]))
-    assert (array.shape, str(array.dtype), number) == ((2, 3), "float32", 3.0)
-    assert type(number) is float
-    assert (on_device[0].shape, on_device[0].sharding) == ((4,), None)
-    (weak,) = abstract((jax.numpy.asarray(3.0),))
-    assert weak.weak_type
-    assert not on_device[0].weak_type
-    over = Mesh(np.array(jax.devices()[:1]), ("data",))
-    placed = jax.device_put(np.ones(4, np.float32), jax.sharding.NamedSharding(over, PartitionSpec("data")))
-    assert abstract((placed,))[0].sharding.spec == PartitionSpec("data")
-    (scalar,) = abstract((np.float64(2.0),))
-    assert (scalar.shape, str(scalar.dtype)) == ((), "float32")
 
 
 def elsewhere(workload: Any = None, context: Any = None, **request: Any) -> _Elsewhere:
@@ -209,15 +194,6 @@ def told(events: list[Event]) -> tuple[list[str], dict[str, str], list[str]]:
     return ended[-4:], texts, [event.message for event in events if isinstance(event, WarningRaised)]
 
 
-def test_a_program_without_a_mesh_is_compiled_for_the_first_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    events = elsewhere_compiled(monkeypatch)
-    assert events[-1] == RunFinished(status="ok")
-    phases, texts, warnings = told(events)
-    assert (phases, warnings) == (["topology", "trace", "lower", "compile"], [])
-    assert list(texts) == ["jaxpr", "stablehlo", "hlo_before", "hlo"]
-    assert "f32[1000]" in texts["hlo"]
-
-
 def test_a_program_with_a_mesh_is_compiled_for_it_and_says_how_it_is_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     events = elsewhere_compiled(monkeypatch, mesh={"data": 1}, shard=["x=data"])
     assert events[-1] == RunFinished(status="ok")
@@ -238,13 +214,3 @@ def test_an_exported_program_is_compiled_as_it_came(monkeypatch: pytest.MonkeyPa
     phases, texts, _ = told(events)
     assert phases == ["topology", "trace", "lower", "compile"]
     assert "f32[8,4]" in texts["hlo"]
-
-
-def test_a_compiler_that_gives_no_hlo_is_an_error_with_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = SimpleNamespace(hlo="")
-    monkeypatch.setattr(_Elsewhere, "_compile_plain", lambda self, *given: silent)
-    (*_, finished) = elsewhere_compiled(monkeypatch)
-    assert isinstance(finished, RunFinished)
-    assert finished.status == "failed"
-    assert "does not give the HLO" in finished.error
-    assert "--python" in finished.advice

@@ -20,7 +20,6 @@ from jaxprof.engine.measure.stages import (
     CompileLedger,
     StagedProgram,
     StageSpan,
-    as_jitted,
     compile_ledger,
     compile_stages,
     exclusive_seconds,
@@ -108,24 +107,6 @@ def test_a_program_says_whether_it_consumes_its_arguments() -> None:
     assert compiled(jax.jit(lambda x: x * 3.5, donate_argnums=0))[0].donates
 
 
-def test_weights_of_a_closure_are_kept_only_if_that_was_asked_for() -> None:
-    weights = np.linspace(0.123456, 7.654321, 64, dtype=np.float32)
-
-    def texts(*, keep: bool) -> dict[str, str]:
-        _, events = compiled(lambda x: x * weights, keep_constants=keep)
-        return {event.name: event.text for event in events if isinstance(event, TextRecorded)}
-
-    number = "7.654"
-    assert number in texts(keep=True)["stablehlo"]
-    assert not any(number in text for text in texts(keep=False).values())
-
-
-def test_what_is_jitted_already_is_taken_as_it_is() -> None:
-    function = jax.jit(max)
-    assert as_jitted(function) is function
-    assert isinstance(as_jitted(max), jax.stages.Wrapped)
-
-
 def test_a_ledger_counts_what_was_announced_stage_by_stage() -> None:
     ledger = CompileLedger([StageSpan(stage, "f", 0.0, 2.0) for stage in ("trace", "compile", "compile")])
     assert [ledger.count(stage) for stage in ("trace", "lower", "compile")] == [1, 0, 2]
@@ -163,13 +144,6 @@ def test_inside_only_the_ledgers_that_are_named_hear_of_a_compile() -> None:
     assert (mine.cache_hits, mine.cache_misses) == (2, 2)
     (span,) = mine.spans
     assert (span.stage, span.function, span.seconds) == ("compile", "f", pytest.approx(0.5))
-
-
-def test_another_device_than_the_first_is_the_default_of_the_run() -> None:
-    """JAX takes the name of a platform as well as a device."""
-    with settings("cpu", "", compilation_cache_on=True):
-        assert stages.configured("jax_default_device") == "cpu"
-    assert stages.configured("jax_default_device") is None
 
 
 def test_settings_that_are_as_they_should_be_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import pytest
 from hlo.analysis.programs import compiled, f32, lowered, written
 from jaxprof.hlo.analysis.attention import attention_before, is_any_product
 from jaxprof.hlo.analysis.dataflow import Value
-from jaxprof.hlo.analysis.findings.catalogue import findings
 from jaxprof.hlo.analysis.kinds import values_in
 from jaxprof.hlo.analysis.product_axes import AxisPart, AxisTracker, operand_axes, product_axes
 from jaxprof.hlo.model import Module
@@ -108,13 +107,6 @@ def test_routing_is_no_attention(name: str, make: Callable[..., Module]) -> None
     module = make(function, *arguments)
     assert len(list(_products(module))) >= 2
     assert _count(module) == 0
-
-
-def test_a_mixture_is_not_told_to_store_its_attention_scores() -> None:
-    mixture = compiled(_soft_mixture, f32(4, 256, 16), f32(16, 128), f32(128, 16, 16))
-    attention = compiled(_two_dimensional, f32(256, 16), f32(512, 16), f32(512, 16))
-    assert "attention-scores" not in {one.code for one in findings(mixture)}
-    assert "attention-scores" in {one.code for one in findings(attention)}
 
 
 # -- which dimension of the product it is ------------------------------------------------------------------------------

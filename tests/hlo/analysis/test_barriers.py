@@ -133,13 +133,6 @@ def test_without_its_word_the_reason_is_derived(dump: str) -> None:
     assert (barrier.reason, barrier.stated) == ("not-told", "")
 
 
-def test_the_cost_model_speaks_in_microseconds() -> None:
-    dump = _DUMP.partition("fusion_steps {\n  producer_ineligible")[0].replace("us_fused: 1.5", "us_fused: 9.5")
-    (barrier,) = barriers(written(with_reasons(_TWO, dump)))
-    assert barrier.reason == "stated"
-    assert barrier.stated.startswith("9.5 µs as one kernel, 4.5 µs apart")
-
-
 def test_what_xla_says_of_any_such_kernel_does_not_hide_what_it_is() -> None:
     product = "dot(y, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     text = with_reasons(_TWO.replace("multiply(y, y)", product), _DUMP % "the consumer is not fusible")
@@ -267,12 +260,6 @@ def test_the_bytes_of_a_barrier_are_what_one_kernel_would_not_move() -> None:
     assert {b.bytes for b in barriers(compiled(with_it, *arguments)) if b.reason == "several-users"} == {512 * 512 * 4}
     (with_it, arguments), _ = _PAIRS["program-output"]
     assert _only(compiled(with_it, *arguments), "program-output").bytes == 512 * 512 * 4
-
-
-def test_what_comes_into_a_loop_is_counted_once_and_not_for_each_turn() -> None:
-    (with_it, arguments), _ = _PAIRS["control-flow"]
-    found = [barrier for barrier in barriers(compiled(with_it, *arguments)) if barrier.reason == "control-flow"]
-    assert max(barrier.bytes for barrier in found) == 2 * 512 * 512 * 4
 
 
 def test_the_list_begins_with_what_costs_most_and_has_no_scalars() -> None:

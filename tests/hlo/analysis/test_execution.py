@@ -182,22 +182,6 @@ def test_calls_are_looked_into_and_shared_computations_are_listed_once() -> None
     assert totals(module).cost.flops == 3 * 8
 
 
-def test_a_computation_that_calls_itself_ends() -> None:
-    text = """
-        round {
-          p = f32[8] parameter(0)
-          q = f32[8] call(p), to_apply=round
-          ROOT n = f32[8] negate(q)
-        }
-
-        ENTRY main {
-          x = f32[8] parameter(0)
-          ROOT a = f32[8] call(x), to_apply=round
-        }
-    """
-    assert [kernel.name for kernel in kernels(written(text))] == ["n"]
-
-
 def test_a_chain_of_calls_that_doubles_at_each_step_takes_linear_time() -> None:
     depth = 60
     parts = ["c0 {\n  p = f32[1] parameter(0)\n  ROOT n = f32[1] negate(p)\n}\n"]
@@ -211,9 +195,3 @@ def test_a_chain_of_calls_that_doubles_at_each_step_takes_linear_time() -> None:
     (kernel,) = kernels(module)
     assert kernel.count == 2 ** (depth - 1)
     assert totals(module).cost.flops == 2 ** (depth - 1)
-
-
-def test_a_module_without_anything_to_run() -> None:
-    module = written("ENTRY main {\n  ROOT x = f32[8] parameter(0)\n}")
-    assert kernels(module) == ()
-    assert (totals(module).bytes, totals(module).complete) == (0, True)

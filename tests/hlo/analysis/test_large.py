@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from itertools import islice, pairwise
@@ -17,7 +16,6 @@ from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.kernel import Kernel
 from jaxprof.hlo.analysis.kernels import KernelAnalysis, alike, kernels
-from jaxprof.hlo.collecting import not_collecting
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import module
 
@@ -143,17 +141,3 @@ def test_time_grows_with_the_module_and_not_faster() -> None:
         return time.process_time() - start
 
     assert seconds(40_000) < 12 * max(seconds(8_000), 0.05)
-
-
-def test_the_collector_is_held_off_and_comes_back() -> None:
-    assert gc.isenabled()
-    with not_collecting(), not_collecting():
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        with not_collecting():
-            pass
-        assert not gc.isenabled(), "whoever had it off keeps it off"
-    finally:
-        gc.enable()

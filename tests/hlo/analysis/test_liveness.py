@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jaxprof.hlo.analysis.liveness import MOST_POINTS, liveness, thinned
+from jaxprof.hlo.analysis.liveness import liveness
 from jaxprof.hlo.read.parse import module
 
 KIB = 1024
@@ -138,14 +138,6 @@ def test_a_fused_update_in_place_takes_the_place_of_what_it_updates() -> None:
 @pytest.mark.parametrize("text", [CHAIN.replace(", is_scheduled=true", ""), "HloModule empty, is_scheduled=true\n"])
 def test_without_a_schedule_nothing_is_said(text: str) -> None:
     assert liveness(module(text)) is None
-
-
-def test_a_long_schedule_keeps_its_peaks() -> None:
-    sizes = [0] * 100_000
-    sizes[12_345], sizes[99_999] = 7, 9
-    points = thinned(sizes)
-    assert len(points) == MOST_POINTS
-    assert sorted(points)[-2:] == [7, 9]
 
 
 def _programs() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], tuple[int, ...]]]:

@@ -12,7 +12,7 @@ import pytest
 from hlo.analysis.programs import compiled, f32, written
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, op_path, source_lines
-from jaxprof.hlo.frames import Frame, is_own, own_frame
+from jaxprof.hlo.frames import is_own
 
 _NONE: tuple[str, ...] = ()
 
@@ -94,11 +94,6 @@ def test_metadata_of_the_older_form_and_names_that_xla_joined() -> None:
     assert kernel.source == HloSourceLocation("/a/b.py", 7)
 
 
-def test_a_kernel_without_metadata_has_no_origin() -> None:
-    (kernel,) = kernels(written("ENTRY main {\n  x = f32[8] parameter(0)\n  ROOT y = f32[8] negate(x)\n}"))
-    assert (kernel.origins, kernel.source, kernel.op_name) == ((), None, "")
-
-
 def test_source_lines_are_read_where_the_file_is_there(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_text("a = 1\nb = 2\nc = 3\nd = 4\n", encoding="utf-8")
@@ -175,10 +170,3 @@ def test_a_fused_kernel_has_all_its_lines_the_users_own_first() -> None:
 )
 def test_whose_file_it_is(file: str, own: bool) -> None:
     assert is_own(file) is own
-
-
-def test_a_stack_of_packages_alone_is_told_by_its_innermost_line() -> None:
-    inner = (Frame(_LIBRARY, "a", 1), Frame(_LIBRARY, "b", 2))
-    assert own_frame(inner) == inner[0]
-    assert own_frame((Frame("", "c", 3), *inner)) == inner[0]
-    assert own_frame(()) is None

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from hlo.corpus import REAL_FILES
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.kernel import Kernel
 from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.analysis.origin_columns import OriginColumns, origin_columns
+from jaxprof.hlo.analysis.origin_columns import origin_columns
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import module
 from jaxprof.hlo.read.plain import plain_instruction
@@ -88,20 +87,6 @@ def test_however_they_are_written(own: str, held: str, expected: list[str]) -> N
     assert sorted(origin.op_name for origin in found[-1].origins) == sorted(expected)
 
 
-def test_of_an_asynchronous_kernel_in_its_short_form() -> None:
-    assert_same(
-        kernels(
-            written("""
-            ENTRY main {
-              %x = f32[8]{0} parameter(0)
-              %s = ((f32[8]{0}), f32[8]{0}, u32[]) custom-call-start(%x), custom_call_target="t", metadata={op_name="a"}
-              ROOT %d = f32[8]{0} custom-call-done(%s), metadata={op_name="b"}
-            }
-            """)
-        )
-    )
-
-
 def test_what_xla_writes_is_plain() -> None:
     """Else all of this is read the long way: the same result, eight times as slow."""
     for kernel in kernels(module(HLO)):
@@ -111,13 +96,3 @@ def test_what_xla_writes_is_plain() -> None:
         assert (found.opcode, found.metadata) == (instruction.opcode, instruction.metadata.text)
         if instruction.opcode == "fusion":
             assert (found.called,) == instruction.called
-
-
-def test_reading_them_can_be_watched_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[OriginColumns.__module__], "_PAGE", 2)
-    told: list[int] = []
-    found = kernels(module(HLO))
-    assert origin_columns(found, told.append) is not None
-    assert told == [0, 2]
-    assert origin_columns(found, told.append, lambda: True) is None
-    assert told == [0, 2], "stopped before anything was read"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -58,16 +57,6 @@ def test_real_files(path: Path) -> None:
         _everything(module)
         if len(module.computations) < 2000:
             assert {difference.status for difference in diff(module, module)} <= {"same"}
-
-
-@pytest.mark.skipif(not _ALL, reason="no real files beside the repository")
-def test_a_module_of_forty_thousand_instructions_takes_seconds() -> None:
-    text = max(_ALL, key=lambda path: path.stat().st_size).read_text(encoding="utf-8")
-    start = time.process_time()
-    (module,) = modules(text)
-    assert len(kernels(module)) > 10_000
-    barriers(module)
-    assert time.process_time() - start < 8  # 2.5 s on an idle core; an accidental square would take minutes
 
 
 _TEXT = """

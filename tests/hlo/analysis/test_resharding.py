@@ -57,9 +57,3 @@ def test_collectives_that_are_meant(texts: dict[str, str], program: str, word: s
     """Weights that are split to save memory, a result that was asked for whole, a border, and the program's own."""
     assert f" {word}(" in texts[program]
     assert resharding(texts[program]) is None
-
-
-@pytest.mark.process
-def test_a_collective_of_unknown_origin_is_not_told(texts: dict[str, str]) -> None:
-    text = texts["rows_and_columns"].replace("op_name=", "op_type=")
-    assert resharding(text) is None

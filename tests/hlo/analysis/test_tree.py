@@ -7,49 +7,11 @@ from hlo.analysis.programs import written
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.tree import TreeRow, text_tree, tree
 
-_FUSED = """
-    inner {
-      p = f32[8] parameter(0)
-      ROOT e = f32[8] exponential(p)
-    }
-
-    fused {
-      a = f32[8] parameter(0), metadata={op_name="x"}
-      b = f32[8] parameter(1)
-      half = f32[] constant(0.5)
-      halves = f32[8] broadcast(half), dimensions={}
-      scaled = f32[8] multiply(a, halves), metadata={op_name="jit(f)/mul" source_file="m.py" source_line=3}
-      grown = f32[8] fusion(scaled), kind=kLoop, calls=inner
-      other = f32[8] add(scaled, b)
-      ROOT out = f32[8] subtract(grown, other)
-    }
-
-    ENTRY main {
-      x = f32[8] parameter(0)
-      y = f32[8] parameter(1)
-      ROOT f = f32[8] fusion(x, y), kind=kLoop, calls=fused
-    }
-"""
-
 
 def _rows(text: str) -> tuple[TreeRow, ...]:
     module = written(text)
     (kernel,) = kernels(module)
     return tree(kernel.instruction)
-
-
-def test_a_fusion_as_a_tree() -> None:
-    """What the nested fusion takes is shown below it; what is shared is shown once and referred to after."""
-    assert text_tree(_rows(_FUSED)) == [
-        "subtract f32[8]",
-        "  fusion f32[8]",
-        "    exponential f32[8]",
-        "      multiply f32[8] (0.5) %scaled",
-        "        parameter f32[8] = %x",
-        "  add f32[8]",
-        "    multiply f32[8] (0.5) %scaled (above)",
-        "    parameter f32[8] = %y",
-    ]
 
 
 def test_the_place_of_a_constant_and_what_an_opcode_does_not_say() -> None:
@@ -86,14 +48,6 @@ def test_the_place_of_a_constant_and_what_an_opcode_does_not_say() -> None:
     ]
 
 
-def test_rows_know_their_source() -> None:
-    row = next(row for row in _rows(_FUSED) if row.name == "scaled")
-    assert row.op_name == "jit(f)/mul"
-    assert row.source is not None
-    assert (row.source.file, row.source.line) == ("m.py", 3)
-    assert (row.shared, row.seen, row.constants, row.computation) == (True, False, ("0.5",), "fused")
-
-
 def test_an_instruction_that_is_no_fusion_shows_its_operands() -> None:
     text = """
         ENTRY main {
@@ -113,18 +67,3 @@ def test_a_chain_of_thousands_and_a_diamond_that_doubles() -> None:
     assert (len(rows), rows[-1].depth) == (3002, 3001)
     diamonds = "\n".join(f"v{n + 1} = f32[8] add(v{n}, v{n})" for n in range(60))
     assert len(_rows(text.format(diamonds, "v60"))) < 200
-
-
-def test_a_fusion_that_holds_itself_ends() -> None:
-    text = """
-        round {
-          p = f32[8] parameter(0)
-          ROOT f = f32[8] fusion(p), kind=kLoop, calls=round
-        }
-
-        ENTRY main {
-          x = f32[8] parameter(0)
-          ROOT f = f32[8] fusion(x), kind=kLoop, calls=round
-        }
-    """
-    assert len(_rows(text)) < 10

@@ -13,10 +13,9 @@ import pytest
 
 import jaxprof
 from jaxprof.errors import HloError
-from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.open import parsed
-from jaxprof.hlo.open.parsed import KEPT_TEXTS, ParsedTexts
+from jaxprof.hlo.open.parsed import ParsedTexts
 from jaxprof.hlo.read import parse
 
 
@@ -97,14 +96,6 @@ def test_within_the_budget_modules_are_kept_the_latest_of_them() -> None:
     assert gone(second)
 
 
-def test_of_small_texts_no_more_are_kept_than_a_session_has_runs() -> None:
-    texts = ParsedTexts()
-    first = ref(texts.modules(text("first"))[0])
-    for number in range(KEPT_TEXTS):
-        texts.modules(text(f"m{number}"))
-    assert gone(first)
-
-
 def test_what_is_released_is_freed_unless_somebody_holds_it(parses: list[str]) -> None:
     texts = ParsedTexts()
     held, dropped = texts.modules(text("held"))[0], ref(texts.modules(text("dropped"))[0])
@@ -112,16 +103,6 @@ def test_what_is_released_is_freed_unless_somebody_holds_it(parses: list[str]) -
     assert gone(dropped)
     assert texts.modules(text("held"))[0] is held
     assert len(parses) == 2
-
-
-def test_the_analysis_of_a_module_ends_with_it() -> None:
-    texts = ParsedTexts(0)
-    module = texts.modules(text("analysed"))[0]
-    assert kernels(module) is kernels(module)
-    texts.release()
-    known = ref(module)
-    del module
-    assert gone(known)
 
 
 def test_work_on_a_module_is_done_once() -> None:

@@ -43,13 +43,6 @@ def test_what_does_not_look_like_hlo(name: str, data: bytes, tmp_path: Path) -> 
         modules_at(tmp_path)
 
 
-def test_what_cannot_be_looked_at_is_no_hlo(tmp_path: Path) -> None:
-    assert not holds_hlo(tmp_path / "nothing")
-    assert not holds_hlo(Path("/dev/null"))
-    with pytest.raises(FileRefusedError, match="there is no file"):
-        modules_at(tmp_path / "nothing")
-
-
 def test_of_a_module_in_several_forms_the_text_serves(tmp_path: Path) -> None:
     (tmp_path / f"{DUMPED}.cpu_after_optimizations.hlo.pb").write_bytes(b"broken")
     (tmp_path / f"{DUMPED}.cpu_after_optimizations.txt").write_text(TEXT)
@@ -114,9 +107,3 @@ def test_a_file_of_a_folder_is_read_when_it_is_looked_at_and_its_modules_told_th
     path.write_text(TEXT + "\n" + TEXT.replace("jit_g", "jit_h"))
     assert [one.label for one in found.each()] == ["jit_g", "jit_h"]
     assert [one.module().name for one in found.each()] == ["jit_g", "jit_h"]
-
-
-def test_a_file_that_has_fewer_modules_by_now_gives_its_last(tmp_path: Path) -> None:
-    (tmp_path / "two.hlo").write_text(TEXT + "\n" + TEXT.replace("jit_g", "jit_h"))
-    first, second = modules_at(tmp_path / "two.hlo")
-    assert second.own(first.modules()[:1]).name == "jit_g"

@@ -46,7 +46,3 @@ def test_jaxpr() -> None:
     assert found["f32[3]"] is SpanKind.SHAPE
     assert found["pjit"] is SpanKind.OPCODE
     assert found["name"] is SpanKind.ATTRIBUTE
-
-
-def test_a_line_of_megabytes_costs_a_screen() -> None:
-    assert len(lex("%a = f32[1000000] constant({" + "1, " * 1_000_000)) < 30_000

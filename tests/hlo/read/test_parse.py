@@ -217,14 +217,6 @@ def test_one_line() -> None:
     }
 
 
-def test_signature_over_several_lines() -> None:
-    found = read(
-        "HloModule m\n\nENTRY %e (\n    a: f32[2],\n    b: (f32[2], s32[])\n) -> f32[2]{0} {\n"
-        "  ROOT %a = f32[2] parameter(0)\n}\n"
-    )
-    assert [one.name for one in found["e"]] == ["a"]
-
-
 def test_indented_and_windows_line_ends() -> None:
     text = PRINTED.replace("\n", "\r\n")
     assert [one.name for one in module(text)["main"]] == [one.name for one in module(PRINTED)["main"]]
@@ -246,12 +238,6 @@ def test_several_modules() -> None:
     assert not found[0].tables.frames
 
 
-def test_without_a_header() -> None:
-    (found,) = modules("// RUN: x\nfusion {\n  p0 = c64[128,256] parameter(0)\n  ROOT abs = f32[128,256] abs(p0)\n}\n")
-    assert found.name == ""
-    assert found.entry is found["fusion"]
-
-
 def test_mesh_groups() -> None:
     found = read(
         "HloModule m\nENTRY e {\n  p = f32[2] parameter(0)\n"
@@ -261,22 +247,9 @@ def test_mesh_groups() -> None:
     assert found["e"]["a"].called == ("add",)
 
 
-def test_names_that_look_like_attributes_inside_strings() -> None:
-    found = read('HloModule m\nENTRY e {\n  ROOT a = f32[2] add(p, p), metadata={op_name="calls=%x, to_apply=%y"}\n}\n')
-    assert found["e"]["a"].called == ()
-    assert found["e"]["a"].metadata.op_name == "calls=%x, to_apply=%y"
-
-
 def test_frames_in_a_circle_end() -> None:
     text = PRINTED.replace("2 {file_location_id=2 parent_frame_id=2}", "2 {file_location_id=2 parent_frame_id=3}")
     assert len(module(text)["fused_computation"]["multiply.1"].stack) == 1
-
-
-def test_frames_with_a_zero_are_taken_as_they_are() -> None:
-    text = PRINTED.replace("parent_frame_id=1}", "parent_frame_id=0}").replace(
-        "parent_frame_id=2}", "parent_frame_id=1}"
-    )
-    assert [frame.line for frame in module(text)["fused_computation"]["multiply.1"].stack] == [7, 30]
 
 
 def test_unreadable_lines_are_kept_and_told() -> None:
@@ -339,12 +312,6 @@ def test_a_missing_brace_ends_at_the_next_header() -> None:
     found = module(PRINTED.replace("stack_frame_id=2}\n}\n", "stack_frame_id=2}\n", 1))
     assert list(found.computations) == ["fused_computation", "host_work", "main"]
     assert problems(found)[0].message == "another computation begins inside the computation 'fused_computation'"
-
-
-def test_two_computations_of_one_name() -> None:
-    found = module("HloModule m\na {\n  ROOT p = f32[] parameter(0)\n}\na {\n  ROOT p = s32[] parameter(0)\n}\n")
-    assert str(found["a"]["p"].shape) == "f32[]"
-    assert problems(found)[0].line == 5
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxprof.hlo.read.syntax import attributes, balanced_end, items, operand_names, skip_blank, unquote
+from jaxprof.hlo.read.syntax import attributes, items, operand_names
 
 
 def read(text: str) -> tuple[dict[str, str], str, bool]:
@@ -40,22 +40,6 @@ def test_an_open_bracket_is_told(text: str) -> None:
     assert list(found) == ["a"]
 
 
-def test_no_attributes() -> None:
-    assert read("\n  %next = f32[] add()")[0] == {}
-    assert read(", =3")[0] == {}
-
-
-def test_balanced_end() -> None:
-    text = '(a "(" /* ( */ [b] // (\n) rest'
-    assert text[: balanced_end(text, 0, len(text))].endswith(")")
-    assert balanced_end("((", 0, 2) == -1
-
-
-def test_skip_blank() -> None:
-    text = " /* a */\n// b\n c"
-    assert text[skip_blank(text, 0, len(text))] == "c"
-
-
 def test_items() -> None:
     assert items('{0}: (1, {}, may-alias), {1}: (2, {}), "a,b"') == ["{0}: (1, {}, may-alias)", "{1}: (2, {})", '"a,b"']
     assert items("") == []
@@ -78,9 +62,3 @@ def test_items() -> None:
 )
 def test_operand_names(inside: str, names: tuple[str, ...]) -> None:
     assert operand_names(inside) == names
-
-
-def test_unquote() -> None:
-    assert unquote(r'"a\"b\\c\n\t\x41\303\251"') == 'a"b\\c\n\tAé'
-    assert unquote("kLoop") == "kLoop"
-    assert unquote('"\\377"') == "\ufffd"

@@ -160,22 +160,6 @@ def test_objects_and_names_that_no_array_has_stay_inside_the_call() -> None:
     assert "cannot_repeat" in {event.code for event in of(said, WarningRaised)}
 
 
-@pytest.mark.parametrize("name", ["step", f"{__name__}.step", f"{__name__}:step"])
-def test_it_can_be_named_with_its_module(name: str) -> None:
-    tap = CallCapture(name, lambda event: None)
-    tap.offer(step.__wrapped__, "step", arguments(), {})
-    assert tap._kept is not None
-
-
-def test_only_the_first_call_is_kept() -> None:
-    said: list[Event] = []
-    tap = CallCapture("step", said.append)
-    tap.offer(step.__wrapped__, "step", arguments(), {})
-    tap.offer(step.__wrapped__, "step", (State(0, 0), {"x": jnp.ones(1)}), {})
-    tap.measure()
-    assert "f32[8,4]" in of(said, RunPlanned)[0].spec.arguments[1]
-
-
 def test_a_function_that_was_never_called_is_told_with_what_was() -> None:
     said: list[Event] = []
     tap = CallCapture("train_stp", said.append)

@@ -210,15 +210,6 @@ def factory() -> None:
 
 
 @case
-def factory_of_a_caller() -> None:
-    def evaluate(function: Any) -> None:
-        function(FOUR)
-
-    for _ in range(2):
-        evaluate(make_step(0.25))  # line: factory called outside
-
-
-@case
 def unused_donation() -> None:
     def step(params: Any, x: Any) -> Any:
         return params["w"] * 2, x.sum() + params["n"].sum()
@@ -378,20 +369,6 @@ def control_flow() -> None:
 
 
 @case
-def scan_outside_jit() -> None:
-    for _ in range(2):
-        jax.lax.scan(lambda carry, x: (carry + x, x), np.float32(0), FOUR)
-
-
-@case
-def parallel() -> None:
-    jax.pmap(lambda x: x + 1)(np.ones((4, 2), np.float32))
-    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("d",))
-    spec = jax.sharding.PartitionSpec("d")
-    jax.jit(jax.shard_map(lambda x: x + 1, mesh=mesh, in_specs=spec, out_specs=spec))(np.ones(8, np.float32))
-
-
-@case
 def custom_rule() -> None:
     @jax.custom_vjp
     def double(x: Any) -> Any:
@@ -399,23 +376,6 @@ def custom_rule() -> None:
 
     double.defvjp(lambda x: (x * 2, None), lambda _, g: (g * 2,))
     jax.jit(jax.grad(lambda x: double(x).sum()))(FOUR)
-
-
-class Layer:
-    def __call__(self, x: Any) -> Any:  # line: layer
-        return x * 2
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def apply(self, x: Any) -> Any:
-        return x * 3
-
-
-@case
-def objects() -> None:
-    jax.jit(Layer())(FOUR)
-    kept = [Layer(), Layer()]
-    for layer in kept:
-        layer.apply(FOUR)
 
 
 @case
@@ -452,12 +412,6 @@ def raises() -> None:
 def op_by_op() -> None:
     x = jnp.asarray(FOUR)
     _ = x * 2
-
-
-@case
-def constant() -> None:
-    table = np.random.default_rng(0).random((300, 300), np.float32)
-    jax.jit(lambda x: table @ x)(np.ones(300, np.float32))
 
 
 @case

@@ -232,18 +232,6 @@ def test_a_factory_is_told_with_the_line_that_calls_it_and_what_varies(told: Tol
     assert second["closure"] == [{"name": "rate", "before": "0.5", "now": "0.25"}]
 
 
-def test_a_factory_that_is_called_further_out_is_found(told: Told) -> None:
-    _, second = rows(told, "factory_of_a_caller", "step")
-    assert second["reason_code"] == "closure"
-    assert second["made_at"]["line"] == line_of("factory called outside")
-    assert second["closure"] == []
-
-
-def test_a_function_that_is_defined_where_it_is_used_has_no_factory(told: Told) -> None:
-    for row in rows(told, "new_function"):
-        assert (row["factory"], row["made_at"], row["closure"]) == ("", NOWHERE, [])
-
-
 def test_a_donation_that_no_output_can_take_is_named(told: Told) -> None:
     both, named, none = rows(told, "unused_donation", "step")
     assert both["unused_donations"] == [
@@ -283,44 +271,6 @@ def test_a_compilation_within_a_trace_takes_its_time_out_of_it(told: Told) -> No
 
 def test_a_method_that_each_instance_jits_is_a_new_function(told: Told) -> None:
     assert [row["reason_code"] for row in rows(told, "method_of_each_instance")] == ["first", "new_function"]
-
-
-def test_the_arguments_under_vmap_are_those_of_the_program(told: Told) -> None:
-    assert rows(told, "transformed")[0]["signature"] == [{"name": "x", "type": "f32[5,4]"}]
-
-
-def test_scan_outside_jit_is_compiled_for_each_new_body(told: Told) -> None:
-    scans = [row for row in told["scan_outside_jit"]["rows"] if row["function"] == "scan"]
-    assert [row["reason_code"] for row in scans] == ["first", "new_function"]
-    assert all(row["op_by_op"] for row in scans)
-
-
-def test_parallel_functions_have_the_users_name(told: Told) -> None:
-    assert [row["function"] for row in rows(told, "parallel", "<lambda>")] == ["<lambda>", "<lambda>"]
-
-
-def test_callable_objects_are_named_after_their_type(told: Told) -> None:
-    called, first, second = rows(told, "objects")
-    assert (called["function"], called["defined_at"]["line"]) == ("Layer", line_of("layer"))
-    assert (first["function"], first["reason_code"]) == ("apply", "first")
-    assert second["reason"] == "static argument self: Layer → another Layer"
-
-
-def test_primitives_outside_jit_are_marked(told: Told) -> None:
-    found = told["op_by_op"]["rows"]
-    assert found
-    assert all(row["op_by_op"] and row["library"] for row in found)
-    assert found[-1]["called_from"]["function"] == "op_by_op"
-
-
-def test_large_constants_are_found(told: Told) -> None:
-    assert rows(told, "constant")[0]["constants"] == [{"type": "f32[300,300]", "bytes": 360_000}]
-    assert rows(told, "shape")[0]["constants"] == []
-
-
-def test_other_threads_are_named(told: Told) -> None:
-    assert rows(told, "thread")[0]["thread"] == "loader"
-    assert rows(told, "shape")[0]["thread"] == ""
 
 
 def test_the_persistent_cache_is_told(told: Told) -> None:

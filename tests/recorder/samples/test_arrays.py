@@ -30,13 +30,6 @@ def test_a_new_array_is_seen_with_its_bytes() -> None:
     assert after.devices == {}  # the allocator of a CPU does not tell
 
 
-def test_nothing_new_is_not_said_again() -> None:
-    counter = ArrayCounter(_Clock(0.0))
-    assert counter.count(0.0) is not None
-    assert counter.count(2.0) is None
-    assert counter.count(40.0) is not None
-
-
 def test_a_slow_count_is_followed_by_a_long_pause() -> None:
     counter = ArrayCounter(_Clock(0.1))
     assert counter.count(0.0) is not None

@@ -89,10 +89,6 @@ def test_a_line_under_a_condition_is_not_of_every_pass() -> None:
     assert of == [False, True, False]
 
 
-def test_no_loops() -> None:
-    assert loops_of(test_no_loops.__code__) == ()
-
-
 class TestHotLoop:
     def test_a_loop_in_which_jax_has_no_part_is_not_it(self) -> None:
         seen = [(("rows", "batches"), 8.0, False), (("batches",), 1.0, True)]
@@ -104,9 +100,6 @@ class TestHotLoop:
 
     def test_two_that_hold_the_same(self) -> None:
         assert hot_loop([(("inner", "outer"), 1.0, True)]) == "inner"
-
-    def test_none_without_work(self) -> None:
-        assert hot_loop([(("rows",), 1.0, False), ((), 1.0, True)]) is None
 
 
 class TestLineTimes:
@@ -235,14 +228,6 @@ def test_the_loop_of_a_loader_is_not_counted() -> None:
     counter.look()
     assert counter.loop == outer
     counter.close()
-
-
-@pytest.mark.skipif(MONITORED, reason="from Python 3.12 on one code object can be watched")
-def test_on_python_3_11_the_program_is_left_alone_and_nothing_is_counted() -> None:
-    """What would tell of lines there is a trace function, which is the program's own."""
-    counter, event = _counted(20)
-    assert event is None
-    assert counter.unavailable == "which is possible from Python 3.12 on"
 
 
 def test_the_recorder_has_no_trace_function_and_no_pending_call() -> None:

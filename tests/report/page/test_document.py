@@ -99,12 +99,6 @@ def test_data_in_a_script_element_cannot_end_it() -> None:
     assert json.loads(written) == {"</script>": "\u2028<!--&", "not a number": None, "list": [None, 1.5]}
 
 
-def test_what_is_the_same_on_every_page_is_small() -> None:
-    fixed = len(_asset_text(*_SCRIPTS).encode()) + len(_asset_text(*_STYLES).encode())
-    assert fixed < 150_000
-    assert len(to_page(sessions.whole(), "last").encode()) < 300_000
-
-
 def test_assets_stay_what_they_are_on_their_way_out() -> None:
     for text in (_asset_text(*_SCRIPTS), _asset_text(*_STYLES)):
         assert safe_text(text) == text
@@ -136,7 +130,3 @@ def test_a_long_table_says_how_much_of_it_is_left_out() -> None:
     assert "and 500 more" in page
     assert ">k999<" in page
     assert ">k1000<" not in page.partition("figure")[0] + page.rpartition("</table>")[0].rpartition("<table")[2]
-
-
-def test_a_session_without_runs_says_so() -> None:
-    assert "no run was recorded" in to_page(fold(sessions.HEADER, []), "last")

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import csv
-import io
-import json
 from dataclasses import asdict, replace
 
 import pytest
@@ -16,9 +13,8 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.facts.programs import VIEWS as PROGRAM_VIEWS
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
-from jaxprof.report.recording.tables import letters, program_view_csv, program_view_json, rounded
+from jaxprof.report.recording.tables import letters, rounded
 from jaxprof.report.recording.text import program_view_text, summary_lines
-from jaxprof.report.runs import to_csv
 from jaxprof.report.text import WIDTH, to_text
 from jaxprof.session import Session
 from jaxprof.text import columns
@@ -69,19 +65,6 @@ class TestBar:
 
 
 class TestText:
-    def test_the_exit_code_and_the_error_are_told(self) -> None:
-        text = to_text(made.session(exit_code=3))
-        assert "exit code 3" in text.splitlines()[2]
-        assert "✗ failed: exit code 3" in text
-
-    def test_a_program_that_was_cut_off_says_so(self) -> None:
-        assert "interrupted" in to_text(made.cut_off())
-
-    @pytest.mark.parametrize("render", [to_text, to_markdown])
-    def test_a_program_is_no_row_of_a_table_of_workloads(self, render: object) -> None:
-        assert callable(render)
-        assert "median" not in render(made.session())
-
     @pytest.mark.parametrize("view", PROGRAM_VIEWS)
     def test_nothing_to_show_is_said(self, view: str) -> None:
         assert program_view_text(sessions.whole(), view) == "This session has no program."
@@ -115,12 +98,6 @@ class TestSummary:
             assert one.message.split("(")[0] in text
             assert one.advice in text
         assert found.findings[3].advice not in text
-
-    def test_what_bounds_the_loop_stands_second(self) -> None:
-        assert summary_lines(made.training())[1].strip().startswith("device-bound: ")
-
-    def test_what_was_not_seen_is_in_it(self) -> None:
-        assert any("never imported jax" in line for line in summary_lines(made.without_jax()))
 
 
 def asked(*after: e.Event, warning: str = "", wall: float | None = 10.0) -> Session:
@@ -161,49 +138,6 @@ class TestAskedFunction:
     def test_before_the_end_nothing_is_said(self) -> None:
         assert to_dict(asked(wall=None))["program"]["function"]["status"] == "pending"
         assert not any("step" in line for line in summary_lines(asked(wall=None)))
-
-
-class TestJson:
-    def test_the_keys_of_a_compilation(self) -> None:
-        row = to_dict(made.session(*made.shaped(2)))["compiles"][1]
-        assert row["called_from"] == f"{made.FOLDER}/train.py:88"
-        assert row["reason_code"] == "shape"
-        assert row["reason"] == "argument x: f32[1,128] → f32[2,128]"
-        assert row["began_seconds"] == pytest.approx(1.0)
-        assert row["signature"][0]["type"] == "f32[2,128]"
-
-    def test_a_program_stands_at_the_top_and_in_its_run(self) -> None:
-        data = to_dict(made.training())
-        assert data["compiles"] == data["runs"][0]["compiles"]
-        assert data["program"]["argv"] == ["train.py", "--epochs", "3"]
-        assert sum(share["seconds"] for share in data["program"]["timeline"]) == pytest.approx(20.4)
-
-    @pytest.mark.parametrize("view", PROGRAM_VIEWS)
-    def test_views_are_the_same_rows_with_their_run(self, view: str) -> None:
-        data, rows = to_dict(made.training()), program_view_json(made.training(), view)[view]
-        expected = data["program"]["timeline"] if view == "timeline" else data[view]
-        assert [{name: row[name] for name in row if name != "run"} for row in rows] == expected
-        assert json.dumps(rows, allow_nan=False)
-
-    def test_long_series_are_thinned_and_keep_their_end(self) -> None:
-        data = to_dict(made.session(*made.arrays(list(range(1, 1002))), wall=2000.0))
-        counts = data["program"]["arrays"]["counts"]
-        assert len(counts) <= 201
-        assert (counts[0]["count"], counts[-1]["count"]) == (1, 1001)
-
-
-class TestCsv:
-    def test_a_row_of_a_program_has_its_stages_and_its_findings(self) -> None:
-        (row,) = csv.DictReader(io.StringIO(to_csv(made.session(*made.shaped(5)))))
-        assert row["how"] == "program"
-        assert float(row["compile_seconds"]) == pytest.approx(0.35)
-        assert row["warnings"] == "varying_shapes"
-        assert row["wall_seconds"] == "10.0"
-
-    @pytest.mark.parametrize("view", PROGRAM_VIEWS)
-    def test_views_are_rows_that_csv_reads(self, view: str) -> None:
-        rows = list(csv.DictReader(io.StringIO(program_view_csv(made.training(), view))))
-        assert len(rows) == len(program_view_json(made.training(), view)[view])
 
 
 def test_the_kernels_of_a_capture_window_are_one_table_and_no_empty_groups() -> None:

@@ -9,7 +9,7 @@ import pytest
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import ProcessSaid, copies_in, is_job_folder, read_job
+from jaxprof.session.log.job_folder import is_job_folder, read_job
 from job_folders import JOB, job, loop, process
 
 
@@ -86,12 +86,3 @@ def test_no_more_processes_are_opened_than_the_limit_allows(tmp_path: Path, monk
     read = read_job(tmp_path, Session)
     assert [member.index for member in read.members] == [0, 1]
     assert "more than 2 processes" in read.notices[0]
-
-
-def test_many_copies_of_one_session_are_one_line() -> None:
-    said = [ProcessSaid(index, "job", 5, "0.1", session="x" if index else "y") for index in range(5)]
-    notices: list[str] = []
-    assert copies_in(said, notices) == {2, 3, 4}
-    assert notices == ["3 sessions are copies of that of process 1, and are left out: 2, 3, 4"]
-    assert copies_in(said[:2], notices) == set()
-    assert len(notices) == 1

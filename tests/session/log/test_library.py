@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,15 +85,6 @@ def test_sessions_are_kept_where_the_variable_says_or_in_the_users_state_folder(
     monkeypatch.delenv("JAXPROF_HOME")
     assert state_folder().name == "jaxprof"
     assert state_folder().is_absolute()
-
-
-def test_an_empty_file_has_a_problem(library: Library) -> None:
-    library.folder.mkdir(parents=True)
-    path = library.folder / "empty.jaxprof"
-    path.touch()
-    entry = read_entry(path)
-    assert entry.problem
-    assert (entry.process_index, entry.process_count, entry.complete) == (0, 1, False)
 
 
 def test_find(library: Library, tmp_path: Path) -> None:
@@ -189,8 +179,3 @@ def test_a_session_is_called_by_its_name_where_sessions_are_kept_and_by_its_path
     elsewhere = library.copy(kept, tmp_path)
     assert (library.name_of(kept), library.name_of(elsewhere)) == ("a", str(elsewhere))
     assert [library.find(library.name_of(path)) for path in (kept, elsewhere)] == [kept, elsewhere]
-
-
-def test_the_name_of_a_new_session_says_when(library: Library) -> None:
-    header = replace(new_header(), created="2026-11-22T14:05:09Z", session="0123456789ab")
-    assert library.new_path(header) == library.folder / "2026-11-22T14-05-09-0123.jaxprof"

@@ -233,19 +233,6 @@ def test_what_the_file_seems_to_be_is_said_instead(tmp_path: Path, content: byte
     assert hint in caught.value.hint
 
 
-@pytest.mark.parametrize("content", [b"", b"hello\n", b'{"format":"jaxprof"\n'])
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
-def test_a_file_that_is_refused_is_closed(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "x.jaxprof"
-    path.write_bytes(content)
-    before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(FileRefusedError):
-        load(path, Session)
-    with pytest.raises(FileRefusedError) as caught:  # which is kept here, with all that it refers to
-        Follower(path, Session)
-    assert len(os.listdir("/proc/self/fd")) == before, caught.value
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
 def test_a_file_that_is_followed_is_open_until_the_end(tmp_path: Path) -> None:
     write(tmp_path / "a.jaxprof", 2).close()

@@ -106,14 +106,6 @@ def test_a_scatter_reads_the_old_values_only_if_it_combines_them(combiner: str, 
     assert kernel.kind == "scatter"
 
 
-def test_constants_inside_a_fusion_are_read_and_parameters_that_nothing_uses_are_not() -> None:
-    inside = """
-        table = f32[64] constant({...})
-        ROOT a = f32[64] add(p0, table)
-    """
-    assert _fusion(inside, ["f32[64]", "f32[999]"], "f32[64]").bytes_read == 512
-
-
 def test_the_same_operand_given_twice_counts_once() -> None:
     text = """
         fused {
@@ -156,17 +148,6 @@ def test_on_a_tpu_whole_tiles_are_moved_and_on_chip_memory_is_free() -> None:
     prefetch, total = kernels(written(_TPU))
     assert (prefetch.bytes_read, prefetch.bytes_written) == (whole, 0)
     assert (total.bytes_read, total.bytes_written) == (whole, whole)
-
-
-def test_elsewhere_the_same_number_of_a_memory_space_is_ordinary_memory() -> None:
-    text = """
-        ENTRY main {
-          x = f32[1000]{0:S(1)} parameter(0)
-          ROOT n = f32[1000]{0:S(1)} negate(x)
-        }
-    """
-    (kernel,) = kernels(written(text))
-    assert kernel.bytes == 8000
 
 
 def test_a_number_that_no_parameter_has_takes_no_memory() -> None:
