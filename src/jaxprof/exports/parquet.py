@@ -24,7 +24,7 @@ def files(source: ExportSource) -> Iterator[tuple[str, bytes]]:
         from jaxprof.query.columnar import arrow_table
         from jaxprof.query.output import write_parquet
     except ImportError as error:
-        raise UsageError(f"parquet needs {error.name}", "pip install 'jaxprof[query]' brings it.") from error
+        raise UsageError(f"parquet needs {error.name}", "pip install 'duckdb>=2,<3' pyarrow brings it.") from error
     from jaxprof.facts import SessionFile
     from jaxprof.query.tables import TABLES
 

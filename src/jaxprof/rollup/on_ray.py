@@ -37,7 +37,7 @@ def cluster(address: str | None, workers: int | None = None) -> Iterator[Any]:
     try:
         import ray
     except ImportError as error:
-        hint = f"{sys.executable} -m pip install 'jaxprof[ray]'"
+        hint = f"{sys.executable} -m pip install 'ray>=2.40'"
         raise UsageError("--on ray needs ray, which is not installed", hint) from error
     where = address or os.environ.get(ADDRESS_VARIABLE, "")
     if not where:
@@ -128,7 +128,7 @@ def _check_nodes(ray: Any) -> None:
         what = " and ".join(sorted({name for missing in lacking.values() for name in missing}))
         raise UsageError(
             f"{_hosts(lacking)} of the Ray cluster have no {what}",
-            f"On each node: pip install 'jaxprof[query,remote]=={__version__}', in the Python that Ray runs.",
+            f"On each node: jaxprof {__version__} with its extras query and remote, in the Python that Ray runs.",
         )
     others = {host: version for host, (version, _) in said.items() if version != __version__}
     if others:

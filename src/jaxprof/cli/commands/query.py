@@ -72,7 +72,7 @@ def _require_extra() -> None:
     if missing:
         raise UsageError(
             f"`query` needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed",
-            f"{sys.executable} -m pip install 'jaxprof[query]'",
+            f"{sys.executable} -m pip install 'duckdb>=2,<3' pyarrow",
         )
 
 

@@ -128,7 +128,7 @@ def decode_header(line: bytes, name: str) -> Header:
         raise FileRefusedError(
             f"{name} was written by jaxprof {header.jaxprof}, with schema {header.schema_major}; "
             f"this one reads up to {SCHEMA_MAJOR}.x",
-            "Upgrade: pip install --upgrade jaxprof",
+            "Upgrade jaxprof.",
         )
     return header
 
