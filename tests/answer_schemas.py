@@ -45,16 +45,6 @@ def problems(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
             yield from problems(inner, items, f"{path}[]")
 
 
-def keys_of(schema: Schema, place: str = "") -> Iterator[str]:
-    """The places of all keys of a schema, as `problems` names them."""
-    for key, inner in schema.get("properties", {}).items():
-        yield f"{place}/{key}"
-        yield from keys_of(inner, f"{place}/{key}")
-    for part, end in (("additionalProperties", "/*"), ("items", "[]")):
-        if isinstance(inside := schema.get(part), dict):
-            yield from keys_of(inside, f"{place}{end}")
-
-
 def _type(value: Any) -> str:
     names = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", list: "array"}
     return names.get(type(value), "object")

@@ -14,9 +14,8 @@ from pathlib import Path
 import click
 import pytest
 
-from answer_schemas import keys_of, schema_of
 from cli.calling import Caller
-from cli.test_schema import KINDS, files, made  # noqa: F401
+from cli.test_schema import files, made  # noqa: F401
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.cli.main import cli
 from jaxprof.limits import LIMITS
@@ -176,17 +175,12 @@ def test_the_census_of_names() -> None:
 
 
 def census() -> Iterator[str]:
-    """Every command with its options, key of JSON, column of SQL and of roll-ups, code of a finding, limit, action."""
-    from jaxprof.query.tables import TABLES
-    from jaxprof.rollup.schema import TABLES as ROLLED
+    """Every command with its options, code of a finding, limit, action. Keys of JSON and columns of SQL and of roll-ups
+    are in `docs/json.md`, `query.md` and `scale.md`, which `test_documents.py` compares with the facts."""
     from jaxprof.tui.keys import ACTIONS
     from jaxprof.tui.keys import keys_of as keys_of_action
 
     yield from sorted(commands(cli, "jaxprof"))
-    for kind in KINDS:
-        yield from (f"json {kind} {place}" for place in sorted(keys_of(schema_of(kind))))
-    for of, tables in (("sql", TABLES), ("rollup", ROLLED)):
-        yield from (f"{of} {name}.{fact.key} {fact.unit.sql}" for name in tables for fact in tables[name].facts)
     yield from (f"finding {code}" for code in sorted(entries()))
     yield from (f"limit {limit.name}" for limit in LIMITS)
     yield from (f"key {name} {','.join(keys_of_action(key))}" for name, key in sorted(ACTIONS.items()))

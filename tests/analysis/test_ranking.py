@@ -12,6 +12,7 @@ from hlo.analysis.programs import written
 from jaxprof.analysis.arrangement import GROUPINGS, TEXTS, everything, filtered, grouped, needs_origins, ordered
 from jaxprof.analysis.ranking import FIGURES, BarrierIndex, Ranking, ranking_on
 from jaxprof.devices.targets import exchanges, machine_of, step_time
+from jaxprof.facts import recorder
 from jaxprof.hlo.analysis.barriers import Barrier
 from jaxprof.hlo.analysis.cost.peaks import device
 from jaxprof.hlo.analysis.kernel import Kernel
@@ -19,7 +20,7 @@ from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.read.parse import module
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.report.kernel_list import KernelOptions, rows_of
-from jaxprof.report.kernels import COLUMNS, SORTABLE, row_json
+from jaxprof.report.kernels import COLUMNS, KERNEL, SORTABLE
 from tui.hlo_texts import HLO
 
 KERNELS = kernels(module(HLO))
@@ -145,7 +146,7 @@ def test_the_text_has_the_figures_of_the_screen_and_data_those_of_one_execution(
     assert COLUMNS["times"].text(row) == "10"
     assert row.least_once is not None
     assert row.least_seconds == 10 * row.least_once
-    data = row_json(row)
+    data = recorder(KERNEL)(row)
     assert (data["bytes"], data["count"], data["least_seconds"]) == (2 * 64 * 64 * 4, 10, row.least_once)
     first, *_ = rows_of(one, H100, KernelOptions(top=1))
     assert first.kernel.name == "inside", "of the first few those that take most"

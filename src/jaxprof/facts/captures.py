@@ -85,7 +85,7 @@ TRUST: Final[tuple[Fact[CaptureCheck], ...]] = (
         at("check"),
         (
             Fact("code", TEXT, "What was checked"),
-            Fact("verdict", TEXT, "good, doubtful, bad, unknown"),
+            Fact("verdict", TEXT, "good, doubt, bad, unknown"),
             Fact("message", TEXT, "What was found"),
             Fact("advice", TEXT, "What to do about it"),
         ),

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis import RunResult, results
 from jaxprof.analysis.memory import peak_memory
-from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.events import STAGES
 from jaxprof.facts import RUN, Fact, Relation, at
 from jaxprof.facts.units import (
@@ -31,6 +30,9 @@ from jaxprof.facts.units import (
 from jaxprof.session import Run, RunEnd, Session
 from jaxprof.text import json_text
 
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.derive import ProgramResult
+
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
@@ -49,6 +51,8 @@ class RunRow:
 
 def run_rows(session: Session, *, live: bool = False) -> Iterator[RunRow]:
     """A row for each run, programs included, in the order of the plan."""
+    from jaxprof.analysis.programs.derive import program_result  # a report of measured runs alone needs none
+
     for result in results(session):
         run = result.run
         program = program_result(session, run.id) if run.is_program else None

@@ -15,27 +15,25 @@ from jaxprof.analysis import RunResult, result
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
-from jaxprof.facts import Fact, at, recorder, within
+from jaxprof.facts import Fact, at, pick, recorder, within
 from jaxprof.facts.captures import COPIES, DEVICE_STEPS, STEPS, TREE, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.memory import MEMORY
 from jaxprof.facts.programs import ASKED, COMPILES, FINDINGS, PROGRAM, TRANSFERS, rows_of
+from jaxprof.facts.runs import RUNS
 from jaxprof.facts.sessions import environment
 from jaxprof.facts.units import (
     BY_NAME,
     BYTE_RATE,
     BYTES,
     COUNT,
-    FLOPS,
     INDEX,
     LIST,
     NUMBER,
     NUMBER_BY_NAME,
     NUMBERS,
     OBJECT,
-    RATE,
     RATIO,
-    REAL_BYTES,
     ROWS,
     SECONDS,
     SHARE,
@@ -70,11 +68,11 @@ class _RunOf:
     live: bool
 
     @cached_property
-    def derived(self) -> RunResult:
+    def result(self) -> RunResult:
         return result(self.session, self.run.id)
 
     @cached_property
-    def ended(self) -> RunEnd:
+    def outcome(self) -> RunEnd:
         return self.run.end(deserted=not self.live)
 
     @cached_property
@@ -253,10 +251,10 @@ PHASE: Final[tuple[Fact[_PhaseOf], ...]] = (
 
 
 def _phases(row: _RunOf) -> dict[str, _PhaseOf]:
-    seconds = row.derived.phase_seconds
+    seconds = row.result.phase_seconds
     names = ["startup"] if any(name in seconds for name in STARTUP_PHASES) else []
     names += [name for name in PHASES if name in seconds or name in _PHASES_OF.get(row.run.plan.how, ())]
-    return {name: _PhaseOf(row.derived, name) for name in names}
+    return {name: _PhaseOf(row.result, name) for name in names}
 
 
 _MEMORY: Final[tuple[Fact[_Memory], ...]] = (
@@ -353,11 +351,7 @@ _CAPTURE: Final[tuple[Fact[Any], ...]] = (
 
 
 def _is_costed(row: _RunOf) -> bool:
-    return row.is_jit or bool(row.derived.cost.source)
-
-
-def _cost(key: str, unit: Unit, meaning: str, of: str) -> Fact[_RunOf]:
-    return Fact(key, unit, meaning, at(f"derived.{of}"), when=_is_costed)
+    return row.is_jit or bool(row.result.cost.source)
 
 
 def _kernels(row: _RunOf) -> list[Any] | None:
@@ -388,37 +382,30 @@ _OF_PROGRAM: Final[tuple[Fact[_RunOf], ...]] = (
 )  # fmt: skip
 _COPIES: Final = _program_rows("transfers", "Implicit copies between host and device", TRANSFERS)
 RUN: Final[tuple[Fact[_RunOf], ...]] = (
+    Fact("id", TEXT, "Id of the run: r1", at("run.id")),
+    *pick(RUNS.facts, "workload", "variant", "how", "device"),
     *within(at("run"), (
-        Fact("id", TEXT, "Id of the run: r1"),
-        Fact("workload", TEXT, "Name of the workload, the function or the program", at("plan.workload")),
-        Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("plan.variant")),
-        Fact("how", TEXT, "numpy, eager (op by op), jit, compile (not run), imported (a profile), program",
-             at("plan.how")),
-        Fact("device", TEXT, "Where it ran: cpu:0, cuda:1", at("plan.device")),
         Fact("side", TEXT, "Its name in a comparison of ab: A, B, A' (the control)", at("plan.side"),
              when=at("plan.side")),
         Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
         Fact("preset", TEXT, "Name of the sizes", at("plan.preset")),
     )),
-    Fact("status", TEXT,
-         "ok, failed, cancelled, crashed, timed out; queued, running; interrupted, where the session has no end",
-         at("ended.status")),
-    Fact("error", TEXT, "Why it failed", at("ended.error")),
-    Fact("advice", TEXT, "What to do about that", at("ended.advice")),
+    *pick(RUNS.facts, "status", "error"),
+    Fact("advice", TEXT, "What to do about that", at("outcome.advice")),
     Fact("phases", BY_NAME, "Its phases", _phases, inside=PHASE),
     Fact("samples_seconds", NUMBERS,
          "Time of a call in each sample, in the order taken; of a disturbed run those of it alone",
          lambda row: list(steady_samples(row.run))),
-    _cost("flops", FLOPS, "FLOPs of one call on one device, counted from its HLO", "flops"),
-    _cost("accessed_bytes", REAL_BYTES, "Bytes that the kernels of one call read and write", "bytes_accessed"),
-    _cost("flops_per_second", RATE, "FLOPs over the median", "flops_per_second"),
-    _cost("bytes_per_second", BYTE_RATE, "Accessed bytes over the median", "bytes_per_second"),
-    _cost("cost_source", TEXT, "Where the two come from", "cost.source"),
-    _cost("cost_note", TEXT, "Why they are unknown, or an upper bound", "cost.note"),
+    *(
+        replace(fact, when=_is_costed)
+        for fact in pick(RUNS.facts, "flops", "accessed_bytes", "flops_per_second", "bytes_per_second")
+    ),
+    Fact("cost_source", TEXT, "Where FLOPs and bytes come from", at("result.cost.source"), when=_is_costed),
+    Fact("cost_note", TEXT, "Why they are unknown, or an upper bound", at("result.cost.note"), when=_is_costed),
     Fact("memory", OBJECT, "What the executable takes", inside=_MEMORY,
          when=lambda row: row.is_jit or row.memory is not None),
     Fact("check", OBJECT, "Whether the result is right", at("run.check"), inside=CHECK, when=at("run.check")),
-    Fact("versus", OBJECT, "The run beside its baseline", at("derived"), inside=_VERSUS, when=at("run.plan.baseline")),
+    Fact("versus", OBJECT, "The run beside its baseline", at("result"), inside=_VERSUS, when=at("run.plan.baseline")),
     Fact("kernels", ROWS, "Kernels: what the device launches", _kernels, inside=KERNEL_OF_RUN,
          when=lambda row: row.is_jit or row.run.measured),
     Fact("captures", ROWS, "What was captured by the profiler", lambda row: list(row.run.captures.items()),
@@ -446,7 +433,7 @@ RUN: Final[tuple[Fact[_RunOf], ...]] = (
     Fact("published", ROWS, "Figures that others published",
          lambda row: published(row.run.plan.workload, [row.run.plan.variant]), inside=PUBLISHED,
          when=lambda row: published(row.run.plan.workload, [row.run.plan.variant])),
-    Fact("warnings", ROWS, "Why the figures mean less than they seem to", at("derived.warnings"), inside=_WARNING),
+    Fact("warnings", ROWS, "Why the figures mean less than they seem to", at("result.warnings"), inside=_WARNING),
 )  # fmt: skip
 
 

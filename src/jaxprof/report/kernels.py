@@ -7,9 +7,9 @@ programs give one execution (`docs/json.md`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from jaxprof.facts import Fact, at, column, recorder, within
+from jaxprof.facts import Fact, at, column, within
 from jaxprof.facts.kernels import NAME, RANKED
 from jaxprof.facts.units import SECONDS, SHARE, plain
 from jaxprof.report.table import Table, joined
@@ -74,14 +74,6 @@ KERNEL: Final[tuple[Fact[Ranked], ...]] = (
     Fact("share", SHARE, "Share of the weight of all kernels, in 0..1: of measured time, least time or bytes"),
 )
 """JSON and CSV of a kernel; figures are for one execution, except the last two."""
-_RECORD: Final = recorder(KERNEL)
-
-
-def row_json(row: Ranked) -> dict[str, Any]:
-    """A kernel in JSON. Its row can be read once."""
-    data = _RECORD(row)
-    row.kernel.release()
-    return data
 
 
 def kernels_table(programs: Iterable[tuple[str, Iterable[Ranked]]]) -> Table[tuple[str, Ranked]]:

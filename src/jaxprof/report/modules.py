@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.analysis.kernels import ModuleTotals
     from jaxprof.hlo.analysis.notices import Notice
+    from jaxprof.hlo.analysis.origin import HloSourceLocation
     from jaxprof.hlo.model import Computation, Instruction, Module
     from jaxprof.session import Run
 
@@ -95,22 +96,27 @@ def _computations(program: HloProgram) -> Iterator[Computation]:
             computation.forget()
 
 
-_INSTRUCTION: Final[tuple[Fact[Instruction], ...]] = (
-    Fact("name", TEXT, "Its name"),
-    Fact("opcode", TEXT, "The HLO operation"),
-    Fact("shape", TEXT, "Its type and shape", lambda instruction: str(instruction.shape)),
-    Fact("operands", LIST, "The instructions that it reads"),
-    Fact("called", LIST, "The computations that it calls"),
-    Fact("op_name", TEXT, "JAX's path", at("metadata.op_name")),
-    *within(
-        lambda instruction: place_of(instruction.stack),
-        (Fact("file", TEXT, "File of the source line"), Fact("line", INDEX, "That line")),
-    ),
+_Placed = tuple["Instruction", "HloSourceLocation | None"]
+_INSTRUCTION: Final[tuple[Fact[_Placed], ...]] = (
+    Fact("name", TEXT, "Its name", lambda row: row[0].name),
+    Fact("opcode", TEXT, "The HLO operation", lambda row: row[0].opcode),
+    Fact("shape", TEXT, "Its type and shape", lambda row: str(row[0].shape)),
+    Fact("operands", LIST, "The instructions that it reads", lambda row: row[0].operands),
+    Fact("called", LIST, "The computations that it calls", lambda row: row[0].called),
+    Fact("op_name", TEXT, "JAX's path", lambda row: row[0].metadata.op_name),
+    Fact("file", TEXT, "File of the source line", lambda row: row[1] and row[1].file),
+    Fact("line", INDEX, "That line", lambda row: row[1] and row[1].line),
 )
+
+
+def _placed(computation: Computation) -> Iterator[_Placed]:
+    return ((instruction, place_of(instruction.stack)) for instruction in computation.instructions)
+
+
 _COMPUTATION: Final[tuple[Fact[Computation], ...]] = (
     Fact("name", TEXT, "Its name"),
     Fact("entry", TRUTH, "Whether the program begins there", at("is_entry")),
-    Fact("instructions", ROWS, "Its instructions", lambda each: iter(each.instructions), inside=_INSTRUCTION),
+    Fact("instructions", ROWS, "Its instructions", _placed, inside=_INSTRUCTION),
 )
 BARRIERS: Final[tuple[Fact[Barrier], ...]] = (
     Fact("producer", TEXT, "The kernel that writes the data", title="producer", widest=40),
