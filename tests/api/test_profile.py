@@ -1,9 +1,11 @@
-"""`jaxprof.profile`: a call written as it would be written without it."""
+"""`jaxprof.profile`: a call written as it would be written without it. `jaxprof.load_hlo`: the modules of everything
+that HLO can lie in."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,7 +14,9 @@ import numpy as np
 import pytest
 
 import jaxprof
+from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof.analysis import result
+from jaxprof.hlo.analysis.kernels import kernels
 
 X = np.ones((4, 4), np.float32)
 
@@ -102,3 +106,19 @@ def test_the_variants_of_a_call_take_turns_in_one_launch() -> None:
     assert versus.speedup.basis == "1 launch: holds for these processes"
     assert "not measured together" not in str(session)
     assert "compiled_again" not in {warning.code for run in (first, second) for warning in run.warnings}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", ["text", "dump", "session"])
+def test_modules_of_each(name: str, tmp_path: Path) -> None:
+    (found,) = jaxprof.load_hlo(str(SOURCES[name](tmp_path)))
+    assert [kernel.name for kernel in kernels(found.module())] == ["exp"]
+    assert ("hlo_before" in found.stages) == (name in BOTH_STAGES)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", list(WRONG)[:3])
+def test_what_holds_no_hlo_is_refused(name: str, tmp_path: Path) -> None:
+    make, said = WRONG[name]
+    with pytest.raises(jaxprof.FileRefusedError, match="there is no file" if name == "nothing" else said):
+        jaxprof.load_hlo(make(tmp_path))

@@ -1,7 +1,11 @@
-"""The CPU: which part of it is ours, and how busy it was between two readings."""
+"""The CPU: which part of it is ours, and how busy it was between two readings. Limits of control groups, read from
+made-up hierarchies of both versions. What a session may say of the machine, and what it must not. What files tell of
+the machine and of an interpreter, from copies made here. Live readings: one for each device, in order, and their
+history through a change of the list."""
 
 from __future__ import annotations
 
+import json
 from collections import namedtuple
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +13,17 @@ from pathlib import Path
 import psutil
 import pytest
 
+from devices.fake_nvml import GPU_IS_LOST, UUID_A, UUID_B, Chip, FakeNvml
+from devices.making import facts, gpu
+from jaxprof.devices.inventory.environment import environment_facts
+from jaxprof.devices.inventory.hardware import PciDevice, read_machine, read_target
+from jaxprof.devices.inventory.join import merge
+from jaxprof.devices.inventory.machine import Device, local_devices
 from jaxprof.devices.live import host
-from jaxprof.devices.live.cgroup import Limits, MemoryGroup
+from jaxprof.devices.live.cgroup import Limits, MemoryGroup, read_limits
 from jaxprof.devices.live.host import CpuFacts, HostSampler
+from jaxprof.devices.live.monitor import Monitor
+from jaxprof.devices.live.nvidia import Nvml
 
 Times = namedtuple("Times", "user system idle iowait guest")
 FACTS = CpuFacts(
@@ -74,3 +86,169 @@ def test_a_cgroup_with_less_memory_than_the_machine_is_the_limit(tmp_path: Path)
 @pytest.mark.parametrize(("quota", "usable"), [(None, 2.0), (1.5, 1.5), (8.0, 2.0)])
 def test_usable_cores_are_the_affinity_under_the_quota(quota: float | None, usable: float) -> None:
     assert replace(FACTS, quota_cores=quota).usable_cores == usable
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def limits(root: Path, membership: str) -> Limits:
+    (root / "membership").write_text(membership)
+    return read_limits(root / "mount", root / "membership")
+
+
+def test_version_2_takes_the_least_limit_on_the_way_up(tmp_path: Path) -> None:
+    write(
+        tmp_path / "mount",
+        {
+            "cgroup.controllers": "cpu memory\n",
+            "slice/cpu.max": "150000 100000\n",
+            "slice/job/cpu.max": "400000 100000\n",
+            "slice/memory.max": "8589934592\n",
+            "slice/job/memory.max": "max\n",
+            "slice/memory.current": "3000\n",
+            "slice/memory.stat": "anon 1000\ninactive_file 500\n",
+        },
+    )
+    found = limits(tmp_path, "0::/slice/job\n")
+    assert found.cores == 1.5
+    assert found.memory is not None
+    assert found.memory.limit_bytes == 8 * 1024**3
+    assert found.memory.used_bytes() == 2500
+
+
+def test_version_1_has_a_folder_for_each_controller(tmp_path: Path) -> None:
+    write(
+        tmp_path / "mount",
+        {
+            "cpu,cpuacct/job/cpu.cfs_quota_us": "200000\n",
+            "cpu,cpuacct/job/cpu.cfs_period_us": "100000\n",
+            "memory/job/memory.limit_in_bytes": "1048576\n",
+            "memory/job/memory.usage_in_bytes": "524288\n",
+            "memory/job/memory.stat": "total_inactive_file 24288\n",
+            "memory/memory.limit_in_bytes": "9223372036854771712\n",
+        },
+    )
+    found = limits(tmp_path, "4:memory:/job\n3:cpu,cpuacct:/job\n1:name=systemd:/\n")
+    assert found.cores == 2.0
+    assert found.memory is not None
+    assert (found.memory.limit_bytes, found.memory.used_bytes()) == (1048576, 500000)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"cgroup.controllers": "", "cpu.max": "max 100000\n", "memory.max": "max\n"},
+        {"cgroup.controllers": "", "cpu.max": "", "memory.max": "nonsense\n"},
+        {"cgroup.controllers": "", "cpu.max": "100 0\n"},
+        {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"},
+        {},
+    ],
+)
+def test_no_limit_and_unreadable_limits_are_none(tmp_path: Path, files: dict[str, str]) -> None:
+    write(tmp_path / "mount", files)
+    assert limits(tmp_path, "2:cpu:/\n0::/\n") == Limits()
+
+
+def test_the_machine_is_described_and_json_takes_it() -> None:
+    found = environment_facts(facts(gpu(0), environment={"JAX_ENABLE_X64": "1"}))
+    assert found["cpu_model"] == "AMD EPYC 9654"
+    assert found["cores"] == 16.0
+    assert found["gpus"] == [
+        {"name": "NVIDIA H200", "uuid": "GPU-aaaa", "memory_bytes": 140 * 1024**3, "mig_enabled": False}
+    ]
+    assert found["nvidia_driver"] == "580.65.06"
+    assert found["variables"] == {"JAX_ENABLE_X64": "1"}
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def write_file(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_the_bus_the_driver_and_the_nodes_are_read(tmp_path: Path) -> None:
+    write_file(
+        tmp_path,
+        {
+            "sys/bus/pci/devices/0000:1B:00.0/vendor": "0x10de\n",
+            "sys/bus/pci/devices/0000:1B:00.0/device": "0x2335\n",
+            "sys/bus/pci/devices/0000:1B:00.0/class": "0x030200\n",
+            "sys/bus/pci/devices/0000:1c:00.0/vendor": "broken\n",
+            "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 1\n",
+            "proc/driver/nvidia/gpus/0000:1b:00.0/information": "",
+            "dev/accel0": "",
+            "dev/accelerate": "",
+        },
+    )
+    machine = read_machine(tmp_path)
+    assert machine.pci == (PciDevice("0000:1b:00.0", 0x10DE, 0x2335, 0x030200),)
+    assert machine.pci[0].is_display
+    assert (machine.nvidia_driver, machine.nvidia_proc_gpus, machine.tpu_nodes) == ("570.86.15", 1, ("/dev/accel0",))
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    site = "lib/python3.12/site-packages"
+    write_file(
+        tmp_path,
+        {
+            "bin/python": "",
+            f"{site}/jax-0.9.1.dist-info/METADATA": "Metadata-Version: 2.1\nName: jax\nVersion: 0.9.1\n"
+            "Provides-Extra: cuda12\nProvides-Extra: tpu\n",
+            f"{site}/jax_cuda12_plugin-0.9.1.dist-info/METADATA": "Name: jax-cuda12-plugin\nVersion: 0.9.1\n",
+        },
+    )
+    return tmp_path
+
+
+def test_another_interpreter_is_read_without_being_started(venv: Path) -> None:
+    found = read_target(str(venv / "bin/python"))
+    assert found.packages == {"jax": "0.9.1", "jax-cuda12-plugin": "0.9.1"}
+    assert found.jax_extras == ("cuda12", "tpu")
+
+
+def machine(*chips: Chip, environment: dict[str, str] | None = None) -> tuple[FakeNvml, tuple[Device, ...]]:
+    module = FakeNvml(*chips)
+    listing = Nvml(module).listing()
+    return module, local_devices(facts(*listing.gpus, environment=environment))
+
+
+def test_every_device_has_its_reading_in_order() -> None:
+    module, devices = machine(Chip(), Chip(uuid=UUID_B, used=7))
+    tpu = Device(id="tpu:0", platform="tpu", used_by_jax=True)
+    monitor = Monitor([*devices, tpu], HostSampler(limits=Limits()), Nvml(module))
+    readings = monitor.read()
+    assert [reading.device for reading in readings] == ["cuda:0", "cuda:1", "cpu:0", "tpu:0"]
+    assert readings[1].memory_used_bytes == 7
+    assert readings[2].memory_limit_bytes is not None
+    assert readings[3].utilisation is None
+    assert readings[3].memory_used_bytes is None
+
+
+def test_a_gpu_that_is_lost_has_readings_of_unknowns() -> None:
+    module, devices = machine(Chip())
+    monitor = Monitor(devices, nvml=Nvml(module))
+    assert monitor.read()[0].utilisation is not None
+    module.broken = dict.fromkeys([*module.asked, "nvmlDeviceGetTemperatureV"], GPU_IS_LOST)
+    reading = monitor.read()[0]
+    assert (reading.device, reading.utilisation, reading.memory_used_bytes) == ("cuda:0", None, None)
+
+
+def test_history_follows_a_gpu_to_its_new_number_and_no_other() -> None:
+    module, devices = machine(Chip(used=1), Chip(uuid=UUID_B, used=2))
+    monitor = Monitor(devices, nvml=Nvml(module))
+    monitor.read()
+    answer = {"devices": [{"id": "cuda:0", "platform": "cuda", "uuid": UUID_B}]}
+    monitor.follow(merge(devices, answer))
+    assert [reading.memory_used_bytes for reading in monitor.history("cuda:0")] == [2]
+    assert [reading.memory_used_bytes for reading in monitor.history("nvidia:0")] == [1]
+    monitor.read()
+    assert [reading.memory_used_bytes for reading in monitor.history("cuda:0")] == [2, 2]
+    assert UUID_A in {device.uuid for device in devices}

@@ -1,10 +1,26 @@
-"""Shapes: what is written, what it means, what it occupies."""
+"""Shapes: what is written, what it means, what it occupies. Line numbers without a table of lines. Places in StableHLO
+and jaxprs: the text loses them and they keep their meaning. Graphs of kernels, as DOT and as SVG."""
 
 from __future__ import annotations
 
-import pytest
+from xml.etree import ElementTree
 
+import jax
+import jax.numpy as jnp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hlo.analysis.programs import compiled, f32, written
+from jaxprof.hlo import source as module
+from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.origin import HloSourceLocation
+from jaxprof.hlo.graph import Graph, GraphEdge, Node, inside, neighbourhood, to_dot, to_svg
+from jaxprof.hlo.model import Module
+from jaxprof.hlo.places import LineOrigin, without_comments, without_locations
 from jaxprof.hlo.shape import DTYPE_BITS, UNBOUNDED, Layout, Shape, parse_shape
+from jaxprof.hlo.source import Source
+from tui.hlo_texts import FILE, JAXPR, STABLEHLO
 
 
 def test_array() -> None:
@@ -89,3 +105,122 @@ def test_every_dtype_reads() -> None:
 def test_what_is_not_a_shape(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a|expected"):
         parse_shape(text)
+
+
+@given(st.text("ab\n", max_size=300), st.integers(1, 7))
+def test_agrees_with_split(text: str, block: int) -> None:
+    original = module._BLOCK
+    module._BLOCK = block  # type: ignore[misc]
+    try:
+        source = Source(text)
+        lines = text.split("\n")
+        ends_with_break = text.endswith("\n") or not text
+        assert source.line_count == len(lines) - ends_with_break
+        at = 0
+        for number, line in enumerate(lines, start=1):
+            assert source.offset(number) == at
+            assert source.line(at) == number
+            assert source.line(at + len(line)) == number
+            at += len(line) + 1
+        assert source.offset(len(lines) + 6) == len(text)
+        assert source.lines(2, 2) == text.splitlines()[1:3]
+    finally:
+        module._BLOCK = original  # type: ignore[misc]
+
+
+# -- places -----------------------------------------------------------------------------------------------------------
+
+
+def test_stablehlo_loses_its_locations_and_keeps_their_meaning() -> None:
+    text, places = without_locations(STABLEHLO)
+    assert "loc(" not in text
+    lines = text.split("\n")
+    tanh = next(number for number, line in enumerate(lines) if "tanh" in line)
+    assert lines[tanh] == "    %1 = stablehlo.tanh %0 : tensor<256x512xf32>"
+    assert places.of(tanh) == LineOrigin(HloSourceLocation(FILE, 11), "jit(loss)/jvp(attn)/tanh")
+    assert lines[1].startswith("  func.func public @main(%arg0: tensor<256x512xf32>, %arg1: tensor<512x512xf32>)")
+
+
+def test_a_jaxpr_loses_its_comments_and_keeps_their_meaning() -> None:
+    text, places = without_comments(JAXPR)
+    lines = text.split("\n")
+    assert "#" not in text
+    assert lines[1] == "    c:f32[256,512] = dot_general["
+    assert places.of(1) == LineOrigin(HloSourceLocation(FILE, 10), "jvp(attn)/dot_general")
+    assert lines[5] == "    d:f32[256,512] = tanh c"
+    assert places.of(5) == LineOrigin(HloSourceLocation(FILE, 11), "jvp(attn)/tanh")
+
+
+@pytest.mark.parametrize("strip", [without_locations, without_comments])
+def test_a_text_without_places_comes_back_as_it_is(strip: object) -> None:
+    text = "module @m {\n  %0 = x.y %1\n}"
+    assert callable(strip)
+    assert strip(text)[0] == text
+
+
+def _program() -> Module:
+    return compiled(lambda x, w: jax.nn.softmax(jnp.sort(x @ w)), f32(64, 64), f32(64, 64))
+
+
+def test_a_neighbourhood_has_what_a_kernel_reads_and_who_reads_it() -> None:
+    module = _program()
+    sort = next(kernel for kernel in kernels(module) if kernel.kind == "sort")
+    graph = neighbourhood(module, sort)
+    focus = next(node for node in graph.nodes if node.kind == "focus")
+    assert focus.lines[:2] == (sort.name, "sort")
+    before = [edge.source for edge in graph.edges if edge.target == focus.id]
+    assert len(before) == 1
+    assert len(neighbourhood(module, sort, hops=4).nodes) > len(graph.nodes)
+
+
+def test_the_product_has_the_parameters_of_the_program_as_inputs() -> None:
+    module = _program()
+    product = next(kernel for kernel in kernels(module) if kernel.kind == "GEMM")
+    inputs = [node for node in neighbourhood(module, product).nodes if node.kind == "input"]
+    assert [node.lines[1] for node in inputs] == ["parameter f32[64,64]"] * 2
+
+
+def test_the_inside_of_a_fusion() -> None:
+    module = written("""
+        fused {
+          a = f32[8] parameter(0)
+          c = f32[] constant(2)
+          b = f32[8] broadcast(c), dimensions={}
+          ROOT m = f32[8] multiply(a, b)
+        }
+
+        ENTRY main {
+          x = f32[8] parameter(0)
+          ROOT f = f32[8] fusion(x), kind=kLoop, calls=fused
+        }
+    """)
+    (kernel,) = kernels(module)
+    graph = inside(module, kernel)
+    assert {(edge.source, edge.target) for edge in graph.edges} == {("a", "m"), ("b", "m"), ("c", "b")}
+    assert GraphEdge("a", "m", "") in graph.edges
+    assert next(node for node in graph.nodes if node.id == "a").lines == ("parameter f32[8]", "x")
+
+
+def test_dot_quotes_and_svg_escapes_what_comes_from_outside() -> None:
+    graph = Graph(
+        'a "title" <b>',
+        (Node("x\\", ('n"<&>', "two\x1b[31m"), "kernel"), Node("y", ("y",), "focus")),
+        (GraphEdge("x\\", "y", "<1>"),),
+    )
+    lines = to_dot(graph).splitlines()
+    assert lines[0] == 'digraph "a \\"title\\" <b>" {'
+    assert '"x\\\\" -> "y" [label="<1>"];' in lines[-2]
+    root = ElementTree.fromstring(to_svg(graph))
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ['a "title" <b>', "<1>", 'n"<&>', "two␛[31m", "y"]
+
+
+def test_layers_go_down_with_the_data() -> None:
+    module = _program()
+    sort = next(kernel for kernel in kernels(module) if kernel.kind == "sort")
+    graph = neighbourhood(module, sort, hops=3)
+    root = ElementTree.fromstring(to_svg(graph))
+    for line in root.iter("{http://www.w3.org/2000/svg}line"):
+        assert float(line.attrib["y2"]) > float(line.attrib["y1"])
+    assert f'"{graph.title}"' in to_dot(graph).splitlines()[0]
+    assert to_dot(graph).count(" -> ") == len(graph.edges)

@@ -1,8 +1,5 @@
 """Of a small program of `bench/cases/` and its mended twin: what is planted is found at its line, and not in the twin.
-
-What is said of the others: `tests/tapes`, from what they once sent; and bench/findings.py counts how often it is right.
-Each finding for itself has its pair of events in tests/analysis/programs/test_findings.py.
-"""
+The harness of the small programs: reading a header, and judging what was said of a program."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof.analysis.programs.findings import CODES
-from recorder.case_files import Outcome, cases, judge, run_case
+from recorder.case_files import Found, Outcome, cases, judge, read_case, run_case
 
 ALL = cases()
 BY_NAME = {case.name: case for case in ALL}
@@ -45,3 +42,66 @@ def test_the_mended_twin_must_not_have_what_was_planted() -> None:
 def test_every_finding_has_a_case_with_a_mended_twin() -> None:
     paired = {code for case in ALL if case.expected and case.mended for code in case.expected[0]}
     assert paired >= set(CODES) - {"program_failed"}  # these programs all end well
+
+
+HEADER = """\
+# about: a loader
+# verdict: data-bound | host-bound
+# expect: data_waits | host_work, host_sync
+# forbid: op_by_op_loop
+# lines: data_waits@cause
+# advice-not: put jax.jit on `\\w+`
+"""
+PROGRAM = "import jax\nfor batch in loader():  # <- cause\n    step(batch)\n"
+
+
+def outcome(
+    *codes: str, verdict: str = "data-bound", line: int | None = 8, file: str = "/x/c.py", advice: str = ""
+) -> Outcome:
+    return Outcome(tuple(Found(code, "it waits", advice, line, file) for code in codes), verdict, 0, "", 1.0)
+
+
+def faults(folder: Path, said: Outcome, header: str = HEADER) -> list[str]:
+    (folder / "c.py").write_text(header + PROGRAM)
+    return [fault.kind for fault in judge(read_case(folder / "c.py"), said)]
+
+
+def test_what_is_as_it_must_be_has_no_fault(tmp_path: Path) -> None:
+    assert faults(tmp_path, outcome("data_waits", "host_sync")) == []
+    assert faults(tmp_path, outcome("host_work", "host_sync", verdict="host-bound", line=None)) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "kinds"),
+    [
+        (outcome("data_waits", "host_sync", verdict="device-bound"), ["verdict"]),
+        (outcome("data_waits", "host_sync", verdict="-"), ["verdict"]),
+        (outcome("host_sync", "data_waits"), ["first"]),
+        (outcome("data_waits"), ["missing"]),
+        (outcome(), ["missing", "missing"]),
+        (outcome("data_waits", "host_sync", "op_by_op_loop"), ["forbidden"]),
+        (outcome("data_waits", "host_sync", line=9), ["line"]),
+        (outcome("data_waits", "host_sync", file="/x/other.py"), ["line"]),
+        (outcome("data_waits", "host_sync", advice="put jax.jit on `loader`"), ["advice", "advice"]),
+        (Outcome((), "-", 1, "Traceback", 1.0), ["run"]),
+    ],
+)
+def test_each_kind_of_fault(said: Outcome, kinds: list[str], tmp_path: Path) -> None:
+    assert faults(tmp_path, said) == kinds
+
+
+@pytest.mark.parametrize(
+    ("header", "wrong"),
+    [
+        ("# verdict: data-bound\n", "no `about`"),
+        ("# about: x\n", "no `verdict`"),
+        ("# about: x\n# verdict: data\n", "no verdict is called data"),
+        ("# about: x\n# verdict: -\n# forbids: *\n", "nobody reads"),
+        ("# about: x\n# verdict: -\n# lines: host_sync@here\n", "no line carries the marker"),
+        ("# about: x\n# verdict: -\n# forbid: *\n# forbid: host_sync\n", "nobody reads"),
+    ],
+)
+def test_a_header_that_is_not_right_is_refused(header: str, wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "c.py").write_text(header + PROGRAM)
+    with pytest.raises(ValueError, match=wrong):
+        read_case(tmp_path / "c.py")

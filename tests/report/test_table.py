@@ -1,16 +1,34 @@
-"""One table as text, Markdown, HTML, CSV and JSON."""
+"""One table as text, Markdown, HTML, CSV and JSON. A session in a notebook: a small piece of HTML that does no harm."""
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from folding import fold
+from jaxprof import events as e
 from jaxprof.facts import Fact, at, column, json_schema
-from jaxprof.facts.units import BYTES, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
-from jaxprof.report.renderers import html_table, markdown_lines, records, text_lines, to_csv_text, wrap
+from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
+from jaxprof.report.html import to_html
+from jaxprof.report.renderers import (
+    csv_lines,
+    html_table,
+    markdown_lines,
+    records,
+    safe_cell,
+    text_lines,
+    to_csv_text,
+    wrap,
+)
 from jaxprof.report.table import Table, remembering
+from jaxprof.session import Session
 from jaxprof.text import columns
+from report import sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +151,87 @@ def test_a_number_that_comes_again_is_shown_as_at_first_and_other_cells_are_not_
         "<1.5>", "<True>", "<1.5>", "<None>", "<True>", "<2>", "<2>"
     ]  # fmt: skip
     assert asked == [1.5, True, None, True, 2]
+
+
+def read_back(cell: object) -> str:
+    ((heading,), (read,)) = csv.reader(
+        io.StringIO(to_csv_text(Table([Fact("run", TEXT, "", lambda row: row)], [cell])), newline="")
+    )
+    assert heading == "run"
+    return read
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["=HYPERLINK(1)", "+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1", "＝1", "＋1", "－1", "＠SUM(1)"],
+)
+def test_no_text_begins_a_formula(text: str) -> None:
+    assert read_back(text).startswith("'")
+
+
+@given(st.text())
+def test_a_text_is_one_cell_without_control_characters(text: str) -> None:
+    if text:
+        read = read_back(text)
+        assert not read.startswith(("=", "+", "-", "@", "\t", "\r"))
+        assert all(character.isprintable() or ord(character) > 0x9F or character == "\n" for character in read)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(-1.5, "-1.5"), (-3, "-3"), (1e-9, "1e-09"), (0, "0"), (None, ""), (True, "true"), (False, "false")],
+)
+def test_numbers_stay_numbers_and_unknown_is_empty(value: object, written: str) -> None:
+    assert str(safe_cell(value)) == written
+
+
+def test_a_list_is_json_so_that_names_with_spaces_stay_apart() -> None:
+    assert read_back(["void gemm<1, 2>", "copy"]) == '["void gemm<1, 2>", "copy"]'
+
+
+def test_the_rows_of_an_iterator_are_written_as_they_come() -> None:
+    taken = []
+
+    def rows() -> object:
+        for number in (1, 2):
+            taken.append(number)
+            yield number
+
+    lines = csv_lines(Table([Fact("n", COUNT, "", lambda row: row)], rows()))  # type: ignore[arg-type, var-annotated]
+    assert (next(lines), next(lines), taken) == ("n\n", "1\n", [1])
+
+
+def program(functions: int = 1, name: str = "train_step") -> Session:
+    run = {"run": "r1"}
+    return fold(
+        sessions.HEADER,
+        [
+            e.RunPlanned(spec=e.RunSpec(workload="train.py", variant="program", how="program", device="host"), **run),
+            e.WorkerStarted(pid=1, python="p", monotonic_seconds=1.0, **run),
+            e.ProgramStarted(argv=["train.py"], how="script", monotonic_seconds=1.0, **run),
+            *(
+                e.Compiled(
+                    function=f"{name}{number or ''}",
+                    began_seconds=2.0,
+                    compile_seconds=1.5,
+                    called_from=e.SourceLocation("train.py", 88, "main"),
+                    reason_code="shape",
+                    reason="argument x: f32[4] → f32[3]",
+                    **run,
+                )
+                for number in range(functions)
+            ),
+            e.ProgramSampled(
+                began_seconds=1.0, samples=90, states={"compile": 1.5, "host_busy": 7.5}, monotonic_seconds=10.0, **run
+            ),
+            e.ProgramEnded(exit_code=0, wall_seconds=9.0, monotonic_seconds=10.0, **run),
+            e.RunFinished(status="ok", monotonic_seconds=10.0, **run),
+        ],
+    )
+
+
+def test_it_stays_small() -> None:
+    found = to_html(program(functions=500))
+    assert "and 488 more" in found
+    assert len(found) < 20_000
+    assert len(to_html(program(name="f" * 100_000))) < 20_000

@@ -1,20 +1,38 @@
-"""Roll-ups of a job wherever it is, by whomever they are made: the same bytes."""
+"""Roll-ups of a job wherever it is, by whomever they are made: the same bytes. The queries of docs/scale.md run. Roll-
+ups that grow with their session, and never stand in its way."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import flaky_store
+import program_events
 from flaky_store import FlakyFileSystem
+from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.errors import UsageError
+from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup import on_ray
+from jaxprof.rollup.files import file_of
+from jaxprof.rollup.job import read_job_figures
 from jaxprof.rollup.on_ray import cluster, roll_up_on
 from jaxprof.rollup.places import SessionPlace, due_in, roll_up_at
+from jaxprof.rollup.recording import RollUpRecorder
+from jaxprof.runner.session_recorder import SessionRecorder
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter
+from jaxprof.session.log.job_folder import read_job
 from job_folders import job, loop
+from rollup.test_grid import numbered, passes
+from rollup.test_job import roll_all
 
 
 @pytest.fixture
@@ -96,3 +114,93 @@ def test_on_ray_the_tables_are_those_that_are_made_here(folder: Path, monkeypatc
             on_ray._check_nodes(ray)
     assert tables(on_disk) == tables(folder)
     assert tables(stored) == tables(folder)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+
+
+def test_what_the_page_asks_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = PAGE.read_text()
+    asked = [sql for sql in re.findall(r"```sql\n(.*?)```", page, re.DOTALL) if "'run.jaxprof.d/" in sql]
+    [arrow] = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "pyarrow" in code]
+    monkeypatch.chdir(tmp_path)
+    roll_all(numbered(tmp_path / "run.jaxprof.d", passes(8000), passes(8000, seed=1), passes(8000, seed=2)))
+    steps, own = (duckdb.sql(sql).fetchall() for sql in asked)
+    assert sorted(process for process, _ in steps) == [0, 1, 2]
+    assert {round(seconds, 5) for _, seconds in steps} <= {0.00248, 0.00249, 0.0025, 0.00251, 0.00252}
+    assert own[0][:2] == ("node1", 1)
+    assert own[0][2] == pytest.approx(0.3, abs=0.01)
+    found: dict[str, object] = {}
+    exec(compile(arrow, "scale.md", "exec"), found)
+    assert found["table"].num_rows == 3 * 2000  # type: ignore[attr-defined]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@contextmanager
+def recorded(folder: Path, first_seconds: float) -> Iterator[tuple[SessionRecorder, RollUpRecorder]]:
+    path = folder / "process-00000.jaxprof"
+    writer = LogWriter(program_events.HEADER, path)
+    rollup = RollUpRecorder(writer.header, path, first_seconds)
+    recorder = SessionRecorder(writer, rollup.listen)
+    yield recorder, rollup
+    rollup.close()
+
+
+def test_it_is_written_while_the_program_runs_and_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = program_events.program(*loop(), wall=20.0)
+    with recorded(tmp_path, 0.05) as (recorder, rollup):
+        for event in events[:10]:
+            recorder.emit(event)
+        recorder.flush()
+        until(lambda: rollup.written > 0)
+        running = file_of(tmp_path, "processes", 0).read_bytes()
+        for event in events[10:-1]:
+            recorder.emit(event)
+        recorder.close("finished")
+    assert rollup.failure is None
+    assert rollup.written >= 2
+    assert file_of(tmp_path, "processes", 0).read_bytes() != running
+    monkeypatch.setattr(rollup_job, "load", pytest.fail)  # nothing is read but the roll-up
+    found = read_job_figures(tmp_path)
+    monkeypatch.undo()
+    expected = job_figures(read_job(tmp_path, Session))
+    assert found.processes[0].status == "ok"
+    assert found.processes[0].shares == expected.processes[0].shares
+
+
+def test_a_short_program_has_none(tmp_path: Path) -> None:
+    with recorded(tmp_path, 60.0) as (recorder, rollup):
+        for event in program_events.program(*loop())[:-1]:
+            recorder.emit(event)
+        recorder.close("finished")
+    assert not rollup.written
+    assert not (tmp_path / "rollup").exists()
+
+
+def test_the_last_whole_one_stays_where_the_next_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full in the middle of a file: the recording goes on."""
+    with recorded(tmp_path, 0.05) as (recorder, rollup):
+        for event in program_events.program(*loop())[:-1]:
+            recorder.emit(event)
+        recorder.flush()
+        until(lambda: rollup.written > 0)
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+
+        def full(table: object, path: Path, **options: object) -> None:
+            path.write_bytes(b"PAR1 half")
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("pyarrow.parquet.write_table", full)
+        recorder.close("finished")
+    assert isinstance(rollup.failure, OSError)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path in before} == before
+    assert not list(tmp_path.rglob("*.partial"))
+    assert read_job_figures(tmp_path).processes[0].status == "ok", "its session is read"

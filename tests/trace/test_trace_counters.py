@@ -1,15 +1,19 @@
-"""Counters that lie in a profile: sampled power and performance counters of a device, allocators' bytes of a host."""
+"""Counters that lie in a profile: sampled power and performance counters of a device, allocators' bytes of a host. What
+the host did while a GPU waited: each cause in a profile made by hand, and what is not claimed."""
 
 from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_traces import gpu_planes, host, read
+from made_traces import gpu_planes, host, op, read
 from xplane_wire import Event, Line, Plane, Value, space_bytes
 
+from jaxprof.trace.intervals import Coverage
+from jaxprof.trace.steps import steps_of
 from jaxprof.trace.timeline import timeline_text
 
 POWER = "HBM FW Power Meter PL2(W)"
@@ -89,3 +93,116 @@ def test_the_values_are_those_that_jax_reads(samples: list[tuple[int, float]]) -
     (counter,) = read(plane).counters
     ours = zip((counter.times // 1000).tolist(), counter.values.tolist(), strict=True)
     assert sorted(ours) == sorted((int(event.start_ns), float(dict(event.stats)["c"])) for event in line.events)
+
+
+STEPS = 4
+
+
+def device() -> Plane:
+    """Four steps of 100 µs, of which the device works for the first 60."""
+    ops = [op("fusion", 100 * step, 60, correlation_id=step + 1) for step in range(STEPS)]
+    marks = [host(str(step), 100 * step, 100) for step in range(STEPS)]
+    return Plane("/device:GPU:0", [Line("Stream #7(Kernel)", ops), Line("Steps", marks, id=2)])
+
+
+def thread(*events: tuple[str, float, float]) -> Line:
+    """A host thread with these events in each step."""
+    return Line(
+        "python",
+        [host(name, 100 * step + start, length) for step in range(STEPS) for name, start, length in events],
+    )
+
+
+def causes(*lines: Line, more: list[Event] | None = None) -> dict[str, tuple[float, str]]:
+    """Microseconds of each cause in a step, with the name."""
+    planes = [device(), Plane("/host:CPU", [*lines, Line("other", more or [])])]
+    (found,) = [each for each in steps_of(read(*planes)).devices if each.device == "gpu:0"]
+    return {cause.cause: (round(cause.seconds / STEPS * 1e6, 3), cause.name) for cause in found.idle_causes}
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("backend_compile_and_load", "compile"),
+        ("DevicePut", "copy"),
+        ("np.asarray(jax.Array)", "copy"),
+        ("PjitFunction(step)", "launch"),
+        ("BlockHostUntilReady", "wait"),
+    ],
+)
+def test_each_cause_by_the_names_of_the_hosts_events(name: str, cause: str) -> None:
+    assert causes(thread((name, 60, 40))) == {cause: (40, "")}
+    assert causes(thread((name, 0, 60))) == {"unknown": (40, "")}  # while the device worked
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ExecuteOrder", "$re.py:226 compile", "TransferLearning", "MemcpyBenchmark", "SlinkyThreadPool::Await",
+        "LaunchKernelAnalysis", "AwaitReview", "my PjitFunction(step)",
+    ],
+)  # fmt: skip
+def test_a_name_of_the_programs_own_is_no_cause_of_jaxs(name: str) -> None:
+    assert causes(thread((name, 60, 40))) == {"host": (40, name)}
+
+
+def test_what_the_runtimes_own_threads_do_is_no_cause() -> None:
+    task = thread(("BufferSequencingEvent::Execute", 60, 40), ("DevicePut", 60, 40))
+    task.name = "tf_pjrt_thread_pool/7"
+    assert causes(thread(("PjitFunction(step)", 0, 10)), task) == {"unknown": (40, "")}
+    call = thread(("PjitFunction(step)", 60, 40), ("BufferSequencingEvent::ExecuteOrAddToFutureTasks", 65, 33))
+    assert causes(call) == {"launch": (7, ""), "host": (33, "BufferSequencingEvent::ExecuteOrAddToFutureTasks")}
+
+
+def test_a_call_that_waits_waits() -> None:
+    assert causes(thread(("PjitFunction(step)", 60, 40), ("hipStreamSynchronize", 70, 30))) == {
+        "wait": (30, ""),
+        "launch": (10, ""),
+    }
+
+
+def test_after_its_launch_a_kernel_waits_for_no_host() -> None:
+    """The host prepares a batch meanwhile, which keeps nobody waiting."""
+    launches = [host("cuLaunchKernel", 100 * step - 15, 1, correlation_id=step + 1) for step in range(1, STEPS)]
+    found = causes(thread(("load_batch", 60, 40), ("PjitFunction(step)", 80, 5)), more=launches)
+    assert found == {"launch": (16.25, ""), "host": (23.75, "load_batch")}  # the last one is launched by nobody
+
+
+def test_a_moment_has_one_cause_and_all_of_them_add_up() -> None:
+    found = causes(thread(("PjitFunction(step)", 60, 30), ("backend_compile", 65, 10), ("DevicePut", 72, 10)))
+    assert found == {"compile": (10, ""), "copy": (7, ""), "launch": (13, ""), "unknown": (10, "")}
+
+
+def test_work_of_the_host_is_named_by_what_holds_most_of_it() -> None:
+    found = causes(thread(("main", 0, 100), ("load_batch", 61, 38), ("$numpy.py:3 stack", 70, 5)))
+    assert found == {"host": (40, "load_batch")}
+    assert causes(thread(("one", 60, 15), ("two", 75, 15))) == {"unknown": (40, "")}  # neither is most of it
+
+
+def test_a_tpu_has_a_clock_of_its_own() -> None:
+    plane = Plane(
+        "/device:TPU:0",
+        [Line("XLA Ops", [op("f", 100 * n, 60) for n in range(4)]), Line("Steps", [host("1", 0, 400)], id=2)],
+    )
+    (found,) = steps_of(read(plane, Plane("/host:CPU", [thread(("DevicePut", 60, 40))]))).devices
+    assert found.idle_causes == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_intersection_and_difference_of_coverages(seed: int) -> None:
+    random = np.random.default_rng(seed)
+
+    def some() -> tuple[Coverage, set[int]]:
+        starts = random.integers(0, 60, random.integers(0, 8))
+        ends = starts + random.integers(0, 12, len(starts))
+        covered = Coverage.of(starts, ends)
+        return covered, {at for start, end in zip(starts, ends, strict=True) for at in range(start, end)}
+
+    def moments(covered: Coverage) -> set[int]:
+        assert (covered.starts < covered.ends).all()
+        assert (covered.starts[1:] > covered.ends[:-1]).all()
+        return {at for start, end in zip(covered.starts, covered.ends, strict=True) for at in range(start, end)}
+
+    (one, its), (other, others) = some(), some()
+    assert moments(one & other) == its & others
+    assert moments(one - other) == its - others

@@ -1,4 +1,5 @@
-"""Damaged, foreign and hostile files: an error or a partial result that says what is missing; nothing else."""
+"""Damaged, foreign and hostile files: an error or a partial result that says what is missing; nothing else. The walk
+from many places finds what following the chain link by link finds, damage or not."""
 
 from __future__ import annotations
 
@@ -7,16 +8,19 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_traces import cpu_plane, gpu_planes, host, op, tpu_plane
-from xplane_wire import Line, Plane, space_bytes
+from xplane_wire import Line, Plane, nested, number, space_bytes
 
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.events import CaptureTaken, KernelsMeasured, TrustCheck, TrustReported, encode
+from jaxprof.trace.line import Chain
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import summarise
+from jaxprof.trace.varints import padded
 
 WHOLE = space_bytes([cpu_plane(), *gpu_planes(), tpu_plane()])
 CHROME = json.dumps(
@@ -205,10 +209,8 @@ class TestFolders:
         for run, hosts in (("2026_01_01", ["a"]), ("2026_02_02", ["a", "b"])):
             folder = tmp_path / "plugins" / "profile" / run
             folder.mkdir(parents=True)
-            for number, name in enumerate(hosts):
-                task = Plane(
-                    "Task Environment", stats={"profile_start_time": 1_700_000_000_000_000_000 + number * 1000}
-                )
+            for place, name in enumerate(hosts):
+                task = Plane("Task Environment", stats={"profile_start_time": 1_700_000_000_000_000_000 + place * 1000})
                 written(folder, space_bytes([cpu_plane(), task]), f"{name}.xplane.pb")
                 written(folder, gzip.compress(CHROME), f"{name}.trace.json.gz")
         return tmp_path
@@ -244,3 +246,55 @@ class TestFolders:
     def test_a_folder_without_a_profile(self, tmp_path: Path) -> None:
         with pytest.raises(FileRefusedError, match="without a profile"):
             read_profile(tmp_path)
+
+
+TAG = 4 << 3 | 2
+
+
+def line(events: int, seed: int) -> bytes:
+    """Events with statistics in them, which have the same tag; a long one now and then."""
+    random = np.random.default_rng(seed)
+    out = bytearray()
+    for _ in range(events):
+        content = number(1, 3) + number(2, int(random.integers(1 << 40)))
+        for _ in range(int(random.integers(7))):
+            content += nested(4, number(1, 9) + number(7, int(random.integers(300))))
+        if random.random() < 0.001:
+            content += nested(4, bytes(int(random.integers(200, 40_000))))
+        out += nested(4, content)
+    return bytes(out)
+
+
+def begins(raw: bytes, *, walking: bool) -> tuple[list[int], int]:
+    chain = Chain(padded(raw), raw + bytes(16), 0, len(raw), TAG)
+    if not walking:
+        chain._walks.clear()
+    pieces, end = chain.run(0)
+    return np.concatenate(pieces).tolist(), end
+
+
+WHOLE_LINE = line(12_000, 5)
+
+
+def test_a_long_line_is_walked_and_found_whole() -> None:
+    chain = Chain(padded(WHOLE_LINE), WHOLE_LINE + bytes(16), 0, len(WHOLE_LINE), TAG)
+    assert len(chain._walks) > 8
+    assert begins(WHOLE_LINE, walking=True) == begins(WHOLE_LINE, walking=False)
+    assert len(begins(WHOLE_LINE, walking=True)[0]) == 12_000
+
+
+@given(data=st.data())
+def test_damage_is_met_in_the_same_place(data: st.DataObject) -> None:
+    raw = bytearray(WHOLE_LINE)
+    for _ in range(data.draw(st.integers(1, 5))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    cut = bytes(raw[: data.draw(st.integers(1, len(raw)))])
+    assert begins(cut, walking=True) == begins(cut, walking=False)
+
+
+@pytest.mark.parametrize(
+    "filler", [b"\x22\x00", b"\x22\x22", b"\x22\xff", b"\x00"], ids=["empty", "tags", "long", "zeros"]
+)
+def test_a_line_made_to_mislead(filler: bytes) -> None:
+    raw = filler * (300_000 // len(filler))
+    assert begins(raw, walking=True) == begins(raw, walking=False)

@@ -1,13 +1,20 @@
-"""What the machine says about itself, in files of Linux that are written here."""
+"""What the machine says about itself, in files of Linux that are written here. Devices of every platform, as they
+describe themselves to JAX."""
 
 from __future__ import annotations
 
+import logging
 import os
+from types import SimpleNamespace
+from typing import Any
 
+import jax
 import pytest
 
-from jaxprof.engine.measure import environment
+from jaxprof.engine.measure import environment, jax_devices
 from jaxprof.engine.measure.environment import HostLoad, HostLoadMeter
+from jaxprof.engine.measure.jax_devices import describe, find_device, list_devices, platform_of
+from jaxprof.errors import JaxprofError, UsageError
 
 
 def says(monkeypatch: pytest.MonkeyPatch, line: str | None) -> None:
@@ -71,3 +78,96 @@ def test_other_processes_use_no_negative_number_of_cores_and_an_unknown_one_in_n
     readings = iter([HostLoad(0.0, 0.0, 0.0), HostLoad(ended, others, 0.0), HostLoad(ended, others, 0.0)])
     monkeypatch.setattr(HostLoad, "now", lambda: next(readings))
     assert HostLoadMeter().other_busy_cores() == busy
+
+
+def device(platform: str = "gpu", number: int = 0, version: str = "", **more: Any) -> Any:
+    client = SimpleNamespace(platform_version=version)
+    return SimpleNamespace(platform=platform, id=number, client=client, device_kind="A kind", process_index=0, **more)
+
+
+@pytest.mark.parametrize(
+    ("platform", "version", "named"),
+    [
+        ("cpu", "", "cpu"),
+        ("tpu", "", "tpu"),
+        ("gpu", "cuda 12080", "cuda"),
+        ("gpu", "ROCm 60300", "rocm"),
+        ("gpu", "", "cuda"),
+    ],
+)
+def test_a_gpu_is_named_by_its_maker(platform: str, version: str, named: str) -> None:
+    assert platform_of(device(platform, version=version)) == named
+
+
+@pytest.fixture
+def several(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = {"cpu": [jax.devices("cpu")[0]], "cuda": [device(number=number) for number in (0, 1)]}
+
+    def local(backend: str | None = None) -> list[Any]:
+        if backend not in (None, *here):
+            raise RuntimeError(f"Unknown backend {backend}")
+        return here[backend or "cuda"]
+
+    monkeypatch.setattr(jax, "local_devices", local)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("cuda:1", "cuda:1"), ("gpu:1", "cuda:1"), ("gpu", "cuda:0"), ("cpu:0", "cpu:0")]
+)
+def test_a_device_is_found_by_its_name(several: None, name: str, found: str) -> None:
+    assert jax_devices.device_name(find_device(name)) == found
+
+
+def test_a_device_that_is_not_there_is_told_with_those_that_are(several: None) -> None:
+    with pytest.raises(UsageError, match="cuda:7") as numbered:
+        find_device("cuda:7")
+    assert "cuda:1" in numbered.value.hint
+    with pytest.raises(JaxprofError, match="Unknown backend tpu") as missing:
+        find_device("tpu:0")
+    assert "It sees cuda:0, cuda:1" in missing.value.hint
+
+
+def test_a_device_is_described_by_what_it_says_and_none_is_what_it_does_not() -> None:
+    def refuse() -> dict[str, int]:
+        raise NotImplementedError
+
+    told = device(
+        number=3,
+        memory_stats=lambda: {"bytes_in_use": 1, "bytes_limit": 9, "peak_bytes_in_use": 5},
+        core_count=132,
+        compute_capability=9.0,
+        coords=(1, 2, 0),
+        slice_index=lambda: 3,
+    )
+    found = describe(told)
+    assert (found["id"], found["number"], found["kind"]) == ("cuda:3", 3, "A kind")
+    sizes = ("memory_in_use_bytes", "memory_limit_bytes", "memory_peak_bytes")
+    assert [found[name] for name in sizes] == [1, 9, 5]
+    assert (found["core_count"], found["compute_capability"], found["coords"]) == (132, "9.0", [1, 2, 0])
+    assert found["slice_index"] is None, "a method is no value"
+    for silent in (device(memory_stats=refuse), device(memory_stats=lambda: None)):
+        assert [describe(silent)[name] for name in sizes] == [None] * 3
+        assert (describe(silent)["coords"], describe(silent)["uuid"]) == (None, None)
+
+
+def test_every_backend_that_starts_is_listed_and_what_jax_logged_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = jax.devices("cpu")
+
+    def devices(backend: str | None = None) -> list[Any]:
+        logging.getLogger("jax").warning("looking for %s", backend)
+        logging.getLogger("jax").info("nothing to see")
+        if backend in (None, "cpu"):
+            return cpu
+        raise RuntimeError(
+            {"cuda": "no driver", "tpu": "Unknown backend tpu"}.get(backend, f"Unknown backend {backend}")
+        )
+
+    monkeypatch.setattr(jax, "devices", devices)
+    monkeypatch.setattr(jax_devices, "_plugins", lambda: {"neuron"})
+    before = list(logging.getLogger("jax").handlers)
+    found = list_devices()
+    assert [one["id"] for one in found["devices"]] == [jax_devices.device_name(one) for one in cpu], "each once"
+    assert found["errors"] == {"cuda": "no driver", "neuron": "Unknown backend neuron"}
+    assert found["notes"][:2] == ["looking for None", "looking for cpu"]
+    assert "nothing to see" not in found["notes"]
+    assert logging.getLogger("jax").handlers == before

@@ -1,10 +1,18 @@
-"""Who takes part in a collective, in each of the ways in which XLA writes it, and what is exchanged."""
+"""Who takes part in a collective, in each of the ways in which XLA writes it, and what is exchanged. Which collectives
+move arrays between shardings, in programs that JAX partitions over four devices."""
 
 from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from jaxprof.hlo.analysis.collectives import Collective, collectives
+from jaxprof.hlo.analysis.findings.catalogue import findings
+from jaxprof.hlo.analysis.findings.finding import HloFinding
 from jaxprof.hlo.read.parse import module
 
 TEXT = """HloModule jit_f, is_scheduled=true{header}
@@ -104,3 +112,48 @@ def test_a_fusion_around_an_all_reduce_that_keeps_a_part_is_a_reduce_scatter() -
     whole = FUSED.replace("f32[256]", "f32[1024]").replace("{256}", "{1024}")
     (kept,) = collectives(module(whole))
     assert kept.opcode == "all-reduce"
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
+    script = Path(__file__).with_name("meshed.py")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def resharding(text: str) -> HloFinding | None:
+    return next((finding for finding in findings(module(text)) if finding.code == "resharding"), None)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("program", "mended", "word"),
+    [
+        ("rows_and_columns", "rows_and_rows", "all-to-all"),
+        ("split_argument", "whole_argument", "all-gather"),
+        ("split_layer_then_whole", "split_layers_that_fit", "all-gather"),
+        ("swapped_axes", "the_same_axes", "collective-permute"),
+    ],
+)
+def test_shardings_that_do_not_fit_each_other(texts: dict[str, str], program: str, mended: str, word: str) -> None:
+    found = resharding(texts[program])
+    assert found is not None
+    assert f"from one sharding to another ({word})" in found.message
+    assert (found.bytes or 0) >= 1 << 20
+    assert resharding(texts[mended]) is None
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("program", "word"),
+    [
+        ("split_weights", "all-gather"),
+        ("whole_result", "all-gather"),
+        ("border", "collective-permute"),
+        ("asked_for", "all-to-all"),
+    ],
+)
+def test_collectives_that_are_meant(texts: dict[str, str], program: str, word: str) -> None:
+    """Weights that are split to save memory, a result that was asked for whole, a border, and the program's own."""
+    assert f" {word}(" in texts[program]
+    assert resharding(texts[program]) is None

@@ -1,4 +1,5 @@
-"""Each text is parsed once in a process, and no module outlives its use for long."""
+"""Each text is parsed once in a process, and no module outlives its use for long. Files and folders of HLO: what they
+are known by, and the modules and stages in them."""
 
 from __future__ import annotations
 
@@ -12,10 +13,13 @@ from weakref import ref
 import pytest
 
 import jaxprof
-from jaxprof.errors import HloError
+from hlo_sources import BEFORE, BOTH_STAGES, DUMPED, FILES, FOLDERS, PROTO, TEXT
+from jaxprof.errors import FileRefusedError, HloError
+from jaxprof.hlo.fusion_reasons import stated
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.parsed import ParsedTexts
+from jaxprof.hlo.open.paths import holds_hlo, modules_at
 from jaxprof.hlo.read import parse
 
 
@@ -127,3 +131,100 @@ def test_whoever_shows_hlo_goes_through_the_one_parse() -> None:
         if re.search(r"\bjaxprof\.hlo\.read(\.(parse|files)\b| import .*\b(parse|files)\b)", line)
     ]
     assert beside == []
+
+
+@pytest.mark.parametrize("kind", FILES | FOLDERS)
+def test_every_file_and_folder_has_its_module_in_its_stages(kind: str, tmp_path: Path) -> None:
+    path = (FILES | FOLDERS)[kind](tmp_path)
+    assert holds_hlo(path)
+    (found,) = modules_at(path)
+    assert found.module().name == "jit_g"
+    assert "%exp = " in found.text("hlo")
+    assert set(found.stages) == ({"hlo_before", "hlo"} if kind in BOTH_STAGES else {"hlo"})
+    if kind in BOTH_STAGES:
+        assert (found.text("hlo_before"), found.label) == (BEFORE, DUMPED)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("notes.txt", b"what I tried\n"),
+        ("trace.json", b'[{"args": {"name": "HloModule jit_g"}}]'),
+        ("host.xplane.pb", PROTO),
+        ("host.bin", b"\x0a\x09\x12\x07/device\x08\x01"),
+        ("m.txt.gz", b"\x1f\x8b\x08broken"),
+        ("empty.txt", b""),
+    ],
+)
+def test_what_does_not_look_like_hlo(name: str, data: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert not holds_hlo(tmp_path / name)
+    assert not holds_hlo(tmp_path)
+    with pytest.raises(FileRefusedError, match="no HLO in the folder"):
+        modules_at(tmp_path)
+
+
+def test_of_a_module_in_several_forms_the_text_serves(tmp_path: Path) -> None:
+    (tmp_path / f"{DUMPED}.cpu_after_optimizations.hlo.pb").write_bytes(b"broken")
+    (tmp_path / f"{DUMPED}.cpu_after_optimizations.txt").write_text(TEXT)
+    (found,) = modules_at(tmp_path)
+    assert found.text("hlo") == TEXT
+
+
+def test_a_module_that_was_dumped_before_the_passes_alone_is_what_there_is_of_it(tmp_path: Path) -> None:
+    (tmp_path / f"{DUMPED}.before_optimizations.txt").write_text(BEFORE)
+    (found,) = modules_at(tmp_path)
+    assert found.text("hlo") == found.text("hlo_before") == BEFORE
+
+
+def test_a_dump_says_its_device_and_why_xla_did_not_fuse(tmp_path: Path) -> None:
+    name = "module_0001.jit_f"
+    text = "HloModule jit_f, is_scheduled=true\n\nENTRY main {\n  ROOT x = f32[8] parameter(0)\n}\n"
+    (tmp_path / f"{name}.sm_9.0a_gpu_after_optimizations.txt").write_text(text)
+    (plain,) = modules_at(tmp_path)
+    assert (plain.device, stated(plain.module())) == ("", {})
+    (tmp_path / f"{name}.gpu_target_config.pbtxt").write_text('device_description_str: "NVIDIA H100 80GB HBM3"\n')
+    (tmp_path / f"{name}.priority_fusion_dump.txt").write_text(
+        'fusion_steps {\n  producer_ineligible {\n    producer_name: "y"\n    reason: "no tiling"\n  }\n}\n'
+    )
+    (found,) = modules_at(tmp_path)
+    assert (found.device, stated(found.module())) == ("NVIDIA H100 80GB HBM3", {"y": "no tiling"})
+
+
+def test_beside_a_dump_only_a_file_that_xla_does_not_write_counts(tmp_path: Path) -> None:
+    (tmp_path / f"{DUMPED}.cpu_after_optimizations.txt").write_text(TEXT)
+    (tmp_path / f"{DUMPED}.0006.simplification.after_dce.before_cse.txt").write_text(TEXT)
+    (tmp_path / f"{DUMPED}.0006.simplification.after_dce.before_cse.hlo.pb").write_bytes(PROTO)
+    (tmp_path / "mine.hlo").write_text(TEXT)
+    assert [found.label for found in modules_at(tmp_path)] == ["mine", DUMPED]
+
+
+@pytest.mark.parametrize("name", ["module_0012.jit_a.b", "gemma3_1b.jit___call__", "module_0003.jit_f.1"])
+@pytest.mark.parametrize("after", ["cpu_after_optimizations", "sm_9.0a_gpu_after_optimizations", "after_optimizations"])
+def test_both_forms_of_a_module_are_one_whatever_its_name(name: str, after: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.before_optimizations.txt").write_text(BEFORE)
+    (tmp_path / f"{name}.{after}.txt").write_text(TEXT)
+    (found,) = modules_at(tmp_path)
+    assert (found.label, found.text("hlo"), found.text("hlo_before")) == (name, TEXT, BEFORE)
+
+
+def test_each_module_of_a_file_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "two.hlo"
+    path.write_text(TEXT + "\n" + TEXT.replace("jit_g", "jit_h"))
+    first, second = modules_at(path)
+    assert (first.title, second.title) == ("jit_g · two.hlo", "jit_h · two.hlo")
+    assert second.module().name == "jit_h"
+    assert second.text("hlo").startswith("HloModule jit_h")
+    assert "jit_g" not in second.text("hlo")
+    assert first.modules()[1] is second.module()
+
+
+def test_a_file_of_a_folder_is_read_when_it_is_looked_at_and_its_modules_told_then(tmp_path: Path) -> None:
+    path = tmp_path / "two.hlo"
+    path.write_text("not yet")
+    (found,) = modules_at(tmp_path)
+    with pytest.raises(HloError, match=str(path)):
+        found.modules()
+    path.write_text(TEXT + "\n" + TEXT.replace("jit_g", "jit_h"))
+    assert [one.label for one in found.each()] == ["jit_g", "jit_h"]
+    assert [one.module().name for one in found.each()] == ["jit_g", "jit_h"]

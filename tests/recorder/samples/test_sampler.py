@@ -1,4 +1,4 @@
-"""The sampler on real programs of a fraction of a second."""
+"""The sampler on real programs of a fraction of a second. Counting the live arrays. Whether a thread runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.recorder.samples import steps as steps_module
-from jaxprof.recorder.samples.cpu_clock import judge_wait
+from jaxprof.recorder.samples.arrays import EVERY_SECONDS, MOST_SHARE, ArrayCounter
+from jaxprof.recorder.samples.cpu_clock import CpuClock, judge_wait, own_switches, run_delay_seconds
 from jaxprof.recorder.samples.sampler import StackSampler
 from jaxprof.recorder.samples.states import COMPILED, Seen, Site
 
@@ -206,3 +207,58 @@ def test_that_steps_cannot_be_counted_is_said_once(monkeypatch: pytest.MonkeyPat
     sampler._tick(2.0)
     sampler._tick(3.0)
     assert [event.code for event in told if isinstance(event, e.WarningRaised)] == ["steps_not_counted"]
+
+
+class _Clock:
+    """Every reading is `step` later."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def test_a_new_array_is_seen_with_its_bytes() -> None:
+    counter = ArrayCounter(_Clock(0.0))
+    before = counter.count(0.0)
+    kept = jnp.ones((10, 10), jnp.float32)
+    after = counter.count(EVERY_SECONDS)
+    assert before is not None
+    assert after is not None
+    assert after.count - before.count == 1
+    assert after.bytes - before.bytes == kept.nbytes == 400
+    assert after.devices == {}  # the allocator of a CPU does not tell
+
+
+def test_a_slow_count_is_followed_by_a_long_pause() -> None:
+    counter = ArrayCounter(_Clock(0.1))
+    assert counter.count(0.0) is not None
+    kept = jnp.ones(3)
+    assert counter.count(0.1 / MOST_SHARE - 1.0) is None
+    assert counter.count(0.1 / MOST_SHARE) is not None
+    del kept
+
+
+def test_the_clock_of_this_thread() -> None:
+    clock = CpuClock(threading.get_ident())
+    before = clock.seconds()
+    end = time.thread_time() + 0.02
+    while time.thread_time() < end:
+        pass
+    after = clock.seconds()
+    assert before is not None
+    assert after is not None
+    assert 0.015 < after - before < 0.1
+
+
+def test_what_the_system_tells() -> None:
+    before = own_switches()
+    threading.Event().wait(0.01)
+    after = own_switches()
+    assert before is not None
+    assert after is not None
+    assert after > before
+    assert run_delay_seconds(threading.get_native_id()) >= 0.0
+    assert run_delay_seconds(0) == 0.0
