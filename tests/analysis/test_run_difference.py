@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,37 @@ def test_a_broken_fusion_is_a_kernel_more_and_twice_the_bytes() -> None:
     back = _difference(_session(BROKEN), _session(FUSED))
     assert back.kernels is not None
     assert {row.status: row.name for row in back.kernels.rows} == {"gone": "e", "changed": "exp_tanh_fusion"}
+
+
+def _moved(before: str, after: str) -> set[tuple[str, str, tuple[str, ...]]]:
+    found = module_difference(parse.modules(before)[0], parse.modules(after)[0]).kernels
+    assert found is not None
+    return {(row.status, row.name, row.moved) for row in found.rows if row.status != "same"}
+
+
+def test_a_kernel_that_was_split_or_merged_says_from_or_into_what() -> None:
+    fused = FUSED.replace("exponential(%a)", 'exponential(%a), metadata={op_name="jit(f)/exp"}')
+    fused = fused.replace("tanh(%e)", 'tanh(%e), metadata={op_name="jit(f)/tanh"}')
+    assert _moved(fused, BROKEN) == {("changed", "t", ()), ("new", "e", ("exp_tanh_fusion",))}
+    assert _moved(BROKEN, fused) == {("changed", "exp_tanh_fusion", ()), ("gone", "e", ("exp_tanh_fusion",))}
+    # the same operation in another place of the program is no part of it
+    apart = BROKEN.replace("exponential(%x)", "exponential(%y)").replace("tanh(%e)", "tanh(%x)")
+    apart = apart.replace("parameter(0)", "parameter(0)\n  %y = f32[1000]{0} parameter(1)")
+    assert _moved(fused, apart) == {("changed", "t", ()), ("new", "e", ())}
+
+
+def test_of_equal_kernels_that_is_the_changed_one_which_stands_there() -> None:
+    """Steps of a loop that Python unrolled have one name and one line."""
+    step = '%{0} = f32[1000]{{0}} {1}(%{2}), metadata={{op_name="jit(f)/{1}"}}'
+    names = ["x", "m1", "r1", "m2", "r2", "m3", "r3"]
+    lines = [step.format(name, "negate" if name[0] == "m" else "cosine", before) for before, name in pairwise(names)]
+    chain = "HloModule m, is_scheduled=true\n\nENTRY %main (x: f32[1000]) -> f32[1000] {\n"
+    chain += "\n".join(["  %x = f32[1000]{0} parameter(0)", *(f"  {line}" for line in lines[:-1])])
+    chain += f"\n  ROOT {lines[-1]}\n}}\n"
+    other = chain.replace(lines[3], lines[3].replace("cosine", "tanh"))
+    found = module_difference(parse.modules(chain)[0], parse.modules(other)[0]).kernels
+    assert found is not None
+    assert [(row.before_name, row.after_name) for row in found.of("new", "gone", "changed")] == [("r2", "r2")]
 
 
 def test_a_fusion_whose_last_operation_is_new_has_changed() -> None:

@@ -1,31 +1,27 @@
-"""The kernels of two modules matched with each other: which are new, gone or changed, and what changed.
+"""The kernels of two modules held against each other: which are new, gone, merged, split or changed, and what changed.
 
-Kernels with equal fingerprints are the same, whatever XLA called them. Of the others, those that come from the same
-operation of the program (`op_name`) are one kernel that has changed. Where calls of both programs were captured, each
-row has its part in the difference of the totals, and the parts add up to it.
+`kernel_pairing` says which belong together. Where calls of both programs were captured, each row has its part in the
+difference of the totals, and the parts add up to it.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from jaxprof.analysis.difference import paired
+from jaxprof.analysis.kernel_pairing import NUMBERS, KernelPair, kernel_pairs
 from jaxprof.analysis.measured import MeasuredKernel
-from jaxprof.hlo.analysis.fingerprint import Fingerprints, settings_of
-from jaxprof.hlo.analysis.kernel import Kernel
-from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.fingerprint import settings_of
+from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.kinds import fused
 from jaxprof.hlo.model import Module
 
 KernelStatus: TypeAlias = Literal["same", "changed", "new", "gone", "outside"]
 """`outside`: a capture has it, and no HLO says what it does: its program's HLO has no such kernel, or is not there."""
 _ORDER: Final = ("gone", "new", "changed", "same", "outside")
-_NUMBERS: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
-_PROGRAM: Final = re.compile(r"^(?:pjit|jit|pmap)\([^()]*\)/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +53,9 @@ class KernelDifference:
     before_measured: MeasuredKernel | None = None
     """None where it was not captured."""
     after_measured: MeasuredKernel | None = None
+    moved: tuple[str, ...] = ()
+    """Of one that is gone the kernels of the second module that do its operations now: it was merged into them. Of a
+    new one those of the first that did them: it was split off."""
 
     @property
     def name(self) -> str:
@@ -149,7 +148,7 @@ def kernel_differences(
     rows: list[KernelDifference] = []
     ours, theirs = _Capture(before_measured if has_times else ()), _Capture(after_measured if has_times else ())
     if before is not None and after is not None:
-        rows += [_row(pair, ours, theirs) for pair in _matched(before, after)]
+        rows += [_row(pair, ours, theirs) for pair in kernel_pairs(before, after)]
     rows += _outside(ours.rest(), theirs.rest())
     rows.sort(key=_rank)
     return KernelDifferences(
@@ -188,7 +187,7 @@ class _Capture:
         return [kernel for kernel in self._all if id(kernel) not in self._taken]
 
 
-def _row(pair: _Pair, ours: _Capture, theirs: _Capture) -> KernelDifference:
+def _row(pair: KernelPair, ours: _Capture, theirs: _Capture) -> KernelDifference:
     before, after = pair.before, pair.after
     changes = _changes(before, after, pair.alike) if before is not None and after is not None else ()
     status: KernelStatus = "changed" if changes else "same"
@@ -203,6 +202,7 @@ def _row(pair: _Pair, ours: _Capture, theirs: _Capture) -> KernelDifference:
         changes,
         ours.take(before.name) if before is not None else None,
         theirs.take(after.name) if after is not None else None,
+        pair.moved,
     )
 
 
@@ -214,74 +214,13 @@ def _rank(row: KernelDifference) -> tuple[float, int, float]:
 
 def _outside(before: Iterable[MeasuredKernel], after: Iterable[MeasuredKernel]) -> list[KernelDifference]:
     """Ops of the captures that no HLO explains, matched by their names without the numbers that XLA appends."""
-    pairs = paired(
-        list(before), list(after), [lambda kernel: kernel.name, lambda kernel: _NUMBERS.sub("", kernel.name)]
-    )
+    pairs = paired(list(before), list(after), [lambda kernel: kernel.name, lambda kernel: NUMBERS.sub("", kernel.name)])
     return [
         KernelDifference(
             "outside", None, None, kernel.name if kernel else "", partner.name if partner else "", (), kernel, partner
         )
         for kernel, partner in pairs
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    before: Kernel | None
-    after: Kernel | None
-    alike: bool
-    """Whether their fingerprints are equal."""
-
-
-def _matched(before: Module, after: Module) -> list[_Pair]:
-    """Pairs of kernels in the order of the second module, those of the first that have none at the end."""
-    ours, theirs = list(kernels(before)), list(kernels(after))
-    if before.text == after.text:
-        return [_Pair(kernel, partner, True) for kernel, partner in zip(ours, theirs, strict=True)]
-    prints = {
-        id(kernel): fingerprint
-        for module, side in ((before, ours), (after, theirs))
-        for kernel, fingerprint in _prints(module, side)
-    }
-
-    def of_same_place(kernel: Kernel) -> Hashable:
-        return prints[id(kernel)], _op_name(kernel), kernel.count
-
-    def of_same_label(kernel: Kernel) -> Hashable:
-        return (_op_name(kernel), kernel.kind, kernel.name) if _op_name(kernel) else None
-
-    def of_same_operation(kernel: Kernel) -> Hashable:
-        return (_op_name(kernel), kernel.kind) if _op_name(kernel) else None
-
-    def of_same_origin(kernel: Kernel) -> Hashable:
-        return _op_name(kernel) or None
-
-    def of_same_name(kernel: Kernel) -> Hashable:
-        """XLA names a fusion after what is in it, and gives it the origin of its last operation, which may be new."""
-        return kernel.kind, kernel.name
-
-    def of_same_words(kernel: Kernel) -> Hashable:
-        return None if _op_name(kernel) else (kernel.kind, _NUMBERS.sub("", kernel.name))
-
-    keys = (
-        of_same_place, lambda kernel: (prints[id(kernel)], kernel.count), lambda kernel: prints[id(kernel)],
-        of_same_label, of_same_operation, of_same_origin, of_same_name, of_same_words,
-    )  # fmt: skip
-    pairs = paired(ours, theirs, keys)
-    return [
-        _Pair(kernel, partner, kernel is not None and prints[id(kernel)] == prints.get(id(partner)))
-        for kernel, partner in pairs
-    ]
-
-
-def _prints(module: Module, listed: Iterable[Kernel]) -> Iterable[tuple[Kernel, str]]:
-    fingerprints = Fingerprints(module)
-    return ((kernel, fingerprints.of_instruction(kernel.instruction)) for kernel in listed)
-
-
-def _op_name(kernel: Kernel) -> str:
-    """Where it comes from, without the outermost function, whose name may be another one in each program."""
-    return _PROGRAM.sub("", kernel.op_name)
 
 
 def _changes(before: Kernel, after: Kernel, alike: bool) -> tuple[KernelChange, ...]:

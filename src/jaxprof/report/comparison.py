@@ -22,7 +22,8 @@ from jaxprof.analysis.session_difference import (
     SessionDifference,
 )
 from jaxprof.facts import Fact, at, column
-from jaxprof.facts.units import ANY, BYTES, COUNT, NUMBER, RATIO, ROWS, SECONDS, TEXT, TRUTH, Unit
+from jaxprof.facts.units import ANY, BYTES, COUNT, INDEX, LIST, NUMBER, RATIO, ROWS, SECONDS, TEXT, TRUTH, Unit
+from jaxprof.report.kernels import places_text
 from jaxprof.report.recording.words import words
 from jaxprof.report.runs import parameters_text
 from jaxprof.report.table import Table
@@ -149,7 +150,12 @@ def _change_value(what: str, value: str | float | None) -> str:
 def _changes(row: KernelDifference) -> str:
     names = "" if row.before_name == row.after_name or not row.before_name or not row.after_name else row.before_name
     former = [f"was {names}"] if names and row.status == "changed" else []
-    return "; ".join([*former, *map(change_text, row.changes)])
+    moved = f"{'merged into' if row.status == 'gone' else 'split off'} {' '.join(row.moved)}" if row.moved else ""
+    return "; ".join([*former, *([moved] if moved else []), *map(change_text, row.changes)])
+
+
+def _lines(row: KernelDifference) -> str | None:
+    return places_text(row.kernel.sources) if row.kernel is not None and row.kernel.sources else None
 
 
 KERNELS_COMPARED: Final[tuple[Fact[KernelDifference], ...]] = (
@@ -162,6 +168,13 @@ KERNELS_COMPARED: Final[tuple[Fact[KernelDifference], ...]] = (
     *_sides("seconds", SECONDS, "Time in one call"),
     Fact("part_seconds", SECONDS, "What it adds to the difference", title="difference", show=_seconds_difference),
     Fact("speed", TEXT, "faster or slower, where its times say so", title=""),
+    column("line", _lines, widest=24),
+    Fact("file", TEXT, "File of the source line that it comes from", at("kernel.source.file")),
+    Fact("line", INDEX, "That line", at("kernel.source.line")),
+    Fact("merged_into", LIST, "Of one that is gone the kernels of the second side that do its operations now",
+         lambda row: list(row.moved) if row.status == "gone" else []),
+    Fact("split_from", LIST, "Of a new one the kernels of the first side that did its operations before",
+         lambda row: list(row.moved) if row.status == "new" else []),
     column("what changed", _changes, gives_way=True),
     Fact("changes", ROWS, "What differs", inside=(
         Fact("what", TEXT, "Which of its properties"),
@@ -295,8 +308,12 @@ def answer(pair: RunComparison) -> str:
 
 
 def kernel_counts(kernels: KernelDifferences) -> str:
-    """`1 new, 2 changed, 30 the same`."""
-    return _counts(row.status for row in kernels.rows) or "none"
+    """`1 new (1 split off), 2 gone (2 merged), 2 changed, 30 the same`."""
+    counts = _counts(row.status for row in kernels.rows) or "none"
+    for status, word in (("new", "split off"), ("gone", "merged into others")):
+        if moved := sum(row.status == status and bool(row.moved) for row in kernels.rows):
+            counts = counts.replace(f" {status}", f" {status} ({moved} {word})")
+    return counts
 
 
 _COST: Final = frozenset({"flops", "bytes", "peak"})

@@ -12,7 +12,7 @@ from jaxprof.facts import Fact, at, recorder, within
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
 from jaxprof.hlo.analysis.text_difference import ComputationLines, LineDifference, TextDifference, text_difference
 from jaxprof.hlo.model import Instruction, Module
-from jaxprof.report.comparison import FIGURES, KERNELS_COMPARED, STATUS, facts_table, kernel_counts
+from jaxprof.report.comparison import FIGURES, KERNELS_COMPARED, STATUS, facts_table, kernel_counts, kernels_table
 from jaxprof.report.renderers import text_lines
 from jaxprof.text import safe
 from jaxprof.units import counted
@@ -34,6 +34,7 @@ def difference_text(before: Module, after: Module) -> Iterator[str]:
     exact = module_difference(before, after)
     if exact.kernels is not None and exact.kernels.rows:
         yield f"kernels: {kernel_counts(exact.kernels)}"
+        yield from text_lines(kernels_table(exact.kernels))
         yield from text_lines(facts_table(exact.facts))
         yield ""
     for attribute in difference.header:

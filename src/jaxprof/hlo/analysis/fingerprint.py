@@ -160,12 +160,12 @@ def diff(first: Module, second: Module) -> tuple[ComputationDifference, ...]:
     the second module, those that are gone at the end.
     """
     prints_a, prints_b = Fingerprints(first), Fingerprints(second)
-    waiting: dict[str, list[str]] = {}
-    for name in first.computations:
-        waiting.setdefault(prints_a.of(name), []).append(name)
+    waiting: dict[tuple[str, bool], list[str]] = {}  # an entry is none of the computations that an entry calls
+    for name, computation in first.computations.items():
+        waiting.setdefault((prints_a.of(name), computation.is_entry), []).append(name)
     partner: dict[str, tuple[str, str]] = {}
-    for name in second.computations:
-        same = waiting.get(prints_b.of(name))
+    for name, computation in second.computations.items():
+        same = waiting.get((prints_b.of(name), computation.is_entry))
         if same:
             best = name if name in same else same[0]
             same.remove(best)
