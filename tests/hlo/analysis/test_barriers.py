@@ -178,6 +178,23 @@ def test_dimensions_of_one_element_move_nothing() -> None:
     assert _reasons(written(text.format(1))) == {"buffer-copy"}
 
 
+@pytest.mark.parametrize(
+    ("along", "config", "reason"),
+    [
+        (1, ', backend_config={"outer_dimension_partitions":["2"]}', "cpu-rule"),
+        (0, ', backend_config={"outer_dimension_partitions":["2"]}', "not-told"),
+        (1, "", "not-told"),  # not known to be a CPU's
+    ],
+)
+def test_a_cpu_leaves_concatenations_along_the_fastest_dimension_alone(along: int, config: str, reason: str) -> None:
+    module = written(f"""ENTRY main {{
+      x = f32[64,64]{{1,0}} parameter(0)
+      y = f32[128,128]{{1,0}} concatenate(x, x), dimensions={{{along}}}
+      ROOT z = f32[128,128]{{1,0}} negate(y){config}
+    }}""")
+    assert _reasons(module) == {reason}
+
+
 _REDUCED = """
     add {{
       a = f32[] parameter(0)
@@ -244,7 +261,7 @@ def test_the_size_limit_of_a_fusion_and_its_pair() -> None:
 
 
 def test_every_reason_has_a_pair() -> None:
-    assert {*_PAIRS, "communication", "matrix-product", "size-limit", "stated", "split-k"} == set(REASONS)
+    assert {*_PAIRS, "communication", "matrix-product", "size-limit", "stated", "split-k", "cpu-rule"} == set(REASONS)
 
 
 def _only(module: Module, reason: str) -> Barrier:

@@ -22,15 +22,15 @@ from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
 from jaxprof.hlo.analysis.dataflow import ELEMENTWISE, MOST_STEPS, Value, resolved, same_elements, upstream
 from jaxprof.hlo.analysis.flow import Flow, Passage, array_key, flow_of
 from jaxprof.hlo.analysis.kinds import fused, is_collective, reorders
-from jaxprof.hlo.analysis.opcodes import SAME_PLACE
-from jaxprof.hlo.analysis.platform import is_optimised
+from jaxprof.hlo.analysis.opcodes import FREE, SAME_PLACE
+from jaxprof.hlo.analysis.platform import is_optimised, platform_of
 from jaxprof.hlo.collecting import not_collecting
 from jaxprof.hlo.fusion_reasons import stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Module
     from jaxprof.hlo.shape import Shape
 
@@ -44,6 +44,11 @@ _PRODUCT_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
 _WHOLE_ARRAY_KINDS: Final = frozenset({"sort", "top-k", "FFT", "Cholesky", "triangular solve"})
 _OF_LIBRARIES: Final = ("ynn", "onednn", "cudnn", "cublas", "cutlass", "miopen", "hipblas")
 """Parts of the names of fusion generators to which XLA hands a graph. `__triton_gemm` is XLA's own."""
+_FUSED_ON_CPU: Final = ELEMENTWISE | {
+    "bitcast", "broadcast", "concatenate", "dynamic-slice", "dynamic-update-slice", "gather", "iota", "pad", "reduce",
+    "reshape", "reverse", "slice", "transpose", "tuple",
+}  # fmt: skip
+"""What XLA's CPU compiler computes element by element inside another kernel."""
 _HOST_KINDS: Final = frozenset({"transfer", "infeed", "outfeed", "host callback"})
 _MOVING_KINDS: Final = frozenset({"copy", "transpose", "transpose fusion"})
 
@@ -88,6 +93,8 @@ REASONS: Final[dict[str, str]] = {
     "layout": "the array is rewritten in another order of its dimensions",
     "buffer-copy": "the array is copied, because one of the two buffers is written while the other is still needed",
     "scatter": "a scatter writes in place, in an order that depends on the data",
+    "cpu-rule": "XLA's CPU compiler never fuses one of them: it leaves concatenations along the fastest dimension, and "
+    "of more than eight arrays, and what is not computed element by element, as kernels of their own",
     "several-users": "more than one kernel reads the array, and computing it again in each was not worth it",
     "program-output": "the array is a result of the program, and must be written in any case",
     "recomputation": "the consumer uses each element many times, and would compute it again each time",
@@ -304,6 +311,28 @@ def _moves(look: _Look) -> bool:
     return look.kernel.kind in _MOVING_KINDS and reorders(look.instruction)
 
 
+def _is_apart_on_cpu(made: _Look, used: _Look) -> bool:
+    """Whether a rule of XLA's CPU compiler keeps the two apart (`CpuInstructionFusion::ShouldFuse`)."""
+    module = used.instruction.computation.module
+    if module.once(platform_of) != "cpu":
+        return False
+    called = made.instruction.called_computations() if made.instruction.opcode == "fusion" else ()
+    root = called[0].root if called else made.instruction
+    return (root is not None and root.opcode not in _FUSED_ON_CPU) or any(map(_is_long_concatenation, (made, used)))
+
+
+def _is_long_concatenation(look: _Look) -> bool:
+    instruction = look.instruction
+    if instruction.opcode == "fusion":
+        held = [inner for inner in fused(instruction) if inner.opcode not in FREE]
+        instruction = held[0] if len(held) == 1 else instruction
+    shape = instruction.shape
+    if instruction.opcode != "concatenate" or shape.layout is None:
+        return False
+    along = instruction.integers("dimensions")
+    return len(instruction.operands) > 8 or (shape.rank > 1 and along == shape.layout.minor_to_major[:1])
+
+
 def _many(passage: Passage) -> bool:
     """Whether the two together may have more operands and results than a fusion can: this depends on which are the
     same."""
@@ -340,6 +369,7 @@ _TESTS: Final[tuple[tuple[str, Callable[[Passage, _Look, _Look, Flow], bool]], .
     ("layout", lambda passage, made, used, flow: _moves(made) or _moves(used)),
     ("buffer-copy", lambda passage, made, used, flow: "copy" in (made.instruction.opcode, used.instruction.opcode)),
     ("scatter", lambda passage, made, used, flow: "scatter" in (made.kernel.kind, used.kernel.kind)),
+    ("cpu-rule", lambda passage, made, used, flow: _is_apart_on_cpu(made, used)),
     ("several-users", lambda passage, made, used, flow: flow.readers(passage.value) > 1),
     ("program-output", lambda passage, made, used, flow: array_key(passage.value) in flow.outputs),
     ("recomputation", lambda passage, made, used, flow: _repeats(passage, used)),
