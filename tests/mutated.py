@@ -26,7 +26,7 @@ from hlo_sources import BEFORE, PROTO, TEXT
 from jaxprof.cli.main import main
 from jaxprof.errors import JaxprofError
 from jaxprof.events import encode
-from jaxprof.hlo.problems import problems
+from jaxprof.hlo.analysis.notices import problems
 from jaxprof.hlo.read import files
 from jaxprof.session import Session
 from jaxprof.session.log import load

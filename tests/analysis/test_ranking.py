@@ -15,8 +15,7 @@ from jaxprof.devices.targets import exchanges, machine_of, step_time
 from jaxprof.facts import recorder
 from jaxprof.hlo.analysis.barriers import Barrier
 from jaxprof.hlo.analysis.cost.peaks import device
-from jaxprof.hlo.analysis.kernel import Kernel
-from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.read.parse import module
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.report.kernel_list import KernelOptions, rows_of

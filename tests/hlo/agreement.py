@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from jaxprof.hlo.analysis.notices import problems
 from jaxprof.hlo.model import Computation, Instruction, Module
-from jaxprof.hlo.problems import problems
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import modules
 from jaxprof.hlo.read.syntax import _COMMENT

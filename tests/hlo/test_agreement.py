@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof.errors import HloError
-from jaxprof.hlo.problems import problems
+from jaxprof.hlo.analysis.notices import problems
 from jaxprof.hlo.read import files
 
 from .agreement import NOT_READ, assert_agreement, assert_proto_is_the_text

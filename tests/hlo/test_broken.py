@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.errors import HloError
+from jaxprof.hlo.analysis.notices import problems
 from jaxprof.hlo.model import Module
-from jaxprof.hlo.problems import problems
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import modules
 

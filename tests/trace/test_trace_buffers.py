@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from xplane_wire import nested, number
 
+from jaxprof.analysis.memory import memory_of_dump
 from jaxprof.engine.measure.executable import buffers_of
 from jaxprof.events import BuffersReported, Event
+from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.read.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.imported import import_profile
@@ -23,8 +25,9 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     import jax.numpy as jnp
 
     x = jnp.ones((64, 64))
-    compiled = jax.jit(lambda x: jnp.sort(x @ x, axis=0) @ (x + 1.0)).lower(x).compile()
     folder = tmp_path_factory.mktemp("captured")
+    lowered = jax.jit(lambda x: jnp.sort(x @ x, axis=0) @ (x + 1.0)).lower(x)
+    compiled = lowered.compile(compiler_options={"xla_dump_to": str(folder / "dump")})
     jax.profiler.start_trace(str(folder))
     compiled(x).block_until_ready()
     jax.profiler.stop_trace()
@@ -43,6 +46,31 @@ def test_they_are_those_of_the_executable(captured: tuple[Path, Any]) -> None:
     assert [(row.bytes, row.kind, row.instruction) for row in found.buffers] == [
         (row.bytes, row.kind, row.instruction) for row in expected.buffers
     ]
+
+
+def test_a_dump_has_the_same_in_words(captured: tuple[Path, Any]) -> None:
+    folder, compiled = captured
+    expected = buffers_of(compiled, compiled.as_text())
+    if expected is None:
+        pytest.skip("this jax does not tell the buffers of an executable")
+    (stages,) = modules_at(folder / "dump")
+    found = memory_of_dump(stages)
+    assert found is not None
+    assert (found.source, found.peak_bytes) == ("buffer assignment", expected.peak_bytes)
+    assert {part.kind: part.bytes for part in found.parts} == expected.parts
+    assert {(one.bytes, one.instruction) for one in found.buffers} == {
+        (one.bytes, one.instruction) for one in expected.buffers
+    }
+
+
+def test_without_an_assignment_a_dump_has_an_estimate(captured: tuple[Path, Any], tmp_path: Path) -> None:
+    (text,) = (captured[0] / "dump").glob("*after_optimizations.txt")
+    (tmp_path / text.name).write_text(text.read_text())
+    (tmp_path / f"{text.stem}-buffer-assignment.txt").write_text("BufferAssignment:\n")
+    (stages,) = modules_at(tmp_path)
+    found = memory_of_dump(stages)
+    assert found is not None
+    assert found.is_estimate
 
 
 def test_what_lies_in_the_hosts_memory_is_not_the_devices(captured: tuple[Path, Any]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.analysis.ranking import FIGURES, Ranking, scopes_of, short_place
-from jaxprof.hlo.analysis.kernel import Kernel
+from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.origin import op_path
 
 if TYPE_CHECKING:

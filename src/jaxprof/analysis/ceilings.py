@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.analysis.run_result import result
 from jaxprof.errors import JaxprofError
 from jaxprof.files import private_folder, taking_place
 from jaxprof.hlo.analysis.cost.peaks import DevicePeaks, device, device_of_kind
@@ -123,6 +122,8 @@ def measured_in(session: Session, device_id: str) -> MeasuredCeilings:
     for run in _measuring(session):
         if run.plan.device != device_id:
             continue
+        from jaxprof.analysis.run_result import result  # and all of statistics, which kernels of a program do not need
+
         figures = result(session, run.id)
         if any(warning.code in _DISTURBED for warning in figures.warnings):
             continue

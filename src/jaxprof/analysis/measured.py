@@ -15,7 +15,7 @@ from jaxprof.events import CopyTimes, KernelLaunch, KernelsMeasured, KernelTimes
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
 
 
 KINDS = ("attribution", "run", "imported")

@@ -21,6 +21,7 @@ from jaxprof.session import Run, Session
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.liveness import Liveness, LiveValue
     from jaxprof.hlo.model import Module
+    from jaxprof.hlo.open.stages import ModuleStages
 
 ASSIGNMENT: Final = "buffer assignment"
 SCHEDULE: Final = "schedule"
@@ -217,6 +218,19 @@ def _estimate(session: Session, run: Run) -> MemoryPicture | None:
         return modules(text)[0].once(memory_of)
     except JaxprofError:
         return None
+
+
+def memory_of_dump(stages: ModuleStages) -> MemoryPicture | None:
+    """The memory of a module in its stages: by the buffer assignment that XLA dumped beside it, else by its schedule.
+    Raises JaxprofError where its text cannot be read."""
+    module = stages.module()
+    estimate = module.once(memory_of)
+    if stages.assignment is None:
+        return estimate
+    from jaxprof.trace.buffers import buffers_in_dump
+
+    reported = buffers_in_dump(stages.assignment(), module)
+    return _reported(reported, estimate, None) if reported is not None else estimate
 
 
 def memory_of(module: Module) -> MemoryPicture | None:

@@ -11,13 +11,11 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.hlo.analysis.cost.roofline import roofline
-from jaxprof.hlo.analysis.kernel import Kernel
-from jaxprof.hlo.analysis.origin_columns import origin_columns
+from jaxprof.hlo.analysis.kernels import Kernel
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets import Exchange, Machine, StepTime
@@ -41,8 +39,7 @@ FEW: Final = 5_000
 """Number of kernels whose origins are read in a twentieth of a second. A screen reads more in a thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A kernel with its place among the others. Figures cover all its executions; None is unknown."""
 
     number: int
@@ -220,6 +217,8 @@ class Ranking:
     def origins(self) -> OriginColumns:
         """The origins of all kernels. They are read now unless they are known: see `knows_origins`."""
         if self._origins is None:
+            from jaxprof.hlo.analysis.origin_columns import origin_columns
+
             self._origins = origin_columns(self.kernels)
             assert self._origins is not None, "nothing cancels it"
         return self._origins

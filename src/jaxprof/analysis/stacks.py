@@ -17,7 +17,7 @@ from jaxprof.events import PassTimes
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.analysis.programs.spots import Spot
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.origin import OpPath
     from jaxprof.session import Run, Session
 

@@ -80,11 +80,11 @@ class TargetModule:
 
     @property
     def memory(self) -> MemoryPicture | None:
-        """What it needs of memory: by XLA's buffer assignment where the session has that, else by its schedule."""
-        from jaxprof.analysis.memory import buffers_of, memory_of
+        """What it needs of memory: by XLA's buffer assignment where there is one, else by its schedule."""
+        from jaxprof.analysis.memory import buffers_of, memory_of_dump
 
         of_run = buffers_of(self.session, self.stages.key) if self.session is not None else None
-        return of_run if of_run is not None else memory_of(self.hlo)
+        return of_run if of_run is not None else memory_of_dump(self.stages)
 
     @cached_property
     def hlo(self) -> Module:

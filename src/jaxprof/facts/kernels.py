@@ -28,7 +28,7 @@ from jaxprof.units import percent
 if TYPE_CHECKING:
     from jaxprof.analysis.measured import MeasuredKernel
     from jaxprof.analysis.ranking import Ranked
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.origin import HloSourceLocation
     from jaxprof.session import Run, Session
 

@@ -7,9 +7,8 @@ into the last one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.hlo.read.syntax import STRING, unquote
 
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One call: a place in a source file. Lines count from 1; 0 and empty text mean unknown."""
 
     file: str
@@ -44,8 +42,13 @@ def is_own(file: str) -> bool:
 
 def own_frame(stack: tuple[Frame, ...]) -> Frame | None:
     """The innermost frame in a user's file; in a stack without one the innermost frame; None without a file."""
-    in_files = [frame for frame in stack if frame.file]
-    return next((frame for frame in in_files if is_own(frame.file)), in_files[0] if in_files else None)
+    innermost: Frame | None = None
+    for frame in stack:
+        if frame.file:
+            if is_own(frame.file):
+                return frame
+            innermost = innermost or frame
+    return innermost
 
 
 _TITLE = re.compile(r"^[ \t]*(FileNames|FunctionNames|FileLocations|StackFrames)[ \t]*$", re.MULTILINE)

@@ -17,7 +17,7 @@ from jaxprof.units import bytes_
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.flow import Flow
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Computation, Instruction, Module
 
 MOST_NODES: Final = 400

@@ -3,7 +3,7 @@
 The model is a view over the module's text. Opening one costs an index (`jaxprof.hlo.read.parse`); a computation is
 split into instructions when these are first requested, and an instruction's parts are read on request, so that a module
 of a million instructions costs only what is used. Values do not change once made. Names are XLA's own. What cannot be
-read keeps its text and is listed by `jaxprof.hlo.problems`; nothing here raises on a broken text.
+read keeps its text and is listed by `jaxprof.hlo.analysis.notices`; nothing here raises on a broken text.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ class Instruction:
         return f"<Instruction {self.computation.name}/{self.name}: {self.opcode}>"
 
     @property
-    def _record(self) -> Record:
+    def parts(self) -> Record:
+        """Its text taken apart: what the properties below are read from."""
         return self.computation._record(self.position)
 
     @property
     def readable(self) -> bool:
         """False where the text could not be read as an instruction: then `opcode` is empty and only `text` is known."""
-        return self._record is not UNREADABLE
+        return self.parts is not UNREADABLE
 
     @property
     def opcode(self) -> str:
@@ -76,13 +77,13 @@ class Instruction:
             return self._opcode
         except AttributeError:
             # Interned, because there are a hundred different opcodes and perhaps a million instructions.
-            self._opcode = intern(unsugared(self._record.opcode)[0])
+            self._opcode = intern(unsugared(self.parts.opcode)[0])
             return self._opcode
 
     @property
     def wrapped_opcode(self) -> str:
         """What an `async-start`, `async-update` or `async-done` wraps; empty for every other opcode."""
-        opcode, wrapped = unsugared(self._record.opcode)
+        opcode, wrapped = unsugared(self.parts.opcode)
         if wrapped or not opcode.startswith("async-"):
             return wrapped
         start: Instruction | None = self
@@ -96,18 +97,18 @@ class Instruction:
     @property
     def shape(self) -> Shape:
         """The type of its value. `Shape.dtype` is empty where the text of the shape could not be read."""
-        return self._record.shape
+        return self.parts.shape
 
     @property
     def operands(self) -> tuple[str, ...]:
         """Names of the instructions of this computation that it takes, in order, with repetitions."""
-        return self._record.operands
+        return self.parts.operands
 
     @property
     def takes_compact_element(self) -> bool:
         """Whether an operand is written `%x#0`, an element of a tuple (`--xla_dump_compact_gte`); `operands` has the
         tuple."""
-        return self._record.has_compact_element
+        return self.parts.has_compact_element
 
     @property
     def binds_late(self) -> bool:
@@ -133,7 +134,7 @@ class Instruction:
     def called(self) -> tuple[str, ...]:
         """Names of the computations that it calls, in XLA's order: a while loop's body, then its condition."""
         computation = self.computation
-        return self._record.called({} if computation.is_synthetic else computation.module._in_place)
+        return self.parts.called({} if computation.is_synthetic else computation.module._in_place)
 
     def called_computations(self) -> tuple[Computation, ...]:
         """The computations that it calls, in order; names that the module lacks are left out."""
@@ -143,7 +144,7 @@ class Instruction:
     @property
     def attributes(self) -> Mapping[str, str]:
         """The attributes after the operands: name to raw text (quotes and braces kept), in the order of the text."""
-        return self._record.attributes
+        return self.parts.attributes
 
     def string(self, attribute: str) -> str:
         """An attribute without its quotes and escapes (`custom_call_target`, `kind`, `direction`); empty if absent."""
@@ -175,7 +176,7 @@ class Instruction:
     @property
     def metadata(self) -> Metadata:
         """Where it came from. All fields are empty or 0 where the text says nothing."""
-        return self._record.metadata
+        return self.parts.metadata
 
     @property
     def stack(self) -> tuple[Frame, ...]:
@@ -185,13 +186,13 @@ class Instruction:
     @property
     def literal(self) -> str:
         """The text in the parentheses of a `constant`, as written; empty for every other opcode."""
-        read = self._record
+        read = self.parts
         return read.text[slice(*read.inside)] if read.opcode == "constant" else ""
 
     @property
     def parameter_number(self) -> int | None:
         """N of `parameter(N)`; None for every other opcode."""
-        read = self._record
+        read = self.parts
         if read.opcode != "parameter":
             return None
         return whole_number(read.text[slice(*read.inside)].strip())

@@ -276,13 +276,13 @@ def json_pieces(data: Any) -> Iterator[str]:
         yield _encoded(data)
 
 
-_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+_NO_ITERATORS: Final = frozenset({str, int, float, bool, type(None), list, tuple})
 
 
 def _has_iterator(data: dict[Any, Any]) -> bool:
     """Whether something in it is still to be worked out; most objects are encoded at once."""
     for value in data.values():
-        if value.__class__ in _SCALARS:
+        if value.__class__ in _NO_ITERATORS:
             continue
         if isinstance(value, Iterator) or (isinstance(value, dict) and _has_iterator(value)):
             return True

@@ -45,9 +45,11 @@ class KernelOptions:
         return self.sort or ("share" if self.top is not None else "order")
 
 
-def rows_of(module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions()) -> Iterator[Ranked]:
+def rows_of(
+    module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions(), *, keep: bool = False
+) -> Iterator[Ranked]:
     """The rows that were chosen. In the order of execution of a large module each comes as soon as its kernel was read,
-    without its share of them all."""
+    without its share of them all, and is not kept unless others need the kernels, too."""
     over = None
     if machine is not None:
         from jaxprof.devices.targets import exchanges
@@ -55,7 +57,9 @@ def rows_of(module: Module, machine: Machine | None, choice: KernelOptions = Ker
         over = exchanges(module, machine)
     if choice.column == "order" and len(module.text) > LARGE:
         ceilings = KernelCeilings(machine, over)
-        return islice((ceilings.row(number, kernel) for number, kernel in enumerate(stream(module))), choice.top)
+        return islice(
+            (ceilings.row(number, kernel) for number, kernel in enumerate(stream(module, keep=keep))), choice.top
+        )
     ranking = Ranking(kernels(module), machine, over=over)
     return ranking.rows(ordered(ranking, everything(ranking), choice.column)[: choice.top])
 
@@ -73,7 +77,8 @@ def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions 
         yield "no kernels" + (" in what was read" if any(notice.serious for notice in notices(module)) else "")
         return
     heading = "kernel" if all(notice.code != NOT_OPTIMISED for notice in first_notices) else "operation"
-    columns: list[Fact[Ranked]] = [COLUMNS[name] for name in SHOWN]
+    shown = SHOWN if machine is not None else [name for name in SHOWN if name not in ("least", "bound")]
+    columns: list[Fact[Ranked]] = [COLUMNS[name] for name in shown]
     columns[0] = replace(columns[0], title=heading)
     yield from text_lines(Table(columns, _each_once(chain((first,), rows))), indent="")
     if choice.top is not None:

@@ -29,6 +29,8 @@ def times(row: Ranked) -> str:
 
 def places_text(places: Sequence[HloSourceLocation]) -> str:
     """All lines in few words, the files in order: `model.py:88,90 layers.py:7`; a dash for none."""
+    if len(places) == 1:  # most of a million
+        return f"{places[0].file.rpartition('/')[2]}:{places[0].line}"
     lines: dict[str, list[int]] = {}
     for place in places:
         lines.setdefault(place.file, []).append(place.line)

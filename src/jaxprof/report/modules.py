@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,14 +17,12 @@ from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, RO
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.findings.catalogue import findings
-from jaxprof.hlo.analysis.kernel import Kernel
-from jaxprof.hlo.analysis.kernels import kernels, totals
-from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices
+from jaxprof.hlo.analysis.kernels import Kernel, kernels, totals
+from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, problems
 from jaxprof.hlo.analysis.origin import place_of
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.analysis.tree import text_tree, tree
 from jaxprof.hlo.frames import is_own
-from jaxprof.hlo.problems import problems
 from jaxprof.report.kernel_list import LARGE, KernelOptions, rows_of
 from jaxprof.report.kernels import KERNEL
 from jaxprof.report.renderers import text_lines
@@ -168,7 +166,7 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
 def facts_of_program(view: str | None = None) -> tuple[Fact[HloProgram], ...]:
     """What JSON has of a program, or of one view of it. What may be long is worked out while it is printed."""
     of_view: dict[str, tuple[Fact[HloProgram], ...]] = {
-        "kernels": (Fact("kernels", ROWS, "Its kernels", _kernels, inside=KERNEL),),
+        "kernels": (Fact("kernels", ROWS, "Its kernels", partial(_kernels, keep=view is None), inside=KERNEL),),
         "barriers": (
             Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
                  _later(lambda program: barriers(program.module)), inside=BARRIERS),
@@ -214,8 +212,8 @@ def facts_of_program(view: str | None = None) -> tuple[Fact[HloProgram], ...]:
     )  # fmt: skip
 
 
-def _kernels(program: HloProgram) -> Iterator[Ranked]:
-    for row in rows_of(program.module, program.machine, program.choice):
+def _kernels(program: HloProgram, *, keep: bool) -> Iterator[Ranked]:
+    for row in rows_of(program.module, program.machine, program.choice, keep=keep):
         yield row
         row.kernel.release()
 

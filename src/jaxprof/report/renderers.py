@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Final
 
 from jaxprof.facts import Fact, Row, columns, recorder
@@ -53,16 +53,9 @@ def _aligned(
     all_columns: bool,
 ) -> Iterator[str]:
     """The lines of a page that may have a `rest`: of that it is not known yet which columns say nothing."""
-
-    widest = [column.widest for column in columns]
+    widest = [(at, column.widest) for at, column in enumerate(columns) if column.widest]
 
     def cut(row: Sequence[str]) -> list[str]:
-        whole = "".join(row)
-        if whole.isascii() and whole.isprintable():  # nothing to make safe, and each character takes one column
-            return [
-                cell if not most or len(cell) <= most else cell[: most - 1] + "…"
-                for cell, most in zip(row, widest, strict=True)
-            ]
         return [
             shorten(cell, column.widest) if column.widest else safe(cell)
             for cell, column in zip(row, columns, strict=True)
@@ -82,8 +75,21 @@ def _aligned(
         for row in cells:
             row[narrowed] = shorten(row[narrowed], widths[narrowed])
     placed = [(at, widths[at], columns[at].is_right) for at in kept]
-    for row in chain(cells, map(cut, rest or ())):
-        yield (indent + GAP.join([_pad(row[at], width, right) for at, width, right in placed])).rstrip()
+    layout = indent + GAP.join([f"{{{at}:{'>' if right else '<'}{width}}}" for at, width, right in placed])
+
+    def line(row: Sequence[str]) -> str:
+        return (indent + GAP.join([_pad(row[at], width, right) for at, width, right in placed])).rstrip()
+
+    yield from map(line, cells)
+    for row in rest or ():
+        whole = "".join(row)
+        if not (whole.isascii() and whole.isprintable()):
+            yield line(cut(row))
+            continue
+        for at, most in widest:  # nothing to make safe, and each character takes one column
+            if len(row[at]) > most:
+                row[at] = row[at][: most - 1] + "…"
+        yield layout.format(*row).rstrip()
 
 
 def wrap(text: str, *, width: int, indent: str, first: str | None = None) -> list[str]:
@@ -99,8 +105,6 @@ def wrap(text: str, *, width: int, indent: str, first: str | None = None) -> lis
 
 
 def _pad(cell: str, width: int, right: bool) -> str:
-    if cell.isascii():
-        return cell.rjust(width) if right else cell.ljust(width)
     space = " " * (width - terminal_columns(cell))
     return space + cell if right else cell + space
 

@@ -1,12 +1,14 @@
 """What a compiled program holds in memory, buffer by buffer, from the assignment that XLA made for it.
 
-An executable gives it, and so does the HLO in a profile: an `HloProto` holds the module, then the assignment.
+An executable gives it, and so does the HLO in a profile: an `HloProto` holds the module, then the assignment. A dump
+has it as text (`NAME-buffer-assignment.txt`).
 The field numbers of `BufferAssignmentProto` and `HloModuleProto` are those of `xla/service/hlo.proto`. The assignment
 names instructions by number, so the module's own proto is needed beside it for their names.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -25,6 +27,15 @@ LARGEST_MODULE_BYTES: Final = 16 << 20
 """Reading the names of a larger one takes seconds, which the run would wait for."""
 _MODULE, _ASSIGNMENT = 1, 3
 """Fields of an `HloProto` (xla/service/hlo.proto)."""
+_BLOCK: Final = re.compile(
+    r"^allocation \d+: (?:0x[0-9a-f]+, )?size (?P<size>\d{1,18})(?P<said>.*):\n(?P<values>(?: value: .*\n)*)",
+    re.MULTILINE,
+)
+_VALUE: Final = re.compile(
+    r"^ value: <\d+ ([^\s{]+)(?:\{([\d,]*)\})? @\d+> \(size=(\d{1,18}),offset=(\d{1,18})\)", re.MULTILINE
+)
+_KIND_WORDS: Final = (("argument", ", parameter "), ("constant", ", constant"), ("output", ", maybe-live-out"))
+"""In the order in which they are looked for: an argument that is donated is also an output."""
 _PASSING_ON: Final = frozenset({"parameter", "tuple", "get-tuple-element", "while", "bitcast", "call", "conditional"})
 
 
@@ -47,9 +58,32 @@ def buffers_of(assignment: bytes, module: bytes, hlo: str) -> BuffersReported | 
         return None
     try:
         assigned = allocations(assignment, module)
-        rows = _rows(assigned, hlo)
+        rows = _rows(assigned, read_module(hlo))
     except JaxprofError:  # a proto or a text in an unknown form: the estimate is used instead
         return None
+    return _report(assigned, rows)
+
+
+def buffers_in_dump(dump: str, module: Module) -> BuffersReported | None:
+    """The buffers that the text of a `BufferAssignment` lists for a module; None where it lists none."""
+    holder = {each.name: computation.name for computation in module.computations.values() for each in computation}
+    assigned: list[Allocation] = []
+    for block in _BLOCK.finditer(dump):
+        said = block["said"]
+        if ", thread-local" in said or f", color {_HOST_MEMORY}" in said:
+            continue
+        kind = next((kind for kind, word in _KIND_WORDS if word in said), "temporary")
+        values = (
+            Assigned(
+                holder.get(name, ""), name, tuple(map(int, filter(None, index.split(",")))), int(offset), int(size)
+            )
+            for name, index, size, offset in _VALUE.findall(block["values"])
+        )
+        assigned.append(Allocation(kind, int(block["size"]), tuple(values)))
+    return _report(assigned, _rows(assigned, module)) if assigned else None
+
+
+def _report(assigned: Iterable[Allocation], rows: list[HeldBuffer]) -> BuffersReported:
     parts: dict[str, int] = {}
     for allocation in assigned:
         parts[allocation.kind] = parts.get(allocation.kind, 0) + allocation.bytes
@@ -58,8 +92,7 @@ def buffers_of(assignment: bytes, module: bytes, hlo: str) -> BuffersReported | 
     )
 
 
-def _rows(assigned: Iterable[Allocation], hlo: str) -> list[HeldBuffer]:
-    module = read_module(hlo)
+def _rows(assigned: Iterable[Allocation], module: Module) -> list[HeldBuffer]:
     rows: list[HeldBuffer] = []
     for allocation in assigned:
         for values in _by_place(allocation):

@@ -113,7 +113,7 @@ MEANINGS: dict[str, Meaning] = {
     "closer": Meaning("equals_sign", "A closer look, without shift"),
     "wider": Meaning("minus", "A wider look"),
     "whole": Meaning("0", "The whole of it"),
-    "hide": Meaning("underscore", "Hide a lane"),
+    "hide": Meaning("underscore", "Hide a lane, or the details of lines"),
     "tab_before": Meaning("left_square_bracket", "The tab, or phase, before"),
     "next_tab": Meaning("right_square_bracket", "The next tab, or phase"),
     "column_left": Meaning("less_than_sign", "A column to the left; long lines to their start"),
@@ -397,6 +397,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("forward", "history_forward", "history(1)", "Forward", "Go forward again", HIDDEN),
         Key("fold", "fold", "fold", "Fold", "Fold or open the computation at the cursor"),
         Key("fold_all", "fold_all", "fold_all", "Fold all", "Fold or open all computations", HIDDEN),
+        Key("short", "hide", "short", "Short", "Hide or show metadata and the backend's configuration", HIDDEN),
         Key("copy", "copy", "copy", "Copy", "Copy the instruction at the cursor", HIDDEN),
     )),
     "profile": KeyGroup("Profile", (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jaxprof.devices.targets import machine_for, parse_target, step_time
+from jaxprof.devices.targets.step import elapsed_seconds
 from jaxprof.hlo.analysis.collectives import collectives
-from jaxprof.hlo.analysis.schedule import elapsed_seconds
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.read.parse import module
 

@@ -10,10 +10,16 @@ import jax.numpy as jnp
 import pytest
 
 from hlo.analysis.programs import compiled, f32, lowered, written
-from jaxprof.hlo.analysis.attention import attention_before, is_any_product
+from jaxprof.hlo.analysis.attention import (
+    AxisPart,
+    AxisTracker,
+    attention_before,
+    is_any_product,
+    operand_axes,
+    product_axes,
+)
 from jaxprof.hlo.analysis.dataflow import Value
 from jaxprof.hlo.analysis.kinds import values_in
-from jaxprof.hlo.analysis.product_axes import AxisPart, AxisTracker, operand_axes, product_axes
 from jaxprof.hlo.model import Module
 
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 
 from hlo.analysis.programs import written
-from jaxprof.hlo.analysis.kernel import Kernel
-from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.platform import platform_of
 
 

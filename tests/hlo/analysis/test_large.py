@@ -14,8 +14,7 @@ from hlo.analysis.programs import written
 from hlo.corpus import REAL_FILES
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.barriers import barriers
-from jaxprof.hlo.analysis.kernel import Kernel
-from jaxprof.hlo.analysis.kernels import KernelAnalysis, alike, kernels
+from jaxprof.hlo.analysis.kernels import Kernel, KernelAnalysis, alike, kernels
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import module
 

@@ -8,9 +8,8 @@ from hlo.analysis.programs import compiled, f32, lowered, written
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kernels import kernels
-from jaxprof.hlo.analysis.notices import Notice, notices
+from jaxprof.hlo.analysis.notices import Notice, notices, problems_in
 from jaxprof.hlo.model import Module
-from jaxprof.hlo.problems import problems_in
 from jaxprof.hlo.read import parse
 from jaxprof.hlo.read.parse import module
 from jaxprof.hlo.read.plain import is_sound

@@ -11,8 +11,7 @@ import pytest
 from hlo.analysis.programs import written
 from hlo.corpus import REAL_FILES
 from jaxprof.errors import HloError
-from jaxprof.hlo.analysis.kernel import Kernel
-from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.origin_columns import origin_columns
 from jaxprof.hlo.read import files
 from jaxprof.hlo.read.parse import module

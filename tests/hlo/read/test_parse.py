@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jaxprof.errors import HloError
+from jaxprof.hlo.analysis.notices import problems
 from jaxprof.hlo.model import Module
-from jaxprof.hlo.problems import problems
 from jaxprof.hlo.read.parse import module, modules
 
 PRINTED = (Path(__file__).parents[1] / "printed.hlo").read_text()

@@ -1,11 +1,11 @@
-"""Folded blocks of a document."""
+"""Folded blocks of a document, and its lines without details."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.tui.hlo.document import Folds
+from jaxprof.tui.hlo.document import Document, Folds
 
 # -- folds ------------------------------------------------------------------------------------------------------------
 
@@ -30,3 +30,17 @@ def test_folds_show_each_line_in_one_row(lengths: list[tuple[int, int]]) -> None
 
 def test_a_fold_swallows_those_inside_it() -> None:
     assert Folds([(2, 4), (8, 9)]).folded((1, 6)).blocks == ((1, 6), (8, 9))
+
+
+# -- details ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_short_document_has_the_same_lines_without_their_details() -> None:
+    document = Document(
+        'ENTRY e {\n  a = f32[] constant(1), metadata={op_name="metadata={x}"}\n  b = f32[] negate(a)\n}'
+    )
+    whole = [document.line(number) for number in range(4)]
+    document.short = True
+    assert [document.line(number) for number in range(4)] == [whole[0], "  a = f32[] constant(1)", *whole[2:]]
+    document.short = False
+    assert [document.line(number) for number in range(4)] == whole

@@ -18,7 +18,7 @@ from jaxprof.hlo.analysis.notices import notices
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.findings.finding import HloFinding
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Module
     from jaxprof.session import Run, Session
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from jaxprof.cli.hlo_target import CompileOptions, TargetModule
     from jaxprof.devices.targets import Machine
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Module
     from jaxprof.report.kernel_list import KernelOptions
     from jaxprof.session import Run
@@ -234,8 +234,7 @@ def _text(modules: list[TargetModule], stage: str, target: str, *, short: bool) 
 
 def _note(module: TargetModule) -> None:
     """Print notices and unreadable places on stderr, if the answer's format has no room for them."""
-    from jaxprof.hlo.analysis.notices import notices
-    from jaxprof.hlo.problems import problems
+    from jaxprof.hlo.analysis.notices import notices, problems
 
     for notice in notices(module.hlo):
         note(str(notice))
@@ -255,30 +254,41 @@ def _plain(name: str, text: str) -> str:
 
 
 def _view(modules: list[TargetModule], view: str, choice: KernelOptions) -> None:
-    from jaxprof.report import modules as report
-    from jaxprof.report.kernel_list import kernel_lines
-
     having = [module for module in modules if module.has_hlo]
     if not having:
         raise UsageError("there is no optimised HLO", "--stage shows the stages that exist.")
     for at, module in enumerate(having):
         if len(having) > 1:
             print_lines([*([""] if at else []), module.label])
-        if view == "findings":
-            lines = report.findings_text(module.hlo)
-        elif view == "barriers":
-            lines = report.barriers_text(module.hlo)
-        elif view == "memory":
-            lines = report.memory_text(module.hlo, module.memory)
-        elif view == "flame":
-            lines = report.flame_text(module.hlo, module.machine, module.run)
+        if view == "kernels":
+            _kernels(module, choice)
         else:
-            lines = []
-            print_lines(kernel_lines(module.hlo, module.machine, choice))
-            if module.elsewhere and module.machine is not None:
-                lines += ["", *report.collectives_text(module.hlo, module.machine)]
-                lines += ["", *report.devices_table([_device_row(module, module.machine)])]
-        print_lines(lines)
+            print_lines(_lines_of(module, view))
+
+
+def _kernels(module: TargetModule, choice: KernelOptions) -> None:
+    from jaxprof.hlo.collecting import not_collecting
+    from jaxprof.report.kernel_list import kernel_lines
+
+    with not_collecting():
+        print_lines(kernel_lines(module.hlo, module.machine, choice))
+    if module.elsewhere and module.machine is not None:
+        from jaxprof.report.modules import collectives_text, devices_table
+
+        print_lines(["", *collectives_text(module.hlo, module.machine)])
+        print_lines(["", *devices_table([_device_row(module, module.machine)])])
+
+
+def _lines_of(module: TargetModule, view: str) -> list[str]:
+    from jaxprof.report import modules as report
+
+    if view == "findings":
+        return report.findings_text(module.hlo)
+    if view == "barriers":
+        return report.barriers_text(module.hlo)
+    if view == "memory":
+        return report.memory_text(module.hlo, module.memory)
+    return report.flame_text(module.hlo, module.machine, module.run)
 
 
 def _devices(modules: list[TargetModule]) -> None:
@@ -295,6 +305,7 @@ def _device_row(module: TargetModule, machine: Machine) -> tuple[str, Module, Ma
 
 def _json(modules: list[TargetModule], stage: str | None, view: str | None, choice: KernelOptions) -> None:
     from jaxprof.facts import recorder
+    from jaxprof.hlo.collecting import not_collecting
     from jaxprof.report.modules import HloProgram, facts_of_program
 
     printed: Iterable[dict[str, Any]]
@@ -316,7 +327,8 @@ def _json(modules: list[TargetModule], stage: str | None, view: str | None, choi
         ]  # fmt: skip
         printed = map(recorder(facts_of_program(view)), programs)
     kind = "hlo-stage" if stage is not None else f"hlo-{view}" if view is not None else "hlo"
-    print_json(kind, {"programs": iter(printed)}, _next(modules, view, stage))
+    with not_collecting():
+        print_json(kind, {"programs": iter(printed)}, _next(modules, view, stage))
 
 
 def _next(modules: list[TargetModule], view: str | None, stage: str | None) -> list[str]:

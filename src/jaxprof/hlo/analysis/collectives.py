@@ -21,7 +21,7 @@ from jaxprof.hlo.analysis.opcodes import COLLECTIVES, base_opcode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Instruction, Module
 
 

@@ -18,7 +18,7 @@ from jaxprof.hlo.analysis.opcodes import FINISHING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Computation, Instruction, Module
 
 _THROUGH: Final = FINISHING | {"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}

@@ -16,17 +16,224 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo.analysis.cost.flops import Cost, CostModel
 from jaxprof.hlo.analysis.cost.traffic import TrafficModel
 from jaxprof.hlo.analysis.execution import Execution
-from jaxprof.hlo.analysis.gaps import Gaps
-from jaxprof.hlo.analysis.kernel import MATRIX_KINDS, Kernel, KernelTraits
 from jaxprof.hlo.analysis.kinds import KernelKind, fused, kind_of
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, TRANSCENDENTAL, base_opcode
+from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.collecting import not_collecting
+from jaxprof.hlo.read.plain import Gaps
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
     from jaxprof.hlo.model import Instruction, Module
+    from jaxprof.hlo.shape import Shape
+
+
+MATRIX_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
+"""Kinds whose FLOPs run on matrix units where the device has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTraits:
+    """What kernels of the same shape share. `Kernel` describes the fields."""
+
+    kind: str
+    opcode: str
+    instructions: int
+    flops: float | None
+    transcendentals: float | None
+    bytes_read: int
+    bytes_written: int
+    estimated: bool
+    target: str
+    dtype: str
+    precision: str
+    sizes: tuple[int, ...]
+    """Bytes read of each operand, each operand once."""
+    results: int
+    """Arrays that it writes: of a tuple its members."""
+    unsized: bool
+
+
+class Kernel:
+    """An instruction that launches work. Figures are of one execution; `count` says how many there are.
+
+    A module may have half a million of them, most of a few kinds: what several have in common they share.
+    """
+
+    __slots__ = ("_origins", "_traits", "conditional", "count", "instruction")
+
+    def __init__(self, instruction: Instruction, traits: KernelTraits, count: int | None, conditional: bool) -> None:
+        self.instruction: Final = instruction
+        self.count: Final = count
+        """Executions in one run of the module; None where a loop's trip count is not known."""
+        self.conditional: Final = conditional
+        """In a branch that may not be taken: `count` is then an upper bound."""
+        self._traits: Final = traits
+        self._origins: tuple[Origin, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.computation}/{self.name}: {self.kind}>"
+
+    @property
+    def likeness(self) -> int:
+        """The same number for kernels of a module that differ in nothing but names and origins."""
+        return id(self._traits)
+
+    @property
+    def name(self) -> str:
+        """The instruction's name, which is also the `hlo_op` of a trace."""
+        return self.instruction.name
+
+    @property
+    def computation(self) -> str:
+        """Where it stands: the entry, a loop's body, a branch."""
+        return self.instruction.computation.name
+
+    @property
+    def kind(self) -> str:
+        """In words: `loop fusion`, `GEMM`, `all-reduce`."""
+        return self._traits.kind
+
+    @property
+    def opcode(self) -> str:
+        """XLA's word; of an asynchronous pair that of the operation itself (`all-reduce`, not `all-reduce-start`)."""
+        return self._traits.opcode
+
+    @property
+    def instructions(self) -> int:
+        """Instructions inside, those of nested fusions too, parameters not counted; 1 for what is no fusion."""
+        return self._traits.instructions
+
+    @property
+    def flops(self) -> float | None:
+        """None where the text does not tell (an opaque library call)."""
+        return self._traits.flops
+
+    @property
+    def transcendentals(self) -> float | None:
+        return self._traits.transcendentals
+
+    @property
+    def bytes_read(self) -> int:
+        return self._traits.bytes_read
+
+    @property
+    def bytes_written(self) -> int:
+        return self._traits.bytes_written
+
+    @property
+    def unsized(self) -> bool:
+        """Its result has no size in the text, and counts as nothing."""
+        return self._traits.unsized
+
+    @property
+    def asynchronous(self) -> bool:
+        """It overlaps with what stands between its start and its done."""
+        opcode = self.instruction.opcode
+        return opcode.endswith("-start") or opcode in ("send", "recv")
+
+    @property
+    def estimated(self) -> bool:
+        """`flops` is an estimate that depends on a library's algorithm."""
+        return self._traits.estimated
+
+    @property
+    def target(self) -> str:
+        """The library's target or the code generator; empty for XLA's own emitters."""
+        return self._traits.target
+
+    @property
+    def dtype(self) -> str:
+        """What it computes with: for a GEMM the dtype of its operands, else of its result."""
+        return self._traits.dtype
+
+    @property
+    def precision(self) -> str:
+        """The precision that JAX requested for a GEMM or convolution: `default`, `high`, `highest`, or an
+        algorithm's name."""
+        return self._traits.precision
+
+    @property
+    def shape(self) -> Shape:
+        """Of its result, with layout."""
+        return self.instruction.shape
+
+    @property
+    def results(self) -> int:
+        """Arrays that it writes: of a tuple its members."""
+        return self._traits.results
+
+    @property
+    def operands(self) -> int:
+        """Values that it reads, each once."""
+        return len(self._traits.sizes)
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Where it came from, its own place first; several where several lines were fused. Read on request."""
+        if self._origins is None:
+            instruction = self.instruction
+            module = instruction.computation.module
+            own = instruction.metadata
+            held = fused(instruction) if instruction.opcode == "fusion" else ()
+            self._origins = origins(own, [inner.metadata for inner in held], module.stack_of)
+        return self._origins
+
+    def release(self) -> None:
+        """Gives back what was read of its origins: of half a million kernels that is more than all else."""
+        self._origins = None
+
+    @property
+    def operand_bytes(self) -> tuple[tuple[str, int], ...]:
+        """Bytes that are read of each operand, by the operand's name."""
+        instruction = self.instruction
+        names = [name for name in dict.fromkeys(instruction.operands) if instruction.computation.get(name) is not None]
+        return tuple(zip(names, self._traits.sizes, strict=True))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read and written by one execution."""
+        return self.bytes_read + self.bytes_written
+
+    @property
+    def intensity(self) -> float | None:
+        """Operational intensity: FLOPs for each byte moved; None where either is unknown or nothing is moved."""
+        return None if self.flops is None or not self.bytes else self.flops / self.bytes
+
+    @property
+    def total_flops(self) -> float | None:
+        """Of all executions; None where FLOPs or count are unknown."""
+        return None if self.flops is None or self.count is None else self.flops * self.count
+
+    @property
+    def total_bytes(self) -> float | None:
+        return None if self.count is None else float(self.bytes * self.count)
+
+    @property
+    def op_name(self) -> str:
+        return self.origins[0].op_name if self.origins else ""
+
+    @property
+    def path(self) -> OpPath:
+        """`op_name` taken apart: functions, scopes, primitive, forward or backward."""
+        return op_path(self.op_name)
+
+    @property
+    def source(self) -> HloSourceLocation | None:
+        """The first of its source lines, one of the user's own where there is one."""
+        return next(iter(self.sources), None)
+
+    @property
+    def sources(self) -> tuple[HloSourceLocation, ...]:
+        """All lines that it came from, each once: the user's own first, its own operation's before those fused in."""
+        return sources_of([origin.source for origin in self.origins])
+
+    @property
+    def uses_matrix_units(self) -> bool:
+        return self.kind in MATRIX_KINDS
+
 
 _PAGE: Final = 256
 _LARGE: Final = 16 << 20
@@ -57,9 +264,10 @@ def kernels(module: Module) -> tuple[Kernel, ...]:
     return analysis_of(module).kernels
 
 
-def stream(module: Module) -> Iterator[Kernel]:
-    """The kernels in the order of execution, each as soon as it is read."""
-    return analysis_of(module).stream()
+def stream(module: Module, *, keep: bool = True) -> Iterator[Kernel]:
+    """The kernels in the order of execution, each as soon as it is read. Unless they are kept, whoever asks for all of
+    them later reads them again."""
+    return analysis_of(module).stream(keep=keep)
 
 
 def totals(module: Module) -> ModuleTotals:
@@ -86,6 +294,8 @@ class KernelAnalysis:
         self._lock = Lock()
         self._all: tuple[Kernel, ...] | None = None
         self._alike: dict[Hashable, KernelTraits] = {}
+        self._unlike: list[KernelTraits] = []
+        """Of kernels like no other: kept, because `Kernel.likeness` is their identity."""
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -94,10 +304,15 @@ class KernelAnalysis:
             if self._all is None:
                 with not_collecting():
                     self._made.extend(self._making)
-                self._gaps.is_complete = True
-                self._all = tuple(self._made)
-                self._made = []
+                self._keep_all()
+            assert self._all is not None
             return self._all
+
+    def _keep_all(self) -> None:
+        """After the last kernel was made."""
+        self._gaps.is_complete = True
+        self._all = tuple(self._made)
+        self._made = []
 
     def first(self, count: int) -> Sequence[Kernel]:
         """The first `count` kernels, or as many as there are; the others are read on request."""
@@ -110,10 +325,17 @@ class KernelAnalysis:
             if self._all is not None:
                 return self._all[begin:end]
             self._made.extend(islice(self._making, max(0, end - len(self._made))))
-            return self._made[begin:end]
+            page = self._made[begin:end]
+            if len(self._made) < end:
+                self._keep_all()
+            return page
 
-    def stream(self) -> Iterator[Kernel]:
+    def stream(self, *, keep: bool = True) -> Iterator[Kernel]:
         """All of them, each as soon as it was read."""
+        if not keep and not self._made and self._all is None:
+            yield from self._make()
+            self._gaps.is_complete = True
+            return
         at = 0
         while page := self._between(at, at + _PAGE):
             yield from page
@@ -126,6 +348,7 @@ class KernelAnalysis:
 
     def _make(self) -> Iterator[Kernel]:
         large = len(self.module.text) > _LARGE
+        self._gaps.unsized.clear()
         called = (edge.callee for edges in self.execution.edges.values() for edge in edges if edge.callee)
         self._gaps.missing.update(name for name in called if self.module.get(name) is None)
         for launch in self.execution.launches():
@@ -137,6 +360,8 @@ class KernelAnalysis:
                 traits = self._traits(instruction)
                 if key is not None and len(self._gaps.missing) == before and len(self._alike) < _MOST_ALIKE:
                     self._alike[key] = traits
+                else:
+                    self._unlike.append(traits)
                 if large and instruction.opcode == "fusion":
                     for fused_computation in instruction.called_computations():
                         fused_computation.forget()
@@ -274,14 +499,15 @@ def alike(instruction: Instruction) -> Hashable | None:
             return None
     else:
         return None
-    names = instruction.operands
+    read = instruction.parts
+    names = read.operands
     get = instruction.computation.get
     operands = [get(name) for name in names]
     if None in operands:
         return None
-    shapes = tuple([operand.shape.text for operand in operands if operand is not None])
+    shapes = tuple([operand.parts.shape_text for operand in operands if operand is not None])
     twice = tuple(map(names.index, names)) if len(set(names)) < len(names) else ()
-    return opcode, held, instruction.shape.text, shapes, twice
+    return opcode, held, read.shape_text, shapes, twice
 
 
 def _fused_text(fusion: Instruction) -> str:

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.files import open_regular
 from jaxprof.hlo.frames import is_own, own_frame
@@ -54,16 +54,14 @@ class OpPath:
     """Whether it recomputes a value that `jax.checkpoint` did not keep."""
 
 
-@dataclass(frozen=True, slots=True)
-class HloSourceLocation:
+class HloSourceLocation(NamedTuple):
     """A line of a source file, from 1."""
 
     file: str
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """One place that a kernel's instructions came from."""
 
     op_name: str
@@ -153,16 +151,18 @@ def origins(
 
     Nothing but what is given here tells: kernels with the same metadata have the same origins.
     """
+    own_key = (_first_name(own.op_name), own.stack_frame_id or own.source_line)
+    inside = [metadata for metadata in inside if metadata.text]
+    if not inside:
+        stack = stack_of(own) if any(own_key) else ()
+        return (Origin(own_key[0], place_of(stack), stack, 1),) if any(own_key) else ()
     counts: dict[tuple[str, int], int] = {}
     samples: dict[tuple[str, int], Metadata] = {}
     for metadata in inside:
-        if not metadata.text:
-            continue
         key = (_first_name(metadata.op_name), metadata.stack_frame_id or metadata.source_line)
         counts[key] = counts.get(key, 0) + 1
         samples.setdefault(key, metadata)
-    own_key = (_first_name(own.op_name), own.stack_frame_id or own.source_line)
-    if own.text and (own.op_name or own_key[1]):
+    if own.op_name or own_key[1]:
         samples.setdefault(own_key, own)
         counts.setdefault(own_key, 1)
     merged: dict[tuple[str, HloSourceLocation | None], Origin] = {}

@@ -17,7 +17,7 @@ from jaxprof.hlo.read.plain import plain_instruction, plain_instructions
 from jaxprof.hlo.read.record import read_metadata
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Computation, Instruction
 
 _PAGE: Final = 16384

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import ref
@@ -35,6 +36,7 @@ _DUMP = re.compile(r"(?P<module>[^/]+?)\.(?:(?P<before>before_optimizations)|(?:
 the module go on after that (`-buffer-assignment`, `_memory-usage-report`)."""
 _DEVICE: Final = re.compile(r'^device_description_str: "([^"\\]{1,100})"', re.MULTILINE)
 _MOST_CONFIG_BYTES: Final = 64 << 10
+_BESIDE: Final = {"assignment": "-buffer-assignment.txt", "thunks": ".thunk_sequence.txt"}
 HOW_TO_DUMP: Final = (
     "XLA_FLAGS=--xla_dump_to=FOLDER makes a folder of HLO; jax.jit(f).lower(...).compile().as_text() gives text."
 )
@@ -75,6 +77,7 @@ def modules_at(path: Path) -> list[ModuleStages]:
             is_part=len(modules) > 1,
             file=path.name,
             recorded_seconds=recorded,
+            **_beside(path),
         )
         for number, module in enumerate(modules)
     ]
@@ -97,9 +100,18 @@ def _in_folder(folder: Path) -> list[ModuleStages]:
             stages={stage: _reader(path) for stage, path in ({"hlo": next(iter(stages.values()))} | stages).items()},
             device=_device_kind(folder / f"{module}.gpu_target_config.pbtxt"),
             recorded_seconds=next(iter(stages.values())).stat().st_mtime,
+            **_beside(stages.get("hlo")),
         )
         for module, stages in by_module.items()
     ]
+
+
+def _beside(path: Path | None) -> dict[str, Callable[[], str]]:
+    """How to read what XLA dumped beside the optimised text of a module, by the names of `ModuleStages`."""
+    if path is None or not _DUMP.fullmatch(stem := _stem(path.name)):
+        return {}
+    dumped = {name: path.with_name(f"{stem}{ending}") for name, ending in _BESIDE.items()}
+    return {name: partial(files.read_text, beside) for name, beside in dumped.items() if beside.is_file()}
 
 
 def _device_kind(config: Path) -> str:

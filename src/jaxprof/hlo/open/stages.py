@@ -48,6 +48,10 @@ class ModuleStages:
     """The name of the file that holds it, where that says more than the label."""
     device: str = ""
     """`cuda:0`; of a dump JAX's kind of the device that it was compiled for, where the dump says it."""
+    assignment: Callable[[], str] | None = None
+    """How to read XLA's buffer assignment for it, where a dump has that."""
+    thunks: Callable[[], str] | None = None
+    """How to read what the runtime executes for it, one after the other, where a dump has that."""
     recorded_seconds: float | None = None
     """Unix time at which it was recorded: newer source files may differ from what ran."""
 

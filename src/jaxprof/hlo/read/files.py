@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.errors import FileRefusedError, HloError, system_words
 from jaxprof.files import open_regular, read_whole, unpacked
 from jaxprof.hlo.read import parse, proto
-from jaxprof.hlo.read.sniff import begins_like_hlo
+from jaxprof.hlo.read.parse import begins_like_hlo
 
 if TYPE_CHECKING:
     import os

@@ -1,24 +1,36 @@
 """Finds the modules and computations in a text: the index, which is all that is read initially.
 
 One pass of a regular expression stops at the few lines that matter (`HloModule`, a computation's header, a closing
-brace) and skips the instructions; these are split later, computation by computation.
+brace) and skips the instructions; these are split later, computation by computation. What else a file may be is told
+by its beginning.
+
+Computations that occur only inside an instruction are found afterwards, because they belong to the module's: those
+written in place of a name, and those that a short form implies. XLA prints `custom-call-start(%x),
+custom_call_target="f"` for an `async-start` that calls a computation which holds one `custom-call`, and leaves that
+computation out. Its reader puts it back as `async_wrapped`, and so does this one. `find` over the text costs a few
+milliseconds; a module that XLA printed has none of the first kind.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.errors import HloError
 from jaxprof.hlo.frames import Tables
 from jaxprof.hlo.model import Computation, Module
-from jaxprof.hlo.read.in_place import find_in_place
+from jaxprof.hlo.read import record
 from jaxprof.hlo.read.record import Budget
-from jaxprof.hlo.read.sniff import is_other_text, not_hlo
-from jaxprof.hlo.read.syntax import attributes, balanced_end, skip_blank
+from jaxprof.hlo.read.syntax import attributes, balanced_end, skip_blank, unsugared
 from jaxprof.hlo.source import Problem, Source
 from jaxprof.limits import INSTRUCTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
 
 _NAME: Final = r"(?:%[^\s=%,(){}\"/]++|[A-Za-z_][\w.\-$]*+)"
 _LANDMARK_LINE: Final = (
@@ -42,7 +54,7 @@ def modules(text: str) -> list[Module]:
     """The modules in `text`, in order: one for each `HloModule` line, one for computations without such a line.
 
     Cost: one pass over the text. Raises HloError where there is neither a module nor a computation, and beyond the
-    limit `instructions`; anything else that cannot be read is in `jaxprof.hlo.problems`.
+    limit `instructions`; anything else that cannot be read is in `jaxprof.hlo.analysis.notices`.
     """
     if text.count(" = ") > INSTRUCTIONS.most:
         raise HloError(f"the text has {INSTRUCTIONS.words}", INSTRUCTIONS.hint)
@@ -256,3 +268,220 @@ class _Index:
     def _problem(self, at: int, message: str, *, cut_off: bool = False) -> None:
         problem = Problem(self.source.line(at), message, self.text[at : at + 200], cut_off)
         self._found[-1]._index_problems.append(problem)
+
+
+_TEXTS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
+    (re.compile(pattern, re.MULTILINE), what, hint)
+    for pattern, what, hint in (
+        (
+            r"^[ \t]*+(?:module\b[^\n]*(?:\{|attributes)|func\.func\b|#loc\d*\b"
+            r"|%\S+ = \"?(?:stablehlo|mhlo|chlo|func|arith)\.)",
+            "StableHLO (MLIR) text",
+            "That is the program before XLA; compile it, or dump HLO with XLA_FLAGS=--xla_dump_to=FOLDER.",
+        ),
+        (r"^[ \t]*+\{ *lambda\b", "a jaxpr", "HLO comes from jax.jit(f).lower(...).compile().as_text()."),
+        (r"^; ModuleID|^define [^\n]*\{|^target triple", "LLVM IR", "Give the module's HLO dump, not its LLVM dump."),
+        (r"^\.version \d|^\.target sm_", "PTX assembly", "Give the module's HLO dump, not its PTX dump."),
+        (r"^(?:hlo_module\s*\{|computations\s*\{|name: \")", "a protobuf in text form", "Give the HLO text instead."),
+        (r"\A\s*<(?:!DOCTYPE|html|\?xml)", "HTML or XML", ""),
+        (r"\A\s*[\[{]\s*[\"\]}{]", "JSON", ""),
+    )
+)
+
+
+def not_hlo(text: str) -> HloError:
+    """The error for a text in which no module and no computation was found."""
+    if not text.strip():
+        return HloError("the HLO text is empty")
+    head = text[:65536]
+    for pattern, what, hint in _TEXTS:
+        if pattern.search(head):
+            return HloError(f"this is {what}, not HLO", hint)
+    shown = next((line.strip() for line in head.splitlines() if line.strip()), "")[:60]
+    return HloError(
+        f"this is not HLO: no HloModule line and no computation was found (line 1 of the content: {shown!r})",
+        "HLO comes from jax.jit(f).lower(...).compile().as_text(), or from XLA_FLAGS=--xla_dump_to=FOLDER.",
+    )
+
+
+def is_other_text(text: str) -> bool:
+    """The text has the marks of another format, which a loose reading could mistake for HLO without a header."""
+    head = text[:65536]
+    return any(pattern.search(head) for pattern, _, _ in _TEXTS)
+
+
+_JSON = re.compile(rb"\s*[\[{]\s*[\"\[{]")
+_ENTRY = re.compile(rb"^ENTRY [^\n]*\{", re.MULTILINE)
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
+_VARINT: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_MODULE_PROTO = re.compile(rb"(?:\x0a%(n)s)?\x0a%(n)s[\x20-\x7e\x80-\xff]+\x12" % {b"n": _VARINT}, re.DOTALL)
+"""An HloModuleProto: its name (field 1), and the tag of its entry's name (2). An HloProto has it as its field 1. The
+first field of an XSpace is a plane, which begins with a number (field 1), or with its name in field 2."""
+
+
+def begins_like_hlo(head: bytes) -> bool:
+    """What begins with `head` is an HLO text with a `HloModule` or `ENTRY` line, or the proto of a module."""
+    if _JSON.match(head):
+        return False
+    if head.startswith(b"\x0a") and _BINARY.search(head):
+        return _MODULE_PROTO.match(head) is not None
+    return b"HloModule " in head or _ENTRY.search(head) is not None
+
+
+_CALLING: Final = ("to_apply", "calls", "body", "condition", "select", "scatter", "computations", "computation")
+_WRITTEN_BY_HAND: Final = 4 << 20
+_OF_THE_START: Final = frozenset(
+    {"async_execution_thread", "metadata", "control-predecessors", "frontend_attributes", "sharding"}
+)
+_BEGINS = re.compile(r"\s*+(?:ROOT\s++(?!=))?%?[^\s=%,(){}\"/]++\s*+=\s")
+_OPCODE_BEFORE = re.compile(r"[\w\-]+$", re.ASCII)
+
+
+class SyntheticComputation(Computation):
+    """A computation that the text leaves out, with a text generated for it."""
+
+    __slots__ = ("_line_of_all", "_own_source")
+
+    def __init__(self, module: Module, name: str, source: Source, span: tuple[int, int, int], line: int) -> None:
+        """`line` is the line of the instruction that implies it: every line in it is reported as that line."""
+        super().__init__(module, name, span)
+        self._own_source: Final = source
+        self._remembered = {}
+        self._line_of_all: Final = line
+
+    @property
+    def source(self) -> Source:
+        return self._own_source
+
+    @property
+    def is_synthetic(self) -> bool:
+        return True
+
+    def _line(self, offset: int) -> int:
+        return self._line_of_all
+
+
+def find_in_place(module: Module) -> None:
+    """Adds such computations to the module, each before the one that calls it."""
+    search = _Search(module)
+    search.written_in_place()
+    search.short_forms()
+    if search.found:
+        module._insert(search.found)
+
+
+class _Search:
+    def __init__(self, module: Module) -> None:
+        self.found: dict[str, list[Computation]] = {}
+        """The computations that were found, by the name of the computation that holds them."""
+        self._module = module
+        self._text = module.source.text
+        self._budget = record.Budget(4 * len(self._text) + 1024)
+        self._numbers: dict[str, int] = {}
+
+    @cached_property
+    def _holders(self) -> list[Computation]:
+        return sorted(self._module.computations.values(), key=lambda computation: computation.span)
+
+    @cached_property
+    def _firsts(self) -> list[int]:
+        return [computation.span[1] for computation in self._holders]
+
+    def _holder(self, at: int) -> Computation | None:
+        number = bisect_right(self._firsts, at) - 1
+        return self._holders[number] if number >= 0 and at < self._holders[number].span[2] else None
+
+    def _free_name(self, name: str) -> str:
+        """`name`, or `name.1` and so on, as XLA makes names unique."""
+        number = self._numbers.get(name, 0)
+        while (free := f"{name}.{number}" if number else name) in self._module.computations:
+            number += 1
+        self._numbers[name] = number + 1
+        return free
+
+    def _occurrences(self, part: str) -> Iterator[int]:
+        start, limit = self._module.tables.end, self._module.span[1]
+        at = self._text.find(part, start, limit)
+        while at >= 0:
+            yield at
+            at = self._text.find(part, at + len(part), limit)
+
+    def written_in_place(self) -> None:
+        """`to_apply={ a = f32[] parameter(0) ... }`"""
+        module, text = self._module, self._text
+        # One search more is a twentieth of the index of 100 MB, and nobody writes that much by hand on one line.
+        blanks = "\n" if len(text) > _WRITTEN_BY_HAND else "\n \r\t"
+        braces = sorted(at + 1 for blank in blanks for at in self._occurrences("={" + blank))
+        for brace in braces:
+            if not text[max(brace - 32, 0) : brace - 1].endswith(_CALLING):
+                continue
+            holder = self._holder(brace)
+            if holder is None or self._budget.left <= 0 or not _BEGINS.match(text, brace + 1, holder.span[2]):
+                continue
+            end = balanced_end(text, brace, holder.span[2])
+            self._budget.left -= (end if end >= 0 else holder.span[2]) - brace
+            if end >= 0:
+                name = self._free_name("_")
+                made = Computation(module, name, (brace, brace + 1, end - 1))
+                self.found.setdefault(holder.name, []).append(made)
+                module._in_place[brace] = name
+
+    def short_forms(self) -> None:
+        """`custom-call-start(%x), custom_call_target="f"`"""
+        module, text = self._module, self._text
+        for at in self._occurrences("-start("):
+            opcode = _OPCODE_BEFORE.search(text, max(at - 64, 0), at)
+            holder = self._holder(at)
+            if opcode is None or holder is None or not unsugared(f"{opcode[0]}-start")[1]:
+                continue
+            start = self._starting(at + len("-start("), holder)
+            if start is not None:
+                name = self._free_name("async_wrapped")
+                written, span = _wrapped_computation(name, start, module._in_place)
+                made = SyntheticComputation(module, name, Source(written), span, module.source.line(at))
+                self.found.setdefault(holder.name, []).append(made)
+                module._in_place[start.inside[0]] = name
+
+    def _starting(self, opened: int, holder: Computation) -> record.Record | None:
+        """The instruction whose operands begin at `opened`; its name may stand a line or two before."""
+        text = self._text
+        line_end = text.find("\n", opened, holder.span[2])
+        line_end = line_end if line_end >= 0 else holder.span[2]
+        begin = opened
+        for _ in range(3):
+            begin = max(text.rfind("\n", holder.span[1], begin), holder.span[1])
+            if self._budget.left <= 0:
+                break
+            self._budget.left -= line_end - begin
+            start, _ = record.read_whole(text, begin, line_end, holder.span[2], self._budget)
+            if start is not None and start.inside[0] == opened:
+                return start
+        return None
+
+
+def _wrapped_computation(
+    name: str, start: record.Record, in_place: Mapping[int, str]
+) -> tuple[str, tuple[int, int, int]]:
+    """The text of the computation that the short form `start` leaves out, and its `Computation.span`.
+
+    Its parameters have the shapes that the start's own shape lists first, its root the one that it lists second.
+    `in_place` names the computations that are written in place, by the offset of their brace.
+    """
+    _, wrapped = unsugared(start.opcode)
+    members = start.shape.tuple_shapes
+    operands = members[0].tuple_shapes if members else ()
+    result = members[1] if len(members) > 1 else start.shape
+    names = [f"async_param.{number}" if number else "async_param" for number in range(len(operands))]
+    attributes = "".join(
+        f", {item.name}={'%' + named if (named := in_place.get(item.start)) else start.text[item.start : item.end]}"
+        for item in start.attribute_list().found
+        if item.name not in _OF_THE_START
+    )
+    signature = ", ".join(f"{name}: {shape.without_layout()}" for name, shape in zip(names, operands, strict=True))
+    header = f"%{name} ({signature}) -> {result.without_layout()} "
+    lines = [
+        *(f"%{name} = {shape} parameter({n})" for n, (name, shape) in enumerate(zip(names, operands, strict=True))),
+        f"ROOT %{wrapped} = {result} {wrapped}({', '.join('%' + name for name in names)}){attributes}",
+    ]
+    body = "".join(f"\n  {line}" for line in lines) + "\n"
+    return f"{header}{{{body}}}", (0, len(header) + 1, len(header) + 1 + len(body))

@@ -3,16 +3,22 @@
 A large module has a million instructions, and some questions concern them all: can every line be read, where did each
 instruction come from, does the text hold everything that it uses. One regular expression recognises the plain form;
 nothing is cut out of the text or kept. It is strict: whatever it does not recognise is called not plain, and the caller
-reads it the long way (`jaxprof.hlo.read.record`), which takes ten times as long and decides.
+reads it the long way (`jaxprof.hlo.read.record`), which takes ten times as long and decides. What a module's
+instructions use and its text lacks (`Gaps`) is found by reading every kernel, or ruled out by such a scan.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.hlo.read.record import CALLING_ATTRIBUTES, COMPUTATION_NAME, NO_OPERANDS
 from jaxprof.hlo.read.syntax import operand_names, skip_blank
+from jaxprof.hlo.shape import parse_shape
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.model import Module
+
 
 # Sizes of at most 18 digits in all cannot name more elements than XLA's 64 bits count: `shape.py` refuses others.
 _ARRAY: Final = r"[a-z][a-z0-9]*+\[[\d,<=]{0,18}\](?:\{[^{}\n\"]*+\})?"
@@ -111,3 +117,31 @@ def references(text: str, start: int, end: int) -> References | None:
                 called.update(COMPUTATION_NAME.findall(value))
     used = {operand for inside in operands for operand in operand_names(inside)}
     return References(used - names, called, shapes)
+
+
+class Gaps:
+    """What is missing in one module. Whoever reads its kernels adds to it: `module.once(Gaps)`."""
+
+    def __init__(self, _module: Module) -> None:
+        self.missing: set[str] = set()
+        """Names of values and computations that are used, and are not in the text."""
+        self.unsized: list[str] = []
+        """Kernels with a result of unknown size, which counts as nothing."""
+        self.is_complete = False
+        """Whether every kernel was read."""
+
+
+def is_whole(module: Module) -> bool:
+    """Whether everything in the text can be read, is there and has a size. False means perhaps.
+
+    On 3 MB of HLO this takes 40 ms, and reading every kernel 250 ms.
+    """
+    if module._index_problems or module._in_place:
+        return False
+    shapes: set[str] = set()
+    for computation in module.computations.values():
+        used = references(computation.source.text, *computation.span[1:])
+        if used is None or used.missing or not used.called <= module.computations.keys():
+            return False
+        shapes |= used.shapes
+    return all(parse_shape(shape).known for shape in shapes)

@@ -1,23 +1,473 @@
 """A module from its proto: `HloModuleProto`, alone or inside an `HloProto` (XPlane files, `--xla_dump_hlo_as_proto`).
 
 The proto is written out as HLO text, and the text is read, so that there is one model: what is shown, searched and
-analysed is the same for every source of a module. Field numbers are those of `xla/service/hlo.proto`.
+analysed is the same for every source of a module. Field numbers are those of `xla/service/hlo.proto` and
+`xla/xla_data.proto`. First the notation of shapes, literals and shardings, then attributes (each row or function there
+handles one field or one message; the exceptions for single opcodes are in these), then the module.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from math import prod
+from typing import Final
 
 from jaxprof.errors import HloError
-from jaxprof.hlo.read import proto_values as values
-from jaxprof.hlo.read.proto_attributes import attributes, frontend
-from jaxprof.hlo.read.proto_values import braced, quoted
 from jaxprof.hlo.read.syntax import balanced_end
 from jaxprof.hlo.read.wire import Message
 from jaxprof.limits import INSTRUCTIONS, UNPACKED
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+PRIMITIVE_TYPES: Final[dict[int, str]] = {
+    1: "pred", 2: "s8", 3: "s16", 4: "s32", 5: "s64", 6: "u8", 7: "u16", 8: "u32", 9: "u64", 10: "f16", 11: "f32",
+    12: "f64", 13: "tuple", 14: "opaque", 15: "c64", 16: "bf16", 17: "token", 18: "c128", 19: "f8e5m2", 20: "f8e4m3fn",
+    21: "s4", 22: "u4", 23: "f8e4m3b11fnuz", 24: "f8e5m2fnuz", 25: "f8e4m3fnuz", 26: "s2", 27: "u2", 28: "f8e4m3",
+    29: "f8e3m4", 30: "s1", 31: "u1", 32: "f4e2m1fn", 33: "f8e8m0fnu", 34: "buffer", 35: "f6e3m2fn", 36: "f6e2m3fn",
+}  # fmt: skip
+_TUPLE: Final = 13
+_BUFFER: Final = 34
+_UNBOUNDED: Final = -(1 << 63)
+_SHOWN_ELEMENTS: Final = 16
+_DEEPEST: Final = 64
+
+
+def braced(numbers: Iterable[object]) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"
+
+
+def quoted(text: str) -> str:
+    """A string as HLO text has it: in quotes, with C escapes for what is not printable ASCII."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text and "'" not in text:
+        return f'"{text}"'
+    return '"' + "".join(map(_escaped, text.encode("utf-8", "replace"))) + '"'
+
+
+def _escaped(octet: int) -> str:
+    letter = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}.get(octet)
+    return letter or (chr(octet) if 32 <= octet < 127 else f"\\{octet:03o}")
+
+
+def shape_text(proto: Message, *, layouts: bool = True, depth: int = 0) -> str:
+    """A `ShapeProto`; without the layouts as in a computation's signature."""
+    kind = proto.number(2)
+    if kind in (_TUPLE, _BUFFER) and depth < _DEEPEST:
+        members = [shape_text(member, layouts=layouts, depth=depth + 1) for member in proto.messages(4)]
+        if kind == _BUFFER:
+            return f"b({', '.join(members)})"
+        return f"({', '.join(f'/*index={n}*/{m}' if n and n % 5 == 0 else m for n, m in enumerate(members))})"
+    name = PRIMITIVE_TYPES.get(kind, f"type{kind}")
+    dynamic = proto.numbers(6)
+    sizes = [
+        "?" if size == _UNBOUNDED else f"<={size}" if number < len(dynamic) and dynamic[number] else str(size)
+        for number, size in enumerate(proto.numbers(3))
+    ]
+    written = f"{name}[{','.join(sizes)}]"
+    return written + _layout(proto.message(5), len(sizes)) if layouts and 5 in proto else written
+
+
+def _layout(proto: Message, rank: int) -> str:
+    rest = "".join(
+        f"({','.join('*' if size < 0 else str(size) for size in tile.numbers(1))})" for tile in proto.messages(6)
+    )
+    rest = "T" + rest if rest else ""
+    if alignment := proto.number(16):
+        rest += f"L({alignment})" if alignment != 1 else ""
+    if bits := proto.number(7):
+        rest += f"E({bits})"
+    if space := proto.number(8):
+        rest += f"S({space})"
+    if not rest and not rank:
+        return ""
+    return "{" + ",".join(map(str, proto.numbers(1))) + (":" + rest if rest else "") + "}"
+
+
+_WHOLE: Final = {4: 4, 5: 5, 8: 6, 9: 7}
+"""Literal field by primitive type: varint lists."""
+_FLOATING: Final = {11: (8, "f"), 12: (9, "d")}
+_PACKED: Final = {2: (15, "b"), 6: (3, "B"), 3: (17, "h"), 7: (16, "H"), 10: (11, "e"), 16: (13, "H")}
+"""Literal field by primitive type: little-endian bytes. bfloat16 is the upper half of a float32."""
+
+
+def literal_text(proto: Message, depth: int = 0) -> str:
+    """A `LiteralProto` of at most 16 elements; `{...}` for a longer one, as XLA's own printer has it."""
+    kind = proto.message(1).number(2)
+    if kind == _TUPLE and depth < _DEEPEST:
+        return f"( {', '.join(literal_text(member, depth + 1) for member in proto.messages(10)[:_SHOWN_ELEMENTS])} )"
+    sizes = proto.message(1).numbers(3)
+    count = prod(sizes) if all(size >= 0 for size in sizes) else _SHOWN_ELEMENTS + 1
+    if count > _SHOWN_ELEMENTS or len(sizes) > _DEEPEST:
+        return "{...}"
+    values = _values(proto, kind)
+    return _nested(values, sizes) if len(values) == count else "{...}"
+
+
+def _values(proto: Message, kind: int) -> list[str]:
+    if kind == 1:
+        return ["true" if value else "false" for value in proto.numbers(2)]
+    if kind in _WHOLE:
+        unsigned = kind in (8, 9)
+        return [str(value % (1 << 64) if unsigned else value) for value in proto.numbers(_WHOLE[kind])]
+    if kind in _FLOATING:
+        number, code = _FLOATING[kind]
+        return [_shortest(value, code) for value in proto.floats(number, code)]
+    if kind in _PACKED:
+        number, code = _PACKED[kind]
+        data = proto.octets(number)
+        size = struct.calcsize(code)
+        unpacked = struct.unpack(f"<{len(data) // size}{code}", data[: len(data) // size * size])
+        if kind == 16:
+            halves = [struct.unpack("<f", struct.pack("<I", value << 16))[0] for value in unpacked]
+            return [f"{value:.4g}" for value in halves]
+        return [_shortest(value, code) if code == "e" else str(value) for value in unpacked]
+    return []
+
+
+_DIGITS: Final = {"e": (5, 5), "f": (6, 9), "d": (15, 17)}
+
+
+def _shortest(value: float, code: str) -> str:
+    """The value as C's `%g` has it, with more digits only where they are needed to tell it from its neighbours."""
+    few, all_of_them = _DIGITS[code]
+    text = f"{value:.{few}g}"
+    try:
+        same = struct.pack(code, float(text)) == struct.pack(code, value)
+    except OverflowError:
+        same = False
+    return text if same else f"{value:.{all_of_them}g}"
+
+
+def _nested(values: Sequence[str], sizes: Sequence[int]) -> str:
+    if not sizes:
+        return values[0] if values else "{...}"
+    if len(sizes) == 1:
+        return "{" + ", ".join(values) + "}"
+    step = prod(sizes[1:])
+    parts = (_nested(values[n * step : (n + 1) * step], sizes[1:]) for n in range(sizes[0]))
+    return "{ " + ", ".join(parts) + " }"
+
+
+_SHARDING_TYPES: Final = {0: "replicated", 3: "devices", 4: "manual", 5: "unknown", 6: "unreduced"}
+
+
+def sharding_text(proto: Message, depth: int = 0) -> str:
+    """An `OpSharding`: `{replicated}`, `{devices=[2,4]<=[8]}`, or a braced list for a tuple."""
+    if 14 in proto:
+        return _named_sharding(proto.message(14))
+    kind = proto.number(1)
+    if kind == 2 and depth < _DEEPEST:
+        return "{" + ", ".join(sharding_text(member, depth + 1) for member in proto.messages(5)) + "}"
+    if kind == 1:
+        return f"{{maximal device={','.join(map(str, proto.numbers(4)))}}}"
+    if kind != 3:
+        return "{" + _SHARDING_TYPES.get(kind, f"type{kind}") + "}"
+    tiles = f"devices=[{','.join(map(str, proto.numbers(3)))}]"
+    if reshape := proto.numbers(9):
+        permutation = proto.numbers(10)
+        tiles += f"<=[{','.join(map(str, reshape))}]"
+        if permutation != list(range(len(permutation))):
+            tiles += f"T({','.join(map(str, permutation))})"
+    else:
+        tiles += ",".join(map(str, proto.numbers(4)))
+    if proto.number(6):
+        tiles += " last_tile_dim_replicate"
+    if last := proto.numbers(8):
+        tiles += (
+            f" last_tile_dims={{{', '.join(_SHARDING_TYPES.get(dimension, str(dimension)) for dimension in last)}}}"
+        )
+    return "{" + tiles + "}"
+
+
+def mesh_text(proto: Message) -> str:
+    """A `MeshProto`: `mesh['data'=4,'model'=2]`."""
+    sizes = ",".join(f"'{axis.text(1)}'={axis.number(2)}" for axis in proto.messages(1))
+    if devices := proto.numbers(2):
+        sizes += f", device_ids=({','.join(map(str, devices))})"
+    return f"mesh[{sizes}]"
+
+
+def axes_text(mesh_proto: Message, references: Iterable[Message]) -> str:
+    """`AxisRefProto`s by name: `{'data'}`; a part of an axis as `'data':(2)2`, sizes before it and its own."""
+    names = [axis.text(1) for axis in mesh_proto.messages(1)]
+    written = []
+    for reference in references:
+        number = reference.number(1)
+        name = names[number] if 0 <= number < len(names) else str(number)
+        part = reference.message(2)
+        written.append(f"'{name}':({part.number(1)}){part.number(2)}" if 2 in reference else f"'{name}'")
+    return braced(written)
+
+
+def _named_sharding(proto: Message) -> str:
+    on = proto.message(2)
+    if not on.messages(1) and len(on.numbers(2)) == 1:
+        return f"{{single_device[device_id={on.numbers(2)[0]}]}}"
+    dimensions = [axes_text(on, dimension.messages(1)) for dimension in proto.messages(3)]
+    rest = [
+        f"{name}={axes_text(on, proto.messages(number))}"
+        for number, name in ((4, "replicated"), (5, "unreduced"), (7, "manual"))
+        if number in proto
+    ]
+    return "{" + ", ".join([mesh_text(on), f"[{', '.join(dimensions)}]", *rest]) + "}"
+
+
+_Writer = Callable[[Message], Iterator[str]]
+
+_NUMBERS: Final = (
+    (13, "index"), (18, "exponent_bits"), (19, "mantissa_bits"), (25, "feature_index"), (66, "delta"), (81, "k"),
+    (80, "cross_program_prefetch_index"),
+)  # fmt: skip
+"""Printed where the field is present, or where the opcode has it by nature (see `_BY_NATURE`)."""
+_BY_NATURE: Final = {
+    "get-tuple-element": {13}, "reduce-precision": {18, 19}, "batch-norm-training": {25}, "batch-norm-grad": {25},
+    "batch-norm-inference": {25}, "rng-get-and-update-state": {66}, "topk": {81},
+}  # fmt: skip
+_FLAGS: Final = (
+    (47, "is_host_transfer"), (60, "is_stable"), (67, "indices_are_sorted"), (69, "unique_indices"),
+    (71, "use_global_device_ids"), (65, "custom_call_has_side_effect"), (89, "is_composite"), (94, "is_reverse"),
+)  # fmt: skip
+_LISTS: Final = ((20, "dynamic_slice_sizes"), (32, "fft_length"), (34, "slice_sizes"))
+_TEXTS: Final = ((11, "kind", False), (63, "direction", False), (28, "custom_call_target", True))
+_NO_DIMENSIONS_TOO: Final = frozenset({"broadcast", "map", "reduce", "transpose"})
+_FFT: Final = ("FFT", "IFFT", "RFFT", "IRFFT")
+_PRECISIONS: Final = ("default", "high", "highest")
+_ALGORITHMS: Final = (
+    "unset", "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum", "dot_f16_f16_f16", "dot_f16_f16_f32",
+    "dot_bf16_bf16_bf16", "dot_bf16_bf16_f32", "dot_bf16_bf16_f32_x3", "dot_bf16_bf16_f32_x6", "dot_tf32_tf32_f32",
+    "dot_tf32_tf32_f32_x3", "dot_f32_f32_f32", "dot_f64_f64_f64", "dot_bf16_bf16_f32_x9",
+)  # fmt: skip
+_API_VERSIONS: Final = {2: "STATUS_RETURNING", 3: "STATUS_RETURNING_UNIFIED", 4: "TYPED_FFI"}
+_TRANSPOSES: Final = ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
+_DISTRIBUTIONS: Final = {1: "rng_uniform", 2: "rng_normal"}
+_RANDOM_ALGORITHMS: Final = ("rng_default", "rng_three_fry", "rng_philox")
+
+
+def attributes(instruction: Message) -> Iterator[str]:
+    """`name=value` for each field that says something, except names of other instructions and computations."""
+    opcode = instruction.text(2)
+    yield from _simple(instruction, opcode)
+    for number, write in _MESSAGES.items():
+        if number in instruction:
+            yield from write(instruction.message(number))
+    yield from _slices(instruction)
+    yield from _collective(instruction)
+    if opcode == "custom-call":
+        yield from _custom_call(instruction)
+    if 40 in instruction:
+        yield f"sharding={sharding_text(instruction.message(40))}"
+    if (thread := instruction.text(79)) and thread != "main":
+        yield f"async_execution_thread={quoted(thread)}"
+    if pairs := [(entry.text(1), entry.text(2)) for entry in instruction.message(68).messages(1)]:
+        yield f"frontend_attributes={{{','.join(f'{key}={frontend(value)}' for key, value in sorted(pairs))}}}"
+    yield from _statistics(instruction.message(82))
+
+
+def frontend(value: str) -> str:
+    """The value of a frontend attribute: in quotes, but for one that has braces of its own."""
+    return value if value.startswith("{") and value.endswith("}") else quoted(value)
+
+
+def _simple(instruction: Message, opcode: str) -> Iterator[str]:
+    dimensions = instruction.numbers(14)
+    if opcode == "iota":
+        yield f"iota_dimension={dimensions[0] if dimensions else 0}"
+    elif dimensions or opcode in _NO_DIMENSIONS_TOO:
+        yield f"dimensions={braced(dimensions)}"
+    natural: Set[int] = _BY_NATURE.get(opcode, frozenset())
+    for number, name in _NUMBERS:
+        if number in instruction or number in natural:
+            yield f"{name}={instruction.number(number)}"
+    for number, name in _FLAGS:
+        if instruction.number(number):
+            yield f"{name}=true"
+    if opcode == "all-to-all" and instruction.number(56):
+        yield "constrain_layout=true"
+    for number, name in _LISTS:
+        if number in instruction:
+            yield f"{name}={braced(instruction.numbers(number))}"
+    for number, name, in_quotes in _TEXTS:
+        if text := instruction.text(number):
+            yield f"{name}={quoted(text) if in_quotes else text}"
+    if instruction.text(72) == "TOTALORDER":
+        yield "type=TOTALORDER"
+    if 24 in instruction or opcode.startswith("batch-norm"):
+        yield f"epsilon={next(iter(instruction.floats(24, 'f')), 0.0):.9g}"
+    if opcode == "topk":
+        yield f"largest={str(bool(instruction.number(85))).lower()}"
+    if opcode == "fft":
+        yield f"fft_type={_FFT[instruction.number(31) % 4]}"
+    if 23 in instruction:
+        yield f"distribution={_DISTRIBUTIONS.get(instruction.number(23), 'rng_invalid')}"
+    if opcode == "rng-bit-generator":
+        yield f"algorithm={_RANDOM_ALGORITHMS[instruction.number(70) % 3]}"
+    for number, name in ((50, "feature_group_count"), (58, "batch_group_count")):
+        if instruction.number(number) > 1:
+            yield f"{name}={instruction.number(number)}"
+
+
+def _lists(*fields: tuple[int, str]) -> _Writer:
+    """Writes lists of integers; those of which the message has none are left out."""
+
+    def write(proto: Message) -> Iterator[str]:
+        for number, name in fields:
+            if number in proto:
+                yield f"{name}={braced(proto.numbers(number))}"
+
+    return write
+
+
+def _indexed(*fields: tuple[int, str]) -> _Writer:
+    """Writes gather's and scatter's lists: the first three always, the batching ones where there are any."""
+
+    def write(proto: Message) -> Iterator[str]:
+        for position, (number, name) in enumerate(fields):
+            if position < 3 or number in proto:
+                yield f"{name}={braced(proto.numbers(number))}"
+        yield f"index_vector_dim={proto.number(4)}"
+
+    return write
+
+
+def _window(proto: Message) -> Iterator[str]:
+    dimensions = proto.messages(1)
+
+    def row(name: str, numbers: list[str], plain: str) -> list[str]:
+        return [f"{name}={'x'.join(numbers)}"] if any(number != plain for number in numbers) else []
+
+    parts = [f"size={'x'.join(str(dimension.number(1)) for dimension in dimensions)}"] if dimensions else []
+    parts += row("stride", [str(dimension.number(2)) for dimension in dimensions], "1")
+    parts += row("pad", [f"{dimension.number(3)}_{dimension.number(4)}" for dimension in dimensions], "0_0")
+    parts += row("lhs_dilate", [str(dimension.number(6)) for dimension in dimensions], "1")
+    parts += row("rhs_dilate", [str(dimension.number(5)) for dimension in dimensions], "1")
+    parts += row("rhs_reversal", [str(dimension.number(7)) for dimension in dimensions], "0")
+    if parts:
+        yield f"window={{{' '.join(parts)}}}"
+
+
+def _dimension_labels(proto: Message) -> Iterator[str]:
+    def labels(first: tuple[str, int], second: tuple[str, int], spatial: list[int]) -> str:
+        placed = {first[1]: first[0], second[1]: second[0]} | {place: str(n) for n, place in enumerate(spatial)}
+        return "".join(placed[place] for place in sorted(placed))
+
+    yield "dim_labels=" + "".join(
+        (
+            labels(("b", proto.number(7)), ("f", proto.number(8)), proto.numbers(11)),
+            "_",
+            labels(("i", proto.number(3)), ("o", proto.number(4)), proto.numbers(6)),
+            "->",
+            labels(("b", proto.number(9)), ("f", proto.number(10)), proto.numbers(12)),
+        )
+    )
+
+
+def _padding(proto: Message) -> Iterator[str]:
+    parts = []
+    for dimension in proto.messages(1):
+        interior = f"_{dimension.number(3)}" if dimension.number(3) else ""
+        parts.append(f"{dimension.number(1)}_{dimension.number(2)}{interior}")
+    yield f"padding={'x'.join(parts)}"
+
+
+def _precision(proto: Message) -> Iterator[str]:
+    precisions = proto.numbers(1)
+    if any(precisions):
+        yield f"operand_precision={braced(_PRECISIONS[precision % 3] for precision in precisions)}"
+    if algorithm := proto.number(2):
+        yield f"algorithm={_ALGORITHMS[algorithm] if algorithm < len(_ALGORITHMS) else algorithm}"
+
+
+def _triangular_solve(proto: Message) -> Iterator[str]:
+    for number, name in ((1, "left_side"), (2, "lower"), (3, "unit_diagonal")):
+        if proto.number(number):
+            yield f"{name}=true"
+    yield f"transpose_a={_TRANSPOSES[proto.number(4) % 4]}"
+
+
+def _cholesky(proto: Message) -> Iterator[str]:
+    if proto.number(1):
+        yield "lower=true"
+
+
+_DOT: Final = _lists(
+    (3, "lhs_batch_dims"), (1, "lhs_contracting_dims"), (4, "rhs_batch_dims"), (2, "rhs_contracting_dims")
+)
+
+
+def _ragged_dot(proto: Message) -> Iterator[str]:
+    yield from _DOT(proto.message(1))
+    yield from _lists((2, "lhs_ragged_dims"), (3, "rhs_group_dims"))(proto)
+
+
+_MESSAGES: Final[dict[int, _Writer]] = {
+    15: _window,
+    16: _dimension_labels,
+    21: _padding,
+    30: _DOT,
+    33: _indexed(
+        (1, "offset_dims"), (2, "collapsed_slice_dims"), (3, "start_index_map"), (5, "operand_batching_dims"),
+        (6, "start_indices_batching_dims"),
+    ),
+    48: _indexed(
+        (1, "update_window_dims"), (2, "inserted_window_dims"), (3, "scatter_dims_to_operand_dims"),
+        (5, "input_batching_dims"), (6, "scatter_indices_batching_dims"),
+    ),
+    51: _precision,
+    59: _triangular_solve,
+    62: _cholesky,
+    90: _ragged_dot,
+}  # fmt: skip
+
+
+def _slices(instruction: Message) -> Iterator[str]:
+    parts = []
+    for dimension in instruction.messages(17):
+        stride = f":{dimension.number(3)}" if dimension.number(3) > 1 else ""
+        parts.append(f"[{dimension.number(1)}:{dimension.number(2)}{stride}]")
+    if parts:
+        yield f"slice={{{', '.join(parts)}}}"
+
+
+def _collective(instruction: Message) -> Iterator[str]:
+    if channel := instruction.number(26):
+        yield f"channel_id={channel}"
+    # Newer protos have the short form beside the list of groups, older ones inside it.
+    iota = instruction.message(92) if 92 in instruction else instruction.message(87).message(2)
+    groups = [braced(group.numbers(1)) for group in instruction.messages(49) or instruction.message(87).messages(1)]
+    if iota.numbers(3):
+        groups_by_size = f"[{iota.number(1)},{iota.number(2)}]<=[{','.join(map(str, iota.numbers(3)))}]"
+        permutation = iota.numbers(4)
+        turned = f"T({','.join(map(str, permutation))})" if permutation != list(range(len(permutation))) else ""
+        yield f"replica_groups={groups_by_size}{turned}"
+    elif 93 in instruction:
+        by_axes = instruction.message(93)
+        on = by_axes.message(1)
+        yield f"replica_groups={mesh_text(on)} {axes_text(on, by_axes.messages(2))}"
+    elif groups or 87 in instruction:
+        yield f"replica_groups={{{','.join(groups)}}}"
+    if pairs := [braced((pair.number(1), pair.number(2))) for pair in instruction.messages(52)]:
+        yield f"source_target_pairs={{{','.join(pairs)}}}"
+
+
+def _custom_call(instruction: Message) -> Iterator[str]:
+    if instruction.number(56):
+        shapes = ", ".join(shape_text(shape) for shape in instruction.messages(57))
+        yield f"operand_layout_constraints={{{shapes}}}"
+    if version := _API_VERSIONS.get(instruction.number(77)):
+        yield f"api_version=API_VERSION_{version}"
+    if 74 in instruction:
+        pairs = (
+            f"{braced(alias.numbers(1))}: ({alias.number(2)}, {braced(alias.numbers(3))})"
+            for alias in instruction.messages(74)
+        )
+        yield f"output_to_operand_aliasing={{{', '.join(pairs)}}}"
+
+
+def _statistics(proto: Message) -> Iterator[str]:
+    values = "".join(
+        f",{statistic.text(1)}={next(iter(statistic.floats(2, 'd')), 0.0):g}" for statistic in proto.messages(2)
+    )
+    if values:
+        yield f"statistics={{visualizing_index={proto.number(1)}{values}}}"
+
 
 _CALLING: Final = {
     "fusion": ("calls",),
@@ -46,7 +496,7 @@ def text(data: bytes) -> str:
     `unpacked`.
     """
     proto = module_message(data)
-    return "".join(_Writer(proto).write())
+    return "".join(_ModuleWriter(proto).write())
 
 
 def module_message(data: bytes) -> Message:
@@ -69,7 +519,7 @@ def _inner(outer: Message) -> Message | None:
         return None  # the name of a module, not a message
 
 
-class _Writer:
+class _ModuleWriter:
     """Writes one `HloModuleProto` as text."""
 
     def __init__(self, proto: Message) -> None:
@@ -125,8 +575,8 @@ class _Writer:
             yield f"buffer_donor={{ {', '.join(pairs)} }}"
         if 4 in proto:
             program = proto.message(4)
-            parameters = ", ".join(values.shape(shape) for shape in program.messages(1))
-            yield f"entry_computation_layout={{({parameters})->{values.shape(program.message(2))}}}"
+            parameters = ", ".join(shape_text(shape) for shape in program.messages(1))
+            yield f"entry_computation_layout={{({parameters})->{shape_text(program.message(2))}}}"
         if entries := proto.message(19).messages(1):
             pairs = (f"{entry.text(1)}={frontend(entry.text(2))}" for entry in entries)
             yield f"frontend_attributes={{{','.join(pairs)}}}"
@@ -134,10 +584,10 @@ class _Writer:
     def _computation(self, computation: Message, *, is_entry: bool) -> Iterator[str]:
         program = computation.message(4)
         parameters = ", ".join(
-            f"{name}: {values.shape(shape, layouts=False)}"
+            f"{name}: {shape_text(shape, layouts=False)}"
             for name, shape in zip(program.texts(3), program.messages(1), strict=False)
         )
-        result = values.shape(program.message(2), layouts=False)
+        result = shape_text(program.message(2), layouts=False)
         yield f"{'ENTRY ' * is_entry}%{computation.text(1)} ({parameters}) -> {result} {{\n"
         instructions = computation.messages(2)
         names = {instruction.number(35): instruction.text(1) for instruction in instructions}
@@ -161,13 +611,13 @@ class _Writer:
         if opcode == "parameter":
             inside = str(instruction.number(9))
         elif opcode == "constant":
-            inside = values.literal(instruction.message(8))
+            inside = literal_text(instruction.message(8))
         else:
             inside = self._listed([_name(number, names) for number in instruction.numbers(36)])
         selector = instruction.numbers(36)[:1] if opcode == "conditional" else []
         by_predicate = bool(selector) and selector[0] & _LOCAL in predicates
         parts = [
-            f"%{instruction.text(1)} = {values.shape(instruction.message(3))} {opcode}({inside})",
+            f"%{instruction.text(1)} = {shape_text(instruction.message(3))} {opcode}({inside})",
             *attributes(instruction),
             *self._called(opcode, instruction.numbers(38), by_predicate=by_predicate),
         ]

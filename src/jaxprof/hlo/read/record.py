@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from array import array
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -59,8 +58,7 @@ COMPUTATION_NAME = re.compile(r"%?([A-Za-z_0-9][\w.\-]*)")
 NO_OPERANDS: Final = frozenset({"parameter", "constant"})
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(NamedTuple):
     """Where an instruction came from, as its `metadata={...}` says. Absent: empty text or 0."""
 
     op_name: str = ""
@@ -105,12 +103,17 @@ class Record:
     @property
     def shape(self) -> Shape:
         if self._shape is None:
-            written = self.text[slice(*self._shape_span)]
+            written = self.shape_text
             try:
                 self._shape = parse_shape(written)
             except ValueError:
                 self._shape = Shape(dtype="", text=written)
         return self._shape
+
+    @property
+    def shape_text(self) -> str:
+        """The shape as written."""
+        return self.text[slice(*self._shape_span)]
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -144,25 +147,29 @@ class Record:
         """The computations that it calls.
 
         `in_place` names those that are written in place, by the offset of their opening brace, or of the operands of
-        the instruction that stands for one (see `jaxprof.hlo.read.in_place`).
+        the instruction that stands for one (see `jaxprof.hlo.read.parse`).
         """
         if self._called is None:
             if self.inside[0] in in_place:
                 self._called = (in_place[self.inside[0]],)
             # Most instructions call nothing, and a search over the text is ten times cheaper than its attributes.
-            elif _MAY_CALL.search(self.text, self.inside[1], self.limit):
+            elif not _MAY_CALL.search(self.text, self.inside[1], self.limit):
+                self._called = ()
+            elif not in_place:
+                written = self.attributes
+                self._called = tuple(
+                    name for key in CALLING_ATTRIBUTES if key in written for name in _names(written[key])
+                )
+            else:
                 by_name = {item.name: item for item in reversed(self.attribute_list().found)}
                 calling = [by_name[key] for key in CALLING_ATTRIBUTES if key in by_name]
-                self._called = tuple(name for item in calling for name in self._names(item, in_place))
-            else:
-                self._called = ()
+                self._called = tuple(name for item in calling for name in self._names_at(item, in_place))
         return self._called
 
-    def _names(self, item: Attribute, in_place: Mapping[int, str]) -> list[str]:
+    def _names_at(self, item: Attribute, in_place: Mapping[int, str]) -> list[str]:
         if item.start in in_place:
             return [in_place[item.start]]
-        value = _COMMENT.sub("", self.text[item.start : item.end])
-        return [] if "=" in value else COMPUTATION_NAME.findall(value)
+        return _names(self.text[item.start : item.end])
 
     @property
     def metadata(self) -> Metadata:
@@ -174,6 +181,12 @@ class Record:
             raw = self.attributes.get("metadata", "") if "metadata" in self.text[self.inside[1] : self.limit] else ""
             self._metadata = read_metadata(raw[1:-1] if raw.endswith("}") else raw[1:])
         return self._metadata
+
+
+def _names(value: str) -> list[str]:
+    """The computations that an attribute's value names."""
+    value = _COMMENT.sub("", value) if "/*" in value else value
+    return [] if "=" in value else COMPUTATION_NAME.findall(value)
 
 
 UNREADABLE: Final = Record("", "", (0, 0), "", (0, 0), 0)
@@ -240,9 +253,13 @@ def read_whole(text: str, start: int, likely_end: int, limit: int, budget: Budge
 
 _PLAIN_METADATA = re.compile(r'[^"]*?, metadata=\{((?:[^{}"\\]|"[^"\\]*+")*+)\}')
 """The first string after the operands lies in the metadata: then these braces are its own."""
+_PRINTED_METADATA = re.compile(
+    r'op_name="([^"\\]*+)"(?: source_file="([^"\\]*+)"(?: source_line=(\d{1,18}))?)?(?: source_end_line=(\d{1,18}))?'
+    r"(?: stack_frame_id=(\d{1,18}))?"
+)
+"""Metadata as XLA prints most of it, in the order of its fields."""
 _METADATA_ITEM = re.compile(rf"(\w+)\s*=\s*({OPEN_STRING}|[^\s\"]++)", re.DOTALL)
-_TEXTS: Final = frozenset({"op_name", "op_type", "source_file"})
-_NUMBERS: Final = frozenset({"source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id"})
+_NUMBERS: Final = ("source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id")
 
 
 @lru_cache(maxsize=4096)
@@ -250,23 +267,15 @@ def read_metadata(inside: str) -> Metadata:
     """What the text between the braces of `metadata={...}` says. Unknown items remain in `text` only."""
     if not inside:
         return _NONE
-    texts: dict[str, str] = {}
-    numbers: dict[str, int] = {}
-    for name, value in _METADATA_ITEM.findall(inside):
-        if name in _TEXTS:
-            texts[name] = unquote(value)
-        elif name in _NUMBERS and value.isdecimal() and len(value) < 19:
-            numbers[name] = int(value)
+    if printed := _PRINTED_METADATA.fullmatch(inside):
+        name, file, line, end_line, frame = printed.groups()
+        return Metadata(name, "", file or "", int(line or 0), int(end_line or 0), 0, 0, int(frame or 0), inside)
+    found = dict(_METADATA_ITEM.findall(inside))
+    text = found.get
+    written = (text(name, "") for name in _NUMBERS)
+    numbers = [int(number) if number.isdecimal() and len(number) < 19 else 0 for number in written]
     return Metadata(
-        op_name=texts.get("op_name", ""),
-        op_type=texts.get("op_type", ""),
-        source_file=texts.get("source_file", ""),
-        source_line=numbers.get("source_line", 0),
-        source_end_line=numbers.get("source_end_line", 0),
-        source_column=numbers.get("source_column", 0),
-        source_end_column=numbers.get("source_end_column", 0),
-        stack_frame_id=numbers.get("stack_frame_id", 0),
-        text=inside,
+        unquote(text("op_name", "")), unquote(text("op_type", "")), unquote(text("source_file", "")), *numbers, inside
     )
 
 

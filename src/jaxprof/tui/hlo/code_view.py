@@ -22,7 +22,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from jaxprof.hlo.read.lexer import SpanKind, lex
+from jaxprof.hlo.read.lexer import Language, SpanKind, lex
 from jaxprof.text import columns, safe
 from jaxprof.tui.hlo.document import Document, Folds, Name, column
 from jaxprof.tui.keys import bindings
@@ -166,6 +166,11 @@ class TextView(Guarded, ScrollView, can_focus=True):
         else:
             target = row - height + 1 + margin
         self.scroll_to(y=max(0, target), animate=False, force=True)
+
+    def redraw(self) -> None:
+        """Draws all lines anew."""
+        self._strips.clear()
+        self.refresh()
 
     def refresh_line(self, line: int) -> None:
         """Redraws a line if it is in view."""
@@ -461,6 +466,15 @@ class CodeView(TextView):
         block = folds.block(self.cursor)
         self.set_folds(folds)
         self.go(block[0] if block is not None else self.cursor, center=True)
+
+    def action_short(self) -> None:
+        """Hides metadata and the backend's configuration of all lines, or shows them again."""
+        if self.document.language is not Language.HLO:
+            self._notify_briefly("only HLO has details to hide")
+            return
+        self.document.short = not self.document.short
+        self.unchoose()
+        self.redraw()
 
     def action_copy(self) -> None:
         """Copies the statement at the cursor, as it is shown."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.hlo.model import Computation
 from jaxprof.hlo.read.lexer import Language
+from jaxprof.hlo.read.syntax import short_text
 from jaxprof.hlo.source import Source
 from jaxprof.text import columns, safe
 
@@ -363,12 +364,23 @@ class Document:
         self.navigation = navigation or Navigation()
         self.line_count = max(1, self.source.line_count)
         self._lines: dict[int, list[str]] = {}
+        self._short = False
         self.widest = _widest(text)
         """Columns of the widest line; for very long lines, characters."""
 
     @property
     def text(self) -> str:
         return self.source.text
+
+    @property
+    def short(self) -> bool:
+        """Whether lines are without metadata and the backend's configuration; `text` has them all the same."""
+        return self._short
+
+    @short.setter
+    def short(self, short: bool) -> None:
+        self._short = short
+        self._lines.clear()
 
     def line(self, number: int) -> str:
         """Line `number`; empty outside of the text."""
@@ -379,7 +391,8 @@ class Document:
         if lines is None:
             if len(self._lines) >= _GROUPS:
                 self._lines.clear()
-            lines = self._lines[group] = self.source.lines(group * _GROUP + 1, _GROUP)
+            lines = self.source.lines(group * _GROUP + 1, _GROUP)
+            lines = self._lines[group] = list(map(short_text, lines)) if self._short else lines
         return lines[place] if place < len(lines) else ""
 
     def offset(self, number: int) -> int:

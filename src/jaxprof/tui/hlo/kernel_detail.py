@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.arrangement import KernelGroup
     from jaxprof.analysis.ranking import Ranked
     from jaxprof.hlo.analysis.barriers import Barrier
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.origin import Origin
     from jaxprof.hlo.analysis.tree import TreeRow
     from jaxprof.tui.hlo.modules import OpenedModule

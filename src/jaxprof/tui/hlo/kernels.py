@@ -29,7 +29,7 @@ from jaxprof.analysis.arrangement import (
 )
 from jaxprof.analysis.ranking import BASES, Ranked, Ranking
 from jaxprof.errors import JaxprofError
-from jaxprof.hlo.analysis.kernel import Kernel
+from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.origin_columns import OriginColumns, origin_columns
 from jaxprof.report.kernels import COLUMNS, total_text
 from jaxprof.text import shorten_middle

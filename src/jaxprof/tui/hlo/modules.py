@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.analysis.findings.finding import HloFinding
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.model import Instruction, Module
     from jaxprof.session import Session

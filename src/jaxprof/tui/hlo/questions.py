@@ -21,7 +21,7 @@ from jaxprof.tui.kit.dialogs import Choose, Option, SaveAs
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Module
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.tui.hlo.code_view import CodeView

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from jaxprof.analysis.measured import seconds_per_call
-from jaxprof.analysis.memory import memory_of
+from jaxprof.analysis.memory import memory_of_dump
 from jaxprof.analysis.opener import modules_of
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.open.stages import STAGES
@@ -144,15 +144,16 @@ class NoticeLines(Guarded, Widget):
 
 
 class MemoryScreen(SessionScreen):
-    """An estimate from the schedule of one module, above HLO."""
+    """The memory of one module of a file, above HLO: by XLA's assignment in a dump, else an estimate."""
 
     MODE = "hlo"
     AUTO_FOCUS = "#buffers"
     BINDINGS: ClassVar[list[BindingType]] = bindings("module_memory")
 
-    def __init__(self, module: Module, show_text: Callable[[FactTarget], None]) -> None:
+    def __init__(self, stages: ModuleStages, module: Module, show_text: Callable[[FactTarget], None]) -> None:
         """`show_text` goes to an instruction in the text, once this is closed."""
         super().__init__()
+        self._stages = stages
         self._module = module
         self._show_text = show_text
 
@@ -161,7 +162,7 @@ class MemoryScreen(SessionScreen):
 
     def on_mount(self) -> None:
         self.query_one(MemoryView).show_words("Analysing the memory…")
-        in_thread(self, lambda: self._module.once(memory_of), "memory", then=self._show_picture)
+        in_thread(self, lambda: memory_of_dump(self._stages), "memory", then=self._show_picture)
 
     def _show_picture(self, picture: MemoryPicture | None) -> None:
         """Shows the memory; None if the module has no schedule."""
@@ -566,7 +567,7 @@ class HloScreen(SessionScreen):
         if opened is not None and opened.program in self._module_list.of_session:
             self.profiler.show_profile(opened.program.key, "memory")
         elif opened is not None and opened.module is not None:
-            self.app.push_screen(MemoryScreen(opened.module, self.to_text_of))
+            self.app.push_screen(MemoryScreen(opened.program, opened.module, self.to_text_of))
 
     def action_trust(self) -> None:
         """Lists every check of the run's capture."""

@@ -8,8 +8,7 @@ from hlo.analysis.programs import written
 from jaxprof.errors import UsageError
 from jaxprof.hlo.analysis.cost.peaks import DEVICES, device, device_of_kind
 from jaxprof.hlo.analysis.cost.roofline import measured_device, roofline, with_measured
-from jaxprof.hlo.analysis.kernel import Kernel
-from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.kernels import Kernel, kernels
 
 
 def _dot(dtype: str, size: int, more: str = "") -> Kernel:

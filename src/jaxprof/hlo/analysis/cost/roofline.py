@@ -16,7 +16,7 @@ from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
 
 
 @dataclass(frozen=True, slots=True)

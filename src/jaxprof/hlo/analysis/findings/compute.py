@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jaxprof.hlo.analysis.findings.finding import Scene
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.origin import HloSourceLocation
     from jaxprof.hlo.model import Instruction
 

@@ -14,7 +14,7 @@ from jaxprof.units import bytes_, counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Instruction, Module
 
 

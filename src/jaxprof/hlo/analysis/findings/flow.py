@@ -10,7 +10,7 @@ from jaxprof.hlo.analysis.attention import attention_before, is_any_product
 from jaxprof.hlo.analysis.dataflow import Value, resolved, same_elements, sources, upstream
 from jaxprof.hlo.analysis.findings.finding import ADVICE, LARGE_BYTES, HloFinding
 from jaxprof.hlo.analysis.flow import array_key
-from jaxprof.hlo.analysis.kernel import MATRIX_KINDS
+from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
 from jaxprof.hlo.analysis.kinds import values_in
 from jaxprof.units import bytes_, counted
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from jaxprof.hlo.analysis.attention import Attention
     from jaxprof.hlo.analysis.findings.finding import Scene
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Instruction, Module
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo.analysis.attention import is_any_product
 from jaxprof.hlo.analysis.dataflow import Value, resolved, sources
 from jaxprof.hlo.analysis.findings.finding import ADVICE, HloFinding, gather
-from jaxprof.hlo.analysis.kernel import MATRIX_KINDS
+from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
 from jaxprof.hlo.analysis.kinds import fused, values_in
 from jaxprof.units import counted, integer
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jaxprof.hlo.analysis.findings.finding import Scene
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Computation, Instruction
 
 LARGE_PRODUCT_FLOPS: Final = 1e7

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from jaxprof.hlo.analysis.findings.finding import Scene
     from jaxprof.hlo.analysis.flow import Flow
-    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Module
 
 
