@@ -77,7 +77,7 @@ def modules_at(path: Path) -> list[ModuleStages]:
             is_part=len(modules) > 1,
             file=path.name,
             recorded_seconds=recorded,
-            **_beside(path),
+            beside=_beside(path),
         )
         for number, module in enumerate(modules)
     ]
@@ -100,14 +100,14 @@ def _in_folder(folder: Path) -> list[ModuleStages]:
             stages={stage: _reader(path) for stage, path in ({"hlo": next(iter(stages.values()))} | stages).items()},
             device=_device_kind(folder / f"{module}.gpu_target_config.pbtxt"),
             recorded_seconds=next(iter(stages.values())).stat().st_mtime,
-            **_beside(stages.get("hlo")),
+            beside=_beside(stages.get("hlo")),
         )
         for module, stages in by_module.items()
     ]
 
 
 def _beside(path: Path | None) -> dict[str, Callable[[], str]]:
-    """How to read what XLA dumped beside the optimised text of a module, by the names of `ModuleStages`."""
+    """How to read what XLA dumped beside the optimised text of a module, by the names of `ModuleStages.beside`."""
     if path is None or not _DUMP.fullmatch(stem := _stem(path.name)):
         return {}
     dumped = {name: path.with_name(f"{stem}{ending}") for name, ending in _BESIDE.items()}

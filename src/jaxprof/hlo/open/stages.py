@@ -6,7 +6,7 @@ Nothing is read before it is needed, and reading blocks: screens do it in thread
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -48,10 +48,8 @@ class ModuleStages:
     """The name of the file that holds it, where that says more than the label."""
     device: str = ""
     """`cuda:0`; of a dump JAX's kind of the device that it was compiled for, where the dump says it."""
-    assignment: Callable[[], str] | None = None
-    """How to read XLA's buffer assignment for it, where a dump has that."""
-    thunks: Callable[[], str] | None = None
-    """How to read what the runtime executes for it, one after the other, where a dump has that."""
+    beside: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """How to read what else XLA dumped of it: `assignment` (of buffers), `thunks` (what its runtime executes)."""
     recorded_seconds: float | None = None
     """Unix time at which it was recorded: newer source files may differ from what ran."""
 

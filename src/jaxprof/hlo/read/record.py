@@ -259,6 +259,7 @@ _PRINTED_METADATA = re.compile(
 )
 """Metadata as XLA prints most of it, in the order of its fields."""
 _METADATA_ITEM = re.compile(rf"(\w+)\s*=\s*({OPEN_STRING}|[^\s\"]++)", re.DOTALL)
+_TEXTS: Final = ("op_name", "op_type", "source_file")
 _NUMBERS: Final = ("source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id")
 
 
@@ -271,12 +272,10 @@ def read_metadata(inside: str) -> Metadata:
         name, file, line, end_line, frame = printed.groups()
         return Metadata(name, "", file or "", int(line or 0), int(end_line or 0), 0, 0, int(frame or 0), inside)
     found = dict(_METADATA_ITEM.findall(inside))
-    text = found.get
-    written = (text(name, "") for name in _NUMBERS)
+    texts = [unquote(found.get(name, "")) for name in _TEXTS]
+    written = (found.get(name, "") for name in _NUMBERS)
     numbers = [int(number) if number.isdecimal() and len(number) < 19 else 0 for number in written]
-    return Metadata(
-        unquote(text("op_name", "")), unquote(text("op_type", "")), unquote(text("source_file", "")), *numbers, inside
-    )
+    return Metadata._make((*texts, *numbers, inside))
 
 
 _NONE: Final = Metadata()
