@@ -184,6 +184,7 @@ def test_a_reference_is_as_the_registry_makes_it(page: str) -> None:
 def test_what_people_wrote_in_the_documents_stays_short() -> None:
     written = [re.split(r"<!-- made ", page.read_text())[0] for page in (ROOT / "docs").glob("*.md")]
     assert len(" ".join(written).split()) < 25_000
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
 def test_every_page_is_in_the_sites_navigation() -> None:
