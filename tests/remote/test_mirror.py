@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -275,3 +275,19 @@ def test_a_process_that_is_kept_from_urls_takes_none(folder: Path, monkeypatch: 
     monkeypatch.setenv("JAXPROF_URLS", "refused")
     with pytest.raises(UsageError, match="URLs are not allowed here"):
         mirror_of(folder)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"])
+def test_what_is_no_file_on_this_machine_is_neither_waited_for_nor_copied(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "a.jaxprof"
+    make(path)
+    with pytest.raises(FileRefusedError, match="not a regular file"):
+        mirror_of(path, "file").refresh()
+
+
+@pytest.mark.parametrize("layer", ["simplecache", "filecache", "reference", "zip://a::simplecache"])
+def test_what_copies_without_a_bound_or_names_further_files_is_no_store(layer: str) -> None:
+    with pytest.raises(UsageError, match="no store"):
+        Mirror(RemotePlace(f"{layer}::file:///dev/zero"))

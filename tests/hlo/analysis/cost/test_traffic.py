@@ -163,3 +163,8 @@ ROOT f = f32[1000] fusion(p), kind=kLoop, calls=fused
 """
     (kernel,) = kernels(written(text))
     assert (kernel.bytes_read, kernel.bytes_written) == (4000, 4000)
+
+
+def test_bitcasts_that_are_operands_of_each_other_end() -> None:
+    inside = "a = f32[8]{0} bitcast(b)\nb = f32[8]{0} bitcast(a)\nROOT c = f32[8]{0} bitcast(a)"
+    assert _fusion(inside, ["f32[8]{0}"], "f32[8]{0}").bytes is not None

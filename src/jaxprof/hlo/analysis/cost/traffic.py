@@ -159,7 +159,9 @@ def _outputs(root: Instruction) -> list[Instruction]:
 
 
 def _through_bitcasts(instruction: Instruction) -> Instruction:
-    while instruction.opcode in ("bitcast", "reshape"):
+    for _ in range(_MOST_BITCASTS):  # each may be the operand of the other, in a broken text
+        if instruction.opcode not in ("bitcast", "reshape"):
+            break
         operand = instruction.operand(0)
         if operand is None or operand.shape.bytes != instruction.shape.bytes:
             break
@@ -192,6 +194,7 @@ def _tiled_bytes(shape: Shape) -> int:
     )
 
 
+_MOST_BITCASTS: Final = 1000
 _MAIN_MEMORY: Final = 0
 _HOST_MEMORY: Final = 5
 
