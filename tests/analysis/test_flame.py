@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import program_events as made
 from jaxprof.analysis.flame.graphs import PICOSECONDS, program_flame, run_flame, stacks_flame
 from jaxprof.analysis.flame.tree import FlameFrame, FlameTree
-from jaxprof.analysis.stacks import StackFrame, WeightedStack
+from jaxprof.analysis.stacks import StackFrame, WeightedStack, scope_names
+from jaxprof.hlo.analysis.origin import op_path
 from report import sessions
 
 NAMES = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5)
@@ -93,3 +94,8 @@ def test_kernels_are_the_time_of_the_capture_with_what_belongs_to_no_op() -> Non
     assert graph.tree.total == sum(round(took * PICOSECONDS) for took in captured)
     assert graph.tree.totals[named(graph.tree, "no HLO op")] == 10**8
     assert any("no scope" in graph.tree.names[node] for node in range(len(graph.tree)))
+
+
+def test_scopes_by_the_thousand_are_shown_to_a_depth() -> None:
+    assert len(scope_names(op_path("a/" * 10_000))) == 200, "each kernel's frames are as many as its scopes"
+    assert scope_names(op_path("jit(step)/block/dot")) == ("step", "block")

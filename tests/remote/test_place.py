@@ -30,6 +30,7 @@ def test_a_path_a_name_or_sql_is_none(word: str) -> None:
         ("ssh://alice@host/run", "ssh://alice@host/run"),
         ("ssh://alice:hunter22@host/run", "ssh://alice:[redacted]@host/run"),
         ("ftp://alice:p@ssw@host/run", "ftp://alice:[redacted]@host/run"),
+        ("http://alice:hunter 22@host/run", "http://alice:[redacted]@host/run"),
         ("https://ghp-a-token@host/run", "https://[redacted]@host/run"),
         ("https://host/run?sv=1&sig=abcd%2Fef", "https://host/run?[redacted]"),
         ("abfs://runs@account.dfs.core.windows.net/x", "abfs://runs@account.dfs.core.windows.net/x"),

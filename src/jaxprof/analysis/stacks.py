@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.origin import OpPath
     from jaxprof.session import Run, Session
 
+_DEEPEST: Final = 200
 NO_SCOPE: Final = "no scope"
 NO_OP: Final = "no HLO op"
 NO_LINE: Final = "no line"
@@ -101,10 +102,11 @@ def kernel_stacks(session: Session, run: Run) -> list[WeightedStack]:
 
 
 def scope_names(path: OpPath | None) -> tuple[str, ...]:
-    """The functions and named scopes of a path, outermost first; `no scope` where there are none."""
+    """The functions and named scopes of a path, outermost first; `no scope` where there are none. Of a text that has a
+    hundred thousand within each other, the outermost."""
     from jaxprof.analysis.ranking import scopes_of
 
-    return (scopes_of(path) if path is not None else ()) or (NO_SCOPE,)
+    return (scopes_of(path) if path is not None else ())[:_DEEPEST] or (NO_SCOPE,)
 
 
 def _frames(module: str, name: str, kernel: Kernel | None) -> tuple[StackFrame, ...]:

@@ -54,7 +54,7 @@ class RemotePlace:
     @property
     def shown(self) -> str:
         """The URL without its secrets, as screens, logs and sessions may have it."""
-        return without_url_secrets(self.url).rstrip("/")
+        return without_url_secrets(re.sub(r"\s", "%20", self.url)).rstrip("/")
 
     @property
     def name(self) -> str:
