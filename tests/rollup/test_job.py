@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import pytest
 import program_events
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
 from jaxprof.analysis.jobs.loop_windows import LoopWindow
+from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup.files import file_of
 from jaxprof.rollup.job import outdated, read_job_figures
 from jaxprof.rollup.making import roll_up
+from jaxprof.rollup.reading import _bounded, connected, files_of, sound_rows
 from jaxprof.session import Session
 from jaxprof.session.log import load as load_session
 from jaxprof.session.log.job_folder import job_sessions, read_job
@@ -199,3 +202,27 @@ def test_of_a_process_whose_sample_windows_are_damaged_the_session_is_read(tmp_p
     assert [finding.index for finding in found.findings] == [finding.index for finding in expected.findings] == [1]
     assert found.compared == 3
     assert outdated(tmp_path)[0] == [tmp_path / "process-00001.jaxprof"]
+
+
+def test_what_is_no_regular_file_is_no_part_of_a_roll_up(tmp_path: Path) -> None:
+    place = tmp_path / FOLDER / "windows"
+    place.mkdir(parents=True)
+    for name in ("process-00001", "process-00002", "process-00003"):
+        (place / f"{name}{ENDING}").touch()
+    (place / f"process-00002{ENDING}").unlink()
+    os.mkfifo(place / f"process-00002{ENDING}")
+    (place / f"process-00004{ENDING}").symlink_to(place / f"process-00002{ENDING}")
+    assert [path.name for path in files_of(tmp_path, "windows")] == [f"process-0000{n}{ENDING}" for n in (1, 3)]
+
+
+def test_what_roll_ups_unpack_to_is_bounded_in_rows_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1,processes=2")
+    roll_all(job(tmp_path, loop(), loop()))
+    with connected(tmp_path) as connection:
+        many = "SELECT process, unnest(range(1000)) FROM {files}"
+        assert len(sound_rows(connection, tmp_path, "processes", many, [], most=5)) == 5
+        answers = []
+        with _bounded(connection):
+            long = "SELECT sum(a.range * b.range) FROM range(9000000000) a, range(9000) b"
+            answers.append(connection.execute(long).fetchall())
+        assert not answers

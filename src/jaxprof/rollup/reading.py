@@ -23,6 +23,7 @@ from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.loop_windows import Array, LoopWindows
 from jaxprof.errors import system_words
 from jaxprof.facts.processes import PROCESSES
+from jaxprof.limits import PROCESSES as PROCESSES_READ
 from jaxprof.limits import QUERY_TIME, bounded_memory
 from jaxprof.query.connection import connect
 from jaxprof.rollup import ENDING, FOLDER
@@ -109,10 +110,12 @@ def _is_file_name(name: str) -> bool:
     return name.startswith("process-") and name.endswith(ENDING)
 
 
-def sound_rows(connection: Any, folder: Path, table: str, select: str, notices: list[str]) -> list[tuple[Any, ...]]:
-    """The rows of `select`, in which `{files}` stands for a table's files. Files that cannot be read, or are not this
-    table, are left out with a notice."""
-    return _sound(connection, folder, table, select, notices, lambda answer: answer.fetchmany(_MOST_ROWS)) or []
+def sound_rows(
+    connection: Any, folder: Path, table: str, select: str, notices: list[str], most: int = _MOST_ROWS
+) -> list[tuple[Any, ...]]:
+    """The rows of `select`, at most so many, in which `{files}` stands for a table's files. Files that cannot be read,
+    or are not this table, are left out with a notice."""
+    return _sound(connection, folder, table, select, notices, lambda answer: answer.fetchmany(most)) or []
 
 
 def sound_columns(
@@ -200,7 +203,8 @@ def read_processes(connection: Any, folder: Path, notices: list[str]) -> dict[in
     select = f"SELECT format, {', '.join(_WANTED)} FROM {{files}}"
     found: dict[int, RolledUp] = {}
     others = 0
-    for version, *values in sound_rows(connection, folder, "processes", select, notices):
+    rows = sound_rows(connection, folder, "processes", select, notices, 4 * PROCESSES_READ.most)
+    for version, *values in rows:
         row: dict[str, Any] = dict(zip(_WANTED, values, strict=True))
         try:
             if version != FORMAT:
