@@ -56,6 +56,9 @@ def imported(folder: Path) -> str:
     [
         ("sessions",),
         ("mcp",),
+        ("explain", "../base.jaxprof"),
+        ("query", "../base.jaxprof", "SELECT 1"),
+        ("run", "--from", "../base.jaxprof", "--budget", "0.01", "--launches", "1", "--yes"),
         ("run", "selu", "--variant", "numpy", "--budget", "0.01", "--launches", "1"),
         ("hlo", "selu", "--stage", "jaxpr"),
         ("script", "-n", "2", "--out", "out.jaxprof.d", "../program.py"),

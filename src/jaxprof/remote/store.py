@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
@@ -212,43 +212,33 @@ class Store:
         StoreFailure, and FileRefusedError for more than the limits allow."""
         root, place = self._root.rstrip("/"), self.place
         self._intake = Intake(place)
-        try:
+        with self._failures():
             self._files.invalidate_cache()
             if not place.is_folder:
                 info = self._wait_for(lambda: self._files.info(self._root))
                 if info.get("type") != "directory":
                     return self._no_more_than_allowed([_stored("", self._root, info)])
             kept = [self._measured(file) for file in self._below(root)]
-        except FileRefusedError:
-            raise
-        except Exception as error:
-            raise self._failure(error) from error
         if not kept:
             raise StoreFailure("there is nothing", missing=True)
         return self._no_more_than_allowed(kept)
 
     def file(self, name: str) -> StoredFile:
         """The file of that name in the folder. Raises StoreFailure."""
-        path = f"{self._root.rstrip('/')}/{name}"
-        try:
+        path = self._path(name)
+        with self._failures():
             self._files.invalidate_cache()
             return _stored(name, path, self._wait_for(lambda: self._files.info(path)))
-        except Exception as error:
-            raise self._failure(error) from error
 
     def fetch(self, file: StoredFile, target: Path) -> None:
         """Write its content to `target`. Raises StoreFailure, FileRefusedError for more than the limits allow, and
         OSError where the disk refuses."""
         transfer = StoreCall(self._intake)
-        try:
+        with self._failures():
             if getattr(self._files, "protocol", None) == ("file", "local"):
                 _copy(file.path, target, transfer)
             else:
                 transfer.wait_for(lambda: self._files.get_file(file.path, str(target), callback=transfer.callback()))
-        except FileRefusedError:
-            raise
-        except Exception as error:
-            raise self._failure(error) from error
         if not target.exists():  # some file systems take the file for a folder where it has gone
             raise StoreFailure("it has gone", missing=True)
 
@@ -257,17 +247,13 @@ class Store:
         if file.size - start > HELD_OF_FETCHED:
             return b""
         transfer = StoreCall(self._intake, file.size - start)
-        try:
+        with self._failures():
             if self.place.scheme not in _WEB:
                 return bytes(transfer.wait_for(lambda: self._files.cat_file(file.path, start=start, end=file.size)))
             data, headers = io.BytesIO(), {"Range": f"bytes={start}-{file.size - 1}"}
             more = {"headers": headers, "callback": transfer.callback()}
             transfer.wait_for(lambda: self._files.get_file(file.path, data, **more))
             return data.getvalue()
-        except FileRefusedError:
-            raise
-        except Exception as error:
-            raise self._failure(error) from error
 
     def _no_more_than_allowed(self, files: list[StoredFile]) -> list[StoredFile]:
         if sum(max(file.size, 0) for file in files) > FETCHED.most:
@@ -281,11 +267,11 @@ class Store:
     def put(self, source: Path, name: str) -> None:
         """Write the file as `name`, whole: whoever reads it has the former content or all of the new. Raises
         StoreFailure."""
-        target = f"{self._root.rstrip('/')}/{name}" if name else self._root
+        target = self._path(name)
         folder, _, last = target.rpartition("/")
         atomic = self.place.scheme in _ATOMIC
         partial = target if atomic else self._partial(folder, last)
-        try:
+        with self._failures():
             if self.place.scheme in _HERE:
                 private_folder(Path(folder))
                 with taking_place(Path(target), PRIVATE) as fresh:
@@ -296,39 +282,30 @@ class Store:
             self._files.put_file(str(source), partial)
             if not atomic:
                 self._rename(partial, target)
-        except Exception as error:
-            raise self._failure(error) from error
 
     def try_to_write(self, name: str) -> None:
         """Write an empty file beside where `name` will be, and delete it. Raises StoreFailure."""
-        target = f"{self._root.rstrip('/')}/{name}" if name else self._root
-        folder, _, last = target.rpartition("/")
+        folder, _, last = self._path(name).rpartition("/")
         probe = self._partial(folder, last)
-        try:
+        with self._failures():
             if self.place.scheme in _HERE:
                 private_folder(Path(folder))
             if self.place.scheme not in _ATOMIC:
                 self._files.makedirs(folder, exist_ok=True)
             self._files.pipe_file(probe, b"")
-        except Exception as error:
-            raise self._failure(error) from error
         with suppress(Exception):  # who may write need not be allowed to delete
             self._files.rm_file(probe)
 
     def size(self, name: str) -> int:
         """The bytes of the file of that name. Raises StoreFailure."""
-        try:
+        with self._failures():
             self._files.invalidate_cache()
-            return int(self._files.size(f"{self._root.rstrip('/')}/{name}" if name else self._root))
-        except Exception as error:
-            raise self._failure(error) from error
+            return int(self._files.size(self._path(name)))
 
     def delete(self, file: StoredFile) -> None:
         """Delete a file. Raises StoreFailure."""
-        try:
+        with self._failures():
             self._files.rm_file(file.path)
-        except Exception as error:
-            raise self._failure(error) from error
 
     def _partial(self, folder: str, name: str) -> str:
         """A name that nobody can have taken in a folder that others write to; the same one for a file that is sent
@@ -373,8 +350,19 @@ class Store:
             self._files.rm_file(target)
             self._files.mv(source, target)
 
-    def _failure(self, error: Exception) -> StoreFailure:
-        return _failure(self.place, error)
+    def _path(self, name: str) -> str:
+        """As the file system calls the file of that name; of none, the place itself."""
+        return f"{self._root.rstrip('/')}/{name}" if name else self._root
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Whatever the library raises as a StoreFailure."""
+        try:
+            yield
+        except FileRefusedError:
+            raise
+        except Exception as error:
+            raise _failure(self.place, error) from error
 
 
 def _copy(source: str, target: Path, transfer: StoreCall) -> None:
