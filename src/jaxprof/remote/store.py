@@ -382,7 +382,7 @@ def _filesystem(place: RemotePlace) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
-        hint = f"{sys.executable} -m pip install 'jaxprof[remote]'"
+        hint = f"{sys.executable} -m pip install 'fsspec>=2024.6'"
         raise UsageError(f"{place.shown} needs fsspec, which is not installed", hint) from error
     from fsspec.registry import known_implementations, registry
 

@@ -128,7 +128,7 @@ def _failure(output: str, address: Address, seconds: float, interpreter: Interpr
     if "xprof" in output and ("ImportError" in output or "ModuleNotFoundError" in output):
         return UsageError(
             f"taking a profile over the network needs xprof, which {interpreter.path} does not have",
-            f'{interpreter.path} -m pip install xprof (or "jaxprof[xprof]"); --python PATH names another interpreter.',
+            f"{interpreter.path} -m pip install xprof; --python PATH names another interpreter.",
         )
     if "failed to connect" in output:
         return UsageError(f"nobody answers at {address}", _LISTENS_ELSEWHERE)

@@ -205,7 +205,7 @@ def test_without_the_extra_or_at_a_terminal_it_says_what_to_do(caller: Caller, m
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "mcp" else found(name))
     said = caller("mcp")
     assert said.code == 2
-    assert "-m pip install 'jaxprof[mcp]'" in said.err
+    assert "-m pip install 'mcp>=2.3,<3'" in said.err
     monkeypatch.undo()
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     assert "this is a terminal" in caller("mcp").err

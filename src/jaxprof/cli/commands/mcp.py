@@ -22,7 +22,7 @@ def command(allow_run: bool, allow_urls: bool) -> None:
 
     if find_spec("mcp") is None:
         raise UsageError(
-            "`mcp` needs the mcp package, which is not installed", f"{sys.executable} -m pip install 'jaxprof[mcp]'"
+            "`mcp` needs the mcp package, which is not installed", f"{sys.executable} -m pip install 'mcp>=2.3,<3'"
         )
     if sys.stdin.isatty():
         raise UsageError(

@@ -53,7 +53,7 @@ def command(folder: str, on: str, address: str | None, workers: int | None, ever
     from jaxprof.rollup.job import has_extra
 
     if not has_extra():
-        hint = f"{sys.executable} -m pip install 'jaxprof[query]'"
+        hint = f"{sys.executable} -m pip install 'duckdb>=2,<3' pyarrow"
         raise UsageError("`rollup` needs duckdb and pyarrow, which are not installed", hint)
     if on != "ray":
         refuse(("address",), "names a Ray cluster", "Add --on ray.")
