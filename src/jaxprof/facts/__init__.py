@@ -247,5 +247,11 @@ def _schema_of(fact: Fact[Any]) -> dict[str, Any]:
     return schema | {"description": fact.meaning}
 
 
+SENTENCE: Final[tuple[Fact[Any], ...]] = (
+    Fact("code", TEXT, "What kind it is, as the documents list them"),
+    Fact("message", TEXT, "The sentence, with its figures"),
+    Fact("advice", TEXT, "What to do about it"),
+)
+"""Of a finding or a warning, whatever it is about."""
 RUN: Final[Fact[Any]] = Fact("run", TEXT, "Id of the run, unique within its session: r2", at("run.id"))
 """Of rows that belong to a run."""

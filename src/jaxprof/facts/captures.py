@@ -23,14 +23,14 @@ STEPS: Final[tuple[Fact[StepTimes], ...]] = (
     Fact("seconds", SECONDS, "How long it took: the sum of its parts", title="time"),
     Fact("complete", TRUTH, "False if the profile began or ended in the middle of it", title="complete",
          show=lambda complete: "" if complete else "no", right=False),
-    Fact("kernel_seconds", SECONDS, "Kernels", at("parts.kernels"), "kernels"),
-    Fact("transfer_seconds", SECONDS, "Copies", at("parts.transfers"), "copies"),
-    Fact("collective_seconds", SECONDS, "Collectives while nothing else ran", at("parts.collectives_exposed"),
+    Fact("kernel_seconds", SECONDS, "Time of kernels", at("parts.kernels"), "kernels"),
+    Fact("transfer_seconds", SECONDS, "Time of copies", at("parts.transfers"), "copies"),
+    Fact("collective_seconds", SECONDS, "Time of collectives while nothing else ran", at("parts.collectives_exposed"),
          "collectives"),
-    Fact("gap_seconds", SECONDS, "Gaps between kernels", at("parts.launch_gaps"), "gaps"),
-    Fact("idle_seconds", SECONDS, "Nothing", at("parts.idle"), "idle"),
-    Fact("overlapped_seconds", SECONDS, "Collectives hidden behind kernels", at("collectives_overlapped_seconds"),
-         "overlapped"),
+    Fact("gap_seconds", SECONDS, "Time of gaps between kernels", at("parts.launch_gaps"), "gaps"),
+    Fact("idle_seconds", SECONDS, "Time in which nothing ran", at("parts.idle"), "idle"),
+    Fact("overlapped_seconds", SECONDS, "Time of collectives hidden behind kernels",
+         at("collectives_overlapped_seconds"), "overlapped"),
     Fact("to_next", TRUTH, "False if no later step ends it: it cannot be compared with the others"),
 )  # fmt: skip
 
@@ -59,7 +59,7 @@ COPIES: Final[tuple[Fact[CopyTimes], ...]] = (
     Fact("device", TEXT, "gpu:0, cpu:0"),
     Fact("count", COUNT, "How many"),
     Fact("total_seconds", SECONDS, "Sum of their times"),
-    Fact("bytes", BYTES, "Of all of them"),
+    Fact("bytes", BYTES, "Bytes of all of these copies"),
     Fact("bytes_per_second", BYTE_RATE, "Bytes over the time",
          lambda row: row.bytes / row.total_seconds if row.bytes and row.total_seconds else None),
 )  # fmt: skip
@@ -119,7 +119,7 @@ _PASS: Final[tuple[Fact[PassTimes], ...]] = (
     Fact("name", TEXT, "Name of the pass"),
     Fact("stage", TEXT, "Stage of the compiler", title="stage"),
     Fact("seconds", SECONDS, "What it took, with the passes inside it", title="total"),
-    Fact("self_seconds", SECONDS, "Without these: the self times add up to the whole", title="self"),
+    Fact("self_seconds", SECONDS, "What it took without the passes inside it; these add up to the whole", title="self"),
     Fact("count", COUNT, "How often it ran", title="times"),
 )
 PASSES: Final[tuple[Fact[PassRow], ...]] = (
@@ -133,7 +133,7 @@ PASSES: Final[tuple[Fact[PassRow], ...]] = (
 
 TREE: Final[tuple[Fact[PassTimes], ...]] = (
     *_PASS,
-    Fact("children", ROWS, "The same of the passes inside it", lambda node: list(map(_record, node.children))),
+    Fact("children", ROWS, "The passes inside it, with the same keys", lambda node: list(map(_record, node.children))),
 )
 """The whole compile as a tree."""
 

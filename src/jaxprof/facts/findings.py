@@ -12,7 +12,7 @@ from jaxprof.analysis.explain.runs import measured_longer
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import JaxprofError
-from jaxprof.facts import Fact, Relation, SessionFile
+from jaxprof.facts import SENTENCE, Fact, Relation, SessionFile
 from jaxprof.facts.programs import text_of
 from jaxprof.facts.units import BYTES, SECONDS, TEXT, TRUTH
 from jaxprof.session import Run, Session
@@ -77,16 +77,14 @@ FINDINGS: Final = Relation(
     (
         Fact("run", TEXT, "Id of the run, unique within its session: r2"),
         Fact("source", TEXT, "program, hlo, or measurement (a warning: the figures mean less than they seem to)"),
-        Fact("code", TEXT, "What kind it is, as the documents list them"),
-        Fact("message", TEXT, "The sentence, with its figures"),
-        Fact("advice", TEXT, "What to do about it"),
+        *SENTENCE,
         Fact("place", TEXT, "file:line of a program, kernels of HLO"),
         Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
         Fact("saves_seconds", SECONDS, "What changing it would save: an estimate"),
         Fact("bytes", BYTES, "Traffic of one call that it accounts for; of a program, memory that it holds"),
         Fact("estimate", TRUTH, "Whether seconds is an estimate"),
         Fact("low_seconds", SECONDS, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error"),
-        Fact("high_seconds", SECONDS, "Upper bound of that interval"),
+        Fact("high_seconds", SECONDS, "Upper bound of the 95 % interval"),
         Fact("verify", TEXT, "The command that shows whether a change helped; null if none can"),
     ),
     _findings,

@@ -35,7 +35,7 @@ def thinned(sizes: tuple[int, ...], most: int) -> list[int]:
 _SOURCE: Final[tuple[Fact[Any], ...]] = (
     Fact("op_name", TEXT, "JAX's path", title="op", widest=40),
     Fact("file", TEXT, "File of the source line"),
-    Fact("line", INDEX, "That line", lambda value: value.line if value.file else None),
+    Fact("line", INDEX, "Line of the source", lambda value: value.line if value.file else None),
 )
 _VALUE: Final[tuple[Fact[Any], ...]] = (
     Fact("bytes", BYTES, "Size", title="bytes"),

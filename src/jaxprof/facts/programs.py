@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jaxprof.analysis.programs.derive import ProgramResult, SourceLocation, program_result
-from jaxprof.facts import RUN, Fact, Relation, SessionFile, at, columns
+from jaxprof.facts import RUN, SENTENCE, Fact, Relation, SessionFile, at, columns, within
 from jaxprof.facts.units import (
     BY_NAME,
     BYTES,
@@ -106,7 +106,7 @@ _ARGUMENT: Final[tuple[Fact[Any], ...]] = (
 COMPILES: Final[tuple[ProgramFact, ...]] = (
     _own("function", TEXT, "JAX's name of the compiled function"),
     _line("called_from", "file:line of the call that compiled it"),
-    Fact("called_in", TEXT, "The function of that line", lambda row: row.item.called_from.function),
+    Fact("called_in", TEXT, "The function that the line is in", lambda row: row.item.called_from.function),
     _line("defined_at", "file:line of its definition"),
     Fact("began_seconds", SECONDS, "When it began, since the program began", _began, "at"),
     _own("trace_seconds", SECONDS, "Python to jaxpr; null if it did not happen", "trace"),
@@ -138,9 +138,7 @@ COMPILES: Final[tuple[ProgramFact, ...]] = (
     _own("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
 )  # fmt: skip
 FINDINGS: Final[tuple[ProgramFact, ...]] = (
-    _own("code", TEXT, "What kind it is, as the documents list them"),
-    _own("message", TEXT, "The sentence, with its figures"),
-    _own("advice", TEXT, "What to do about it"),
+    *within(at("item"), SENTENCE),
     _line("place", "file:line to change", "where"),
     _own("seconds", SECONDS, "What it cost; no second is in two findings"),
     _own("saves_seconds", SECONDS, "What changing it would save: an estimate, by which findings are ranked"),
@@ -151,8 +149,8 @@ TRANSFERS: Final[tuple[ProgramFact, ...]] = (
     _own("direction", TEXT, "host_to_device, device_to_host, device_to_device"),
     _own("type", TEXT, "f32[4]; null if unknown"),
     _own("count", COUNT, "How many; of samples the number of samples"),
-    _own("bytes", BYTES, "Of all of them", "bytes"),
-    _own("seconds", SECONDS, "Of all of them; an estimate"),
+    _own("bytes", BYTES, "Bytes of all of these copies", "bytes"),
+    _own("seconds", SECONDS, "Time of all of these copies: an estimate"),
     _line("place", "file:line", "where"),
     _own("source", TEXT, "guard: JAX counted them; samples: seen in samples of the stack"),
 )
@@ -161,11 +159,11 @@ TIMELINE: Final[tuple[ProgramFact, ...]] = (
          "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, stopped, not_seen"),
     _own("seconds", SECONDS, "Time in that state"),
     Fact("share", SHARE, "Share of the wall time, in 0..1", share),
-    _own("exact", TRUTH, "Whether JAX announced it; the others are estimates"),
+    _own("exact", TRUTH, "Whether JAX announced it; else it is an estimate from samples"),
 )  # fmt: skip
 LINES: Final[tuple[ProgramFact, ...]] = (
     _line("place", "file:line"),
-    Fact("function", TEXT, "The function of that line", at("item.place.function"), "in", widest=18),
+    Fact("function", TEXT, "The function that the line is in", at("item.place.function"), "in", widest=18),
     _own("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
     _own("call", TEXT, "What is called there", "calls", widest=24),
     _own("seconds", SECONDS, "Time at that line in that state"),
@@ -249,7 +247,7 @@ _FUNCTION: Final[tuple[Fact[Any], ...]] = (
     Fact("reasons", ROWS, "Why it was compiled, the most expensive reason first", inside=(
         Fact("reason_code", TEXT, "first, shape, dtype, static_argument, ...", at("code")),
         Fact("count", COUNT, "Compilations"),
-        Fact("seconds", SECONDS, "Their time"),
+        Fact("seconds", SECONDS, "Time of these compilations"),
         Fact("reason", TEXT, "In words", at("text")),
     )),
     Fact("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
@@ -259,9 +257,9 @@ _VERDICT: Final[tuple[Fact[Any], ...]] = (
     Fact("kind", TEXT, "device-bound, data-bound, and so on; null if unknown"),
     Fact("share", SHARE, "Share of the loop that it accounts for"),
     Fact("low", SHARE, "Lower bound of the 95 % interval of the share"),
-    Fact("high", SHARE, "Upper bound of that interval"),
+    Fact("high", SHARE, "Upper bound of the 95 % interval"),
     Fact("place", TEXT, "file:line of the first line of the hot loop", lambda verdict: text_of(verdict.where)),
-    Fact("last_line", INDEX, "Its last line"),
+    Fact("last_line", INDEX, "Last line of the hot loop"),
     Fact("reason", TEXT, "Why there is no verdict"),
     Fact("needs_seconds", SECONDS, "How long a recording would suffice"),
     Fact("seconds", SECONDS, "Time in the loop"),
@@ -282,11 +280,7 @@ PROGRAM: Final[tuple[Fact[ProgramResult], ...]] = (
     Fact("exit_code", INDEX, "As in a shell, 128 + n after signal n; null while it runs, and if it cannot be known"),
     Fact("wall_seconds", SECONDS, "From its start to its end"),
     Fact("verdict", OBJECT, "What bounds the hot loop, or why that is unknown", inside=_VERDICT),
-    Fact("remarks", ROWS, "What is true of nearly every run", inside=(
-        Fact("code", TEXT, "What kind it is, as the documents list them"),
-        Fact("message", TEXT, "The sentence, with its figures"),
-        Fact("advice", TEXT, "What to do about it"),
-    )),
+    Fact("remarks", ROWS, "What is true of nearly every run", inside=SENTENCE),
     _rows("timeline", "What the main thread's time was spent on", TIMELINE),
     Fact("samples", COUNT, "Samples of the stack"),
     Fact("import_seconds", SECONDS, "Time to import jax; null if it was there before"),
@@ -303,7 +297,7 @@ PROGRAM: Final[tuple[Fact[ProgramResult], ...]] = (
         Fact("last", INDEX, "Number of the last timed step"),
         Fact("count", COUNT, "Steps from the first timed one to the last"),
         Fact("timed", COUNT, "Steps that were timed"),
-        Fact("seconds", SECONDS, "Their time"),
+        Fact("seconds", SECONDS, "Time of these steps"),
         Fact("found_by", TEXT, "monitoring, or number where the times are those of samples"),
     )),
     Fact("arrays", OBJECT, "Live arrays", inside=(
@@ -324,10 +318,7 @@ PROGRAM: Final[tuple[Fact[ProgramResult], ...]] = (
         Fact("cause", TEXT, "signal, unknown (seen from within alone) or suspended (the machine slept)"),
     )),
     Fact("own_seconds", SECONDS, "CPU time of the recording itself"),
-    Fact("notes", ROWS, "What was not seen, and why", inside=(
-        Fact("code", TEXT, "What kind it is"),
-        Fact("message", TEXT, "In words"),
-    )),
+    Fact("notes", ROWS, "What was not seen, and why", inside=SENTENCE[:2]),
 )  # fmt: skip
 ASKED: Final[tuple[Fact[Any], ...]] = (
     Fact("name", TEXT, "Its name"),

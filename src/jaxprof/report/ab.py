@@ -8,7 +8,8 @@ from typing import Final
 
 from jaxprof.analysis.ab import AbResult, AbVersus
 from jaxprof.analysis.session_difference import RunComparison, SessionDifference
-from jaxprof.facts import Fact, at, recorder, within
+from jaxprof.facts import SENTENCE, Fact, at, pick, recorder, within
+from jaxprof.facts.runs import RUNS
 from jaxprof.facts.units import NUMBERS, OBJECT, ROWS, SECONDS, TEXT
 from jaxprof.report.comparison import ENVIRONMENT, PHASES, WIDTH, answer, environment_table, named, tables
 from jaxprof.report.comparison_report import PAIR
@@ -77,19 +78,14 @@ _SIDE: Final[tuple[Fact[SideRow], ...]] = (
     *within(
         at("result"),
         (
-            Fact("workload", TEXT, "Name of the workload or the function", at("run.plan.workload")),
-            Fact("variant", TEXT, "numpy, jax, jit, or a name of the user's", at("run.plan.variant")),
-            Fact("device", TEXT, "Where it ran", at("run.plan.device")),
+            *pick(RUNS.facts, "workload", "variant", "device"),
             Fact("python", TEXT, "Version of Python", at("run.python")),
             Fact("jax", TEXT, "Version of jax", at("run.environment.jax")),
             Fact("status", TEXT, "How it ended", at("run.status")),
             Fact("error", TEXT, "Why it failed", at("run.error")),
             Fact("median_seconds", SECONDS, "Median time of a call", at("summary.median")),
             Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]", at("summary.ci95")),
-            Fact("warnings", ROWS, "Why the figures mean less than they seem to", inside=(
-                Fact("code", TEXT, "What kind it is"),
-                Fact("message", TEXT, "The sentence, with its figures"),
-            )),
+            Fact("warnings", ROWS, "Why the figures mean less than they seem to", inside=SENTENCE[:2]),
         ),
     ),
 )  # fmt: skip

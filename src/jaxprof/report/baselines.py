@@ -48,10 +48,10 @@ BASELINES: Final[tuple[Fact[BaselineEntry], ...]] = (
 DECISION: Final[tuple[Fact[Decision], ...]] = (
     Fact("program", TEXT, "The program that it is about"),
     Fact("fact", TEXT, "The figure that may grow"),
-    Fact("value", NUMBER, "Up to this"),
+    Fact("value", NUMBER, "The value up to which it may grow"),
     Fact("detail", TEXT, "What exactly was accepted"),
-    Fact("reason", TEXT, "Why"),
-    Fact("decided", TEXT, "When, in UTC"),
+    Fact("reason", TEXT, "Why it was accepted"),
+    Fact("decided", TEXT, "When it was decided, in UTC"),
     Fact("jax", TEXT, "Version of jax"),
     Fact("jaxlib", TEXT, "Version of jaxlib"),
 )

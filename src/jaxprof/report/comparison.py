@@ -104,7 +104,7 @@ PHASES: Final[tuple[Fact[PhaseDifference], ...]] = (
     column("speed-up", _ratio, right=True),
     Fact("ratio", RATIO, "How many times as fast the second side is", at("times.ratio")),
     Fact("ratio_low", RATIO, "Lower bound of the 95 % interval of the ratio", at("times.low")),
-    Fact("ratio_high", RATIO, "Upper bound of that interval", at("times.high")),
+    Fact("ratio_high", RATIO, "Upper bound of the 95 % interval", at("times.high")),
     column("verdict", _verdict, gives_way=True),
     Fact("verdict", TEXT, "faster, slower, same or inconclusive", lambda row: row.times.verdict()),
     Fact("reason", TEXT, "Why it is inconclusive", lambda row: row.times.reason()),

@@ -129,7 +129,7 @@ def _of_process(key: str) -> Callable[[Mapping[str, Scalar | None]], Scalar | No
 
 _READING: Final[tuple[Fact[DeviceReading], ...]] = (
     Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
-    Fact("core_utilisation", NUMBERS, "The same of each core"),
+    Fact("core_utilisation", NUMBERS, "Share of the time in which each core was busy, in 0..1"),
     Fact("memory_used_bytes", BYTES, "Memory in use"),
     Fact("memory_limit_bytes", BYTES, "Memory that there is"),
     Fact("power_watts", NUMBER, "Power"),

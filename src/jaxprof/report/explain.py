@@ -331,7 +331,7 @@ def facts_of_explanation(longest: int = _SENTENCES[0]) -> tuple[Fact[Explanation
         Fact("left_out", COUNT, "How many more findings there are"),
         Fact("unknown", ROWS, "What cannot be said", at("abstentions"), inside=(
             Fact("code", TEXT, "What kind it is"),
-            cut("reason", "Why"),
+            cut("reason", "Why it cannot be said"),
             Fact("command", TEXT, "What would fill the gap"),
         )),
     )  # fmt: skip

@@ -69,7 +69,7 @@ LIMITS: Final[tuple[Fact[GateRow], ...]] = (
     Fact("unit", TEXT, "Its unit: second, byte, flop; null for a count"),
     Fact("growth", NUMBER, "The second over the first, less 1"),
     Fact("growth_low", NUMBER, "Lower bound of the 95 % interval of the growth"),
-    Fact("growth_high", NUMBER, "Upper bound of that interval"),
+    Fact("growth_high", NUMBER, "Upper bound of the 95 % interval"),
     Fact("launches_to_decide", NUMBER, "How many more launches would give a verdict"),
     column("reason", _reason),
     Fact("reason", TEXT, "Why it is undecided"),

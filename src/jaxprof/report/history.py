@@ -165,7 +165,7 @@ _POINT: Final[tuple[Fact[_Row], ...]] = (
          lambda row: _utc(row.point.wall_seconds).strftime("%Y-%m-%dT%H:%M:%SZ")),
     Fact("value", NUMBER, "The figure", at("point.value")),
     Fact("low", NUMBER, "Lower bound of its 95 % interval", at("point.low")),
-    Fact("high", NUMBER, "Upper bound of that interval", at("point.high")),
+    Fact("high", NUMBER, "Upper bound of the 95 % interval", at("point.high")),
     Fact("unit", TEXT, "second, flop, byte", at("history.unit")),
     column("value", lambda row: figure(row.point.value, row.history.unit), right=True),
     column("95 % interval", at("interval"), right=True),

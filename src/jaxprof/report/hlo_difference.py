@@ -154,7 +154,7 @@ HLO_DIFFERENCE: Final[tuple[Fact[_Difference], ...]] = (
             Fact("reordered", ROWS, "Computations that run in another order", inside=(
                 Fact("computation", TEXT, "Its name", itemgetter(0)),
                 Fact("before", TEXT, "The first instruction that differs, on the first side", itemgetter(1)),
-                Fact("after", TEXT, "The same on the second side", itemgetter(2)),
+                Fact("after", TEXT, "The first instruction that differs, on the second side", itemgetter(2)),
             )),
         ),
     ),

@@ -36,7 +36,7 @@ FINDINGS: Final[tuple[Fact[JobFinding], ...]] = (
     Fact("until_seconds", SECONDS, "How long when it was late no more; null to the end"),
     Fact("since_step", INDEX, "Number of the first step from which it is late; null if steps were not numbered"),
     Fact("file", TEXT, "File of the line", at("where.file")),
-    Fact("line", INDEX, "That line", at("where.line")),
+    Fact("line", INDEX, "Line of the source", at("where.line")),
 )
 
 
@@ -80,8 +80,8 @@ COLLECTIVES: Final[tuple[Fact[CollectiveFigures], ...]] = (
     Fact("exchange_median_seconds", SECONDS, "The median exchange, without waiting for a late process",
          title="exchange"),
     Fact("bus_bytes_per_second", BYTE_RATE, "Bus bandwidth of the median exchange", title="bus"),
-    Fact("fast_bus_bytes_per_second", BYTE_RATE, "The same of the fastest tenth", title="fastest"),
-    Fact("possible_bytes_per_second", BYTE_RATE, "The same by the links of the devices", title="possible"),
+    Fact("fast_bus_bytes_per_second", BYTE_RATE, "Bus bandwidth of the fastest tenth of them", title="fastest"),
+    Fact("possible_bytes_per_second", BYTE_RATE, "Bus bandwidth that the links of the devices allow", title="possible"),
 )  # fmt: skip
 
 

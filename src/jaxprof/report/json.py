@@ -15,7 +15,7 @@ from jaxprof.analysis import RunResult, result
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
-from jaxprof.facts import Fact, at, pick, recorder, within
+from jaxprof.facts import SENTENCE, Fact, at, pick, recorder, within
 from jaxprof.facts.captures import COPIES, DEVICE_STEPS, STEPS, TREE, TRUST, trust_rows
 from jaxprof.facts.kernels import KERNEL_OF_RUN, kernel_rows
 from jaxprof.facts.memory import MEMORY
@@ -221,7 +221,7 @@ PHASE: Final[tuple[Fact[_PhaseOf], ...]] = (
     *_of_phase(
         "is_transfer",
         Fact("bytes", BYTES, "Bytes that one transfer moves", at("recorded.bytes")),
-        Fact("bytes_per_second", BYTE_RATE, "These over the time", at("rate")),
+        Fact("bytes_per_second", BYTE_RATE, "Bytes over the time", at("rate")),
     ),
     *(
         Fact(key, SECONDS, meaning, at(f"derived.{key}"),
@@ -331,11 +331,6 @@ PUBLISHED: Final[tuple[Fact[Any], ...]] = (
     Fact("caveat", TEXT, "Why the comparison is not like for like"),
     Fact("text", TEXT, "The source's own words"),
 )
-_WARNING: Final[tuple[Fact[Any], ...]] = (
-    Fact("code", TEXT, "What kind it is, as the documents list them"),
-    Fact("message", TEXT, "The sentence, with its figures"),
-    Fact("advice", TEXT, "What to do about it"),
-)
 _CAPTURE: Final[tuple[Fact[Any], ...]] = (
     Fact("kind", TEXT, "kernels, compile, ...", lambda capture: capture[0]),
     *within(lambda capture: capture[1], (
@@ -433,7 +428,7 @@ RUN: Final[tuple[Fact[_RunOf], ...]] = (
     Fact("published", ROWS, "Figures that others published",
          lambda row: published(row.run.plan.workload, [row.run.plan.variant]), inside=PUBLISHED,
          when=lambda row: published(row.run.plan.workload, [row.run.plan.variant])),
-    Fact("warnings", ROWS, "Why the figures mean less than they seem to", at("result.warnings"), inside=_WARNING),
+    Fact("warnings", ROWS, "Why the figures mean less than they seem to", at("result.warnings"), inside=SENTENCE),
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.facts import Fact, at, column, pick, within
+from jaxprof.facts import SENTENCE, Fact, at, column, pick, within
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
@@ -103,7 +103,7 @@ _INSTRUCTION: Final[tuple[Fact[_Placed], ...]] = (
     Fact("called", LIST, "The computations that it calls", lambda row: row[0].called),
     Fact("op_name", TEXT, "JAX's path", lambda row: row[0].metadata.op_name),
     Fact("file", TEXT, "File of the source line", lambda row: row[1] and row[1].file),
-    Fact("line", INDEX, "That line", lambda row: row[1] and row[1].line),
+    Fact("line", INDEX, "Line of the source", lambda row: row[1] and row[1].line),
 )
 
 
@@ -124,9 +124,7 @@ BARRIERS: Final[tuple[Fact[Barrier], ...]] = (
     Fact("bytes", BYTES, "What fusing would save", title="bytes"),
 )
 FINDINGS: Final[tuple[Fact[HloFinding], ...]] = (
-    Fact("code", TEXT, "What kind it is, as the documents list them"),
-    Fact("message", TEXT, "The sentence, with its figures"),
-    Fact("advice", TEXT, "What to do about it"),
+    *SENTENCE,
     Fact("where", LIST, "Kernels that it is about"),
     Fact("bytes", BYTES, "Traffic of one call that it accounts for"),
 )
@@ -150,7 +148,7 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
         (
             Fact("least_seconds", SECONDS, "Lower bound of one run", at("bound_seconds")),
             Fact("bound", TEXT, "What sets it", at("limit")),
-            Fact("estimate_seconds", SECONDS, "The same with collectives by their model"),
+            Fact("estimate_seconds", SECONDS, "Estimate of one run, with collectives by their model"),
         ),
     ),
     Fact("source", TEXT, "Where its ceilings come from", at("machine.device.source")),
@@ -158,7 +156,7 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
         Fact("name", TEXT, "Name of the link"),
         Fact("devices", COUNT, "Devices of a unit"),
         Fact("bytes_per_second", BYTE_RATE, "What it sends", at("bandwidth")),
-        Fact("source", TEXT, "Where that is written", at("document")),
+        Fact("source", TEXT, "The document that says so", at("document")),
     )),
 )  # fmt: skip
 

@@ -140,7 +140,7 @@ VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
     Fact("margin", SHARE, "Differences within it are called the same", at("times.margin")),
     Fact("ratio", RATIO, "How many times as fast as A it is", at("times.ratio")),
     Fact("low", RATIO, "Lower bound of the 95 % interval of the ratio", at("times.low")),
-    Fact("high", RATIO, "Upper bound of that interval", at("times.high")),
+    Fact("high", RATIO, "Upper bound of the 95 % interval", at("times.high")),
     Fact("half_width", SHARE, "Half of the width of the interval over the ratio", at("times.half_width")),
     Fact("launches", COUNT, "Launches that were measured", at("times.launches")),
     Fact("launches_to_decide", COUNT, "How many more would give a verdict",

@@ -99,7 +99,7 @@ TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
     Fact("after_seconds", NUMBERS, "Times with it", lambda trial: list(map(to_four_digits, trial.seconds[1]))),
     Fact("before_bytes", BYTES, "What a call holds at once without it; null unless the fix is one of memory",
          lambda trial: trial.bytes and trial.bytes[0]),
-    Fact("after_bytes", BYTES, "The same with it", lambda trial: trial.bytes and trial.bytes[1]),
+    Fact("after_bytes", BYTES, "What a call holds at once with it", lambda trial: trial.bytes and trial.bytes[1]),
     Fact("numbers", OBJECT, "How far the numbers of the two agree", inside=(
         Fact("of", TEXT, "results or printed"),
         Fact("compared", COUNT, "How many numbers were compared; of results how many calls"),

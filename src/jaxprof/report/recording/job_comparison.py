@@ -64,7 +64,7 @@ FIGURES_COMPARED: Final[tuple[Fact[JobRow], ...]] = (
     Fact("reason", TEXT, "Why it is undecided"),
     Fact("difference", NUMBER, "Of the means over processes, the second less the first"),
     Fact("ci95_low", NUMBER, "Lower bound of its 95 % interval over processes", at("low")),
-    Fact("ci95_high", NUMBER, "Upper bound of that interval", at("high")),
+    Fact("ci95_high", NUMBER, "Upper bound of the 95 % interval", at("high")),
 )  # fmt: skip
 
 
