@@ -327,6 +327,7 @@ def answer_schema(kind: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    import json
+    from jaxprof.cli.output import print_text
+    from jaxprof.text import json_text
 
-    sys.stdout.write(json.dumps(answer_schema(sys.argv[1]), indent=1) + "\n")
+    print_text(json_text(answer_schema(sys.argv[1])))
