@@ -217,7 +217,7 @@ async def take_job(camera: Camera, job: Path) -> None:
 
     app = camera.app
     app.open_session(job)
-    await camera.until(lambda: bool(app.screen.query(JobMap)) and app.screen.query_one(JobMap).grid is not None)
+    await camera.until(lambda: bool(app.screen.query(JobMap)) and app.screen.query_one(JobMap).browse.grid is not None)
     await camera.shoot("job", *["right"] * 6, settle=2.0)
     await camera.shoot("job-beside", "c", settle=2.0)
 

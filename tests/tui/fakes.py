@@ -23,7 +23,7 @@ from jaxprof.session.log import LogWriter
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.device_monitor import DeviceFacts
 from jaxprof.tui.kit.explanation import READING
-from jaxprof.tui.live import Made, MadeForProgram, SchedulerLike
+from jaxprof.tui.live import Made, MadeForProgram
 from jaxprof.workloads.model import Estimate, Parameter, Published, VariantInfo, WorkloadInfo
 
 NOW = 1_795_000_000.0
@@ -170,8 +170,7 @@ class Stage:
     def _make(self, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]) -> Made:
         header = e.Header(session="feedfeedfeed", created="2026-11-18T11:06:40Z", host="box", wall_seconds=NOW)
         self.scheduler = FakeConductor(header, listen)
-        made: SchedulerLike = self.scheduler
-        return made, Session(header), Path("/state/2026-11-18T11-06-40-feed.jaxprof")
+        return self.scheduler, Session(header), Path("/state/2026-11-18T11-06-40-feed.jaxprof")
 
     def _make_program(
         self, program: ProgramCommand, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]

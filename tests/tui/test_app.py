@@ -83,7 +83,7 @@ async def test_quit_asks_while_a_run_is_going_on_and_ends_the_queue() -> None:
 
 
 async def test_ctrl_c_cancels_the_run_and_a_second_one_quits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxprof.tui.navigation.TWICE_SECONDS", 60.0)
+    monkeypatch.setattr("jaxprof.tui.app.TWICE_SECONDS", 60.0)
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await started(stage, pilot)

@@ -6,7 +6,7 @@ import pytest
 from textual import events
 
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.navigation import ScreenNavigation
+from jaxprof.tui.profiler import Profiler
 from tui.fakes import Stage, until
 
 FEW = 7
@@ -15,13 +15,13 @@ FEW = 7
 
 async def test_of_many_changes_of_screen_at_once_only_the_last_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     gone_to = []
-    switch = ScreenNavigation.switch_mode
+    switch = Profiler.switch_mode
 
     def counted(app: JaxprofApp, mode: str) -> object:
         gone_to.append(mode)
         return switch(app, mode)
 
-    monkeypatch.setattr(ScreenNavigation, "switch_mode", counted)
+    monkeypatch.setattr(Profiler, "switch_mode", counted)
     stage = Stage()
     async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
         gone_to.clear()

@@ -1,19 +1,19 @@
-"""The app: its modes, its keys and the state that screens share. Each screen decides what it shows.
+"""The app, made: its settings, its devices, and the ways out. Each screen decides what it shows.
 
-jax is never imported here, and numpy, psutil and the list of sessions only after the first frame, in threads.
+jax is never imported here, and numpy, psutil and the list of sessions only after the first frame, in threads. Quitting
+asks first while a run is in progress, except at the second ctrl+c; every child ends with the app.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
-from textual.binding import BindingType
 
-from jaxprof.errors import JaxprofError
-from jaxprof.text import safe, safe_lines
+from jaxprof.tui.comparison import LiveComparison
 from jaxprof.tui.device_monitor import (
     DeviceMonitor,
     DevicesFound,
@@ -22,45 +22,29 @@ from jaxprof.tui.device_monitor import (
     MachineSource,
     ReadingsTaken,
 )
-from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.screen_bars import ModeBar, ReadingLine
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.live import Live, Maker, ProgramMaker, make_program_scheduler, make_scheduler
-from jaxprof.tui.messages import (
-    DevicesChanged,
-    EventsArrived,
-    Failed,
-    LiveChanged,
-    SessionsListed,
-    SidesPlanned,
-    StorageFailed,
-)
-from jaxprof.tui.navigation import ScreenNavigation
-from jaxprof.tui.opened_session import ReadingChanged, SessionOpened
-from jaxprof.tui.profiler import JOB, PLACES, ModeScreen
-from jaxprof.tui.session_view import SessionInView
+from jaxprof.tui.messages import DevicesChanged, EventsArrived, LiveChanged, SidesPlanned
+from jaxprof.tui.profiler import JOB, PLACES, Profiler
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.user_settings import UserSettings
 
 if TYPE_CHECKING:
     from jaxprof.config import Config
-    from jaxprof.runner import Interpreter, PlannedRun
+    from jaxprof.runner import Interpreter
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.session import Session
-    from jaxprof.session.log import Follower, Library
-    from jaxprof.tui.opened_session import ProfileReading
     from jaxprof.tui.profiler import PlanSides
 
 FOLLOW_SECONDS = 0.25
 """How often the app reads what another process has added to a session."""
-LISTED = 40
-"""Sessions in which Home looks for the latest runs."""
-
+TWICE_SECONDS = 2.0
+"""Within this time a second ctrl+c quits."""
 WIDTHS: list[tuple[int, str]] | None = [(0, "-tiny"), (80, "-narrow"), (110, "-wide"), (160, "-very-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (24, "-short"), (34, "-tall")]
 """The stylesheet class of a screen, by its least width or height; `-tiny` and `-low` show only a note."""
 
 
-class JaxprofApp(ScreenNavigation):
+class JaxprofApp(Profiler, keys="app"):
     """The terminal app."""
 
     TITLE = "jaxprof"
@@ -69,7 +53,6 @@ class JaxprofApp(ScreenNavigation):
     DEFAULT_MODE = "home"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = bindings("app")
 
     def __init__(
         self,
@@ -88,49 +71,26 @@ class JaxprofApp(ScreenNavigation):
         """`light`: the terminal has a light background, which the theme follows unless the user has chosen one."""
         super().__init__(driver_class=driver_class)
         self.user = UserSettings(self, self.tell, config)
-        self._in_view = SessionInView(self)
-        self.run_in_view = ""
-        self.view_wanted = ""
-        self.kernel_wanted = ""
-        self.words_wanted = ("", "")
-        self.hlo_wanted = None
-        self.job_folder = None
         self.live = Live(self, interpreter, make, make_program)
-        self.session_screens = []
         self.devices = DeviceTable()
-        self.folder = Path.cwd()
-        self.library_folder: Path | None = None
-        """Where sessions are kept; None for the user's own folder."""
         self.monitor = DeviceMonitor(self, devices or MachineSource, self.live.interpreter)
+        """Reads the devices while the app is open."""
+        self.comparison = LiveComparison(self)
         self._open_first, self._follow_first = path, follow
         self._program_first = program
+        self._interrupted_seconds = float("-inf")
+        """When the user pressed ctrl+c last."""
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
-        self.set_reactive(
-            App.theme, self.user.theme(light=light)
-        )  # before the stylesheet is read: a change would read it anew
-
-    @property
-    def session(self) -> Session:
-        """The open session: the one that this app writes, or one that the user opened; else an empty one."""
-        return self._in_view.session
-
-    @property
-    def run_ids(self) -> frozenset[str]:
-        """The runs of the open session."""
-        return self._in_view.opened.run_ids
-
-    @property
-    def session_path(self) -> Path | None:
-        """The file of the open session; None while it has none."""
-        return self._in_view.opened.path
+        # Before the stylesheet is read: a change would read it anew.
+        self.set_reactive(App.theme, self.user.theme(light=light))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Defaults for the variables that other themes do not define."""
         return VARIABLES
 
     def on_mount(self) -> None:
-        self.set_interval(FOLLOW_SECONDS, self._in_view.follow)
+        self.set_interval(FOLLOW_SECONDS, self.follow_session)
         self.user.start()
         self.call_after_refresh(self.monitor.start)
         if self._open_first is not None:
@@ -146,17 +106,7 @@ class JaxprofApp(ScreenNavigation):
         self.live.close()
         self.comparison.close()
 
-    @property
-    def clock_shift_seconds(self) -> float:
-        """How far the monotonic clock of the session's writer is ahead of ours; 0 on the same machine."""
-        return self._in_view.opened.clock_shift_seconds
-
-    @property
-    def silent_since(self) -> str:
-        """Since when the session's writer has been silent, in words; empty while it is active."""
-        return self._in_view.opened.silent_since
-
-    # -- devices ----------------------------------------------------------------------------------------------
+    # -- devices, runs, comparisons ---------------------------------------------------------------------------
 
     def on_devices_found(self, message: DevicesFound) -> None:
         """Stores the devices, or why JAX could not list them."""
@@ -175,133 +125,59 @@ class JaxprofApp(ScreenNavigation):
         for screen in self.screens_in_view():
             screen.post_message(DevicesChanged())
 
-    # -- the session ------------------------------------------------------------------------------------------
-
-    def start_runs(self, planned: Sequence[PlannedRun]) -> None:
-        """Adds runs to the queue of the session that this app writes, and goes to the Run screen."""
-        self._in_view.show_live()
-        self.live.start(planned)
-        self.switch_mode("run")
-
-    def queue_runs(self, planned: Sequence[PlannedRun]) -> None:
-        """Adds runs to the queue, and leaves the screen and the session in view as they are."""
-        if self.session_path is None:
-            self._in_view.show_live()
-        self.live.start(planned)
-
-    def start_comparison(self, plan: PlanSides) -> None:
-        """Plans a comparison in a thread, measures its sides, and shows it when they are over."""
-        self.comparison.start(plan)
-
-    def on_sides_planned(self, message: SidesPlanned) -> None:
-        self.comparison.was_planned(message)
-
-    def start_program(self, program: ProgramCommand) -> None:
-        """Starts a user's program and goes to its screen."""
-        self._in_view.show_live()
-        self.live.start_program(program)
-        self.switch_mode("program")
-
-    @property
-    def reading(self) -> ProfileReading | None:
-        """The profile that a thread is reading and that is not in view yet; None without one."""
-        return self._in_view.reading
-
-    def on_reading_changed(self, message: ReadingChanged) -> None:
-        self._in_view.reading_changed(message)
-
-    def action_stop_reading(self) -> None:
-        """Stops reading the profile."""
-        reading = self.reading
-        self._in_view.stop_reading()
-        if reading is not None:
-            self.notify(safe(reading.path.name), title="Stopped reading", markup=False)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Escape stops a reading, unless it closes a dialog first."""
-        if action == "stop_reading":
-            return self.reading is not None and isinstance(self.screen, ModeScreen)
-        return super().check_action(action, parameters)
-
-    @property
-    def session_grows(self) -> bool:
-        """Whether this app, or another process that it follows, still writes the open session."""
-        return self._in_view.grows
-
-    def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
-        """Shows another session in every screen."""
-        self._in_view.show(session, path, follower)
-
-    def open_session(self, path: Path, go: str = "", *, follow: bool = False) -> None:
-        """Opens a session, a profile, HLO, or a job's folder; goes to the mode `go`, by default to the one that fits.
-
-        The app follows a session that a process still writes, and with `follow` any session.
-        """
-        from jaxprof.analysis.opener import Kind, kind_of
-        from jaxprof.session.log.job_folder import is_job_folder
-
-        if path.is_dir() and is_job_folder(path):
-            self.open_job(path)
-            return
-        if kind_of(path) is Kind.HLO:
-            self.open_hlo(path)
-            return
-        self._in_view.open(path, go, follow=follow)
-
-    def on_session_opened(self, message: SessionOpened) -> None:
-        self._in_view.was_read(message)
-
-    def on_events_arrived(self, message: EventsArrived) -> None:
-        self._in_view.fold(message)
-        self.comparison.look(message)
-
-    def session_moved(self, before: Path, after: Path) -> None:
-        """Takes note that the file of a session was renamed or moved."""
-        if self.job_folder == before:
-            self.job_folder = after
-        self._in_view.file_moved(before, after)
-
-    def library(self) -> Library:
-        """The folder of sessions."""
-        from jaxprof.session.log import Library
-
-        return Library(self.library_folder)
-
-    def list_sessions(self, limit: int | None = LISTED) -> SessionsListed:
-        """The saved sessions and jobs. Blocks: for threads only."""
-        library = self.library()
-        return SessionsListed(list(library.listed(limit)), library.size_bytes(), library.folder)
-
-    def show_state(self) -> None:
-        """Updates the mode bar and the reading line."""
-        for screen in self.screens_in_view():
-            for bar in (*screen.query(ModeBar), *screen.query(ReadingLine)):
-                bar.show_state()
-
-    def screens_in_view(self) -> list[ModeScreen]:
-        """The screens of the current mode, also beneath a dialog."""
-        return [screen for screen in self.session_screens if self.current_mode == screen.MODE and screen.is_attached]
-
-    # -- errors, and the state of the runs --------------------------------------------------------------------
-
-    def tell(self, error: JaxprofError, title: str = "") -> None:
-        """Shows an error: what failed, and its hint."""
-        text = "\n".join(safe_lines(str(error)))
-        self.notify(text, title=safe(title), severity="error", timeout=12, markup=False)
-
-    def on_failed(self, message: Failed) -> None:
-        self.tell(message.error)
-
     def on_live_changed(self, message: LiveChanged) -> None:
         self.show_state()
         for screen in self.screens_in_view():
             screen.post_message(LiveChanged(message.busy))
 
-    def on_storage_failed(self, message: StorageFailed) -> None:
-        self._in_view.ask_for_another_place(message.error)
+    def on_events_arrived(self, message: EventsArrived) -> None:
+        self.fold(message)
+        self.comparison.look(message)
+
+    def start_comparison(self, plan: PlanSides) -> None:
+        self.comparison.start(plan)
+
+    def on_sides_planned(self, message: SidesPlanned) -> None:
+        self.comparison.was_planned(message)
 
     def action_command_palette(self) -> None:
-        """Searches everything: actions, and what the session, the kept sessions and the settings hold."""
         from jaxprof.tui.palette import open_palette
 
         open_palette(self)
+
+    # -- the ways out -----------------------------------------------------------------------------------------
+
+    def action_interrupt(self) -> None:
+        now = monotonic()
+        if now - self._interrupted_seconds < TWICE_SECONDS:
+            self._quit()
+            return
+        self._interrupted_seconds = now
+        if self.comparison.give_up():
+            self.say("Press ctrl+c again to quit.", "The comparison is cancelled")
+        elif self.live.busy:
+            self.live.cancel_current()
+            self.say("Press ctrl+c again to quit.", "Cancelling the run", severity="warning")
+        else:
+            self.say("Press ctrl+c again to quit.", "Nothing is running")
+
+    async def action_quit(self) -> None:
+        if not self.live.busy:
+            self._quit()
+            return
+        from jaxprof.tui.kit.dialogs import Confirm
+
+        question = "A run is in progress. The session keeps what it has measured so far."
+        Confirm("Quit jaxprof?", question, "Cancel it and quit").ask(self, lambda yes: self._quit())
+
+    def _quit(self) -> None:
+        """Ends the children and closes the log in a thread, then ends the app."""
+        self.monitor.stop()
+
+        def close() -> None:
+            try:
+                self.live.close()
+            finally:
+                self.call_from_thread(self.exit)
+
+        in_thread(self, close, "leave")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import StorageError, UsageError, system_words
-from jaxprof.text import safe
 from jaxprof.tui.kit.threads import in_daemon
 from jaxprof.tui.messages import EventsArrived, SidesPlanned
 
@@ -33,7 +32,7 @@ class LiveComparison:
     def start(self, plan: PlanSides) -> None:
         """Plans a comparison. Refused while something runs, which making the inputs would disturb."""
         if self._planning:
-            self._app.notify("The inputs of both are being made; ctrl+c cancels.", title="Comparing", markup=False)
+            self._app.say("The inputs of both are being made; ctrl+c cancels.", "Comparing")
             return
         if self._app.live.busy:
             self._app.tell(
@@ -57,11 +56,7 @@ class LiveComparison:
             "compare",
             lambda error: self._post(SidesPlanned(number, (), error)),
         )
-        self._app.notify(
-            "The inputs of both are made first, then A, A' and B are measured in turns.",
-            title="Comparing",
-            markup=False,
-        )
+        self._app.say("The inputs of both are made first, then A, A' and B are measured in turns.", "Comparing")
 
     def give_up(self) -> bool:
         """Drops the comparison that is being planned; False if there is none."""
@@ -80,7 +75,7 @@ class LiveComparison:
             app.start_runs(message.planned)
         else:
             app.queue_runs(message.planned)
-            app.notify("Run (2) shows how far it is.", title="The comparison is being measured", markup=False)
+            app.say("Run (2) shows how far it is.", "The comparison is being measured")
 
     def look(self, message: EventsArrived) -> None:
         """Shows a comparison whose last side has just ended, if the user waits for it on Run; else announces it."""
@@ -103,7 +98,7 @@ class LiveComparison:
                 app.run_in_view = second.id
             words = "c on B in Results (3) shows it."
         title = f"{first.plan.workload} and {second.plan.workload} are compared"
-        app.notify(safe(words), title=safe(title), timeout=12, markup=False)
+        app.say(words, title, timeout=12)
 
     def close(self) -> None:
         """Removes the results. No side may still run."""

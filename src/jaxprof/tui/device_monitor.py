@@ -164,22 +164,20 @@ def _facts(device: Device) -> DeviceFacts:
 PERIOD_SECONDS = 0.5
 
 
+@dataclass
 class ReadingsTaken(Message, bubble=False):
     """Live readings of all devices, taken by the monitor's thread."""
 
-    def __init__(self, readings: list[DeviceReading]) -> None:
-        super().__init__()
-        self.readings = readings
+    readings: list[DeviceReading]
 
 
+@dataclass
 class DevicesFound(Message):
     """The machine's devices are known. `asked`: JAX has reported which of them it uses, or has failed to."""
 
-    def __init__(self, facts: list[DeviceFacts], *, asked: bool, error: JaxprofError | None = None) -> None:
-        super().__init__()
-        self.facts = facts
-        self.asked = asked
-        self.error = error
+    facts: list[DeviceFacts]
+    asked: bool
+    error: JaxprofError | None = None
 
 
 class DeviceMonitor:

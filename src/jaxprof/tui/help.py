@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
 from jaxprof.text import shorten
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
@@ -85,10 +85,8 @@ def tour(width: int, mode: str) -> Content:
 PAGES = (Tab("tour", "Tour", "Tour"), Tab("keys", "Keys of this screen", "Keys"))
 
 
-class HelpScreen(Dialog[None]):
+class HelpScreen(Dialog[None], keys="help"):
     """The tour, and all keys of the screen below, in groups."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("help")
 
     def __init__(self, below: Screen[Any]) -> None:
         super().__init__()
@@ -111,11 +109,9 @@ class HelpScreen(Dialog[None]):
         self.call_after_refresh(self._show)
 
     def action_turn(self) -> None:
-        """Shows the other page."""
         self.action_tab("tour" if self.page == "keys" else "keys")
 
     def action_tab(self, page: str) -> None:
-        """Shows that page from its top."""
         self.page = page
         self._show()
         self.query_one(VerticalScroll).scroll_home(animate=False)

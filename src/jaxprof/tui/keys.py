@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxprof.tui.key_table import GROUPS, HIDDEN, MEANINGS, QUESTION, Key
+from jaxprof.tui.key_table import GROUPS, HIDDEN, MEANINGS, Key
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -26,8 +26,7 @@ _remapped: dict[str, str] = {}
 
 def keys_of(action: Key) -> list[str]:
     """Textual's names of the keys of an action."""
-    meanings = {**MEANINGS, **QUESTION}
-    return [key for means in action.means.split() for key in meanings[means].keys.split(",")]
+    return action.keys.split()
 
 
 def bindings(group: str) -> list[BindingType]:
@@ -126,9 +125,8 @@ def shown(key: str) -> str:
 def as_markdown() -> str:
     """The body of docs/keys.md: the meanings, then the actions of each screen."""
     lines = ["| key | means everywhere |", "|---|---|"]
-    for meaning in MEANINGS.values():
-        keys = " ".join(f"`{shown(key)}`" for key in meaning.keys.split(","))
-        lines.append(f"| {keys} | {meaning.does} |")
+    for keys, does in MEANINGS.items():
+        lines.append(f"| {' '.join(f'`{shown(key)}`' for key in keys.split())} | {does} |")
     for name, group in GROUPS.items():
         lines += ["", f"### {group.title}", "", "| key | action | | id |", "|---|---|---|---|"]
         for action in group.keys:

@@ -8,9 +8,9 @@ A failure of a child, or of the disk, arrives as a message, and the app goes on.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, cast
 
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.tui.kit.threads import in_thread
@@ -20,47 +20,16 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from jaxprof.events import Event
-    from jaxprof.runner import Interpreter, PlannedRun
+    from jaxprof.runner import Interpreter, PlannedRun, Scheduler
     from jaxprof.runner.program import ProgramCommand
+    from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.session import Session
 
 
-class Driven(Protocol):
-    """What every scheduler offers; the tests have fakes without processes."""
-
-    @property
-    def storage_failure(self) -> StorageError | None: ...
-    @property
-    def file_change(self) -> str: ...
-    @property
-    def busy(self) -> bool: ...
-    def run(self) -> None: ...
-    def cancel(self, run: str) -> None: ...
-    def cancel_all(self) -> None: ...
-    def move_to(self, path: Path) -> None: ...
-    def close(self, reason: str = "finished") -> None: ...
-
-
-class SchedulerLike(Driven, Protocol):
-    """What a scheduler of measured runs offers."""
-
-    def add(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> list[str]: ...
-
-
-@runtime_checkable
-class ProgramSchedulerLike(Driven, Protocol):
-    """What a scheduler of one program offers."""
-
-    @property
-    def exit_code(self) -> int | None: ...
-    def start(self) -> str: ...
-    def capture(self, seconds: float | None = None, steps: int | None = None) -> None: ...
-
-
 Listener = Callable[[list["Event"]], None]
-Made = tuple[SchedulerLike, "Session", Path | None]
+Made = tuple["Scheduler", "Session", Path | None]
 """A scheduler, the empty session that the UI thread folds, and the path of the log."""
-MadeForProgram = tuple[ProgramSchedulerLike, "Session", Path | None]
+MadeForProgram = tuple["ProgramScheduler", "Session", Path | None]
 Maker = Callable[["Interpreter", Listener], Made]
 ProgramMaker = Callable[["ProgramCommand", "Interpreter", Listener], MadeForProgram]
 
@@ -111,7 +80,7 @@ class Live:
         self._interpreter = interpreter
         self._lock = threading.Lock()
         self._driving = False
-        self._scheduler: SchedulerLike | ProgramSchedulerLike | None = None
+        self._scheduler: Scheduler | ProgramScheduler | None = None
         self._storage_told = False
         self._ended = False
         self.session: Session | None = None
@@ -132,8 +101,7 @@ class Live:
     @property
     def exit_code(self) -> int | None:
         """The program's exit code; None without a program, or while it is unknown."""
-        scheduler = self._scheduler
-        return scheduler.exit_code if isinstance(scheduler, ProgramSchedulerLike) else None
+        return getattr(self._scheduler, "exit_code", None)
 
     @property
     def started(self) -> bool:
@@ -158,9 +126,8 @@ class Live:
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Captures a profile of the running program, for this many seconds or steps."""
-        scheduler = self._scheduler
-        if isinstance(scheduler, ProgramSchedulerLike):
-            self._in_thread(lambda: scheduler.capture(seconds, steps), "ask")
+        if self.program is not None:
+            self._ask(lambda scheduler: cast("ProgramScheduler", scheduler).capture(seconds, steps))
 
     def cancel(self, run: str) -> None:
         """Cancels a queued or running run; a second call waits less for its end."""
@@ -195,7 +162,7 @@ class Live:
         """What had happened to the session's file while it was written, known after `close`; empty: nothing."""
         return self._scheduler.file_change if self._scheduler is not None else ""
 
-    def _ask(self, what: Callable[[Driven], None]) -> None:
+    def _ask(self, what: Callable[[Scheduler | ProgramScheduler], None]) -> None:
         scheduler = self._scheduler
         if scheduler is not None:
             self._in_thread(lambda: what(scheduler), "ask")
@@ -209,8 +176,7 @@ class Live:
         interpreter = self.interpreter()
         expected = expect(planned, measured_before()).of_groups
         with self._lock:
-            scheduler = self._scheduler
-            if scheduler is None or isinstance(scheduler, ProgramSchedulerLike):
+            if self._scheduler is None or self.program is not None:
                 if self._driving:
                     raise UsageError("a program is running", "Wait until it ends: measuring now would disturb both.")
                 self._close_before()
@@ -218,6 +184,7 @@ class Live:
                 scheduler, session, self.path = self._make(interpreter, self._listener(made))
                 made.append(session)
                 self._scheduler, self.session, self.program = scheduler, session, None
+            scheduler = cast("Scheduler", self._scheduler)
             self.planned.update(zip(scheduler.add(planned, expected), planned, strict=True))
             if self._driving:
                 return
@@ -246,7 +213,7 @@ class Live:
             self._scheduler.close()
         self.planned, self._storage_told, self.cancelling = {}, False, set()
 
-    def _drive(self, scheduler: Driven) -> None:
+    def _drive(self, scheduler: Scheduler | ProgramScheduler) -> None:
         """Works through the queue until it is empty.
 
         `busy` is read under the lock: a run that was added at the last moment is either seen here, or its thread sees

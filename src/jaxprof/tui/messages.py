@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jaxprof.session.log import Entry
 
 
+@dataclass
 class SessionChanged(Message, bubble=False):
     """Events were folded into `app.session`, or another session was opened. Posted to the screens in view.
 
@@ -25,19 +26,16 @@ class SessionChanged(Message, bubble=False):
     and nothing of the old one holds.
     """
 
-    def __init__(self, runs: frozenset[str], *, replaced: bool = False) -> None:
-        super().__init__()
-        self.runs = runs
-        self.replaced = replaced
+    runs: frozenset[str]
+    replaced: bool = False
 
 
+@dataclass
 class EventsArrived(Message):
     """A batch of events of a session that this app writes, as its log has them. Posted by the scheduler's thread."""
 
-    def __init__(self, events: list[Event], made: list[Session]) -> None:
-        super().__init__()
-        self.events = events
-        self._made = made
+    events: list[Event]
+    _made: list[Session]
 
     @property
     def session(self) -> Session | None:
@@ -45,39 +43,35 @@ class EventsArrived(Message):
         return self._made[0] if self._made else None
 
 
+@dataclass
 class LiveChanged(Message, bubble=False):
     """The queue of runs became empty or busy. The app passes it on to the screen in view."""
 
-    def __init__(self, busy: bool) -> None:
-        super().__init__()
-        self.busy = busy
+    busy: bool
 
 
+@dataclass
 class SidesPlanned(Message):
     """A thread has planned the comparison that was asked for as number `number`."""
 
-    def __init__(self, number: int, planned: Sequence[PlannedRun], error: JaxprofError | None = None) -> None:
-        super().__init__()
-        self.number = number
-        self.planned = planned
-        self.error = error
-        """Why there is none."""
+    number: int
+    planned: Sequence[PlannedRun]
+    error: JaxprofError | None = None
+    """Why there is none."""
 
 
+@dataclass
 class StorageFailed(Message):
     """The session can no longer be written; it stays in memory until the user chooses another file."""
 
-    def __init__(self, error: JaxprofError) -> None:
-        super().__init__()
-        self.error = error
+    error: JaxprofError
 
 
+@dataclass
 class Failed(Message):
     """Work in a thread failed; the error has a hint."""
 
-    def __init__(self, error: JaxprofError) -> None:
-        super().__init__()
-        self.error = error
+    error: JaxprofError
 
 
 class DevicesChanged(Message, bubble=False):

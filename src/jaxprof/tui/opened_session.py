@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -149,24 +150,22 @@ class OpenedSession:
         self._locked = locked
 
 
+@dataclass
 class SessionOpened(Message):
     """A thread has read a session. `written`: another process still writes it."""
 
-    def __init__(self, follower: Follower[Session], path: Path, *, written: bool, go: str) -> None:
-        super().__init__()
-        self.follower = follower
-        self.path = path
-        self.written = written
-        self.go = go
-        """The mode to go to."""
+    follower: Follower[Session]
+    path: Path
+    written: bool
+    go: str
+    """The mode to go to."""
 
 
+@dataclass
 class ReadingChanged(Message, bubble=False):
     """The reading of a profile made progress, or is over."""
 
-    def __init__(self, reading: ProfileReading) -> None:
-        super().__init__()
-        self.reading = reading
+    reading: ProfileReading
 
 
 def read(

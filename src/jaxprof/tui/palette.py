@@ -22,7 +22,7 @@ from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
-    from jaxprof.tui.navigation import ScreenNavigation
+    from jaxprof.tui.profiler import Profiler
 
 MOST_OF_A_KIND = 2000
 """Kernels, lines or functions that are searched, the most expensive first."""
@@ -35,7 +35,7 @@ _KIND_WIDTH = 10
 _NAME_WIDTH = 80
 
 
-def open_palette(app: ScreenNavigation) -> None:
+def open_palette(app: Profiler) -> None:
     """Shows the palette, unless it is there already."""
     if not isinstance(app.screen, CommandPalette):
         app.push_screen(CommandPalette(providers=(ActionProvider, SearchProvider), placeholder=PLACEHOLDER))
@@ -100,7 +100,7 @@ class SearchProvider(Provider):
     """What the session in view, the kept sessions and the settings hold."""
 
     async def startup(self) -> None:
-        app = cast("ScreenNavigation", self.app)
+        app = cast("Profiler", self.app)
         self._found = [*settings(app), *of_session(app)]
         self._found += await asyncio.to_thread(_read, app, not app.session_grows)
 
@@ -122,7 +122,7 @@ def _line(head: str, content: Content) -> Content:
     return Content.assemble((f"{head:<{_KIND_WIDTH}}", "$text-accent"), content)
 
 
-def settings(app: ScreenNavigation) -> Iterator[Found]:
+def settings(app: Profiler) -> Iterator[Found]:
     """The settings, each with the place where it is chosen."""
     yield Found("setting", "Theme", f"colours: {app.theme}", app.action_change_theme)
     for title, note, action in (
@@ -133,12 +133,12 @@ def settings(app: ScreenNavigation) -> Iterator[Found]:
         yield Found("setting", title, note, partial(_on_home, app, action))
 
 
-def _on_home(app: ScreenNavigation, action: str) -> None:
+def _on_home(app: Profiler, action: str) -> None:
     app.action_go("home")
     app.call_after_refresh(app.run_action, f"screen.{action}")
 
 
-def of_session(app: ScreenNavigation) -> Iterator[Found]:
+def of_session(app: Profiler) -> Iterator[Found]:
     """Kernels, functions, lines and findings of the session in view, as far as they are known without reading HLO."""
     from jaxprof.analysis.measured import seconds_per_call
     from jaxprof.analysis.programs.derive import program_result
@@ -165,11 +165,11 @@ def _hottest(lines: Iterable[Any]) -> list[Any]:
     return list(best.values())[:MOST_OF_A_KIND]
 
 
-def _to(app: ScreenNavigation, run: str, view: str, words: str) -> Callable[[], None]:
+def _to(app: Profiler, run: str, view: str, words: str) -> Callable[[], None]:
     return partial(app.show_program, run, view, words)
 
 
-def _read(app: ScreenNavigation, at_rest: bool) -> list[Found]:
+def _read(app: Profiler, at_rest: bool) -> list[Found]:
     """Runs in a thread: the kept sessions, and the findings of a session that nobody writes."""
     found = []
     for entry in app.library().listed(None):
@@ -180,7 +180,7 @@ def _read(app: ScreenNavigation, at_rest: bool) -> list[Found]:
     return found
 
 
-def kernels_not_measured(app: ScreenNavigation, session: Session) -> Iterator[Found]:
+def kernels_not_measured(app: Profiler, session: Session) -> Iterator[Found]:
     """The kernels of runs that no capture has measured, from their HLO."""
     from jaxprof.analysis.measured import kernels_of, seconds_per_call
 
@@ -192,7 +192,7 @@ def kernels_not_measured(app: ScreenNavigation, session: Session) -> Iterator[Fo
             yield Found("kernel", kernel.name, f"not measured, {run.label}", partial(app.show_hlo, run.id, kernel.name))
 
 
-def findings(app: ScreenNavigation, session: Session) -> Iterator[Found]:
+def findings(app: Profiler, session: Session) -> Iterator[Found]:
     """What is worth changing in the session, with what it costs."""
     from jaxprof.analysis.explain.derive import explanation
     from jaxprof.report.explain import cost_text, place_text
@@ -202,7 +202,7 @@ def findings(app: ScreenNavigation, session: Session) -> Iterator[Found]:
         yield Found("finding", finding.code, note, partial(_explain, app, session))
 
 
-def _explain(app: ScreenNavigation, session: Session) -> None:
+def _explain(app: Profiler, session: Session) -> None:
     from jaxprof.tui.kit.explanation import ExplanationDialog
 
     path = app.session_path

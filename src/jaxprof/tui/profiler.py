@@ -1,39 +1,50 @@
-"""The app as its screens know it: its modes, shared state, navigation, and actions.
+"""The app as its screens know it: its modes, the session in view, and the ways from screen to screen.
 
-`jaxprof.tui.app` implements it. The screens depend on this alone, so they know neither the app nor each other.
+`jaxprof.tui.app` makes it, and adds the devices and the ways out. Screens are found by their names, so that this file
+knows none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 from textual.screen import Screen
 
+from jaxprof.errors import JaxprofError
 from jaxprof.tui.keys import action_of, key_of
 from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.threads import in_thread
+from jaxprof.tui.messages import EventsArrived, Failed, SessionChanged, SessionsListed, StorageFailed
+from jaxprof.tui.opened_session import OpenedSession, ReadingChanged, SessionOpened, read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
-    from jaxprof.errors import JaxprofError
+    from textual.actions import ActionParseResult
+    from textual.dom import DOMNode
+    from textual.widget import AwaitMount
+
+    from jaxprof.events import Event
     from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Session
-    from jaxprof.session.log import Library
-    from jaxprof.tui.device_monitor import DeviceMonitor, DeviceTable
+    from jaxprof.session.log import Follower, Library
+    from jaxprof.tui.device_monitor import DeviceTable
     from jaxprof.tui.live import Live
-    from jaxprof.tui.messages import SessionsListed
     from jaxprof.tui.opened_session import ProfileReading
     from jaxprof.tui.user_settings import UserSettings
 
 
 PlanSides = Callable[["Interpreter", "Path"], "list[PlannedRun]"]
 """Plans the sides of a comparison, whose results go into the folder. Raises UsageError; blocks: for threads only."""
+LISTED = 40
+"""Sessions in which Home looks for the latest runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +67,13 @@ class Mode:
 
     def make(self) -> Screen[None]:
         """A new screen of this mode."""
-        made: Screen[None] = getattr(import_module(f"jaxprof.tui.{self.name}.screen"), self.screen)()
-        return made
+        return made(f"{self.name}.screen", self.screen)
+
+
+def made(module: str, screen: str, *given: object) -> Screen[None]:
+    """A new screen of a module of the app, which is imported when the screen is first needed."""
+    new: Screen[None] = getattr(import_module(f"jaxprof.tui.{module}"), screen)(*given)
+    return new
 
 
 PLACES = (
@@ -87,6 +103,10 @@ class ModeScreen(Guarded, Screen[None]):
         """Notes what changed while this screen was not in view."""
         raise NotImplementedError
 
+    def show_state(self) -> None:
+        """Updates the mode bar and the reading line."""
+        raise NotImplementedError
+
     def why_not(self, action: str) -> str:
         """Why an action that the key bar dims does nothing now; empty where that is plain."""
         return ""
@@ -95,143 +115,389 @@ class ModeScreen(Guarded, Screen[None]):
 class Profiler(Guarded, App[None]):
     """The terminal app, to its screens. The UI thread calls every method, unless a method says otherwise."""
 
-    run_in_view: str
-    """The run that the screens share: chosen in one, shown in the next."""
-    view_wanted: str
-    """The view that Profile opens next: `timeline`, `compile`, `memory`, `overview`; taken when it comes into view."""
-    kernel_wanted: str
-    """The kernel that HLO or Profile shows next; taken when it comes into view."""
-    words_wanted: tuple[str, str]
-    """The view that Program shows next, and the words that it filters by; taken when it comes into view."""
-    hlo_wanted: Path | None
-    """The HLO file, or folder of dumps, that HLO opens next; taken when it comes into view."""
-    job_folder: Path | None
-    """The folder of the job that Job shows; None without one."""
     user: UserSettings
     """What the user has set."""
     live: Live
     """What this app writes."""
-    session_screens: list[ModeScreen]
-    """The screens that exist so far; they hear of changes of the session."""
-    folder: Path
-    """Where the user's programs are looked for: where jaxprof was started."""
     devices: DeviceTable
     """What the machine has, with live readings; filled by threads after the first frame."""
-    monitor: DeviceMonitor
-    """Reads the devices while the app is open."""
 
-    @property
-    def session(self) -> Session:
-        """The open session: the one that this app writes, or one that the user opened; else an empty one."""
-        raise NotImplementedError
-
-    @property
-    def run_ids(self) -> frozenset[str]:
-        """The runs of the open session."""
-        raise NotImplementedError
-
-    @property
-    def session_path(self) -> Path | None:
-        """The file of the open session; None while it has none."""
-        raise NotImplementedError
-
-    @property
-    def reading(self) -> ProfileReading | None:
-        """The profile that a thread is reading and that is not in view yet; None without one."""
-        raise NotImplementedError
-
-    @property
-    def session_grows(self) -> bool:
-        """Whether this app, or another process that it follows, still writes the open session."""
-        raise NotImplementedError
-
-    @property
-    def clock_shift_seconds(self) -> float:
-        """How far the monotonic clock of the session's writer is ahead of ours; 0 on the same machine."""
-        raise NotImplementedError
-
-    @property
-    def silent_since(self) -> str:
-        """Since when the session's writer has been silent, in words; empty while it is active."""
-        raise NotImplementedError
-
-    def show_results(self, run: str = "") -> None:
-        """Goes to Results, with that run in view."""
-        raise NotImplementedError
-
-    def show_program(self, run: str = "", view: str = "", words: str = "") -> None:
-        """Goes to the screen of that program, and to a view of it: `ledger`, `lines`..., with only the rows that have
-        these words."""
-        raise NotImplementedError
-
-    def show_run_detail(self, run: str) -> None:
-        """Shows all details of that run on a screen above Run or Results."""
-        raise NotImplementedError
-
-    def show_hlo(self, run: str = "", kernel: str = "") -> None:
-        """Goes to the HLO of that run, and to a kernel in it; Esc returns to the current mode."""
-        raise NotImplementedError
-
-    def show_history(self, workload: str = "") -> None:
-        """Shows how a workload, or all of them, went over the kept sessions, on a screen above the current one: Home,
-        Results or Sessions."""
-        raise NotImplementedError
-
-    def show_profile(self, run: str = "", view: str = "timeline", kernel: str = "") -> None:
-        """Goes to a view of that run's profile, and to a kernel in it; Esc returns to the current mode."""
-        raise NotImplementedError
-
-    def open_job(self, folder: Path) -> None:
-        """Goes to the job whose processes have their sessions in that folder."""
-        raise NotImplementedError
-
-    def step_back(self) -> None:
-        """Goes to the mode before."""
-        raise NotImplementedError
-
-    def start_runs(self, planned: Sequence[PlannedRun]) -> None:
-        """Adds runs to the queue of the session that this app writes, and goes to the Run screen."""
-        raise NotImplementedError
-
-    def queue_runs(self, planned: Sequence[PlannedRun]) -> None:
-        """Adds runs to the queue, and leaves the screen and the session in view as they are."""
-        raise NotImplementedError
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.run_in_view = ""
+        """The run that the screens share: chosen in one, shown in the next."""
+        self.view_wanted = ""
+        """The view that Profile opens next: `timeline`, `compile`...; taken when it comes into view."""
+        self.kernel_wanted = ""
+        """The kernel that HLO or Profile shows next; taken when it comes into view."""
+        self.words_wanted = ("", "")
+        """The view that Program shows next, and the words that it filters by; taken when it comes into view."""
+        self.hlo_wanted: Path | None = None
+        """The HLO file, or folder of dumps, that HLO opens next; taken when it comes into view."""
+        self.job_folder: Path | None = None
+        """The folder of the job that Job shows; None without one."""
+        self.session_screens: list[ModeScreen] = []
+        """The screens that exist so far; they hear of changes of the session."""
+        self.folder = Path.cwd()
+        """Where the user's programs are looked for: where jaxprof was started."""
+        self.library_folder: Path | None = None
+        """Where sessions are kept; None for the user's own folder."""
+        self.opened = OpenedSession()
+        """The session in view."""
+        self.reading: ProfileReading | None = None
+        """The profile that a thread is reading and that is not in view yet."""
+        self._show_live = True
+        """Whether to show the next session that this app writes: not after the user opened another one."""
+        self._trail: list[str] = []
+        """The modes that Esc leads back through, the last one first gone to last."""
+        self._mode_wanted = ""
+        """Where a key leads to that came with others; empty once there."""
 
     def start_comparison(self, plan: PlanSides) -> None:
         """Plans a comparison in a thread, measures its sides, and shows it when they are over."""
         raise NotImplementedError
 
-    def show_comparison(self, first: str, second: str) -> None:
-        """Goes to the comparison of two runs of the session, on a screen above Results."""
-        raise NotImplementedError
+    # -- the session in view ----------------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Session:
+        """The open session: the one that this app writes, or one that the user opened; else an empty one."""
+        return self.opened.session
+
+    @property
+    def session_path(self) -> Path | None:
+        """The file of the open session; None while it has none."""
+        return self.opened.path
+
+    @property
+    def session_grows(self) -> bool:
+        """Whether this app, or another process that it follows, still writes the open session."""
+        return self.opened.followed or (self.live.busy and self.session is self.live.session)
+
+    def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
+        """Shows another session in every screen."""
+        self.opened.show(session, path, follower)
+        self.run_in_view = ""
+        self._session_changed(frozenset(session.runs), replaced=True)
+
+    def _session_changed(self, runs: frozenset[str], *, replaced: bool = False) -> None:
+        """Posts a change to the screens in view; the others note it for later, and draw nothing."""
+        self.session.desert(deserted=not self.session_grows)
+        for screen in self.session_screens:
+            if self.current_mode == screen.MODE:
+                screen.post_message(SessionChanged(runs, replaced=replaced))
+            else:
+                screen.miss(runs, replaced=replaced)
+        self.show_state()
+
+    def follow_session(self) -> None:
+        """Reads what another process has written since."""
+        runs, changed = self.opened.poll()
+        if changed:
+            if self.opened.silent_since:
+                self.say(f"There is {self.opened.silent_since}.", severity="warning")
+            runs = frozenset(self.session.runs)
+        if runs:
+            self._session_changed(runs)
+
+    def open_session(self, path: Path, go: str = "", *, follow: bool = False) -> None:
+        """Opens a session, a profile, HLO, or a job's folder; goes to the mode `go`, by default to the one that fits.
+
+        A thread reads a session or a profile. The app follows a session that a process still writes, and with `follow`
+        any session.
+        """
+        from jaxprof.analysis.opener import Kind, kind_of
+        from jaxprof.session.log.job_folder import is_job_folder
+
+        if path.is_dir() and is_job_folder(path):
+            self.open_job(path)
+            return
+        kind = kind_of(path)
+        if kind is Kind.HLO:
+            self.hlo_wanted = path
+            self._show_in("hlo")
+            return
+        live = self.live
+        self._show_live = live.session is not None and path == live.path
+        if self._show_live and live.session is not None:
+            self.set_session(live.session, path)
+            self._go_to(go or place_of(live.session))
+            return
+        self.stop_reading()
+        if kind is Kind.PROFILE:
+            from jaxprof.tui.opened_session import ProfileReading
+
+            self.reading = ProfileReading(path, lambda reading: self.post_message(ReadingChanged(reading)))
+            self.show_state()
+        work = partial(read, path, go, self.post_message, follow=follow, reading=self.reading)
+        in_thread(self, work, "open")
+
+    def on_session_opened(self, message: SessionOpened) -> None:
+        """Shows the session that a thread has read, and notices about it."""
+        session = message.follower.session
+        self.set_session(session, message.path, message.follower if message.written else None)
+        for notice in session.notices:
+            self.say(notice, message.path.name, severity="warning")
+        self._go_to(message.go or place_of(session))
+
+    def _go_to(self, mode: str) -> None:
+        """Goes to a mode; an opened profile starts at its overview."""
+        if mode == "profile":
+            self.view_wanted = "overview"
+        self.switch_mode(mode)
+
+    def stop_reading(self) -> None:
+        """Stops the reading of a profile, if there is one; the session in view stays."""
+        if self.reading is not None:
+            self.reading.stop()
+            self.reading = None
+            self.show_state()
+
+    def on_reading_changed(self, message: ReadingChanged) -> None:
+        """Shows how far the reading of a profile is; ignores a reading that was stopped."""
+        if message.reading is self.reading:
+            if message.reading.over:
+                self.reading = None
+            self.show_state()
+
+    def action_stop_reading(self) -> None:
+        if self.reading is not None:
+            self.say(self.reading.path.name, "Stopped reading")
+        self.stop_reading()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Escape stops a reading, unless it closes a dialog first."""
+        if action == "stop_reading":
+            return self.reading is not None and isinstance(self.screen, ModeScreen)
+        return super().check_action(action, parameters)
+
+    def ask_for_file(self) -> None:
+        """Asks for a path, and opens it in the mode that fits it."""
+        from jaxprof.files import with_home
+        from jaxprof.tui.kit.dialogs import AskText
+
+        asked = AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens")
+        asked.ask(self, lambda text: self.open_session((Path.cwd() / with_home(text)).resolve()))
+
+    # -- what this app writes ---------------------------------------------------------------------------------
+
+    def start_runs(self, planned: Sequence[PlannedRun]) -> None:
+        """Adds runs to the queue of the session that this app writes, and goes to the Run screen."""
+        self._show_live = True
+        self.live.start(planned)
+        self.switch_mode("run")
+
+    def queue_runs(self, planned: Sequence[PlannedRun]) -> None:
+        """Adds runs to the queue, and leaves the screen and the session in view as they are."""
+        self._show_live = self._show_live or self.session_path is None
+        self.live.start(planned)
 
     def start_program(self, program: ProgramCommand) -> None:
         """Starts a user's program and goes to its screen."""
-        raise NotImplementedError
+        self._show_live = True
+        self.live.start_program(program)
+        self.switch_mode("program")
 
-    def open_session(self, path: Path, go: str = "", *, follow: bool = False) -> None:
-        """Opens a session, a profile, or HLO, and goes to the mode `go`; by default to the one that fits the content.
-
-        The app follows a session that a process still writes, and with `follow` any session.
-        """
-        raise NotImplementedError
+    def fold(self, message: EventsArrived) -> None:
+        """Folds the events that this app has written; reports a failed run on every screen."""
+        session = message.session
+        if session is None:
+            return
+        session.extend(message.events)
+        # The head of the program screen shows how a program ended.
+        for error, title in alerts(message.events, programs=self.current_mode != "program"):
+            self.tell(error, title)
+        runs = frozenset(event.run for event in message.events if event.run)
+        if self.session is session:
+            self._session_changed(runs)
+        elif self._show_live and session is self.live.session:
+            self.set_session(session, self.live.path)
 
     def session_moved(self, before: Path, after: Path) -> None:
-        """Takes note that the file of a session was renamed or moved."""
-        raise NotImplementedError
+        """Takes note that the file of a session, or the folder of a job, was renamed or moved."""
+        if self.job_folder == before:
+            self.job_folder = after
+        if self.live.path == before:
+            self.live.path = after
+        path = self.opened.path
+        if path is not None and path == before:
+            self.opened.path = after
+        elif path is not None and path.parent == before:  # a process of a job
+            self.opened.path = after / path.name
+        self.show_state()
+
+    def on_storage_failed(self, message: StorageFailed) -> None:
+        """Reports that this app's session cannot be written, and asks for another file. The runs go on meanwhile."""
+        from jaxprof.tui.kit.dialogs import SaveAs
+
+        live, error = self.live, message.error
+        name = live.path.name if live.path is not None else "session.jaxprof"
+
+        def move(path: Path) -> None:
+            place = path / name if path.is_dir() else path
+            live.move_to(place, lambda: self._saved_in(place))
+
+        SaveAs("The session is not being saved", error.what, error.hint, Path.home() / name).ask(self, move)
+
+    def _saved_in(self, path: Path) -> None:
+        if self.session is self.live.session:
+            self.opened.path = path
+        self.show_state()
+        self.say(str(path), "Session saved to")
 
     def library(self) -> Library:
         """The folder of sessions."""
-        raise NotImplementedError
+        from jaxprof.session.log import Library
 
-    def list_sessions(self, limit: int | None = ...) -> SessionsListed:
+        return Library(self.library_folder)
+
+    def list_sessions(self, limit: int | None = LISTED) -> SessionsListed:
         """The saved sessions and jobs. Blocks: for threads only."""
-        raise NotImplementedError
+        library = self.library()
+        return SessionsListed(list(library.listed(limit)), library.size_bytes(), library.folder)
+
+    # -- from screen to screen --------------------------------------------------------------------------------
+
+    def action_go(self, mode: str) -> None:
+        """Goes to a mode. Of several that were asked for at once, only to the last: a change of screen costs a new
+        layout, and nothing is drawn until all are over."""
+        self._mode_wanted = mode
+        self.call_later(self._arrive)
+
+    def _arrive(self) -> None:
+        mode, self._mode_wanted = self._mode_wanted, ""
+        if mode:
+            self.switch_mode(mode)
+
+    def switch_mode(self, mode: str) -> AwaitMount:
+        """Goes to a mode, and remembers from where. A mode that lies on the way back is gone back to, and one that was
+        asked for before is not gone to any more."""
+        self._mode_wanted = ""
+        if mode in self._trail:
+            del self._trail[self._trail.index(mode) :]
+        elif mode != self.current_mode:
+            self._trail.append(self.current_mode)
+        return super().switch_mode(mode)
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Runs the action of a key; says why where its screen dims it."""
+        if await super().run_action(action, default_namespace, namespaces):
+            return True
+        screen = self.screen
+        if default_namespace is not screen or not isinstance(screen, ModeScreen) or not isinstance(action, str):
+            return False
+        dimmed = "(" not in action and screen.check_action(action, ()) is None
+        reason = screen.why_not(action) if dimmed else ""
+        if reason:
+            self.say(reason)
+        return bool(reason)
+
+    async def action_back(self) -> None:
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            self.step_back()
+
+    def step_back(self) -> None:
+        """Goes to the mode before, in the end to Home."""
+        self.switch_mode(self._trail[-1] if self._trail else "home")
+
+    def action_press(self, key: str) -> None:
+        """Presses a key; a click in the key bar calls this."""
+        self.simulate_key(key)
+
+    def action_help(self) -> None:
+        if type(self.screen).__name__ != "HelpScreen":
+            self.push_screen(made("help", "HelpScreen", self.screen))
+
+    def show_results(self, run: str = "") -> None:
+        """Goes to Results, with that run in view."""
+        self.run_in_view = run or self.run_in_view
+        self.switch_mode("results")
+
+    def show_program(self, run: str = "", view: str = "", words: str = "") -> None:
+        """Goes to the screen of that program, and to a view of it, with only the rows that have these words."""
+        self.run_in_view, self.words_wanted = run or self.run_in_view, (view, words)
+        self._show_in("program")
+
+    def show_run_detail(self, run: str) -> None:
+        """Shows all details of that run on a screen above Run or Results."""
+        mode = "run" if self.current_mode == "run" else "results"
+        self.push_screen(made("results.run_detail", "RunDetailScreen", mode, run))
+
+    def show_comparison(self, first: str, second: str) -> None:
+        """Goes to the comparison of two runs of the session, on a screen above Results."""
+        self.show_results(second)
+        self.push_screen(made("results.compare_screen", "CompareScreen", first, second))
+
+    def show_hlo(self, run: str = "", kernel: str = "") -> None:
+        """Goes to the HLO of that run, and to a kernel in it; Esc returns to the current mode."""
+        self.run_in_view, self.kernel_wanted = run or self.run_in_view, kernel
+        self._show_in("hlo")
+
+    def show_profile(self, run: str = "", view: str = "timeline", kernel: str = "") -> None:
+        """Goes to a view of that run's profile, and to a kernel in it; Esc returns to the current mode."""
+        self.run_in_view, self.view_wanted, self.kernel_wanted = run or self.run_in_view, view, kernel
+        self._show_in("profile")
+
+    def show_history(self, workload: str = "") -> None:
+        """Shows how a workload, or all of them, went over the kept sessions, on a screen above the current one."""
+        self.push_screen(made("history.screen", "HistoryScreen", self.current_mode, workload))
+
+    def open_job(self, folder: Path) -> None:
+        """Goes to the job whose processes have their sessions in that folder."""
+        self.job_folder = folder
+        self._show_in("job")
+        self.show_state()
+
+    def _show_in(self, mode: str) -> None:
+        """Goes to a mode that has something to show, also if it is in view already."""
+        in_view = self.current_mode == mode
+        self.switch_mode(mode)
+        for screen in self.session_screens:
+            if in_view and mode == screen.MODE:
+                screen.come_into_view()
+
+    def screens_in_view(self) -> list[ModeScreen]:
+        """The screens of the current mode, also beneath a dialog."""
+        return [screen for screen in self.session_screens if self.current_mode == screen.MODE and screen.is_attached]
 
     def show_state(self) -> None:
         """Updates the mode bar and the reading line."""
-        raise NotImplementedError
+        for screen in self.screens_in_view():
+            screen.show_state()
 
     def tell(self, error: JaxprofError, title: str = "") -> None:
         """Shows an error: what failed, and its hint."""
-        raise NotImplementedError
+        self.say(str(error), title, severity="error", timeout=12)
+
+    def on_failed(self, message: Failed) -> None:
+        self.tell(message.error)
+
+
+def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[JaxprofError, str]]:
+    """The errors to show, each with a title. `programs`: include the end of the user's own program."""
+    from jaxprof.events import RunClosed, WarningRaised
+
+    for event in events:
+        if isinstance(event, RunClosed) and event.status in ("failed", "crashed", "timed out"):
+            if programs or event.variant != "program":
+                what = event.error or f"the run {event.status}"
+                yield JaxprofError(what, event.advice), f"{event.workload} {event.variant}: {event.status}"
+        elif isinstance(event, WarningRaised) and event.code == "worker_silent":
+            yield JaxprofError(event.message, event.advice), f"run {event.run}"
+
+
+def place_of(session: Session) -> str:
+    """The mode that fits the content of a session."""
+    from jaxprof.analysis.profile import IMPORTED  # and with it the reader of HLO, for which the first frame would wait
+
+    ways = {run.plan.how for run in session.runs.values()}
+    if "program" in ways:
+        return "program"
+    return "profile" if ways == {IMPORTED} else "results"

@@ -85,7 +85,7 @@ async def test_enter_goes_to_a_session_and_phases_change(planted: Path) -> None:
         await until(pilot, lambda: screen.query_one(Points).count > 0)
         await pilot.press("enter")
         await until(pilot, lambda: screen.query_one(Points).has_focus)
-        assert screen.query_one(Points).point is not None
+        assert screen.query_one(Points).current_row is not None
         await pilot.press("up", "enter")
         await until(pilot, lambda: stage.app.session_path == planted / "session-020.jaxprof")
         await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))

@@ -117,7 +117,7 @@ def test_nothing_is_posted_about_a_program_that_was_left(monkeypatch: pytest.Mon
         cancels.put(cancelled())
 
     monkeypatch.setattr(kernel_rows, "origin_columns", read)
-    reader.begin(KERNELS)
+    reader.read(KERNELS)
     assert cancels.get(timeout=30), "the reading is told to stop"
     message = posted.get_nowait()
     assert isinstance(message, OriginsRead)

@@ -57,7 +57,7 @@ class Reading:
     def read(self, text: str) -> OpenedModule:
         self._over.clear()
         opened = OpenedModule(ModuleStages("m", "m", {"hlo": lambda: text}))
-        self.reader.begin(opened)
+        self.reader.read(opened)
         assert self._over.wait(30)
         assert not self.failed
         return opened

@@ -30,8 +30,7 @@ class Viewer(App[None]):
     """The pane alone."""
 
     CSS = """
-    TextPane, TextView { height: 1fr; } .search-line { height: 1; dock: bottom; } .search-input { width: 1fr; }
-    .search-mark { width: 2; } .search-count { width: auto; }
+    TextPane, TextView { height: 1fr; }
     .text-view--chosen { text-style: reverse; } .text-view--hit { text-style: underline; }
     .text-view--name { color: red; } .text-view--shape { color: green; } .text-view--opcode { color: blue; }
     """
@@ -191,7 +190,7 @@ async def searched(pilot: Pilot[Any], text: str) -> TextPane:
 
 
 def count(pilot: Pilot[Any]) -> str:
-    return str(pilot.app.query_one(".search-count").render()).strip()
+    return pilot.app.query_one(TextPane).count.plain
 
 
 async def test_a_search_counts_wraps_and_refuses_a_broken_expression() -> None:

@@ -51,7 +51,7 @@ async def test_processes_come_and_grow(tmp_path: Path) -> None:
         await until(pilot, lambda: "1 running" in words(stage))
         assert "process 2 on node2 is late" in words(stage)
         found = screen.query_one(JobMap)
-        await until(pilot, lambda: found.grid is not None and len(found.grid.processes) == 3)
+        await until(pilot, lambda: found.browse.grid is not None and len(found.browse.grid.processes) == 3)
         for event in events[-4:]:
             writer.append(event)
         writer.close()

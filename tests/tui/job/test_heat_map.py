@@ -25,7 +25,7 @@ async def shown(stage: Stage, pilot: Pilot[Any], folder: Path) -> JobMap:
     """The map, once it has steps."""
     screen = await opened(stage, pilot, folder)
     found = screen.query_one(JobMap)
-    await until(pilot, lambda: found.grid is not None)
+    await until(pilot, lambda: found.browse.grid is not None)
     await pilot.pause()
     return found
 
@@ -55,7 +55,7 @@ async def test_it_shows_who_is_late_zooms_and_pans(tmp_path: Path) -> None:
         await pilot.press("plus", "plus")
         assert browse.window is not None
         assert browse.window.span == 500
-        await until(pilot, lambda: found.grid is not None and int(found.grid.steps.sum()) == 500)
+        await until(pilot, lambda: found.browse.grid is not None and int(found.browse.grid.steps.sum()) == 500)
         await pilot.press("right")
         assert (browse.window.start, browse.cursor) == (50, 50)
         await pilot.press("greater_than_sign")
@@ -64,7 +64,7 @@ async def test_it_shows_who_is_late_zooms_and_pans(tmp_path: Path) -> None:
         assert (browse.cursor, browse.window.end) == (1999, 2000)
         await pilot.press("minus", "0")
         assert browse.window == browse.whole
-        await until(pilot, lambda: found.grid is not None and int(found.grid.steps.sum()) == 2000)
+        await until(pilot, lambda: found.browse.grid is not None and int(found.browse.grid.steps.sum()) == 2000)
 
 
 async def test_the_cursor_has_the_exact_values(tmp_path: Path) -> None:
@@ -78,11 +78,11 @@ async def test_the_cursor_has_the_exact_values(tmp_path: Path) -> None:
         )
         assert "1.38×: estimate from 100 samples" in found.facts
         await pilot.press("right_square_bracket")
-        await until(pilot, lambda: found.grid is not None and found.grid.values_of == "step")
+        await until(pilot, lambda: found.browse.grid is not None and found.browse.grid.values_of == "step")
         assert "step time 10.0 ms a step, median 10.0 ms, 1.00×" in found.facts
         assert "in lockstep all take the same time" in screen_text(stage.app)
         await pilot.press("left_square_bracket", "left_square_bracket")
-        await until(pilot, lambda: found.grid is not None and found.grid.values_of == "compile")
+        await until(pilot, lambda: found.browse.grid is not None and found.browse.grid.values_of == "compile")
 
 
 async def test_what_was_not_seen_of_a_process_is_blank_and_said(tmp_path: Path) -> None:

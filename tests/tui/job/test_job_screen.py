@@ -79,8 +79,8 @@ async def test_what_is_missing_comes_first(folder: Path) -> None:
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         screen = await opened(stage, pilot, folder)
         said = screen.query_one(JobFindings)
-        assert said.said is not None
-        assert said.said.mark == "!"
+        assert said.claim is not None
+        assert said.claim.mark == "!"
         assert "2 of 4 processes have no session here: 2, 3" in screen_text(stage.app)
         assert screen.query_one(RankTable).count == 2
 
@@ -139,7 +139,7 @@ def test_a_picture(snap_compare: Any, folder: Path, monkeypatch: pytest.MonkeyPa
     async def before(pilot: Pilot[Any]) -> None:
         late_from = (job_folders.late_from(10 if index == 1 else 99) for index in range(4))
         screen = await opened(stage, pilot, job_folders.job(folder, *late_from))
-        await until(pilot, lambda: screen.query_one(JobMap).grid is not None)
+        await until(pilot, lambda: screen.query_one(JobMap).browse.grid is not None)
         await still(pilot)
 
     assert snap_compare(stage.app, terminal_size=(120, 40), run_before=before)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.content import Content
 
 from jaxprof.text import columns
-from jaxprof.tui.kit.line_plot import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
 from jaxprof.tui.kit.phase_bars import PhaseRow
+from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
 from tui.session_tapes import Tape
 
 SAMPLES = Tape().noise(0.63e-3, 60)

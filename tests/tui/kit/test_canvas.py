@@ -10,9 +10,8 @@ from textual.content import Content
 from jaxprof.stats import summarise
 from jaxprof.text import columns
 from jaxprof.tui.kit.canvas import Canvas, Scale, spanning
-from jaxprof.tui.kit.line_plot import Mark
 from jaxprof.tui.kit.phase_bars import phase_bars
-from jaxprof.tui.kit.sample_plots import distribution, trend
+from jaxprof.tui.kit.plots import Mark, distribution, trend
 from jaxprof.tui.terminal_driver import TO_ASCII
 from tui.kit.drawings import ROWS, SAMPLES, lines_of, plot
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxprof.tui.kit.line_plot import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
+from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
 from tui.kit.drawings import lines_of, plot
 
 

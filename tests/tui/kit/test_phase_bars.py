@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxprof.text import safe
-from jaxprof.tui.kit.phase_bars import PhaseRow, phase_bars, stacked
+from jaxprof.tui.kit.phase_bars import PhaseRow, first_result, phase_bars
 from tui.kit.drawings import ROWS
 from tui.session_tapes import HOSTILE
 
@@ -45,7 +45,7 @@ def test_phase_bars_stay_within_their_width_whatever_a_variant_is_called(width: 
 
 
 def test_stacked_phases_fill_the_width_in_proportion() -> None:
-    bar, legend = stacked({"trace": 0.01, "compile": 0.03, "first_run": None, "run": 9.0}, 40)
+    bar, legend = first_result({"trace": 0.01, "compile": 0.03, "first_run": None, "run": 9.0}, 40)
     assert bar.plain == "█" * 10 + "▓" * 30
     assert legend.plain.split("  ")[:2] == ["█ trace 25 %", "▓ compile 75 %"]
-    assert stacked({"run": 1.0}, 40) == []
+    assert first_result({"run": 1.0}, 40) == []

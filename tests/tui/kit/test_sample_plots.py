@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxprof.stats import summarise, two_modes
-from jaxprof.tui.kit.sample_plots import distribution, trend
+from jaxprof.tui.kit.plots import distribution, trend
 from tui.kit.drawings import SAMPLES, SIZES, fills, lines_of
 from tui.session_tapes import Tape
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
-from textual.content import Content
 
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn
-from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.table_view import TableView, TextRow
 
 
 class Numbers(TableView[tuple[str, int | None]]):
-    """Names and numbers; a row without a name is a heading."""
+    """Names and numbers."""
 
     UNSORTED = "as given"
     EMPTY = "Nothing here."
@@ -29,9 +28,6 @@ class Numbers(TableView[tuple[str, int | None]]):
                 TableColumn("twice", lambda row: str(2 * (row[1] or 0)), 8, priority=1),
             )
         )
-
-    def whole_line(self, row: tuple[str, int | None], width: int) -> Content | None:
-        return None if row[0] else Content("a heading")
 
 
 class Shown(App[None]):
@@ -50,7 +46,7 @@ async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headin
     app = Shown()
     async with app.run_test(size=(40, 10)) as pilot:
         table = app.query_one(Numbers)
-        table.show_rows({"heading": ("", None), **ROWS})
+        table.show_rows({"heading": TextRow("a heading"), **ROWS})
         table.focus()
         await pilot.pause()
         assert table.current == "c"

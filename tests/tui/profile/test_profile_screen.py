@@ -8,8 +8,8 @@ import pytest
 from textual.pilot import Pilot
 
 from jaxprof import events as e
+from jaxprof.tui.kit.captures import TrustDialog
 from jaxprof.tui.kit.memory import BufferList, LivePlot
-from jaxprof.tui.kit.trust import TrustDialog
 from jaxprof.tui.profile.compile_pane import PassTree
 from jaxprof.tui.profile.screen import ProfileScreen
 from jaxprof.tui.profile.timeline.view import TimelineView

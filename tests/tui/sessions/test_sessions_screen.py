@@ -247,7 +247,7 @@ async def test_a_job_is_deleted_and_renamed_whole(kept: list[Path], kept_job: Pa
         await pilot.press("enter")
         renamed = kept_job.with_name("first.jaxprof.d")
         await until(pilot, lambda: renamed in table.keys)
-        await until(pilot, lambda: table.entry is not None and table.entry.path == renamed)
+        await until(pilot, lambda: table.current_row is not None and table.current_row.path == renamed)
         await pilot.press("D")
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
         words = [str(each.content) for each in stage.app.screen.query(Static)]

@@ -6,12 +6,10 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
@@ -20,16 +18,16 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.report.comparison import figure
 from jaxprof.report.history import change_text, changed_text, series_name, shares
 from jaxprof.text import safe, safe_text
-from jaxprof.tui.keys import bindings, key_of
-from jaxprof.tui.kit.drawing import cell, hang, spark
+from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.drawing import hang, spark
 from jaxprof.tui.kit.format import moment, parameters_text, verdict_style
 from jaxprof.tui.kit.guard import on
-from jaxprof.tui.kit.line_plot import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
 from jaxprof.tui.kit.picture import Lines, Picture
+from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.table_columns import TableColumn
-from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import bytes_, counted, integer, percent, ratio
 
@@ -94,11 +92,10 @@ def _bounds(used: list[tuple[int, HistoryPoint]]) -> Iterator[PlotLine]:
 _TREND = 12
 
 
-class Measurements(TableView[MeasurementHistory]):
+class Measurements(TableView[MeasurementHistory], keys="measurements"):
     """One row for each measurement: what it is, its trend, the latest figure, the last change."""
 
     EMPTY: ClassVar[str] = "No points."
-    BINDINGS: ClassVar[list[BindingType]] = bindings("measurements")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -145,31 +142,21 @@ def _identity(one: MeasurementHistory) -> Hashable:
     return (series_name(one), one.target)
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
-    """What is said above a point: a lasting change, or what else is not as at the point before."""
-
-    text: str
-    style: str
-
-
-class Points(TableView[HistoryPoint | Between]):
+class Points(TableView[HistoryPoint], keys="points"):
     """The points of one measurement, the newest last, with the changes between them."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("points")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn("", _of_point(lambda point: ("✗", "$error") if point.wrong else " "), 1),
-                TableColumn("when", _of_point(lambda point: moment(point.wall_seconds)), 16),
-                TableColumn("session", _of_point(lambda point: point.name), 12, weight=1, most=30, priority=3),
-                TableColumn("value", _of_point(self._value), 8, right=True, style="bold"),
-                TableColumn("95 %", _of_point(_half_width), 8, right=True, style="$text-muted"),
-                TableColumn("launches", _of_point(lambda point: integer(point.launches)), 8, right=True, priority=2),
+                TableColumn("", lambda point: ("✗", "$error") if point.wrong else " ", 1),
+                TableColumn("when", lambda point: moment(point.wall_seconds), 16),
+                TableColumn("session", lambda point: point.name, 12, weight=1, most=30, priority=3),
+                TableColumn("value", self._value, 8, right=True, style="bold"),
+                TableColumn("95 %", _half_width, 8, right=True, style="$text-muted"),
+                TableColumn("launches", lambda point: integer(point.launches), 8, right=True, priority=2),
                 TableColumn(
                     "jax",
-                    _of_point(lambda point: point.environment.get("jax", "-")),
+                    lambda point: point.environment.get("jax", "-"),
                     8,
                     priority=1,
                     style="$text-muted",
@@ -181,7 +168,7 @@ class Points(TableView[HistoryPoint | Between]):
 
     def show(self, found: LibraryHistory | None, one: MeasurementHistory | None) -> None:
         """Shows the points of a measurement, with the cursor on the newest; None: none."""
-        rows: dict[Hashable, HistoryPoint | Between] = {}
+        rows: dict[Hashable, HistoryPoint | Heading] = {}
         if found is not None and one is not None:
             self._unit = found.unit
             for number, point in enumerate(one.points):
@@ -193,21 +180,8 @@ class Points(TableView[HistoryPoint | Between]):
         if rows:
             self.move_to(self.count - 1)
 
-    @property
-    def point(self) -> HistoryPoint | None:
-        """The point under the cursor."""
-        row = self.current_row
-        return row if isinstance(row, HistoryPoint) else None
-
-    def whole_line(self, row: HistoryPoint | Between, width: int) -> Content | None:
-        return cell(f" {row.text}", width, row.style) if isinstance(row, Between) else None
-
     def _value(self, point: HistoryPoint) -> str:
         return figure(point.value, self._unit)
-
-
-def _of_point(read: Callable[[HistoryPoint], Cell]) -> Callable[[HistoryPoint | Between], Cell]:
-    return lambda row: read(row) if isinstance(row, HistoryPoint) else ""
 
 
 def _half_width(point: HistoryPoint) -> str:
@@ -216,14 +190,14 @@ def _half_width(point: HistoryPoint) -> str:
     return f"± {percent((point.high - point.low) / 2 / point.value)}"
 
 
-def _between(found: LibraryHistory, one: MeasurementHistory, point: HistoryPoint) -> list[Between]:
+def _between(found: LibraryHistory, one: MeasurementHistory, point: HistoryPoint) -> list[TextRow]:
     change = next((change for change in one.changes if change.first == point), None)
-    words: list[Between] = []
+    words: list[TextRow] = []
     if change is not None:
-        words.append(Between(f"══ {change_text(found, change)}", change_style(change)))
+        words.append(TextRow(f" ══ {change_text(found, change)}", change_style(change)))
     changed = changed_text(change.changed if change is not None else point.changed)
     if changed:
-        words.append(Between(f" · {changed}", "$text-muted"))
+        words.append(TextRow(f"  · {changed}"))
     return words
 
 
@@ -231,11 +205,10 @@ _CHANGES_SHOWN = 2
 """The newest changes that stand below the list; all of them stand between the points."""
 
 
-class HistoryScreen(SessionScreen):
+class HistoryScreen(SessionScreen, keys="history"):
     """Measurements on the left, with what was found in the one under the cursor; on the right its chart and points."""
 
     AUTO_FOCUS = "#measurements"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("history")
 
     def __init__(self, mode: str, workload: str = "") -> None:
         """`mode` is that of the screen below: Home, Results or Sessions."""
@@ -270,7 +243,6 @@ class HistoryScreen(SessionScreen):
     # -- reading ----------------------------------------------------------------------------------------------
 
     def action_read(self) -> None:
-        """Reads the sessions again, in a thread."""
         self.query_one("#measurements-box").border_subtitle = "reading…"
         wanted = self._workload, self._measure
         in_thread(
@@ -374,7 +346,6 @@ class HistoryScreen(SessionScreen):
         return super().check_action(action, parameters)
 
     def action_measure(self, step: int) -> None:
-        """Goes to the next phase or exact fact."""
         from jaxprof.analysis.history import FACTS_KEPT, PHASES_KEPT
 
         every = (*PHASES_KEPT, *FACTS_KEPT)
@@ -382,12 +353,10 @@ class HistoryScreen(SessionScreen):
         self.action_read()
 
     def action_all(self) -> None:
-        """All workloads, or only the chosen one."""
         self._workload = "" if self._workload else self._chosen
         self.action_read()
 
     def action_copy(self) -> None:
-        """Copies the history under the cursor as `jaxprof history` prints it."""
         found, one = self._found, self._one
         if found is None or one is None:
             return
@@ -395,8 +364,7 @@ class HistoryScreen(SessionScreen):
 
         from jaxprof.report.history import history_text, series_name
 
-        self.app.copy_to_clipboard(history_text(replace(found, series=(one,)), None))
-        self.notify(safe(series_name(one)), title="Copied", markup=False)
+        self.copy(history_text(replace(found, series=(one,)), None), series_name(one))
 
     @on(RowList.Chosen, "#measurements")
     def _to_points(self) -> None:
@@ -405,7 +373,7 @@ class HistoryScreen(SessionScreen):
 
     @on(RowList.Chosen, "#points")
     def _open(self) -> None:
-        point = self.query_one(Points).point
+        point = self.query_one(Points).current_row
         if point is not None:
             self.action_close()
             self.profiler.open_session(point.path)

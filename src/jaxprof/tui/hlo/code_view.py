@@ -9,13 +9,13 @@ before it is drawn; markup is never parsed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
-from textual.binding import BindingType
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -25,8 +25,7 @@ from textual.strip import Strip
 from jaxprof.hlo.read.lexer import Language, SpanKind, lex
 from jaxprof.text import columns, safe
 from jaxprof.tui.hlo.document import Document, Folds, Name, column
-from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.filter import Hits
+from jaxprof.tui.hlo.text_search import Hits
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.threads import in_thread
 
@@ -39,7 +38,7 @@ ABOVE = 3
 """Lines that stay in view above and below the cursor."""
 
 
-class TextView(Guarded, ScrollView, can_focus=True):
+class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
     """One document at a time, with a cursor on a line."""
 
     ALLOW_SELECT = False
@@ -51,7 +50,6 @@ class TextView(Guarded, ScrollView, can_focus=True):
         "text-view--fold",
         *(f"text-view--{kind}" for kind in SpanKind),
     }
-    BINDINGS: ClassVar[list[BindingType]] = bindings("text")
 
     class Moved(Message):
         """The cursor is on another line, or another document is shown."""
@@ -262,24 +260,20 @@ class TextView(Guarded, ScrollView, can_focus=True):
         self._reveal(center=True)
 
     def action_move(self, step: int) -> None:
-        """Moves the cursor one line up or down."""
         rows = self._document.line_count - self._folds.hidden
         row = max(0, min(self._folds.row(self._cursor) + step, rows - 1))
         self.go(self._folds.line(row))
 
     def action_page(self, step: int) -> None:
-        """Moves the cursor a page up or down."""
         height = max(1, self.scrollable_content_region.height)
         page = max(1, height - 2)
         self.scroll_to(y=round(self.scroll_y) + step * page, animate=False, force=True)
         self.action_move(step * page)
 
     def action_edge(self, step: int) -> None:
-        """Moves the cursor to the first or the last line."""
         self.go(0 if step < 0 else self._document.line_count - 1, center=True)
 
     def action_sideways(self, step: int) -> None:
-        """Scrolls long lines."""
         self.scroll_to(x=max(0, round(self.scroll_x) + step * SIDEWAYS), animate=False, force=True)
 
     def reveal_offset(self, offset: int) -> None:
@@ -326,19 +320,16 @@ Place = tuple[Document, int]
 """A line of a document, as the history holds it."""
 
 
-class CodeView(TextView):
+class CodeView(TextView, keys="code"):
     """A text view in which the cursor can also choose a name of its line. Without names it is a plain text view."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("code")
-
+    @dataclass
     class ManyUsers(Message):
         """Requests a choice among the several users of a name."""
 
-        def __init__(self, view: CodeView, name: str, lines: list[int]) -> None:
-            super().__init__()
-            self.view = view
-            self.name = name
-            self.lines = lines
+        view: CodeView
+        name: str
+        lines: list[int]
 
     def __init__(self, document: Document | None = None, *, id: str | None = None, classes: str | None = None) -> None:
         self._name_at = -1
@@ -376,7 +367,6 @@ class CodeView(TextView):
         return list(self.document.navigation.names(safe(self.document.line(self.cursor)[:PIECE])))
 
     def action_name(self, step: int) -> None:
-        """Chooses the next or the previous name in the line; without names, scrolls."""
         names = self._names()
         if not names:
             self.action_sideways(step)
@@ -393,7 +383,6 @@ class CodeView(TextView):
             self.reveal_columns(columns(line[: name.start]), columns(line[: name.end]))
 
     def action_follow(self) -> None:
-        """Goes to the definition of a name; from a definition, to its users."""
         navigation = self.document.navigation
         chosen = self.chosen_name
         if chosen and chosen.lstrip("%") == navigation.defined_name(self.cursor).lstrip("%"):
@@ -407,7 +396,6 @@ class CodeView(TextView):
             self.jump(line)
 
     def action_users(self) -> None:
-        """Goes to the user of a name; if there are several, asks which."""
         navigation = self.document.navigation
         document, line = self.document, self.cursor
         name = self.chosen_name or navigation.defined_name(line)
@@ -430,7 +418,6 @@ class CodeView(TextView):
             self.post_message(self.ManyUsers(self, name, list(lines)))
 
     def action_history(self, step: int) -> None:
-        """Goes back to the place before the last jump, or forward again."""
         taken, given = (self._back, self._forward) if step < 0 else (self._forward, self._back)
         if not taken:
             self._notify_briefly("no place to go back to" if step < 0 else "no place to go forward to")
@@ -448,7 +435,6 @@ class CodeView(TextView):
         self.forget_places()
 
     def action_fold(self) -> None:
-        """Folds the block at the cursor, or opens it."""
         if self.folds.block(self.cursor) is not None:
             self.set_folds(self.folds.opened(self.cursor))
             self.go(self.cursor)
@@ -461,7 +447,6 @@ class CodeView(TextView):
         self.go(block[0])
 
     def action_fold_all(self) -> None:
-        """Folds all blocks, or opens all."""
         folds = Folds() if self.folds.blocks else Folds(self.document.navigation.blocks())
         block = folds.block(self.cursor)
         self.set_folds(folds)
@@ -477,14 +462,13 @@ class CodeView(TextView):
         self.redraw()
 
     def action_copy(self) -> None:
-        """Copies the statement at the cursor, as it is shown."""
         text = self.document.navigation.statement(self.cursor) or self.document.line(self.cursor)
         shown = "\n".join(safe(line) for line in text.strip().split("\n"))
         self.app.copy_to_clipboard(shown)
         self._notify_briefly(f"copied {len(shown)} characters")
 
     def _notify_briefly(self, text: str) -> None:
-        self.notify(safe(text), markup=False, timeout=3)
+        self.say(text, timeout=3)
 
     def on_click(self, event: events.Click) -> None:
         under_mouse = self.line_at(event)

@@ -17,7 +17,7 @@ from jaxprof.hlo.analysis.tree import tree
 from jaxprof.report.kernels import times
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.kit.fact_list import FactLine, FactTarget, heading, paragraph
+from jaxprof.tui.kit.fact_list import FactLine, FactTarget, Leads, heading, paragraph
 from jaxprof.tui.kit.python_source import excerpt, highlighted
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
@@ -42,16 +42,14 @@ def kernel_facts(opened: OpenedModule, ranked: Ranked, width: int, around: int =
     """Everything about a kernel: its source, its cost, what is inside, and why it was not fused further."""
     kernel = ranked.kernel
     here = FactTarget(kernel.computation, kernel.name)
-    facts = [
-        FactLine(Content.styled(shorten(kernel.name, width), "bold"), here),
-        FactLine(
-            Content.assemble(
-                (shorten(kind_of(kernel), width), "$secondary"),
-                (f" · {kernel.path.direction}" if kernel.path.direction else "", "$text-muted"),
-                (" · recomputed" if kernel.path.recomputed else "", "$warning"),
-                "  ",
-                (safe(str(kernel.shape)), "$code-number"),
-            )
+    facts: list[FactLine] = [
+        Leads(Content.styled(shorten(kernel.name, width), "bold"), here),
+        Content.assemble(
+            (shorten(kind_of(kernel), width), "$secondary"),
+            (f" · {kernel.path.direction}" if kernel.path.direction else "", "$text-muted"),
+            (" · recomputed" if kernel.path.recomputed else "", "$warning"),
+            "  ",
+            (safe(str(kernel.shape)), "$code-number"),
         ),
     ]
     parts = (
@@ -62,7 +60,7 @@ def kernel_facts(opened: OpenedModule, ranked: Ranked, width: int, around: int =
     )
     for number, part in enumerate(parts):
         if number and part and around:  # only if there is room
-            facts.append(FactLine(Content("")))
+            facts.append(Content(""))
         facts += part
     return facts
 
@@ -79,7 +77,7 @@ def _origins(kernel: Kernel, width: int, recorded_seconds: float | None, around:
     located = sorted((origin for origin in kernel.origins if origin.source), key=lambda origin: not origin.is_own)
     first = next(iter(located), None)
     if first is None or first.source is None:
-        facts.append(FactLine(Content.styled("the module does not record its source line", "$quiet")))
+        facts.append(Content.styled("the module does not record its source line", "$quiet"))
     else:
         facts += source_facts(first.source, width, recorded_seconds, _function(first), around)
     if kernel.op_name:
@@ -93,9 +91,9 @@ def _origins(kernel: Kernel, width: int, recorded_seconds: float | None, around:
     if others:
         facts.append(heading("Also from", f"{counted(len(others), 'more place')} fused into it"))
         for origin in others[:MOST_ORIGINS]:
-            facts.append(FactLine(_origin(origin, width)))
+            facts.append(_origin(origin, width))
         if len(others) > MOST_ORIGINS:
-            facts.append(FactLine(Content.styled(f"  and {len(others) - MOST_ORIGINS} more", "$quiet")))
+            facts.append(Content.styled(f"  and {len(others) - MOST_ORIGINS} more", "$quiet"))
     return facts
 
 
@@ -127,7 +125,7 @@ def source_facts(
     place: HloSourceLocation, width: int, recorded_seconds: float | None, function: str = "", around: int = 1
 ) -> list[FactLine]:
     """A source place, with its lines when the file can be read here."""
-    facts = [FactLine(place_content(place, width, function))]
+    facts: list[FactLine] = [place_content(place, width, function)]
     source = excerpt(place, around)
     numbers = max((len(str(number)) for number, _ in source.lines), default=1)
     indent = min((len(line) - len(line.lstrip()) for _, line in source.lines if line.strip()), default=0)
@@ -137,13 +135,13 @@ def source_facts(
             continue
         text = highlighted(line[indent:][:400]) if line.strip() else Content("")
         mark = Content.styled(f"{'▸' if there else ' '}{number:>{numbers}} ", "bold $accent" if there else "$quiet")
-        facts.append(FactLine(Content.assemble(mark, text if there else text.stylize("dim"))))
+        facts.append(Content.assemble(mark, text if there else text.stylize("dim")))
     if source.modified_seconds is None:
-        facts.append(FactLine(Content.styled("  the file is not on this machine", "$quiet")))
+        facts.append(Content.styled("  the file is not on this machine", "$quiet"))
     elif not source.lines:
-        facts.append(FactLine(Content.styled("  the file no longer has this line", "$warning")))
+        facts.append(Content.styled("  the file no longer has this line", "$warning"))
     elif recorded_seconds is not None and source.modified_seconds > recorded_seconds + 1:
-        facts.append(FactLine(Content.styled("  the file has changed since: this may be another line", "$warning")))
+        facts.append(Content.styled("  the file has changed since: this may be another line", "$warning"))
     return facts
 
 
@@ -192,7 +190,7 @@ def _links(ranked: Ranked) -> list[FactLine]:
 
 def figure_fact(label: str, text: str) -> FactLine:
     """A figure with its label."""
-    return FactLine(Content.assemble((f"{label:<{_LABEL}}", "$text-muted"), safe(text)))
+    return Content.assemble((f"{label:<{_LABEL}}", "$text-muted"), safe(text))
 
 
 # -- what is inside ---------------------------------------------------------------------------------------------------
@@ -206,7 +204,7 @@ def _inside(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine]:
     count = kernel.instructions
     facts = [heading("Inside", f"{counted(count, 'instruction')}, from the result down")]
     facts += [
-        FactLine(_row(prefix, row, width), FactTarget(row.computation, row.name))
+        Leads(_row(prefix, row, width), FactTarget(row.computation, row.name))
         for prefix, row in zip(branches(rows), rows, strict=True)
     ]
     return facts
@@ -275,7 +273,7 @@ def _row(prefix: str, row: TreeRow, width: int) -> Content:
 def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine]:
     if opened.barriers is None:
         words = "analysing…" if not opened.over else "unknown"
-        return [heading("Not fused with"), FactLine(Content.styled(words, "$quiet"))]
+        return [heading("Not fused with"), Content.styled(words, "$quiet")]
     near = opened.barrier_index.of(kernel.computation, kernel.name)
     if not near:
         return []
@@ -286,10 +284,10 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
         target = FactTarget(barrier.computation, other, kernel=True)
         size = bytes_(barrier.bytes)
         name = cell(other, max(8, width - 3 - len(size)))
-        facts.append(FactLine(Content.assemble((f"{arrow} ", "$text-muted"), name, " ", (size, "$accent")), target))
+        facts.append(Leads(Content.assemble((f"{arrow} ", "$text-muted"), name, " ", (size, "$accent")), target))
         facts += paragraph(reason_words(barrier), width, "$text-muted", indent="    ")
     if len(near) > MOST_BARRIERS:
-        facts.append(FactLine(Content.styled(f"  and {len(near) - MOST_BARRIERS} more", "$quiet")))
+        facts.append(Content.styled(f"  and {len(near) - MOST_BARRIERS} more", "$quiet"))
     return facts
 
 
@@ -306,7 +304,7 @@ def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
     title = group.path[-1]
     facts = [
         *paragraph(title, width, "bold"),
-        FactLine(Content.styled(counted(len(members), "kernel"), "$secondary")),
+        Content.styled(counted(len(members), "kernel"), "$secondary"),
     ]
     file, colon, line = title.rpartition(":")
     if colon and line.isdecimal() and len(line) < 19:
@@ -325,5 +323,5 @@ def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
         share = "<0.1 %" if row.share is not None and row.share < 0.001 else percent(row.share)
         name = cell(row.kernel.name, max(8, width - len(share) - 1))
         target = FactTarget(row.kernel.computation, row.kernel.name, kernel=True)
-        facts.append(FactLine(Content.assemble(name, " ", (share, "$text-muted")), target))
+        facts.append(Leads(Content.assemble(name, " ", (share, "$text-muted")), target))
     return facts

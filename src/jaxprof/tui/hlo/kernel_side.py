@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.message import Message
 
 from jaxprof.analysis.flame.graphs import ranking_flame
 from jaxprof.analysis.ranking import Ranking
-from jaxprof.text import columns, safe, shorten, shorten_middle
+from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.hlo.kernel_detail import figure_fact, group_facts, kernel_facts, kind_of, reason_words, source_facts
 from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.hlo.roofline import RooflineView
-from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell
-from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, heading, paragraph
+from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading, paragraph
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.table_columns import Drawing, Row, TableColumn
+from jaxprof.tui.kit.table_columns import TableColumn
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import bytes_, counted
 
@@ -41,101 +40,57 @@ _MOST_PLACES = 200
 """Places of a finding that are listed."""
 
 
-class KernelNoteList(TableView[Row]):
-    """The base of both lists: rows about kernels, the most expensive first."""
-
-    NOTHING: ClassVar[tuple[str, str, str]] = ("", "", "")
-    """The text of an empty list: for a whole module, for part of one, and for one before XLA's passes."""
-    BINDINGS: ClassVar[list[BindingType]] = bindings("kernel_notes")
-
-    def __init__(self, columns: Sequence[TableColumn[Row]], *, id: str | None = None) -> None:
-        super().__init__(columns, id=id)
-        self.explain_empty(whole=True, optimised=True)
-
-    def explain_empty(self, *, whole: bool, optimised: bool) -> None:
-        """Chooses the text of an empty list: an incomplete module allows no conclusion."""
-        self.EMPTY = self.NOTHING[0 if whole else 1 if optimised else 2]  # type: ignore[misc]
-
-    def show(self, rows: Sequence[Row]) -> None:
-        """Shows the rows of another program."""
-        self.show_rows(dict(enumerate(rows)))
-
-    @property
-    def kernel(self) -> tuple[str, str]:
-        """The computation (empty if unknown) and name of the kernel of the row under the cursor; empty without one."""
-        raise NotImplementedError
-
-
-class FindingList(KernelNoteList["HloFinding"]):
-    """One row per finding."""
-
-    NOTHING = (
-        "No findings.",
-        "No findings in what was read.",
-        "No finding that shows before XLA's passes.",
-    )
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(
-            (
-                TableColumn("finding", lambda finding: finding.code.replace("-", " "), 12, most=24, fits=True,
-                            style="bold $accent", gap=2),
-                TableColumn("what", lambda finding: finding.message, 1, weight=1),
-                TableColumn("bytes", lambda finding: bytes_(finding.bytes) if finding.bytes is not None else "", 5,
-                            most=9, fits=True, right=True, style="$text-muted"),
-            ),
-            id=id,
-        )  # fmt: skip
-
-    def haystack(self, row: HloFinding) -> str:
-        return f"{row.code} {row.message}"
-
-    @property
-    def kernel(self) -> tuple[str, str]:
-        row = self.current_row
-        return "", row.where[0] if row is not None and row.where else ""
-
-
-class BarrierList(KernelNoteList["Barrier"]):
-    """One row per barrier, the one that costs the most bytes first."""
-
-    NOTHING = (
+NOTHING = {
+    "findings": ("No findings.", "No findings in what was read.", "No finding that shows before XLA's passes."),
+    "barriers": (
         "No array goes from one kernel to another.",
         "No barriers in what was read.",
         "Unknown: XLA's passes, which fuse kernels, have not run on this module.",
+    ),
+}
+"""The text of an empty list: for a whole module, for part of one, which allows no conclusion, and for one before XLA's
+passes."""
+
+
+class KernelNotes(TableView[Any], keys="kernel_notes"):
+    """Findings, or barriers: rows about kernels, the most expensive first."""
+
+    most = 1
+    """The most bytes of a row."""
+
+    def show(self, rows: Sequence[HloFinding] | Sequence[Barrier]) -> None:
+        """Shows the rows of another program."""
+        self.most = max((row.bytes or 0 for row in rows), default=0) or 1
+        self.show_rows(dict(enumerate(rows)))
+
+
+def finding_list() -> KernelNotes:
+    """One row per finding."""
+    columns: tuple[TableColumn[HloFinding], ...] = (
+        TableColumn("finding", lambda finding: finding.code.replace("-", " "), 12, most=24, fits=True,
+                    style="bold $accent", gap=2),
+        TableColumn("what", lambda finding: finding.message, 1, weight=1),
+        TableColumn("bytes", lambda finding: bytes_(finding.bytes) if finding.bytes is not None else "", 5, most=9,
+                    fits=True, right=True, style="$text-muted"),
+    )  # fmt: skip
+    return KernelNotes(columns, id="findings")
+
+
+def barrier_list() -> KernelNotes:
+    """One row per barrier."""
+
+    def saving(barrier: Barrier) -> Content:
+        return bar(barrier.bytes / rows.most, 6) + cell(bytes_(barrier.bytes), 10, right=True)
+
+    columns: tuple[TableColumn[Barrier], ...] = (
+        TableColumn("would save", saving, 16),
+        TableColumn("written by", lambda barrier: barrier.producer, 8, weight=1, cut="middle"),
+        TableColumn("", lambda barrier: "→", 1, style="$quiet"),
+        TableColumn("read by", lambda barrier: barrier.consumer, 8, weight=1, cut="middle"),
+        TableColumn("reason", lambda barrier: barrier.reason.replace("-", " "), 18, style="$accent"),
     )
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(
-            (
-                TableColumn("would save", self._saving, 16),
-                TableColumn("written by", lambda barrier: _name(barrier.producer), 8, weight=1),
-                TableColumn("", lambda barrier: "→", 1, style="$quiet"),
-                TableColumn("read by", lambda barrier: _name(barrier.consumer), 8, weight=1),
-                TableColumn("reason", lambda barrier: barrier.reason.replace("-", " "), 18, style="$accent"),
-            ),
-            id=id,
-        )
-        self._most = 1
-
-    def show(self, rows: Sequence[Barrier]) -> None:
-        self._most = max((barrier.bytes for barrier in rows), default=1) or 1
-        super().show(rows)
-
-    def haystack(self, row: Barrier) -> str:
-        return f"{row.producer} {row.consumer} {row.reason.replace('-', ' ')}"
-
-    @property
-    def kernel(self) -> tuple[str, str]:
-        row = self.current_row
-        return (row.computation, row.consumer) if row is not None else ("", "")
-
-    def _saving(self, barrier: Barrier) -> Content:
-        return bar(barrier.bytes / self._most, 6) + cell(bytes_(barrier.bytes), 10, right=True)
-
-
-def _name(kernel: str) -> Drawing:
-    return lambda width: Content(shorten_middle(kernel, width))
+    rows = KernelNotes(columns, id="barriers")
+    return rows
 
 
 # -- the facts about one ----------------------------------------------------------------------------------------------
@@ -144,10 +99,10 @@ def _name(kernel: str) -> Drawing:
 def barrier_facts(opened: OpenedModule, barrier: Barrier, width: int) -> list[FactLine]:
     """Everything about a barrier."""
     facts = [
-        FactLine(Content.styled(barrier.reason.replace("-", " "), "bold $accent")),
+        Content.styled(barrier.reason.replace("-", " "), "bold $accent"),
         *paragraph(reason_words(barrier), width),
         heading("The array"),
-        FactLine(Content.styled(shorten(str(barrier.shape), width), "$code-number")),
+        Content.styled(shorten(str(barrier.shape), width), "$code-number"),
         figure_fact("would save", f"{bytes_(barrier.bytes)} a run (estimate)"),
     ]
     for label, name in (("Written by", barrier.producer), ("Read by", barrier.consumer)):
@@ -158,10 +113,10 @@ def barrier_facts(opened: OpenedModule, barrier: Barrier, width: int) -> list[Fa
             next(iter(same_name), None),
         )
         if kernel is None:
-            facts.append(FactLine(Content(shorten(name, width))))
+            facts.append(Content(shorten(name, width)))
             continue
-        facts.append(FactLine(Content(shorten(name, width)), FactTarget(kernel.computation, name, kernel=True)))
-        facts.append(FactLine(Content.styled(shorten(kind_of(kernel), width), "$secondary")))
+        facts.append(Leads(Content(shorten(name, width)), FactTarget(kernel.computation, name, kernel=True)))
+        facts.append(Content.styled(shorten(kind_of(kernel), width), "$secondary"))
         if kernel.source is not None:
             facts += source_facts(kernel.source, width, opened.program.recorded_seconds, around=0)
     return facts
@@ -170,7 +125,7 @@ def barrier_facts(opened: OpenedModule, barrier: Barrier, width: int) -> list[Fa
 def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list[FactLine]:
     """Everything about a finding."""
     facts = [
-        FactLine(Content.styled(finding.code.replace("-", " "), "bold $accent")),
+        Content.styled(finding.code.replace("-", " "), "bold $accent"),
         *paragraph(finding.message, width),
         heading("What to do"),
         *paragraph(finding.advice, width),
@@ -186,7 +141,7 @@ def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list
         where = f"{place.file.rpartition('/')[2]}:{place.line}" if place is not None else ""
         target = FactTarget(kernel.computation, name, kernel=True) if kernel is not None else None
         named = cell(name, max(8, width - columns(where) - 2))
-        facts.append(FactLine(Content.assemble(named, " ", (safe(where), "$code-name")), target))
+        facts.append(Leads(Content.assemble(named, " ", (safe(where), "$code-name")), target))
     return facts
 
 
@@ -205,12 +160,11 @@ class KernelSide(Guarded, Container):
     class Highlighted(Message):
         """The cursor is on another kernel."""
 
+    @dataclass
     class OpenRequested(Message):
         """Requests the text of an instruction."""
 
-        def __init__(self, target: FactTarget) -> None:
-            super().__init__()
-            self.target = target
+        target: FactTarget
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -223,8 +177,8 @@ class KernelSide(Guarded, Container):
             yield FilterLine()
             yield RooflineView(id="roofline")
             yield KernelTable(id="kernels")
-            yield FindingList(id="findings")
-            yield BarrierList(id="barriers")
+            yield finding_list()
+            yield barrier_list()
             yield IciclePane("frames")
         with Vertical(id="fact-box", classes="box") as box:
             box.border_title = "Kernel"
@@ -257,10 +211,9 @@ class KernelSide(Guarded, Container):
         self._opened = opened
         self.table.set_empty_text("Reading the HLO…" if opened is not None else "")
         self.table.show_kernels(Ranking())
-        self.query_one(FindingList).show(())
-        self.query_one(BarrierList).show(())
-        self._show_facts()
-        self._show_titles()
+        for notes in self.query(KernelNotes):
+            notes.show(())
+        self._show()
 
     def show_ranking(self, ranking: Ranking) -> None:
         """Shows the kernels, once they are known or are compared with another device."""
@@ -269,23 +222,19 @@ class KernelSide(Guarded, Container):
         )
         self.table.noun = "kernel" if self._opened is None or self._opened.optimised else "operation"
         self.table.show_kernels(ranking)
-        self._show_facts()
-        self._show_roofline()
-        self._show_flame()
-        self._show_titles()
+        self._show()
 
     def show_notes(self) -> None:
         """Shows findings and barriers, as far as they are known."""
         opened = self._opened
         if opened is not None:
-            self.query_one(FindingList).explain_empty(whole=opened.whole, optimised=opened.optimised)
-            self.query_one(BarrierList).explain_empty(whole=opened.whole, optimised=opened.optimised)
-        if opened is not None and opened.findings is not None:
-            self.query_one(FindingList).show(opened.findings)
-        if opened is not None and opened.barriers is not None:
-            self.query_one(BarrierList).show(opened.barriers)
-        self._show_facts()
-        self._show_titles()
+            which = 0 if opened.whole else 1 if opened.optimised else 2
+            for notes in self.query(KernelNotes):
+                notes.EMPTY = NOTHING[str(notes.id)][which]  # type: ignore[misc]
+                rows = opened.findings if notes.id == "findings" else opened.barriers
+                if rows is not None:
+                    notes.show(rows)
+        self._show()
 
     def show_failure(self, words: str) -> None:
         """Shows why there are no kernels."""
@@ -294,8 +243,8 @@ class KernelSide(Guarded, Container):
     def show_tab(self, tab: str) -> None:
         """Shows another list."""
         self._tab = tab
-        for name in ("findings", "barriers"):
-            self.query_one(f"#{name}").display = tab == name
+        for notes in self.query(KernelNotes):
+            notes.display = tab == notes.id
         self.table.display = tab in ("kernels", "roofline")
         self._flame.display = tab == "flame"
         self.set_class(tab == "flame", "-flame")
@@ -306,9 +255,12 @@ class KernelSide(Guarded, Container):
         if filtering.value != kept:
             filtering.value = kept
         filtering.display = bool(kept)
+        self._show()
+
+    def _show(self) -> None:
+        """Shows what the list in view has, and what is beside and around it."""
         self._show_facts()
-        self._show_roofline()
-        self._show_flame()
+        self._show_pictures()
         self._show_titles()
 
     @property
@@ -328,11 +280,9 @@ class KernelSide(Guarded, Container):
         return notes if notes is not None else self.table
 
     @property
-    def _notes(self) -> FindingList | BarrierList | None:
+    def _notes(self) -> KernelNotes | None:
         """The findings or the barriers, if they are in view."""
-        if self._tab == "findings":
-            return self.query_one(FindingList)
-        return self.query_one(BarrierList) if self._tab == "barriers" else None
+        return self.query_one(f"#{self._tab}", KernelNotes) if self._tab in NOTHING else None
 
     def select(self, computation: str, name: str) -> bool:
         """Moves the table's cursor to a kernel, even one that the filter hides; False if no kernel has that name."""
@@ -399,11 +349,11 @@ class KernelSide(Guarded, Container):
         if opened is None:
             facts.show(None, lambda width: ())
         elif self._tab == "findings":
-            finding = self.query_one(FindingList).current_row
+            finding = self._notes.current_row if self._notes is not None else None
             title = "Finding"
             facts.show(finding, lambda width: finding_facts(opened, finding, width) if finding is not None else ())
         elif self._tab == "barriers":
-            barrier = self.query_one(BarrierList).current_row
+            barrier = self._notes.current_row if self._notes is not None else None
             title = "Barrier"
             facts.show(barrier, lambda width: barrier_facts(opened, barrier, width) if barrier is not None else ())
         else:
@@ -419,17 +369,13 @@ class KernelSide(Guarded, Container):
                 )
         self.query_one("#fact-box").border_title = title
 
-    def _show_roofline(self) -> None:
-        if self._tab != "roofline":
-            return
-        ranking = self.table.rows.ranking
-        numbers = self.table.rows.numbers
-        chosen = self.table.ranked.number if self.table.ranked is not None else None
-        self.query_one(RooflineView).show_kernels(ranking, numbers, self.table.rows.changes, chosen)
-
-    def _show_flame(self) -> None:
-        ranking = self.table.rows.ranking
-        if self._tab == "flame":
+    def _show_pictures(self) -> None:
+        rows, ranked = self.table.rows, self.table.ranked
+        ranking = rows.ranking
+        if self._tab == "roofline":
+            chosen = ranked.number if ranked is not None else None
+            self.query_one(RooflineView).show_kernels(ranking, rows.numbers, rows.changes, chosen)
+        elif self._tab == "flame":
             self._flame.read(ranking, lambda: ranking_flame(ranking), "No kernels here.")
 
     # -- messages from the lists ---------------------------------------------------------------------------------
@@ -437,7 +383,7 @@ class KernelSide(Guarded, Container):
     @on(RowList.Highlighted, "#kernels")
     def _kernel_in_view(self) -> None:
         self._show_facts()
-        self._show_roofline()
+        self._show_pictures()
         if self.ranked is not None:
             self.post_message(self.Highlighted())
 
@@ -463,9 +409,7 @@ class KernelSide(Guarded, Container):
 
     @on(KernelTable.Arranged)
     def _arranged(self) -> None:
-        self._show_facts()
-        self._show_roofline()
-        self._show_titles()
+        self._show()
 
     @on(KernelTable.Progressed)
     def _progressed(self) -> None:
@@ -481,7 +425,11 @@ class KernelSide(Guarded, Container):
     @on(RowList.Chosen, "#findings")
     @on(RowList.Chosen, "#barriers")
     def _note_chosen(self) -> None:
-        computation, name = self._notes.kernel if self._notes is not None else ("", "")
+        row = self._notes.current_row if self._notes is not None else None
+        if self._tab == "barriers" and row is not None:
+            computation, name = row.computation, row.consumer
+        else:
+            computation, name = "", next(iter(row.where), "") if row is not None else ""
         if name and (self.select(computation, name) or self.select("", name)):
             self.screen.call_later(self.screen.run_action, "tab('kernels')")
 
@@ -520,7 +468,7 @@ class KernelSide(Guarded, Container):
     def _apply(self, text: str) -> None:
         self._filters[self._filter_key] = text
         current = self.current_list
-        if isinstance(current, KernelTable | KernelNoteList):
+        if isinstance(current, KernelTable | KernelNotes):
             current.set_filter(text)
         self._show_titles()
 

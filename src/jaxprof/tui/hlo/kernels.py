@@ -9,11 +9,10 @@ from __future__ import annotations
 import threading
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import partial
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 from textual import events
-from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 
@@ -32,11 +31,10 @@ from jaxprof.errors import JaxprofError
 from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.origin_columns import OriginColumns, origin_columns
 from jaxprof.report.kernels import COLUMNS, total_text
-from jaxprof.text import shorten_middle
-from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.drawing import bar, cell, place_cell
+from jaxprof.tui.kit.drawing import Cut, bar, cell
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.threads import in_daemon
+from jaxprof.tui.kit.table_columns import Cell, Placed, TableColumn, header_line, placed, row_line
+from jaxprof.tui.kit.threads import OneThread
 from jaxprof.tui.messages import Failed
 from jaxprof.units import UNKNOWN, counted, integer, percent, seconds
 
@@ -46,53 +44,43 @@ DEEPEST = 100
 """Scopes inside each other that are indented further and further."""
 
 
+@dataclass
 class OriginsRead(Message, bubble=False):
     """The origins of `done` kernels have been read; `origins` are those of all kernels, once all are read."""
 
-    def __init__(self, kernels: Sequence[Kernel], done: int, origins: OriginColumns | None = None) -> None:
-        super().__init__()
-        self.kernels = kernels
-        self.done = done
-        self.origins = origins
+    kernels: Sequence[Kernel]
+    done: int
+    origins: OriginColumns | None = None
 
 
+@dataclass
 class OriginsFailed(Message, bubble=False):
     """The origins of the kernels could not be read."""
 
-    def __init__(self, kernels: Sequence[Kernel], error: JaxprofError) -> None:
-        super().__init__()
-        self.kernels = kernels
-        self.error = error
+    kernels: Sequence[Kernel]
+    error: JaxprofError
 
 
-class OriginReader:
-    """Reads the origins of one program at a time, in a thread of its own, from which it posts its messages."""
+class OriginReader(OneThread):
+    """Reads the origins of one program at a time, and posts its messages."""
 
     def __init__(self, post: Callable[[Message], object]) -> None:
+        super().__init__("origins")
         self._post = post
-        # Each thread has an event of its own, so a thread that was stopped stays stopped when the next one starts.
-        self._stop = threading.Event()
         self._kernels: Sequence[Kernel] | None = None
 
     def reads(self, kernels: Sequence[Kernel]) -> bool:
         """Whether these kernels are the last that it began to read, and it was not stopped since."""
         return self._kernels is kernels
 
-    def begin(self, kernels: Sequence[Kernel]) -> None:
-        """Reads the origins of these kernels in place of the previous ones; does nothing if it reads them already, or
-        failed to."""
-        if self.reads(kernels):
-            return
-        self.stop()
-        self._kernels = kernels
-        self._stop = threading.Event()
-        # Not a worker of the app: the app waits for its workers when it quits, and a large program takes long.
-        stop = self._stop
-        in_daemon(partial(self._read, kernels, stop), "origins", partial(self._failed, kernels, stop))
+    def read(self, kernels: Sequence[Kernel]) -> None:
+        """Reads the origins of these kernels; does nothing if it reads them already, or failed to."""
+        if not self.reads(kernels):
+            self.begin(lambda stop: self._read(kernels, stop), lambda error: self._failed(kernels, error))
+            self._kernels = kernels
 
     def stop(self) -> None:
-        """Stops the messages. The thread ends soon; nothing waits for it."""
-        self._stop.set()
+        super().stop()
         self._kernels = None
 
     def _read(self, kernels: Sequence[Kernel], stop: threading.Event) -> None:
@@ -104,10 +92,9 @@ class OriginReader:
         if origins is not None:
             post(OriginsRead(kernels, len(kernels), origins))
 
-    def _failed(self, kernels: Sequence[Kernel], stop: threading.Event, error: JaxprofError) -> None:
-        if not stop.is_set():
-            what = f"where the kernels came from could not be read: {error.what}"
-            self._post(OriginsFailed(kernels, JaxprofError(what, f"Names and kinds can be filtered. {error.hint}")))
+    def _failed(self, kernels: Sequence[Kernel], error: JaxprofError) -> None:
+        what = f"where the kernels came from could not be read: {error.what}"
+        self._post(OriginsFailed(kernels, JaxprofError(what, f"Names and kinds can be filtered. {error.hint}")))
 
 
 class Arrangement(NamedTuple):
@@ -258,7 +245,7 @@ class KernelRows:
             self.share_read = None
         elif not self._reader.reads(kernels):
             self.share_read = 0.0
-            self._reader.begin(kernels)
+            self._reader.read(kernels)
         return knows
 
     def _fill(self, outermost: Sequence[KernelGroup]) -> None:
@@ -299,31 +286,33 @@ def _walk(groups: Sequence[KernelGroup]) -> Iterator[KernelGroup]:
 
 
 _BAR = 6
-_NAME_AT_LEAST = 18
-_NAME_AT_MOST = 48
-_MEASURED = 500
-"""Kernels whose names and places are measured for the widths of their columns."""
 _WIDTHS = {
-    "measured": 9, "least": 9, "name": 0, "kind": 16, "times": 6, "flops": 8, "bytes": 9, "intensity": 7, "bound": 8,
-    "source": 26,
+    "measured": 9, "least": 9, "name": 18, "kind": 8, "times": 6, "flops": 8, "bytes": 9, "intensity": 7, "bound": 8,
+    "source": 8,
 }  # fmt: skip
-"""The columns from left to right, with their widths, a place with its widest; the name takes what is left."""
-_FIRST = ("measured", "least", "source", "kind", "bytes", "bound", "flops", "times", "intensity")
+"""The columns from left to right, with their least widths."""
+_FIRST = ("measured", "least", "source", "kind", "bytes", "times", "bound", "flops", "intensity")
 """The columns in the order in which they appear as the terminal gets wider."""
+_STYLES = {
+    "name": "bold", "kind": "$text-muted", "times": "$text-muted", "source": "$code-name", "least": "$text-muted",
+}  # fmt: skip
+_CUTS: dict[str, Cut] = {"name": "middle", "source": "start"}
+_MEASURED = 500
+"""Kernels whose names are measured for the width of their column."""
+_NAME_AT_MOST = 48
+_BOUNDS = {"memory": "$phase-transfer", "compute": "$phase-compile"}
 
 
-class KernelTable(RowList):
+class KernelTable(RowList, keys="kernels"):
     """One row per kernel, and one per group if they are grouped."""
 
     EMPTY = "No kernels here."
-    BINDINGS: ClassVar[list[BindingType]] = bindings("kernels")
 
+    @dataclass
     class PointRequested(Message):
         """Requests the kernel of the next point of the roofline, to the right or to the left."""
 
-        def __init__(self, step: int) -> None:
-            super().__init__()
-            self.step = step
+        step: int
 
     class Arranged(Message):
         """The table is sorted, grouped or filtered differently."""
@@ -335,8 +324,7 @@ class KernelTable(RowList):
         super().__init__(id=id, classes=classes)
         self.rows = KernelRows(self.post_message)
         self._empty_text = self.EMPTY
-        self._measured_for: Ranking | None = None
-        self._widest = (0, 0)
+        self._layout: tuple[object, dict[str, Placed[int]]] = (None, {})
         self.noun = "kernel"
         """What a row is called: before XLA's passes a module has operations."""
 
@@ -427,91 +415,71 @@ class KernelTable(RowList):
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
-    def _columns(self, width: int) -> list[tuple[str, int]]:
-        """The columns that fit, with their widths."""
-        have = {"least": self.rows.ranking.device is not None, "bound": self.rows.ranking.device is not None,
-                "measured": self.rows.ranking.basis == "measured"}  # fmt: skip
-        left = width - (_BAR + 6) - _NAME_AT_LEAST - 2
-        source, longest = self._longest
-        widths = {"name": _NAME_AT_LEAST}
-        for key in _FIRST:
-            wanted = max(8, min(_WIDTHS[key], source)) if key == "source" else _WIDTHS[key]
-            if have.get(key, True) and wanted + 1 <= left:
-                widths[key] = wanted
-                left -= wanted + 1
-        more = max(0, min(left, longest - _NAME_AT_LEAST))
-        widths["name"] += more
-        if "source" in widths:
-            widths["source"] += max(0, min(left - more, source - widths["source"]))
-        return [(key, widths[key]) for key in _WIDTHS if key in widths]
+    def _placed(self, width: int) -> dict[str, Placed[int]]:
+        """The columns that fit, by their names."""
+        ranking, grouping = self.rows.ranking, self.rows.arrangement.grouping
+        key = (width, id(ranking), len(ranking), grouping)
+        if self._layout[0] != key:
+            have = {"least": ranking.device is not None, "bound": ranking.device is not None,
+                    "measured": ranking.basis == "measured"}  # fmt: skip
+            every = {"share": TableColumn("share", self._share, _BAR + 5)}
+            every |= {name: self._column(name) for name in _WIDTHS if have.get(name, True)}
+            layout = placed(list(every.values()), width - 1, range(self.count))
+            names = {id(column): name for name, column in every.items()}
+            self._layout = key, {names[id(place.column)]: place for place in layout}
+        return self._layout[1]
 
-    @property
-    def _longest(self) -> tuple[int, int]:
-        """Terminal columns for the longest place, and for the longest name."""
-        if self._measured_for is not self.rows.ranking:
-            self._measured_for = self.rows.ranking
-            rows = list(self.rows.ranking.rows(range(min(_MEASURED, len(self.rows.ranking)))))
-            self._widest = (
-                max((len(row.source) for row in rows), default=0),
-                max((len(row.kernel.name) for row in rows), default=_NAME_AT_LEAST),
-            )
-        source, name = self._widest
-        return source, min(_NAME_AT_MOST, name + (6 if self.rows.arrangement.grouping != "none" else 0))
+    def _column(self, name: str) -> TableColumn[int]:
+        width, shown = _WIDTHS[name], COLUMNS[name]
+        most = {"source": 26, "kind": 16}.get(name, width)
+        if name == "name":
+            sample = self.rows.ranking.rows(range(min(_MEASURED, len(self.rows.ranking))))
+            indent = 6 if self.rows.arrangement.grouping != "none" else 0
+            most = min(_NAME_AT_MOST, indent + max((len(row.kernel.name) for row in sample), default=width))
+        return TableColumn(
+            shown.title or "", lambda index: self._cell(name, index), width, weight=int(name == "name"),
+            fits=name in ("source", "kind"), most=most, right=shown.is_right, cut=_CUTS.get(name, "end"),
+            priority=_FIRST.index(name) + 1 if name in _FIRST else 0,
+        )  # fmt: skip
 
-    def draw_header(self, width: int) -> Content | None:
-        parts: list[Content] = [Content(" "), self._title("share", _BAR + 5, right=False)]
-        for key, size in self._columns(width):
-            parts += [Content(" "), self._title(key, size, right=COLUMNS[key].is_right)]
-        return Content.assemble(*parts)
+    def _share(self, index: int) -> Content:
+        """A bar with its per cent, eleven columns wide."""
+        key = self.key_at(index)
+        share = self.rows.groups[key].share if isinstance(key, tuple) else self.rows.ranking[cast(int, key)].share
+        text = UNKNOWN if share is None else "<1%" if 0 < share < 0.01 else f"{share * 100:.0f}%"
+        return Content.assemble(bar(share, _BAR), cell(text, 5, "" if share is not None else "$quiet", right=True))
 
-    def _title(self, key: str, width: int, *, right: bool) -> Content:
-        title = COLUMNS[key].title or ""
-        if key != self.rows.arrangement.sort:
-            return cell(title, width, right=right)
-        arrow = "▾" if COLUMNS[key].is_right != self.rows.arrangement.turned else "▴"
-        return cell(f"{title} {arrow}" if not right else f"{arrow} {title}", width, "bold $primary", right=right)
-
-    def draw_row(self, index: int, width: int) -> Content:
+    def _cell(self, name: str, index: int) -> Cell:
         key = self.key_at(index)
         if isinstance(key, tuple):
-            return self._draw_group(self.rows.groups[key], width)
-        assert isinstance(key, int)
-        row = self.rows.ranking[key]
-        depth = self.rows.depth(index)
-        parts = [Content(" "), _share(row.share)]
-        for name, size in self._columns(width):
-            column = COLUMNS[name]
-            indent = "  " * depth
-            text = indent + shorten_middle(row.kernel.name, size - len(indent)) if name == "name" else column.text(row)
-            style = _STYLES.get(name, "")
-            if name == "bound" and text in _BOUNDS:
-                style = _BOUNDS[text]
-            style = "$quiet" if text == UNKNOWN else style
-            drawn = place_cell(text, size, style) if name == "source" else None
-            parts += [Content(" "), drawn or cell(text, size, style, right=column.is_right)]
-        return Content.assemble(*parts)
+            return self._group_cell(name, self.rows.groups[key])
+        row = self.rows.ranking[cast(int, key)]
+        text = COLUMNS[name].text(row)
+        if name == "name":
+            return "  " * self.rows.depth(index) + text, "bold"
+        style = "$quiet" if text == UNKNOWN else _STYLES.get(name, "")
+        return text, _BOUNDS.get(text, style) if name == "bound" else style
 
-    def _draw_group(self, group: KernelGroup, width: int) -> Content:
-        count = group.count
-        mark = "▸" if self.rows.is_closed(group) else "▾"
-        label = group.path[-1]
-        if self.rows.arrangement.grouping == "source":
-            label = label.rpartition("/")[2]
-        parts = [Content(" "), _share(group.share)]
-        for key, size in self._columns(width):
-            text, style = total_text(key, group), "$text-muted"
-            if key == "name":
-                text, style = f"{'  ' * min(len(group.path) - 1, DEEPEST)}{mark} {label}", "bold"
-            elif key == "kind":
-                text = counted(count, "kernel")
-            parts += [Content(" "), cell(text, size, style, right=COLUMNS[key].is_right)]
-        return Content.assemble(*parts)
+    def _group_cell(self, name: str, group: KernelGroup) -> Cell:
+        if name == "name":
+            label = group.path[-1].rpartition("/")[2] if self.rows.arrangement.grouping == "source" else group.path[-1]
+            mark = "▸" if self.rows.is_closed(group) else "▾"
+            return f"{'  ' * min(len(group.path) - 1, DEEPEST)}{mark} {label}", "bold"
+        return counted(group.count, "kernel") if name == "kind" else total_text(name, group), "$text-muted"
+
+    def draw_header(self, width: int) -> Content | None:
+        layout, arranged = self._placed(width), self.rows.arrangement
+        place = layout.get(arranged.sort)
+        backwards = COLUMNS[arranged.sort].is_right == arranged.turned
+        return header_line(list(layout.values()), place.column if place is not None else None, backwards=backwards)
+
+    def draw_row(self, index: int, width: int) -> Content:
+        return row_line(index, list(self._placed(width).values()), width)
 
     # -- keys -------------------------------------------------------------------------------------------------
 
     def action_sort(self) -> None:
-        """Sorts by the next column that is shown; after the last, by the order of execution."""
-        sortable = ["share", *(key for key, _ in self._columns(max(1, self.size.width))), "order"]
+        sortable = [*self._placed(self.scrollable_content_region.width), "order"]
         sort = self.rows.wanted.sort
         at = sortable.index(sort) if sort in sortable else -1
         self.sort_by(sortable[(at + 1) % len(sortable)])
@@ -521,14 +489,12 @@ class KernelTable(RowList):
         self.rows.sort_by(column)
         self._show_rows()
         if column == "order":
-            self.notify("In the order of execution.", title="Sorted", markup=False, timeout=2)
+            self.say("In the order of execution.", "Sorted", timeout=2)
 
     def action_turn(self) -> None:
-        """Reverses the order."""
         self.sort_by(self.rows.wanted.sort)
 
     def action_group(self) -> None:
-        """Groups in the next way."""
         groupings = list(GROUPINGS)
         self.group_by(groupings[(groupings.index(self.rows.wanted.grouping) + 1) % len(groupings)])
 
@@ -538,18 +504,15 @@ class KernelTable(RowList):
         self._show_rows()
 
     def action_open_group(self) -> None:
-        """Opens or closes the group under the cursor."""
         group = self.group
         if group is not None:
             self.rows.turn_group(group)
             self._show_rows()
 
     def action_point(self, step: int) -> None:
-        """Goes to the next point of the roofline."""
         self.post_message(self.PointRequested(step))
 
     def action_open_groups(self) -> None:
-        """Opens all groups, or closes all if all are open."""
         self.rows.turn_groups()
         self._show_rows()
 
@@ -557,32 +520,6 @@ class KernelTable(RowList):
         offset = event.get_content_offset(self)
         if offset is not None and offset.y == 0:
             event.prevent_default()  # the row's own handling of a click
-            key = self._column_at(offset.x)
-            if key:
-                self.sort_by(key)
-
-    def _column_at(self, x: int) -> str:
-        at = 1 + _BAR + 5
-        if x < at:
-            return "share"
-        for key, size in self._columns(max(1, self.size.width)):
-            at += 1 + size
-            if x < at:
-                return key
-        return ""
-
-
-_STYLES = {
-    "name": "bold", "kind": "$text-muted", "times": "$text-muted", "source": "$code-name", "least": "$text-muted",
-}  # fmt: skip
-_BOUNDS = {"memory": "$phase-transfer", "compute": "$phase-compile"}
-
-
-def _share(share: float | None) -> Content:
-    """A bar with its per cent, eleven columns wide."""
-    text = percent(share, 2).replace(" ", "") if share is not None else UNKNOWN
-    if share is not None and share < 0.01:
-        text = "<1%" if share else "0%"
-    elif share is not None:
-        text = f"{share * 100:.0f}%"
-    return Content.assemble(bar(share, _BAR), cell(text, 5, "" if share is not None else "$quiet", right=True))
+            for key, place in self._placed(self.scrollable_content_region.width).items():
+                if place.left <= offset.x <= place.left + place.width:
+                    self.sort_by(key)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import threading
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
 from jaxprof.hlo.places import HloPlaces, Places, without_comments, without_locations
 from jaxprof.hlo.read.lexer import Language
 from jaxprof.tui.hlo.document import Document, HloNavigation, TextNavigation
-from jaxprof.tui.kit.threads import in_daemon
+from jaxprof.tui.kit.threads import OneThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -199,31 +198,23 @@ def open_program(opened: OpenedModule, report: Callable[[str], None], cancelled:
     report("over")
 
 
-class ModuleReader:
-    """Reads the open program in a thread of its own, and reports nothing more of a program that is no longer open.
-
-    At most one program is reported at a time. Both callbacks run in the reading thread.
-    """
+class ModuleReader(OneThread):
+    """Reads the open program, and reports nothing more of a program that is no longer open. Both callbacks run in the
+    reading thread."""
 
     def __init__(self, report: Callable[[OpenedModule, str], object], fail: Callable[[JaxprofError], object]) -> None:
+        super().__init__("program")
         self._report, self._fail = report, fail
-        # Each thread has an event of its own, so a thread that was stopped stays stopped when the next one starts.
-        self._stop = threading.Event()
         self._freezing = threading.Lock()
         """Held to stop a thread, and by a thread to freeze what it read: what a stopped thread read stays unfrozen."""
 
-    def begin(self, opened: OpenedModule) -> None:
+    def read(self, opened: OpenedModule) -> None:
         """Reads a program in place of the previous one, and reports each part once it is ready."""
-        self.stop()
-        self._stop = threading.Event()
-        # Not a worker of the app: the app waits for its workers when it quits, and a large program takes long.
-        stop = self._stop
-        in_daemon(partial(self._read, opened, stop), "program", partial(self._failed, opened, stop))
+        self.begin(lambda stop: self._read(opened, stop), lambda error: self._failed(opened, error))
 
     def stop(self) -> None:
-        """Stops the reports. The thread ends after the current part; nothing waits for it."""
         with self._freezing:
-            self._stop.set()
+            super().stop()
             gc.unfreeze()
 
     def _read(self, opened: OpenedModule, stop: threading.Event) -> None:
@@ -234,10 +225,9 @@ class ModuleReader:
 
         open_program(opened, report, stop.is_set)
 
-    def _failed(self, opened: OpenedModule, stop: threading.Event, error: JaxprofError) -> None:
-        if not stop.is_set():
-            what = f"{opened.program.title} could not be analysed: {error.what}"
-            self._fail(JaxprofError(what, f"The text can still be read. {error.hint}"))
+    def _failed(self, opened: OpenedModule, error: JaxprofError) -> None:
+        what = f"{opened.program.title} could not be analysed: {error.what}"
+        self._fail(JaxprofError(what, f"The text can still be read. {error.hint}"))
 
     def _freeze(self, opened: OpenedModule, stop: threading.Event) -> None:
         """Hides what was read from the garbage collector, until another program is opened.

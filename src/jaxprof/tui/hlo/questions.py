@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from jaxprof.errors import JaxprofError, StorageError, system_words
 from jaxprof.files import with_home
-from jaxprof.text import safe
 from jaxprof.tui.hlo.modules import device_of
 from jaxprof.tui.hlo.stage_side import TITLES, Match
 from jaxprof.tui.kit.dialogs import Choose, Option, SaveAs
@@ -160,7 +159,7 @@ def _write_export(app: Profiler, export: Export, path: Path) -> None:
     except JaxprofError as error:
         app.tell(error)
     else:
-        app.notify(safe(str(place)), title="Written", markup=False)
+        app.say(str(place), "Written")
 
 
 def write(path: Path, text: str) -> None:

@@ -16,7 +16,7 @@ from jaxprof.analysis.ranking import Ranking
 from jaxprof.analysis.roofline_points import RooflinePoint, roofline_ceilings, roofline_points
 from jaxprof.text import columns, shorten_middle
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.canvas import Canvas, Scale
+from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines
 from jaxprof.tui.kit.picture import Picture
 from jaxprof.units import percent, scaled
 
@@ -136,7 +136,7 @@ def roofline_plot(
         [
             _head(frame.device, frame.without, width),
             *canvas.framed(axis, GUTTER),
-            *_below(frame.x, GUTTER, canvas.width, width),
+            *axis_lines(frame.x, scaled, GUTTER, canvas.width, "FLOP/B"),
             *_names(ranking, near, chosen, width, named_lines(height)),
         ]
     )
@@ -244,26 +244,6 @@ def _head(device: DevicePeaks, without: int, width: int) -> Content:
     return Content.assemble(*parts).truncate(width, ellipsis=True)
 
 
-def _below(x: Scale, gutter: int, inner: int, width: int) -> list[Content]:
-    title = "FLOP/B"
-    line, numbers = ["─"] * inner, [" "] * inner
-    free = 0
-    for tick in x.ticks(max(2, inner // 10)):
-        column = round(x.place(tick) * (inner - 1))
-        text = scaled(tick)
-        begin = max(0, column - len(text) // 2)
-        if not 0 <= column < inner or begin < free or begin + len(text) > inner - len(title) - 1:
-            continue
-        line[column] = "┬"
-        numbers[begin : begin + len(text)] = list(text)
-        free = begin + len(text) + 1
-    below = "".join(numbers)[: inner - len(title)].ljust(inner - len(title)) + title
-    return [
-        Content.styled(" " * gutter + "└" + "".join(line), "$rule"),
-        Content.styled((" " * (gutter + 1) + below)[:width], "$text-muted"),
-    ]
-
-
 def _note(text: str, more: str, width: int, height: int) -> Content:
     lines = [line.center(width) for words in (text, more) for line in textwrap.wrap(words, max(8, width - 2))][:height]
     return Content("\n" * max(0, (height - len(lines)) // 2)) + Content.styled("\n".join(lines), "$quiet")
@@ -272,12 +252,11 @@ def _note(text: str, more: str, width: int, height: int) -> Content:
 class RooflineView(Picture):
     """The kernels of a program under the ceilings of a device."""
 
+    @dataclass
     class Chosen(Message):
         """Requests the cursor on a kernel, by its number."""
 
-        def __init__(self, number: int) -> None:
-            super().__init__()
-            self.number = number
+        number: int
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

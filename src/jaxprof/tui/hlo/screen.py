@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import Static
 
 from jaxprof.analysis.measured import seconds_per_call
@@ -27,16 +25,16 @@ from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
 from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, rank
 from jaxprof.tui.hlo.questions import ask_and_write, ask_device, ask_file, ask_match, ask_module, ask_user, exports
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
-from jaxprof.tui.keys import bindings, key_of
-from jaxprof.tui.kit.captures import can_capture, capture, how_to_capture, source_of, uncaptured_program
+from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.captures import TrustLine, can_capture, capture, how_to_capture, source_of, uncaptured_program
 from jaxprof.tui.kit.fact_list import FactTarget
-from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.memory import BufferList, MemoryView
+from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.kit.trust import TrustLine
 from jaxprof.tui.messages import Failed
 
 if TYPE_CHECKING:
@@ -87,68 +85,37 @@ def tabs_of(opened: OpenedModule | None) -> list[Tab]:
     ]
 
 
-class NoModule(Guarded, Static):
-    """Explains, in the middle of the screen, why there is no module and how to open one."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, markup=False)
-
-    def show(self, why: str, fills: str) -> None:
-        """Why there is none, and what brings one."""
-        self.update(
-            Content.assemble(
-                (safe(why), "bold"),
-                "\n\n",
-                (f"{safe(fills)}\n" if fills else "", "$text-muted"),
-                (key_of("hlo.open"), "bold $footer-key-foreground"),
-                (" opens HLO text, an HLO proto, or a folder of XLA's dumps.", "$text-muted"),
-            )
-        )
+def empty_text(why: str, fills: str) -> Content:
+    """Why there is no module, and what brings one."""
+    return Content.assemble(
+        (safe(why), "bold"),
+        "\n\n",
+        (f"{safe(fills)}\n" if fills else "", "$text-muted"),
+        (key_of("hlo.open"), "bold $footer-key-foreground"),
+        (" opens HLO text, an HLO proto, or a folder of XLA's dumps.", "$text-muted"),
+    )
 
 
 MOST = 3
 """Notices that are shown; there are seldom more."""
 
 
-class NoticeLines(Guarded, Widget):
-    """The notices of a module, one per line; takes no room when there are none."""
-
-    ALLOW_SELECT = False
-    auto_links = False
-    DEFAULT_CSS = "NoticeLines { height: auto; max-height: 3; }"
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._notices: Sequence[Notice] = ()
-        self.display = False
-
-    def show(self, notices: Sequence[Notice]) -> None:
-        """Shows the notices of a module."""
-        if notices != self._notices:
-            self._notices = notices
-            self.display = bool(notices)
-            self.refresh(layout=True)
-
-    def render(self) -> Content:
-        width = max(1, self.size.width - 1)
-        shown = sorted(self._notices, key=lambda notice: not notice.serious)
-        lines = [
-            Content.assemble(
-                (" ! ", "bold $warning"),
-                (safe(notice.code.replace("-", " ")), "bold $warning"),
-                f": {safe(notice.message)}",
-            ).truncate(width, ellipsis=True)
-            for notice in shown[:MOST]
-        ]
-        return Content("\n").join(lines)
+def notice_lines(notices: Sequence[Notice], width: int) -> list[Content]:
+    """The notices of a module, one per line, the serious ones first."""
+    shown = sorted(notices, key=lambda notice: not notice.serious)[:MOST]
+    return [
+        Content.assemble(
+            (f" ! {safe(notice.code.replace('-', ' '))}", "bold $warning"), f": {safe(notice.message)}"
+        ).truncate(width - 1, ellipsis=True)
+        for notice in shown
+    ]
 
 
-class MemoryScreen(SessionScreen):
+class MemoryScreen(SessionScreen, keys="module_memory"):
     """The memory of one module of a file, above HLO: by XLA's assignment in a dump, else an estimate."""
 
     MODE = "hlo"
     AUTO_FOCUS = "#buffers"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("module_memory")
 
     def __init__(self, stages: ModuleStages, module: Module, show_text: Callable[[FactTarget], None]) -> None:
         """`show_text` goes to an instruction in the text, once this is closed."""
@@ -184,17 +151,15 @@ class MemoryScreen(SessionScreen):
             self._show_text(FactTarget(holder.name, name))
 
     def action_close(self) -> None:
-        """Takes the cursor back to the peak, else goes back to HLO."""
         if not self.query_one(MemoryView).to_peak():
             self.dismiss()
 
 
-class HloScreen(SessionScreen):
+class HloScreen(SessionScreen, keys="hlo"):
     """Lists on the left and texts on the right, or only one of the two on a narrower terminal."""
 
     MODE = "hlo"
     AUTO_FOCUS = "#kernels"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("hlo")
 
     def __init__(self) -> None:
         super().__init__()
@@ -212,21 +177,15 @@ class HloScreen(SessionScreen):
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="hlo-tabs")
         yield TrustLine(id="hlo-trust")
-        yield NoticeLines(id="hlo-notices")
-        yield NoModule(id="hlo-empty")
+        yield Lines(id="hlo-notices")
+        yield Static(id="hlo-empty", markup=False)
         with Horizontal(id="hlo-body"):
             yield KernelSide(id="hlo-lists")
             yield StageSide(id="hlo-texts")
 
     def on_mount(self) -> None:
-        self._trust.display = False
         self.lists.show_tab("kernels")
         self.show_tab("kernels", focus=False)
-
-    @property
-    def _trust(self) -> TrustLine:
-        """Whether the measured times can be trusted; displayed only beside measured times."""
-        return self.query_one(TrustLine)
 
     # -- which program ----------------------------------------------------------------------------------------
 
@@ -269,8 +228,8 @@ class HloScreen(SessionScreen):
         """Opens a program: stops reading the previous one, and forgets it."""
         self._reading.stop()
         self._opened = OpenedModule(program) if program is not None else None
-        self._trust.display = False
-        self.query_one(NoticeLines).show(())
+        self.query_one(TrustLine).clear()
+        self._show_notices(())
         self.lists.show_program(self._opened)
         self.texts.show_program(self._opened)
         self.show_tabs()
@@ -280,7 +239,7 @@ class HloScreen(SessionScreen):
             return
         if opened.program in self._module_list.of_session:
             self.profiler.run_in_view = self._run_seen = opened.program.key
-        self._reading.begin(opened)
+        self._reading.read(opened)
 
     def on_unmount(self) -> None:
         self._reading.stop()
@@ -296,7 +255,7 @@ class HloScreen(SessionScreen):
             if part == "hlo" and error is not None:
                 lists.show_failure(f"{error.what} {error.hint}".strip())
         elif part == "kernels":
-            self.query_one(NoticeLines).show(opened.notices)
+            self._show_notices(opened.notices)
             self._rank()
         elif part in ("findings", "barriers"):
             lists.show_notes()
@@ -306,6 +265,9 @@ class HloScreen(SessionScreen):
             texts.stage_ready(texts.stage)
         self.show_tabs()
 
+    def _show_notices(self, notices: Sequence[Notice]) -> None:
+        self.query_one("#hlo-notices", Lines).show(notices, lambda width: notice_lines(notices, width))
+
     def _rank(self) -> None:
         opened = self._opened
         if opened is None or opened.kernels is None:
@@ -313,8 +275,7 @@ class HloScreen(SessionScreen):
         session = self.profiler.session
         run = session.runs.get(opened.program.key)
         measured = seconds_per_call(run)
-        self._trust.display = bool(measured)
-        self._trust.show(source_of(session, run) if run is not None and measured else None)
+        self.query_one(TrustLine).show_run(source_of(session, run) if run is not None and measured else None)
         self.lists.show_ranking(rank(session, opened, measured, self._device))
         self._take_kernel()
         self._follow()
@@ -324,7 +285,7 @@ class HloScreen(SessionScreen):
         self.set_class(nothing, "-empty")
         self.refresh_bindings()
         if nothing:
-            self.query_one(NoModule).show(*self._why_empty())
+            self.query_one("#hlo-empty", Static).update(empty_text(*self._why_empty()))
 
     def _why_empty(self) -> tuple[str, str]:
         """Why no module is open, and what brings one."""
@@ -346,7 +307,6 @@ class HloScreen(SessionScreen):
         return super().check_action(action, parameters)
 
     def action_capture(self) -> None:
-        """Captures the program whose HLO is missing."""
         program = uncaptured_program(self.profiler.session)
         if program is not None:
             capture(self.profiler, program)
@@ -391,14 +351,12 @@ class HloScreen(SessionScreen):
             (self.texts.view if self.in_text else self.lists.current_list).focus()
 
     def action_tab(self, name: str) -> None:
-        """Shows a tab, or reports that its stage was not recorded."""
         if name in available(self._opened):
             self.show_tab(name)
         elif name in TITLES:
-            self.notify(f"{TITLES[name]} was not recorded for this program.", markup=False)
+            self.say(f"{TITLES[name]} was not recorded for this program.")
 
     def action_next_tab(self, step: int) -> None:
-        """Goes `step` tabs further; the first follows the last."""
         names = available(self._opened)
         at = names.index(self._tab) if self._tab in names else 0
         self.show_tab(names[(at + step) % len(names)])
@@ -412,7 +370,6 @@ class HloScreen(SessionScreen):
     # -- from one side to the other -----------------------------------------------------------------------------
 
     def action_other_side(self) -> None:
-        """Goes from the lists to the text of the kernel under the cursor, and back."""
         if self.in_text:
             self.to_lists()
             return
@@ -433,7 +390,7 @@ class HloScreen(SessionScreen):
         if self.texts.go_to_kernel(target.computation, target.name, remember=True):
             self.show_tab("hlo")
         else:
-            self.notify(f"{safe(target.name)} has no line of its own in this text.", markup=False)
+            self.say(f"{safe(target.name)} has no line of its own in this text.")
 
     def to_line(self, match: Match) -> None:
         """Goes to a line of a stage."""
@@ -444,7 +401,7 @@ class HloScreen(SessionScreen):
         """Goes to a kernel in the list, or reports that the program has none of that name."""
         self.show_tab("kernels")
         if not self.lists.select("", name):
-            self.notify(f"{safe(name)} is not a kernel of this program.", markup=False)
+            self.say(f"{safe(name)} is not a kernel of this program.")
 
     def bring_text_along(self) -> bool:
         """Moves the text to the kernel under the cursor of the lists; False if that has no line. In a text, no move."""
@@ -463,14 +420,12 @@ class HloScreen(SessionScreen):
     # -- looking for something ------------------------------------------------------------------------------------
 
     def action_filter(self) -> None:
-        """Opens the filter line; in a text, the search line."""
         if self.in_text:
             self.texts.pane.action_search()
         else:
             self.lists.open_filter()
 
     async def action_back(self) -> None:
-        """Clears the search or filter, else goes from the text to the lists, else back to where HLO was opened."""
         if self.in_text and self.texts.pane.searching:
             self.texts.pane.clear_search()
             self.texts.view.focus()
@@ -492,7 +447,6 @@ class HloScreen(SessionScreen):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def action_match(self) -> None:
-        """Goes to a line of another stage that came from the same place; if there are several, asks which."""
         if not self.bring_text_along():
             return
         texts = self.texts
@@ -504,12 +458,7 @@ class HloScreen(SessionScreen):
     def _go_to_match(self, matches: list[Match]) -> None:
         opened = self._opened
         if not matches or opened is None:
-            self.notify(
-                "No line of another stage is known to come from this place.",
-                title="No match",
-                markup=False,
-                timeout=3,
-            )
+            self.say("No line of another stage is known to come from this place.", "No match", timeout=3)
             return
         if len(matches) == 1:
             self.to_line(matches[0])
@@ -517,14 +466,12 @@ class HloScreen(SessionScreen):
             ask_match(self.profiler, opened, matches, self.to_line)
 
     def action_choose_program(self) -> None:
-        """Asks for a run, or for a module of a file."""
         if self._module_list.all:
             ask_module(self.profiler, self._module_list.all, self._opened, self._choose)
         else:
             self.action_open_file()
 
     def action_choose_device(self) -> None:
-        """Asks for the device whose ceilings the kernels are compared with."""
         if self._opened is not None:
             ask_device(self.profiler, self._opened.program, self._compare_with)
 
@@ -533,7 +480,6 @@ class HloScreen(SessionScreen):
         self._rank()
 
     def action_open_file(self) -> None:
-        """Asks for a path, and opens the file or folder."""
         ask_file(self.profiler, self.open_file)
 
     def open_file(self, path: Path) -> None:
@@ -551,18 +497,16 @@ class HloScreen(SessionScreen):
         self.profiler.tell(message.error)
 
     def action_profile(self) -> None:
-        """Shows this kernel in the timeline of the run."""
         ranked, opened = self.lists.ranked, self._opened
         if opened is None or ranked is None:
             return
         run = self.profiler.session.runs.get(opened.program.key)
         if run is None or not run.measured:
-            self.notify("No profile of this run was recorded.", markup=False)
+            self.say("No profile of this run was recorded.")
             return
         self.profiler.show_profile(run.id, kernel=ranked.kernel.name)
 
     def action_memory(self) -> None:
-        """Shows the memory of the program: of a run in Profile, of an opened file on a screen above this one."""
         opened = self._opened
         if opened is not None and opened.program in self._module_list.of_session:
             self.profiler.show_profile(opened.program.key, "memory")
@@ -570,15 +514,13 @@ class HloScreen(SessionScreen):
             self.app.push_screen(MemoryScreen(opened.program, opened.module, self.to_text_of))
 
     def action_trust(self) -> None:
-        """Lists every check of the run's capture."""
-        from jaxprof.tui.kit.trust import ask_about
+        from jaxprof.tui.kit.captures import ask_about
 
         run = self.profiler.session.runs.get(self._opened.program.key) if self._opened is not None else None
         if run is not None and run.measured:
             ask_about(self.profiler, run)
 
     def action_export(self) -> None:
-        """Asks what to write and where, and writes it."""
         opened, ranked = self._opened, self.lists.ranked
         if opened is not None and opened.module is not None and opened.kernels is not None:
             kernel = ranked.kernel if ranked is not None else None

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from textual.actions import SkipAction
-from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input, Static
 
 from jaxprof.errors import UsageError
 from jaxprof.hlo.open.stages import STAGES
@@ -18,9 +16,10 @@ from jaxprof.text import safe
 from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.document import Document
 from jaxprof.tui.hlo.kernel_detail import source_facts
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.hlo.text_search import Hits, matches, pieces
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.fact_list import FactLine, FactList
-from jaxprof.tui.kit.filter import Hits, compiled, matches, pieces
+from jaxprof.tui.kit.filter import FilterLine, compiled
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.threads import in_thread
 
@@ -35,40 +34,19 @@ REPORT_SECONDS = 0.05
 """Time between two reports of a running search."""
 
 
-class SearchInput(Guarded, Input):
-    """The input for the expression."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("search")
-
-    class Left(Message):
-        """The user left the input, keeping the matches or not."""
-
-        def __init__(self, *, kept: bool) -> None:
-            super().__init__()
-            self.kept = kept
-
-    def action_drop(self) -> None:
-        """Stops the search."""
-        self.post_message(self.Left(kept=False))
-
-    def action_keep(self) -> None:
-        """Keeps the matches."""
-        self.post_message(self.Left(kept=True))
-
-
-class TextPane(Guarded, Vertical):
+class TextPane(Guarded, Vertical, keys="text_pane"):
     """A text and its search."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("text_pane")
+    class Counted(Message):
+        """`count` has changed."""
 
+    @dataclass
     class Found(Message):
         """A piece of the text was searched."""
 
-        def __init__(self, hits: Hits, offsets: list[int], *, over: bool) -> None:
-            super().__init__()
-            self.hits = hits
-            self.offsets = offsets
-            self.over = over
+        hits: Hits
+        offsets: list[int]
+        over: bool
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -76,16 +54,12 @@ class TextPane(Guarded, Vertical):
         self._at: int | None = None
         self._from = 0
         self._searched: Document | None = None
+        self.count = Content("")
+        """How many matches there are, and which of them is in view; or what is wrong with the expression."""
 
     def compose(self) -> ComposeResult:
+        yield FilterLine(placeholder="regular expression")
         yield CodeView()
-        with Horizontal(classes="search-line"):
-            yield Static("/", classes="search-mark", markup=False)
-            yield SearchInput(placeholder="regular expression", compact=True, classes="search-input")
-            yield Static(classes="search-count", markup=False)
-
-    def on_mount(self) -> None:
-        self._line.display = False
 
     @property
     def view(self) -> CodeView:
@@ -97,32 +71,26 @@ class TextPane(Guarded, Vertical):
         """The matches of the last search so far."""
         return self._hits
 
-    @property
-    def _line(self) -> Horizontal:
-        return self.query_one(".search-line", Horizontal)
-
     def show(self, document: Document) -> None:
         """Shows a document; an open search continues in it."""
         self.view.show(document)
-        pattern = self.query_one(SearchInput).value
-        if self._line.display and pattern and self._searched is not document:
+        pattern = self.query_one(FilterLine).value
+        if self.searching and pattern and self._searched is not document:
             self._search(pattern, jump=False)
 
     # -- searching --------------------------------------------------------------------------------------------
 
     def action_search(self) -> None:
-        """Opens the search line. Raises SkipAction where it has the focus already: there `/` is text."""
-        if self.screen.focused is self.query_one(SearchInput):
-            raise SkipAction
-        self._line.display = True
         self._from = self.view.document.offset(self.view.cursor)
-        line = self.query_one(SearchInput)
-        self.screen.set_focus(line)  # at once: a key may arrive before a requested focus takes effect
-        line.action_select_all()
+        self.query_one(FilterLine).open()
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        event.stop()
-        self._search(event.value, jump=True)
+    def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
+        message.stop()
+        self._search(message.text, jump=True)
+
+    def on_filter_line_left(self, message: FilterLine.Left) -> None:
+        message.stop()
+        self.view.focus()
 
     def _search(self, text: str, *, jump: bool) -> None:
         self.workers.cancel_group(self, "search")
@@ -202,7 +170,6 @@ class TextPane(Guarded, Vertical):
         self.view.reveal_offset(offset)
 
     def action_next(self, step: int) -> None:
-        """Goes to the next or the previous match, and wraps at the ends of the text."""
         hits = self._hits
         if hits is None:
             self.action_search()
@@ -217,27 +184,17 @@ class TextPane(Guarded, Vertical):
         self._show_count(hits.words(self._at if hits.over else None))
 
     def _show_count(self, text: str, style: str = "$text-muted") -> None:
-        self.query_one(".search-count", Static).update(Content.styled(safe(text), style or "$text-muted"))
-
-    def on_search_input_left(self, message: SearchInput.Left) -> None:
-        message.stop()
-        if not message.kept or not self.query_one(SearchInput).value:
-            self.clear_search()
-        self.view.focus()
+        self.count = Content.styled(safe(text), style or "$text-muted")
+        self.post_message(self.Counted())
 
     def clear_search(self) -> None:
         """Stops the search and shows no matches."""
-        self.workers.cancel_group(self, "search")
-        self._hits, self._at = None, None
-        self.query_one(SearchInput).value = ""
-        self._line.display = False
-        self.view.show_hits(None)
-        self._show_count("")
+        self.query_one(FilterLine).clear()
 
     @property
     def searching(self) -> bool:
         """Whether the search line is open."""
-        return self._line.display
+        return self.query_one(FilterLine).display
 
 
 TITLES = {stage.name: stage.title for stage in STAGES}
@@ -254,12 +211,11 @@ Match = tuple[str, int]
 class StageSide(Guarded, Vertical):
     """One stage at a time."""
 
+    @dataclass
     class StageRequested(Message):
         """Reports that another stage came into view, because the history led there."""
 
-        def __init__(self, stage: str) -> None:
-            super().__init__()
-            self.stage = stage
+        stage: str
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -360,8 +316,9 @@ class StageSide(Guarded, Vertical):
             return
         box.border_title = Content(safe(f"{opened.program.title} · {TITLES[self._stage]}"))
         count = current.document.line_count if current is not None else 0
-        words = f"{self.view.cursor + 1:,} of {count:,}".replace(",", "\u202f")
-        box.border_subtitle = Content(words if current is not None else "")
+        words = f"{self.view.cursor + 1:,} of {count:,}".replace(",", "\u202f") if current is not None else ""
+        found = self.pane.count
+        box.border_subtitle = Content.assemble(found, " · " if found else "", words)
 
     def _show_document(self, document: Document) -> None:
         """Shows the stage of a document that the history led to."""
@@ -406,6 +363,10 @@ class StageSide(Guarded, Vertical):
         return (instruction.computation.name, instruction.name) if instruction is not None else None
 
     # -- where a line came from --------------------------------------------------------------------------------
+
+    @on(TextPane.Counted)
+    def _counted(self) -> None:
+        self._show_title()
 
     @on(CodeView.Moved)
     def _moved(self) -> None:
@@ -457,27 +418,25 @@ def _origin_facts(
     spot: LineOrigin | None, matches: list[Match] | None, width: int, recorded_seconds: float | None, around: int
 ) -> list[FactLine]:
     if spot is None:
-        return [FactLine(Content.styled("This line does not record where it came from.", "$quiet"))]
+        return [Content.styled("This line does not record where it came from.", "$quiet")]
     facts: list[FactLine] = []
     if spot.place is not None:
         facts += source_facts(spot.place, width, recorded_seconds, around=around)
     if matches is None:
         facts.append(
-            FactLine(
-                Content.assemble(
-                    (f"{key_of('hlo.match')} ", _KEY_STYLE),
-                    (" finds the matching lines of other stages", "$text-muted"),
-                )
+            Content.assemble(
+                (f"{key_of('hlo.match')} ", _KEY_STYLE),
+                (" finds the matching lines of other stages", "$text-muted"),
             )
         )
     elif matches:
-        facts.append(FactLine(_elsewhere(matches)))
+        facts.append(_elsewhere(matches))
     if spot.op_name:
         names = Content.styled(safe(spot.op_name), "$text-muted")
-        if facts and facts[0].content.cell_length + names.cell_length + 3 <= width:
-            facts[0] = FactLine(Content.assemble(facts[0].content, "   ", names))
+        if facts and isinstance(facts[0], Content) and facts[0].cell_length + names.cell_length + 3 <= width:
+            facts[0] = Content.assemble(facts[0], "   ", names)
         else:
-            facts.append(FactLine(names))
+            facts.append(names)
     return facts
 
 

@@ -5,19 +5,15 @@ The readings are one cell: they differ from device to device, and each line show
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Hashable
 
-from textual.binding import BindingType
 from textual.content import Content
 
 from jaxprof import units
 from jaxprof.tui.device_monitor import DeviceFacts, DeviceRow, DeviceTable
-from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
-from jaxprof.tui.kit.table_columns import Cell, Drawing, TableColumn
-from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.table_columns import Drawing, TableColumn
+from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
 
 BAR_WIDTH = 8
 HEAD = 12
@@ -26,25 +22,17 @@ WIDE = 98
 """From this width on, the name has room for details."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceHint:
-    """The line below a device that JAX does not use."""
-
-    text: str
-
-
-class DeviceList(TableView[DeviceRow | DeviceHint]):
+class DeviceList(TableView[DeviceRow], keys="devices"):
     """One row per device, and a hint below each device that JAX does not use."""
 
     MARKS = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings("devices")
 
     def __init__(self, devices: DeviceTable, chosen: list[str], *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn("", _of_device(lambda device: self._mark(device.facts)), 1),
-                TableColumn("device", _of_device(lambda device: (device.facts.id, _strength(device.facts))), 8),
-                TableColumn("readings", _of_device(_name_and_readings), 8, weight=1),
+                TableColumn("", lambda device: self._mark(device.facts), 1),
+                TableColumn("device", lambda device: (device.facts.id, _strength(device.facts)), 8),
+                TableColumn("readings", _name_and_readings, 8, weight=1),
             ),
             titles=False,
             id=id,
@@ -54,23 +42,16 @@ class DeviceList(TableView[DeviceRow | DeviceHint]):
 
     def show_devices(self) -> None:
         """Shows the devices as they are now."""
-        rows: dict[Hashable, DeviceRow | DeviceHint] = {}
+        rows: dict[Hashable, DeviceRow | Heading] = {}
         for device in self._devices:
             facts = device.facts
             rows[facts.id] = device
             if facts.usable is False and facts.hint:
-                rows[facts.id, "hint"] = DeviceHint(facts.hint)
+                rows[facts.id, "hint"] = TextRow(f"            {facts.hint}", "$accent")
         self.show_rows(rows)
-
-    def whole_line(self, row: DeviceRow | DeviceHint, width: int) -> Content | None:
-        return cell(f"            {row.text}", width, "$accent") if isinstance(row, DeviceHint) else None
 
     def _mark(self, facts: DeviceFacts) -> Content:
         return Content(" ") if facts.usable is False else mark(facts.id in self._chosen)
-
-
-def _of_device(make: Callable[[DeviceRow], Cell]) -> Callable[[DeviceRow | DeviceHint], Cell]:
-    return lambda row: "" if isinstance(row, DeviceHint) else make(row)
 
 
 def _strength(facts: DeviceFacts) -> str:

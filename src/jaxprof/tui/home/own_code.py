@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
 from jaxprof.text import safe, shorten
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.table_columns import TableColumn
@@ -180,11 +179,10 @@ def _is_there(form: ScriptForm) -> bool:
     )
 
 
-class OwnCodeList(TableView[OwnRow]):
+class OwnCodeList(TableView[OwnRow], keys="own_code"):
     """One row per program and per way. Past its end the cursor goes on in the list below."""
 
     STAYS_ON_TOP = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings("own_code")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -203,7 +201,6 @@ class OwnCodeList(TableView[OwnRow]):
         self.show_rows({(row.action, row.title, row.form): row for row in found})
 
     def action_move(self, step: int) -> None:
-        """Moves the cursor; from the last row down into the next list."""
         if step > 0 and self.cursor == self.count - 1:
             self.screen.focus_next()
         else:

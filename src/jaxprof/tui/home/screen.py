@@ -8,20 +8,21 @@ there are.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from textual import events
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
 from jaxprof.errors import JaxprofError
+from jaxprof.files import with_home
 from jaxprof.text import safe
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.own_code import OwnCodeDetail, OwnCodeList, OwnRow, own_programs, plan_text
 from jaxprof.tui.home.plan_options import HomeOptions, PlanLine
 from jaxprof.tui.home.workloads import SourcePane, WorkloadDetail, WorkloadList, last_medians
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
@@ -45,18 +46,21 @@ RECENT = 12
 LOOKED_AT = 40
 """Kept sessions in which programs are looked for."""
 EXAMPLE = "selu"
+HOW_TO_FOLLOW = (
+    "No session in your folder is being written now. A program records itself (with jaxprof.record('x.jaxprof'): ...), "
+    "or runs here (x on Home). The path of a session that is written elsewhere, also by another host:"
+)
 _OF_A_WORKLOAD = frozenset({"edit", "preset", "variants", "compile_for", "compare", "history", "run"})
 """Actions on the workload under the cursor, or on the marked ones."""
 
 
-class HomeScreen(SessionScreen):
+class HomeScreen(SessionScreen, keys="home"):
     """Devices at the top, your code and the workloads on the left, the row of either on the right, the plan of Enter at
     the bottom."""
 
     CSS_PATH = None  # the app's stylesheet has its layout, for the first frame
     MODE = "home"
     AUTO_FOCUS = "#own-code"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("home")
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,7 +167,7 @@ class HomeScreen(SessionScreen):
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Lists the sessions again when a run has ended."""
-        known = runs & self.profiler.run_ids
+        known = runs & self.profiler.opened.run_ids
         if any(self.profiler.session.runs[run].over for run in known):
             self._list_sessions()
 
@@ -272,16 +276,23 @@ class HomeScreen(SessionScreen):
             self._start([info])
 
     def action_open_file(self) -> None:
-        """Asks for a path, and opens it."""
-        from jaxprof.tui.kit.dialogs import ask_for_file
-
-        ask_for_file(self.profiler)
+        self.profiler.ask_for_file()
 
     def action_follow(self) -> None:
-        """Follows the program that is being recorded now; asks which, or where its session is."""
-        from jaxprof.tui.home.follow import ask_what_to_follow
+        from jaxprof.tui.kit.dialogs import AskText, Choose, Option
 
-        ask_what_to_follow(self.profiler, [entry for entry in self._entries if entry.running])
+        def follow(path: Path) -> None:
+            self.profiler.open_session(path, follow=True)
+
+        live = [entry for entry in self._entries if entry.running]
+        if len(live) == 1:
+            follow(live[0].path)
+        elif live:
+            options = [Option(", ".join(entry.workloads) or entry.name, str(entry.path)) for entry in live]
+            Choose("Follow", options).ask(self.app, lambda number: follow(live[number].path))
+        else:
+            asked = AskText("Follow a running program", HOW_TO_FOLLOW, "", "Enter follows")
+            asked.ask(self.app, lambda text: follow((Path.cwd() / with_home(text)).resolve()))
 
     # -- messages of the lists ---------------------------------------------------------------------------------
 
@@ -301,7 +312,6 @@ class HomeScreen(SessionScreen):
         self._show_marks()
 
     def action_mark_all(self) -> None:
-        """Marks all workloads in the list, or none."""
         listed = self.query_one(WorkloadList)
         self.choices.toggle_all(str(key) for key in listed.keys)
         listed.refresh()
@@ -309,7 +319,6 @@ class HomeScreen(SessionScreen):
 
     @on(RowList.Chosen, "#workloads")
     def action_run(self) -> None:
-        """Starts the chosen runs."""
         self._start(self._chosen())
 
     def _start(self, chosen: list[WorkloadInfo]) -> None:
@@ -339,14 +348,14 @@ class HomeScreen(SessionScreen):
         if info is None or variant is None:
             return
         if variant == info.baseline:
-            self.notify("The others are compared with it.", title="The baseline always runs", markup=False)
+            self.say("The others are compared with it.", "The baseline always runs")
         self.choices.toggle_variant(info, variant)
         self.query_one(WorkloadDetail).refresh()
         self._refresh_row()
 
     @on(RowList.Chosen, "#recent")
     def _session_opened(self) -> None:
-        entry = self.query_one("#recent", SessionList).entry
+        entry = self.query_one("#recent", SessionList).current_row
         if entry is not None:
             self.profiler.open_session(entry.path)
 
@@ -358,7 +367,6 @@ class HomeScreen(SessionScreen):
     # -- keys --------------------------------------------------------------------------------------------------
 
     async def action_filter(self) -> None:
-        """Opens the filter line, which is made at first use so that the first frame does not wait for it."""
         self._show_side(own=False)
         from jaxprof.tui.kit.filter import FilterLine
 
@@ -370,7 +378,6 @@ class HomeScreen(SessionScreen):
         self._show_marks()
 
     def action_back(self) -> None:
-        """Clears the filter of the workloads and goes back to their list; from there, to your code."""
         lines = self.query("FilterLine").results()  # by its name: it is imported at first use
         if filtering := next((line for line in lines if cast("FilterLine", line).value), None):
             cast("FilterLine", filtering).action_clear_filter()
@@ -380,24 +387,20 @@ class HomeScreen(SessionScreen):
             self.query_one(WorkloadList).focus()
 
     def action_preset(self) -> None:
-        """Switches to the next preset, for all workloads."""
         self.choices.next_preset()
         self.profiler.user.keep("preset", self.choices.preset)
         self._show_detail()
         self._show_plan()
 
     def action_devices(self) -> None:
-        """Goes to the devices."""
         self.query_one(DeviceList).focus()
 
     def action_variants(self) -> None:
-        """Goes to the variants of the current workload."""
         self.settle()
         self._show_side(own=False)
         self.query_one(WorkloadDetail).focus()
 
     def action_edit(self) -> None:
-        """Asks for the parameters of the current workload."""
         if self.info is not None:
             from jaxprof.tui.home.workload_dialogs import ask_parameters
 
@@ -408,7 +411,6 @@ class HomeScreen(SessionScreen):
         self._refresh_row()
 
     def action_compile_for(self) -> None:
-        """Asks for devices that are not here, and compiles the current workload for them."""
         if self.info is not None:
             from jaxprof.tui.home.workload_dialogs import ask_devices
 
@@ -423,7 +425,6 @@ class HomeScreen(SessionScreen):
         return super().check_action(action, parameters)
 
     def action_compare(self) -> None:
-        """Measures the two marked workloads in turns."""
         infos = [self._infos[name] for name in self.choices.marked if name in self._infos]
         if len(infos) != 2:  # not described yet
             return
@@ -435,12 +436,10 @@ class HomeScreen(SessionScreen):
         self.profiler.start_comparison(plan)
 
     def action_history(self) -> None:
-        """Shows how the current workload went over the kept sessions."""
         if self.info is not None:
             self.profiler.show_history(self.info.target or self.info.name)
 
     def action_program(self) -> None:
-        """Asks for a user's program, and runs it."""
         self._ask_for_program()
 
     def _ask_for_program(self, form: ScriptForm | None = None) -> None:
@@ -449,7 +448,6 @@ class HomeScreen(SessionScreen):
         ask_for_program(self.profiler, form)
 
     def action_own(self) -> None:
-        """Asks for a user's own workload."""
         from jaxprof.tui.home.workload_dialogs import ask_own
 
         ask_own(self.profiler, self.choices, self._take_own)

@@ -5,13 +5,12 @@ Each field is parsed as for the run, and shows its error beneath it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
@@ -19,7 +18,7 @@ from textual.widgets import Button, Input, Static
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
 from jaxprof.text import safe, safe_lines
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import Dialog, FormDialog, form_keys
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.workloads.model import WorkloadInfo
@@ -49,10 +48,8 @@ _BUDGET_HINT = "seconds of sampling per run, for all workloads"
 _MOST_LAUNCHES = 100
 
 
-class ParametersDialog(FormDialog[ChosenParameters]):
+class ParametersDialog(FormDialog[ChosenParameters], keys="parameters"):
     """One line per parameter, then the sweep, then the time budget of each run and its launches."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("parameters")
 
     def __init__(self, info: WorkloadInfo, choices: HomeOptions) -> None:
         super().__init__()
@@ -77,7 +74,6 @@ class ParametersDialog(FormDialog[ChosenParameters]):
             yield from self.buttons("Apply")
 
     def action_reset(self) -> None:
-        """Restores the preset's values, without a sweep."""
         for index, parameter in enumerate(self._info.parameters):
             self.query_one(f"#p{index}", Input).value = self._preset.get(parameter.name, "")
         for field in self.query("#sweep").results(Input):
@@ -149,28 +145,14 @@ def _shown(value: object) -> str:
 
 
 Added = tuple[list[WorkloadInfo], tuple[str, ...]]
-Describe = Callable[["Interpreter", Sequence[str], Sequence[str]], list[WorkloadInfo]]
 
 
-def describe_in_child(interpreter: Interpreter, targets: Sequence[str], arguments: Sequence[str]) -> list[WorkloadInfo]:
-    """The descriptions of `targets`. Blocks."""
-    from jaxprof.runner import describe
-
-    return describe(interpreter, targets, arguments)
-
-
-class OwnWorkload(Dialog[Added]):
+class OwnWorkload(Dialog[Added], keys="form"):
     """Returns the workloads found, and the argument specs that they need."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("form")
-
-    def __init__(
-        self, interpreter: Callable[[], Interpreter], folder: Path, describe: Describe = describe_in_child
-    ) -> None:
+    def __init__(self, interpreter: Callable[[], Interpreter], folder: Path) -> None:
         super().__init__()
-        self._interpreter = interpreter
-        self._folder = folder
-        self._describe = describe
+        self._interpreter, self._folder = interpreter, folder
         self._waiting = False
 
     def compose(self) -> ComposeResult:
@@ -200,25 +182,27 @@ class OwnWorkload(Dialog[Added]):
         try:
             target = whole_target(target, self._folder)
         except UsageError as error:
-            self._say(error)
+            self._refuse(error)
             return
         arguments = tuple(split_specs(self.query_one("#arguments", Input).value))
         self._waiting = True
         message = self.query_one("#said", Static)
         message.remove_class("wrong")
         message.update("importing it in a child process…")
+        from jaxprof.runner import describe
+
         in_thread(
             self,
-            lambda: self._describe(self._interpreter(), [target], arguments),
+            lambda: describe(self._interpreter(), [target], arguments),
             "describe",
-            then=partial(self._take, arguments),
-            failed=self._say,
+            then=partial(self._take_infos, arguments),
+            failed=self._refuse,
         )
 
-    def _take(self, arguments: tuple[str, ...], infos: list[WorkloadInfo]) -> None:
+    def _take_infos(self, arguments: tuple[str, ...], infos: list[WorkloadInfo]) -> None:
         self.dismiss((infos, arguments))
 
-    def _say(self, error: JaxprofError) -> None:
+    def _refuse(self, error: JaxprofError) -> None:
         self._waiting = False
         message = self.query_one("#said", Static)
         message.add_class("wrong")

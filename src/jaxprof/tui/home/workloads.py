@@ -7,14 +7,12 @@ while widgets of other heights would need a new layout of the whole screen at ea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.content import Content
 
 from jaxprof import units
 from jaxprof.text import safe
-from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import cell, hang, mark
 from jaxprof.tui.kit.python_source import highlighted
 from jaxprof.tui.kit.row_list import RowList
@@ -30,12 +28,11 @@ if TYPE_CHECKING:
     from jaxprof.workloads.model import Estimate, Published, VariantInfo, WorkloadInfo
 
 
-class WorkloadList(TableView[str]):
+class WorkloadList(TableView[str], keys="workloads"):
     """One row per workload."""
 
     MARKS = True
     FILTERED = "No workload matches the filter. Esc clears it."
-    BINDINGS: ClassVar[list[BindingType]] = bindings("workloads")
 
     def __init__(self, names: list[str], infos: Mapping[str, WorkloadInfo], choices: HomeOptions) -> None:
         super().__init__(
@@ -75,7 +72,6 @@ class WorkloadList(TableView[str]):
         return info.title if info.origin == "built in" else f"yours · {info.title}"
 
     def action_mark(self) -> None:
-        """Marks the workload under the cursor, and goes down a row."""
         super().action_mark()
         self.action_move(1)
 
@@ -93,14 +89,13 @@ class DetailLines(RowList):
         self.set_keys(list(self._lines))
 
     def selectable(self, index: int) -> bool:
-        key = self.keys[index]
+        key = self._keys[index]
         return isinstance(key, tuple) and key[0] == "variant"
 
     def draw_row(self, index: int, width: int) -> Content:
-        return Content(" ") + self._lines[self.keys[index]]
+        return Content(" ") + self._lines[self._keys[index]]
 
     def action_move(self, step: int) -> None:
-        """Goes to the next row that can be chosen if it is in view; else scrolls by a line."""
         row = self.near(self.cursor + step, step)
         top = round(self.scroll_y)
         if row != self.cursor and top <= row < top + self.size.height:
@@ -109,12 +104,10 @@ class DetailLines(RowList):
             self.scroll_relative(y=step, animate=False)
 
     def action_page(self, step: int) -> None:
-        """Scrolls by a page."""
         self.scroll_relative(y=step * max(1, self.size.height - 2), animate=False)
 
     def action_edge(self, step: int) -> None:
-        """Scrolls to the beginning or the end."""
-        self.scroll_to(y=0 if step < 0 else len(self.keys), animate=False)
+        self.scroll_to(y=0 if step < 0 else len(self._keys), animate=False)
 
 
 class SourcePane(DetailLines):
@@ -124,11 +117,10 @@ class SourcePane(DetailLines):
         super().__init__(id="source")
 
 
-class WorkloadDetail(DetailLines):
+class WorkloadDetail(DetailLines, keys="variants"):
     """The pane beside the list of workloads; its variants can be chosen."""
 
     MARKS = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings("variants")
 
     def __init__(self, choices: HomeOptions, beside: SourcePane) -> None:
         super().__init__(id="detail")
@@ -154,7 +146,7 @@ class WorkloadDetail(DetailLines):
             self.scroll_home(animate=False)
 
     def draw_row(self, index: int, width: int) -> Content:
-        key = self.keys[index]
+        key = self._keys[index]
         if self._info is None or not isinstance(key, tuple) or key[0] != "variant":
             return super().draw_row(index, width)
         return self._draw_variant(self._info, self._info.variant(str(key[1])), width)

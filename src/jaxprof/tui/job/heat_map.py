@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import math
 import textwrap
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.segment import Segment
 from textual import events
-from textual.binding import BindingType
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from jaxprof.analysis.jobs.standing import RATIOS
 from jaxprof.analysis.jobs.step_grid import OWN, STEP, VALUES
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.text import shorten
-from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.canvas import AxisWindow
-from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.picture import Browsing
 from jaxprof.units import UNKNOWN, integer, percent, seconds
 
 if TYPE_CHECKING:
@@ -71,6 +69,8 @@ class MapBrowse:
         self.whole: AxisWindow | None = None
         """All steps; None before the first grid."""
         self.window: AxisWindow | None = None
+        self.grid: StepGrid | None = None
+        """The steps that are drawn."""
         self.unit = "step"
         self.cursor = 0
         """Position of the cursor on the axis."""
@@ -187,6 +187,15 @@ class MapBrowse:
         self.line = max(0, min(len(self.lines) - 1, self.line + step))
         self.bring_into_view()
 
+    def page(self, step: int) -> None:
+        """Goes a page up or down."""
+        self.move(step * max(1, self.room - 1))
+
+    def sort(self) -> None:
+        """Sorts the rows by the next order."""
+        self.order = ORDERS[(ORDERS.index(self.order_in_use) + 1) % len(ORDERS)]
+        self.arrange()
+
     def go_to(self, process: int) -> None:
         """Goes to the row of a process."""
         self.line = next((at for at, line in enumerate(self.lines) if process in line.processes), self.line)
@@ -199,10 +208,10 @@ class MapBrowse:
 
     # -- steps ------------------------------------------------------------------------------------------------
 
-    def zoom(self, factor: float) -> None:
-        """Shows so many times as much, around the cursor."""
+    def zoom_by(self, step: int) -> None:
+        """Shows half or twice as many steps around the cursor."""
         if self.window is not None and self.whole is not None:
-            self.window = self.window.zoomed(factor, self.cursor, self.whole, min(4, self.whole.span))
+            self.window = self.window.zoomed(ZOOM**-step, self.cursor, self.whole, min(4, self.whole.span))
 
     def show_whole(self) -> None:
         """Shows all steps."""
@@ -222,6 +231,21 @@ class MapBrowse:
             return
         self.cursor = min(max(position, self.whole.start), self.whole.end - 1)
         self.window = (window or self.window).showing(self.cursor, self.whole)
+
+    def step(self, step: int) -> None:
+        """Moves the cursor by a column; the window follows."""
+        grid, column = self.grid, self.column
+        if grid is not None and column is not None:
+            first = round(float(grid.first_steps[column]) * self.scale)
+            self.go(first + max(1, round(float(grid.steps[column]) * self.scale)) if step > 0 else first - 1)
+
+    @property
+    def column(self) -> int | None:
+        """The column of the grid under the cursor; None where the grid does not reach there."""
+        if self.grid is None or not len(self.grid.steps):
+            return None
+        found = bisect_right(self.grid.first_steps, self.cursor / self.scale + 1e-9) - 1
+        return found if 0 <= found < len(self.grid.steps) else None
 
     def edge(self, step: int) -> None:
         """Goes to the first or the last step."""
@@ -343,28 +367,23 @@ _LABEL: Final = (12, 24)
 """Columns of the names, on a narrow and on a wide terminal."""
 
 
-class JobMap(Guarded, Widget, can_focus=True):
+class JobMap(Browsing, keys="job_map"):
     """Processes by steps."""
 
-    ALLOW_SELECT = False
+    browse: MapBrowse
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"job-map--{level}" for level in range(len(MARKS) + 1)),
         "job-map--axis", "job-map--name", "job-map--accused", "job-map--line", "job-map--cursor", "job-map--facts",
     }  # fmt: skip
-    BINDINGS: ClassVar[list[BindingType]] = bindings("job_map")
 
     class Wanted(Message):
         """Other steps, other values or another number of columns are to be shown: a thread makes the grid."""
 
+    @dataclass
     class Opened(Message):
         """The user wants to see a process."""
 
-        def __init__(self, index: int) -> None:
-            super().__init__()
-            self.index = index
-
-    class Moved(Message):
-        """The cursor, the order or the values have changed."""
+        index: int
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -378,32 +397,25 @@ class JobMap(Guarded, Widget, can_focus=True):
 
     def show_processes(self, processes: Sequence[MapProcess]) -> None:
         """Shows these processes, as far as the grid has them."""
-        self.browse.show(processes)
-        self._changed()
+        self.change(lambda browse: browse.show(processes))
 
     def show_steps(self, seen: Standing, *, whole: bool) -> None:
         """Shows other steps; `whole`: all that there are."""
-        self.seen = seen
+        self.seen, self.browse.grid = seen, seen.grid
         self._rows = {index: row for row, index in enumerate(seen.grid.processes)}
         if whole:
             self.browse.take(seen.grid)
-        self._changed()
+        self.changed()
 
     def go_to(self, index: int) -> None:
         """Moves the cursor to the row of a process."""
-        self.browse.go_to(index)
-        self._changed()
+        self.change(lambda browse: browse.go_to(index))
 
     def forget(self) -> None:
         """Prepares for another job."""
         self.browse, self.seen = MapBrowse(), None
         self.browse.resize(self._room)
-        self._changed()
-
-    @property
-    def grid(self) -> StepGrid | None:
-        """The steps that are drawn."""
-        return self.seen.grid if self.seen is not None else None
+        self.changed()
 
     @property
     def columns(self) -> int:
@@ -433,27 +445,21 @@ class JobMap(Guarded, Widget, can_focus=True):
     def _room(self) -> int:
         return max(1, self.size.height - LINES_AROUND)
 
-    @property
-    def _column(self) -> int | None:
-        """The column of the grid under the cursor; None where the grid does not reach there."""
-        grid = self.grid
-        if grid is None or not len(grid.steps):
-            return None
-        from bisect import bisect_right
-
-        at = self.browse.cursor / self.browse.scale
-        found = bisect_right(grid.first_steps, at + 1e-9) - 1
-        return found if 0 <= found < len(grid.steps) else None
-
     def on_resize(self) -> None:
         self.browse.resize(self._room)
         self.post_message(self.Wanted())
-        self._changed()
+        self.changed()
 
-    def _changed(self) -> None:
+    def change(self, change: Callable[[Any], object]) -> None:
+        """Changes what is in view; other steps are asked for."""
+        before = self.browse.window
+        super().change(change)
+        if self.browse.window != before:
+            self.post_message(self.Wanted())
+
+    def changed(self) -> None:
         self.browse.bring_into_view()
-        self.refresh()
-        self.post_message(self.Moved())
+        super().changed()
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
@@ -462,12 +468,12 @@ class JobMap(Guarded, Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width, height = self.size.width, self.size.height
-        if self.grid is None or not self.browse.lines:
-            words = " No steps were seen yet." if y == 0 and self.grid is not None else ""
+        if self.browse.grid is None or not self.browse.lines:
+            words = " No steps were seen yet." if y == 0 and self.browse.grid is not None else ""
             return Strip([Segment(words.ljust(width), self._style("axis"))], width)
         if y == 0:
             head = " " * (self._label + 1)
-            line = axis(self.grid, self.columns, self._column)
+            line = axis(self.browse.grid, self.columns, self.browse.column)
             return Strip([Segment((head + line)[:width].ljust(width), self._style("axis"))], width)
         if y == height - 1:
             return self._legend(width)
@@ -486,7 +492,7 @@ class JobMap(Guarded, Widget, can_focus=True):
         mark = "✗" if line.accused else " "
         text = shorten(f"{mark} {line.name}", self._label)
         segments = [Segment(text.ljust(self._label) + " ", self._style(name))]
-        column, cells, width = self._column, self._cells(line), self.columns
+        column, cells, width = self.browse.column, self._cells(line), self.columns
         for at, (level, ratio) in enumerate(cells):
             style = self._style(str(max(0, level)))
             if here and at == column:
@@ -510,14 +516,14 @@ class JobMap(Guarded, Widget, can_focus=True):
 
     def _legend(self, width: int) -> Strip:
         segments = [Segment(" ", self._style("axis"))]
-        for text, level in legend(len(self.grid.processes) if self.grid is not None else 0):
+        for text, level in legend(len(self.browse.grid.processes) if self.browse.grid is not None else 0):
             segments.append(Segment(text, self._style(level or "axis")))
         return Strip(segments).adjust_cell_length(width, self._style("axis"))
 
     @property
     def facts(self) -> str:
         """The exact values under the cursor."""
-        seen, column, process = self.seen, self._column, self.browse.process
+        seen, column, process = self.seen, self.browse.column, self.browse.process
         if seen is None or column is None or process is None or process not in self._rows:
             return ""
         line = self.browse.lines[self.browse.line]
@@ -526,68 +532,19 @@ class JobMap(Guarded, Widget, can_focus=True):
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
-    def _go(self, change: Callable[[], object]) -> None:
-        """Changes what is in view; other steps are asked for."""
-        before = self.browse.window
-        change()
-        if self.browse.window != before:
-            self.post_message(self.Wanted())
-        self._changed()
-
-    def action_zoom(self, step: int) -> None:
-        """Shows half or twice as many steps around the cursor."""
-        self._go(lambda: self.browse.zoom(ZOOM**-step))
-
-    def action_whole(self) -> None:
-        """Shows all steps."""
-        self._go(self.browse.show_whole)
-
-    def action_pan(self, step: int) -> None:
-        """Pans by a tenth of the window; at either end, moves the cursor."""
-        self._go(lambda: self.browse.pan(step))
-
-    def action_step(self, step: int) -> None:
-        """Moves the cursor by a column; the window follows."""
-        grid, column = self.grid, self._column
-        if grid is not None and column is not None:
-            by = max(1, round(float(grid.steps[column]) * self.browse.scale))
-            first = round(float(grid.first_steps[column]) * self.browse.scale)
-            self._go(lambda: self.browse.go(first + by if step > 0 else first - 1))
-
-    def action_edge(self, step: int) -> None:
-        """Goes to the first or the last step."""
-        self._go(lambda: self.browse.edge(step))
-
-    def action_move(self, step: int) -> None:
-        """Goes a row up or down."""
-        self._go(lambda: self.browse.move(step))
-
-    def action_page(self, step: int) -> None:
-        """Goes a page up or down."""
-        self._go(lambda: self.browse.move(step * max(1, self._room - 1)))
-
     def action_values(self, step: int) -> None:
-        """Shows the next part of the steps, or the one before."""
         self.values_of = SHOWN[(SHOWN.index(self.values_of) + step) % len(SHOWN)]
         self.post_message(self.Wanted())
-        self._changed()
-
-    def action_sort(self) -> None:
-        """Sorts the rows by the next order."""
-        order = ORDERS[(ORDERS.index(self.browse.order_in_use) + 1) % len(ORDERS)]
-        self.browse.order = order
-        self._go(self.browse.arrange)
+        self.changed()
 
     def action_group(self) -> None:
-        """Makes the processes of a host one row, or a row each."""
         if not self.browse.can_group:
-            self.notify("Each host has one process." if self.browse.hosts > 1 else "All are on one host.", markup=False)
+            self.say("Each host has one process." if self.browse.hosts > 1 else "All are on one host.")
             return
         self.browse.grouped = not self.browse.is_grouped
-        self._go(self.browse.arrange)
+        self.change(MapBrowse.arrange)
 
     def action_open(self) -> None:
-        """Opens the session of the process under the cursor."""
         if self.browse.process is not None:
             self.post_message(self.Opened(self.browse.process))
 
@@ -599,21 +556,21 @@ class JobMap(Guarded, Widget, can_focus=True):
         at = self.browse.top + offset.y - 1
         if at >= len(self.browse.lines):
             return
-        self._go(lambda: self.browse.move(at - self.browse.line))
-        grid, x = self.grid, offset.x - self._label - 1
+        self.change(lambda browse: browse.move(at - browse.line))
+        grid, x = self.browse.grid, offset.x - self._label - 1
         if grid is not None and len(grid.steps) and 0 <= x < self.columns:
             count = len(grid.steps)
             column = next(at for at in range(count) if left_of(at + 1, count, self.columns) > x)
-            self._go(lambda: self.browse.go(round(float(grid.first_steps[column]) * self.browse.scale)))
+            self.change(lambda browse: browse.go(round(float(grid.first_steps[column]) * browse.scale)))
         if event.chain == 2:
             self.action_open()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Scrolls the rows."""
         event.stop()
-        self.action_move(1)
+        self.action_browse("move", 1)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Scrolls the rows."""
         event.stop()
-        self.action_move(-1)
+        self.action_browse("move", -1)

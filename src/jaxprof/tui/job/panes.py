@@ -8,24 +8,22 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widget import Widget
 
-from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
-from jaxprof.report.hosts import ArrivalRow, arrival_table
+from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
+from jaxprof.facts.processes import FIGURES
+from jaxprof.report.hosts import ARRIVALS, ArrivalRow, arrival_table
 from jaxprof.text import safe
 from jaxprof.tui.job.heat_map import LINES_AROUND, JobMap, MapProcess
-from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import status_mark
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.table_columns import TableColumn
-from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.table_columns import TableColumn, of_column
+from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,23 +46,10 @@ class ArrivalTable(TableView[ArrivalRow]):
     EMPTY: ClassVar[str] = "No captures of the same steps. script -n 4 --capture-steps 100 takes them."
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(
-            (
-                TableColumn("process", lambda row: (str(row.index), "bold"), 9, right=True, sort=lambda row: row.index),
-                TableColumn("arrives last", lambda row: integer(row.last_count), 14, right=True,
-                            sort=lambda row: row.last_count),
-                TableColumn("share", lambda row: percent(row.last_share), 8, right=True),
-                TableColumn("after the others", lambda row: seconds(row.late_seconds), 18, right=True, priority=1,
-                            sort=lambda row: row.late_seconds),
-                TableColumn("others wait for it", lambda row: seconds(row.caused_seconds), 20, right=True,
-                            sort=lambda row: row.caused_seconds),
-                TableColumn("waits for others", lambda row: seconds(row.waited_seconds), 18, right=True, priority=1,
-                            sort=lambda row: row.waited_seconds),
-                TableColumn("its clock", lambda row: seconds(row.offset_seconds), 12, right=True, priority=2),
-            ),
-            order="process",
-            id=id,
-        )  # fmt: skip
+        layout = ((9, 0), (14, 0), (8, 0), (18, 1), (20, 0), (18, 1), (12, 2))
+        shown = zip(ARRIVALS, layout, strict=True)
+        columns = [of_column(column, width, sorts=True, priority=priority) for column, (width, priority) in shown]
+        super().__init__(columns, order="process", id=id)
 
     def show(self, seen: Arrivals | None) -> None:
         """Shows who arrives last; None: no captures."""
@@ -96,7 +81,7 @@ _STANDS_OUT = 0.05
 
 @dataclass(frozen=True)
 class BesideRow:
-    """One line: a part, a function, or a heading."""
+    """One line: a part, or a function."""
 
     name: str
     here: str = ""
@@ -104,14 +89,13 @@ class BesideRow:
     more: str = ""
     note: str = ""
     worse: bool = False
-    heading: bool = False
 
 
-def rows_of(found: BesideOthers) -> dict[Hashable, BesideRow]:
+def rows_of(found: BesideOthers) -> dict[Hashable, BesideRow | Heading]:
     """The parts of the loop, then what was compiled again."""
-    rows: dict[Hashable, BesideRow] = {}
+    rows: dict[Hashable, BesideRow | Heading] = {}
     if found.parts is None:
-        rows["parts"] = BesideRow("Too little was seen of its loop, or of any other.", heading=True)
+        rows["parts"] = TextRow(" Too little was seen of its loop, or of any other.")
     for part in found.parts or ():
         rows["part", part.part] = BesideRow(
             part.part,
@@ -122,7 +106,7 @@ def rows_of(found: BesideOthers) -> dict[Hashable, BesideRow]:
             part.share - part.others_share >= _STANDS_OUT and part.part != "device",
         )
     again = counted(len(found.compiled), "function") if found.compiled else "nothing"
-    rows["again"] = BesideRow(f"It compiled {again} again; others: the most that any of them did", heading=True)
+    rows["again"] = TextRow(f" It compiled {again} again; others: the most that any of them did")
     for each in found.compiled:
         rows["compiled", each.function, each.called_from] = BesideRow(
             each.function,
@@ -156,9 +140,6 @@ class BesideTable(TableView[BesideRow]):
         """Shows a process beside the others; None: nothing."""
         self.show_rows(rows_of(found) if found is not None else {})
 
-    def whole_line(self, row: BesideRow, width: int) -> Content | None:
-        return cell(f" {safe(row.name)}", width, "$text-muted") if row.heading else None
-
 
 def _styled(name: str) -> Callable[[BesideRow], Cell]:
     def read(row: BesideRow) -> Cell:
@@ -168,84 +149,32 @@ def _styled(name: str) -> Callable[[BesideRow], Cell]:
     return read
 
 
-@dataclass(frozen=True)
-class Rank:
-    """One process, as a row."""
-
-    figures: ProcessFigures
-    late_parts: frozenset[str]
-    """The parts of its loop that a finding is about."""
-    accused: bool
-    """Whether a finding is about it."""
-    lost_seconds: float
-    """What its own work takes more than that of the median process; 0 where that is not more than chance."""
-    lost_share: float | None
-    """Of what all processes lose; None if nobody loses any."""
+_PARTS = (DATA, HOST, DISPATCH, COPY, COMPILE, DEVICE)
+_FIGURES = (("steps_per_second", 8, 3), ("wall_seconds", 8, 4), ("compile_count", 10, 5), ("compiled_again", 7, 5))
+"""Facts of a process that are shown as they are, each with its width and priority."""
 
 
-def _share(part: str) -> Callable[[Rank], float | None]:
-    def read(rank: Rank) -> float | None:
-        return rank.figures.shares[part] if rank.figures.shares is not None else None
-
-    return read
-
-
-def _part(part: str, title: str, priority: int = 0) -> TableColumn[Rank]:
-    read = _share(part)
-
-    def draw(rank: Rank) -> Cell:
-        words = percent_or_less(read(rank)).replace("< ", "<")  # six cells, as all others
-        return words, "bold $worse" if part in rank.late_parts else ""
-
-    return TableColumn(title, draw, max(6, len(title) + 2), right=True, priority=priority, sort=read)
-
-
-def _status(rank: Rank) -> Cell:
-    status = rank.figures.status
-    return Content.assemble(status_mark(status), " ", safe(status))
-
-
-def _name(rank: Rank) -> Cell:
-    return str(rank.figures.index), "bold $error" if rank.accused else "bold"
-
-
-def _lost(rank: Rank) -> Cell:
-    return (seconds(rank.lost_seconds), "bold $warning") if rank.lost_seconds else (UNKNOWN, "$quiet")
-
-
-def _lost_share(rank: Rank) -> Cell:
-    return percent(rank.lost_share) if rank.lost_seconds else (UNKNOWN, "$quiet")
-
-
-class RankTable(TableView[Rank]):
+class RankTable(TableView["ProcessFigures"], keys="ranks"):
     """One row for each process that could be read."""
 
     EMPTY: ClassVar[str] = "No process."
-    BINDINGS: ClassVar[list[BindingType]] = bindings("ranks")
 
     def __init__(self, *, id: str | None = None) -> None:
+        self._lost_seconds: Mapping[int, float] = {}
+        """By process: what its own work takes more than that of the median process, if that is more than chance."""
+        self._late: dict[int, set[str]] = {}
+        """By process that a finding is about: the parts of its loop that it names."""
+        facts = {fact.key: fact for fact in FIGURES}
         super().__init__(
             (
-                TableColumn("process", _name, 9, right=True, sort=lambda rank: rank.figures.index),
-                TableColumn("on host", lambda rank: rank.figures.host, 8, weight=1, most=30, fits=True,
-                            sort=lambda rank: rank.figures.host),
-                TableColumn("status", _status, 11, priority=1, sort=lambda rank: rank.figures.status),
-                TableColumn("lost", _lost, 8, right=True, sort=lambda rank: rank.lost_seconds),
-                TableColumn("share", _lost_share, 6, right=True, priority=2, sort=lambda rank: rank.lost_seconds),
-                _part(DATA, "data"),
-                _part(HOST, "host"),
-                _part(DISPATCH, "dispatch"),
-                _part(COPY, "copy"),
-                _part(COMPILE, "compile"),
-                _part(DEVICE, "device", 3),
-                TableColumn("steps/s", lambda rank: scaled(rank.figures.steps_per_second), 8, right=True, priority=3,
-                            sort=lambda rank: rank.figures.steps_per_second),
-                TableColumn("wall", lambda rank: seconds(rank.figures.wall_seconds), 8, right=True, priority=4,
-                            sort=lambda rank: rank.figures.wall_seconds),
-                TableColumn("compiled", lambda rank: integer(rank.figures.compile_count), 10, right=True, priority=5,
-                            sort=lambda rank: rank.figures.compile_count),
-                TableColumn("again", lambda rank: integer(rank.figures.compiled_again), 7, right=True, priority=5,
-                            sort=lambda rank: rank.figures.compiled_again),
+                TableColumn("process", self._who, 9, right=True, sort=lambda row: row.index),
+                TableColumn("on host", lambda row: row.host, 8, weight=1, most=30, fits=True,
+                            sort=lambda row: row.host),
+                TableColumn("status", _status, 11, priority=1, sort=lambda row: row.status),
+                TableColumn("lost", self._lost, 8, right=True, sort=self._lost_of),
+                TableColumn("share", self._lost_share, 6, right=True, priority=2, sort=self._lost_of),
+                *(self._part(part, facts[f"{part_key(part)}_share"].reader()) for part in _PARTS),
+                *(of_column(facts[key], width, sorts=True, priority=priority) for key, width, priority in _FIGURES),
             ),
             order="process",
             id=id,
@@ -253,28 +182,36 @@ class RankTable(TableView[Rank]):
 
     def show(self, job: JobFigures, lost_seconds: Mapping[int, float]) -> None:
         """Shows the processes of a job, with what the job lost by each."""
-        about: dict[int, set[str]] = {}
+        self._lost_seconds, self._late = lost_seconds, {}
         for finding in job.findings:
             if finding.code != "failed-after" and finding.index is not None:
-                about.setdefault(finding.index, set()).add(finding.part)
-        everything = sum(lost_seconds.values())
-        self.show_rows(
-            {
-                process.index: Rank(
-                    process,
-                    frozenset(about.get(process.index, ())),
-                    process.index in about,
-                    lost := lost_seconds.get(process.index, 0.0),
-                    lost / everything if everything else None,
-                )
-                for process in job.processes
-            }
-        )
+                self._late.setdefault(finding.index, set()).add(finding.part)
+        self.show_rows({process.index: process for process in job.processes})
 
-    @property
-    def rank(self) -> Rank | None:
-        """The process under the cursor."""
-        return self.current_row
+    def _part(self, part: str, read: Callable[[ProcessFigures], float | None]) -> TableColumn[ProcessFigures]:
+        def draw(row: ProcessFigures) -> Cell:
+            words = percent_or_less(read(row)).replace("< ", "<")  # six cells, as all others
+            return words, "bold $worse" if part in self._late.get(row.index, ()) else ""
+
+        return TableColumn(part, draw, max(6, len(part) + 2), right=True, priority=3 * (part == DEVICE), sort=read)
+
+    def _who(self, row: ProcessFigures) -> Cell:
+        return str(row.index), "bold $error" if row.index in self._late else "bold"
+
+    def _lost_of(self, row: ProcessFigures) -> float:
+        return self._lost_seconds.get(row.index, 0.0)
+
+    def _lost(self, row: ProcessFigures) -> Cell:
+        lost = self._lost_of(row)
+        return (seconds(lost), "bold $warning") if lost else (UNKNOWN, "$quiet")
+
+    def _lost_share(self, row: ProcessFigures) -> Cell:
+        lost = self._lost_of(row)
+        return percent(lost / sum(self._lost_seconds.values())) if lost else (UNKNOWN, "$quiet")
+
+
+def _status(row: ProcessFigures) -> Cell:
+    return Content.assemble(status_mark(row.status), " ", safe(row.status))
 
 
 VIEWS = {"map": "Steps", "ranks": "Processes", "beside": "Beside the others", "arrivals": "Arrivals"}
@@ -359,15 +296,15 @@ class JobPanes(Guarded, Container):
 
     @on(RowList.Highlighted, "#ranks")
     def _moved_in_table(self) -> None:
-        rank = self.query_one(RankTable).rank
+        rank = self.query_one(RankTable).current_row
         if rank is not None and self.query_one(RankTable).has_focus:
-            self._follow(rank.figures.index)
+            self._follow(rank.index)
         self._show_beside()
 
     def _show_beside(self) -> None:
         """Shows the process under the cursor beside the others."""
-        rank, found = self.query_one(RankTable).rank, self._found
-        index = rank.figures.index if rank is not None else None
+        rank, found = self.query_one(RankTable).current_row, self._found
+        index = rank.index if rank is not None else None
         key = (id(found), index)
         if found is None or index is None or key == self._beside:
             return

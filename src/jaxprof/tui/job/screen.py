@@ -5,13 +5,12 @@ A thread reads the folder; nothing is computed here. Enter on a process opens it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
@@ -22,15 +21,15 @@ from jaxprof.text import safe
 from jaxprof.tui.job.heat_map import JobMap
 from jaxprof.tui.job.panes import MAIN, VIEWS, JobPanes, RankTable
 from jaxprof.tui.job.reading import JobInView, JobReading
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.kit.claims import Claim, ClaimList
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.screen import SessionScreen
-from jaxprof.tui.kit.screen_bars import StageTabs, Tab
+from jaxprof.tui.kit.screen_bars import StageTabs
 from jaxprof.tui.kit.threads import in_thread
+from jaxprof.tui.kit.views import ViewsScreen
 from jaxprof.units import counted, integer, seconds
 
 if TYPE_CHECKING:
@@ -39,98 +38,22 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
 
 
-_COST = 8
-_INDENT = _COST + 4
-"""Columns before what is said: a mark, the cost, and the blanks around them."""
-_STYLES = {"!": "$warning", "✗": "bold $error", "✓": "$better"}
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One thing that is said of a job."""
-
-    mark: str
-    """`!` what is missing, `✗` a finding, `✓` that nothing was found."""
-    text: str
-    cost: str = ""
-    place: str = ""
-    advice: str = ""
-    index: int | None = None
-    """The process that it is about."""
-
-
-def said_of(job: JobFigures) -> list[Said]:
+def claims_of(job: JobFigures) -> list[Claim]:
     """What is missing, then what was found, or what could be compared without finding anything."""
     from jaxprof.report.hosts import nothing_found
 
-    said = [Said("!", notice) for notice in job.notices]
+    claims = [Claim(notice, "!", style="") for notice in job.notices]
     for finding in job.findings:
         cost = seconds(finding.seconds) if finding.seconds is not None else ""
         place = finding.where.short() if finding.where else ""
-        said.append(Said("✗", finding.message, cost, place, finding.advice, finding.index))
+        claims.append(Claim(finding.message, "✗", cost, place, finding.advice, finding.index))
     if not job.names_somebody and (words := nothing_found(job)):
-        said.append(Said("✓", words))
-    return said
+        claims.append(Claim(words, "✓", style=""))
+    return claims
 
 
-class JobFindings(RowList):
-    """One row for each thing said; the others of its lines below it."""
-
-    EMPTY = "Nothing is known of this job yet."
-    UNFOLDS = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings("job_findings")
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._said: dict[Hashable, Said] = {}
-
-    def show(self, said: Sequence[Said]) -> None:
-        """Shows what is to be said of a job."""
-        by_key: dict[Hashable, Said] = {(one.mark, one.text): one for one in said}
-        if by_key != self._said:
-            self._said = by_key
-            self.set_keys(list(self._said))
-
-    @property
-    def said(self) -> Said | None:
-        """What is under the cursor."""
-        return self._said.get(self.current) if self.keys else None
-
-    def lines_wanted(self, width: int, most: int) -> int:
-        """How many of `most` lines it takes: for all that is said, or where that does not fit, for the longest whole
-        beside a line of each other."""
-        each = [len(_lines(said, width)) for said in self._said.values()] or [1]
-        return max(1, min(most, sum(each) if sum(each) <= most else len(each) - 1 + max(each)))
-
-    def draw_row(self, index: int, width: int) -> Content:
-        said = self._said[self._keys[index]]
-        if index in self._below:
-            return _lines(said, width)[0]
-        return _head(said) + cell(said.text, width - _INDENT, _weight(said))
-
-    def below(self, index: int, width: int) -> Sequence[Content]:
-        return _lines(self._said[self._keys[index]], width)[1:]
-
-
-def _head(said: Said) -> Content:
-    cost = cell(said.cost, _COST, "bold $warning", right=True)
-    return Content.assemble(" ", (said.mark, _STYLES.get(said.mark, "")), cost, "  ")
-
-
-def _weight(said: Said) -> str:
-    return "bold" if said.mark == "✗" else ""
-
-
-def _lines(said: Said, width: int) -> list[Content]:
-    """All lines: what was seen with what it cost, at which line, and the advice."""
-    room = max(12, width - _INDENT)
-    lines = Content.styled(safe(said.text), _weight(said)).wrap(room) or [Content("")]
-    if said.place:
-        lines += Content.styled(safe(said.place), "$primary").wrap(room)
-    if said.advice:
-        lines += Content.styled(safe(said.advice), "$text-muted").wrap(room)
-    indent = Content(" " * _INDENT)
-    return [_head(said) + lines[0], *(indent + line for line in lines[1:])]
+class JobFindings(ClaimList, keys="job_findings"):
+    """What is said of a job; Enter opens the process that it is about."""
 
 
 EMPTY = """No job is open.
@@ -144,14 +67,14 @@ _LEAST_BELOW = 9
 """Lines that stay for what is below the findings."""
 
 
-class JobScreen(SessionScreen):
+class JobScreen(ViewsScreen, keys="job"):
     """What is said of the job on top; below it its processes."""
 
     MODE = "job"
     TICK_SECONDS = 1.0
     """How often the folder is looked at; while a reading takes longer, the next one waits for it."""
     AUTO_FOCUS = "#map"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("job")
+    VIEWS, MAIN = VIEWS, MAIN
 
     def __init__(self) -> None:
         super().__init__()
@@ -159,8 +82,6 @@ class JobScreen(SessionScreen):
         self._found: JobInView | None = None
         self._error: JaxprofError | None = None
         """Why it could not be read last."""
-        self._view = "map"
-        self._main = MAIN[0]
         self._busy = False
         """Whether a thread reads the folder."""
 
@@ -169,13 +90,10 @@ class JobScreen(SessionScreen):
         yield Lines(id="job-head")
         with Vertical(id="job-findings-box", classes="box") as box:
             box.border_title = "Findings"
-            yield JobFindings(id="job-findings")
+            yield JobFindings("Nothing is known of this job yet.", id="job-findings")
         yield StageTabs(id="job-tabs")
         yield FilterLine("ranks")
         yield JobPanes(id="job-body")
-
-    def on_mount(self) -> None:
-        self.add_class(f"-view-{self._view}", f"-main-{self._main}")
 
     # -- reading ----------------------------------------------------------------------------------------------
 
@@ -203,7 +121,6 @@ class JobScreen(SessionScreen):
         self.action_read()
 
     def action_read(self) -> None:
-        """Reads what has come to the folder, in a thread, unless one does already."""
         reading = self._reading
         if reading is None or self._busy:
             return
@@ -250,11 +167,11 @@ class JobScreen(SessionScreen):
     def _show(self) -> None:
         figures, error = self.figures, self._error
         self._show_head()
-        said = [Said("!", self._shorter(error.what), advice=error.hint)] if error is not None else []
-        self.query_one(JobFindings).show([*said, *(said_of(figures) if figures is not None else ())])
+        claims = [Claim(self._shorter(error.what), "!", fix=error.hint, style="")] if error is not None else []
+        self.query_one(JobFindings).show([*claims, *(claims_of(figures) if figures is not None else ())])
         if self._found is not None and error is None:
             self.query_one(JobPanes).show(self._found)
-        self._arrange()
+        self.share_room()
         self.refresh_bindings()
 
     def _shorter(self, words: str) -> str:
@@ -262,10 +179,6 @@ class JobScreen(SessionScreen):
         view."""
         folder = self.profiler.job_folder
         return words.replace(str(folder), folder.name) if folder is not None and folder.name else words
-
-    def _show_tabs(self) -> None:
-        tabs = [Tab(name, f"{key_of(f'job.{name}')} {title}", title) for name, title in VIEWS.items()]
-        self.query_one(StageTabs).show(tabs, frozenset({"map", self._main} if self._both else {self._view}))
 
     @property
     def _both(self) -> bool:
@@ -292,13 +205,12 @@ class JobScreen(SessionScreen):
         self.query_one("#job-head", Lines).show(whole, draw)
 
     def on_resize(self) -> None:
-        super().on_resize()
-        self.call_after_refresh(self._arrange)  # once the screen has the size classes of its new size
+        self.call_after_refresh(self.share_room)  # once the screen has the size classes of its new size
 
-    def _arrange(self) -> None:
+    def share_room(self) -> None:
         """Gives the findings the lines that they need, as long as enough is left for what is below."""
         if self._reading is not None and self.whole:
-            self._show_tabs()
+            self.show_tabs("job", frozenset({"map", self._main} if self._both else {self._view}))
             box = self.query_one("#job-findings-box")
             room = self.size.height - 3
             most = min(room // 2, room - _LEAST_BELOW) - 2
@@ -308,65 +220,30 @@ class JobScreen(SessionScreen):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dims what has nothing to act on. Esc belongs to the app unless there is a filter to clear."""
-        if action == "unfilter":
-            return bool(self.query_one(FilterLine).value) or self.has_class("-zoom")
+        """Dims what has nothing to act on."""
         if action in ("copy", "filter", "findings", "tab") and self.whole:
             return True if self.figures is not None else None
         return super().check_action(action, parameters)
 
     def action_findings(self) -> None:
-        """Goes to the findings."""
         self.query_one(JobFindings).focus()
 
-    def action_tab(self, name: str) -> None:
-        """Shows a view."""
-        if name not in VIEWS:
-            return
-        self.remove_class(f"-view-{self._view}", f"-main-{self._main}")
-        self._view, self._main = name, name if name in MAIN else self._main
-        self.add_class(f"-view-{name}", f"-main-{self._main}")
-        self.query_one(f"#{name}").focus()
-        self._arrange()
-
     def action_copy(self) -> None:
-        """Copies the job as `jaxprof show --hosts` prints it; on the map, the values under the cursor."""
         figures, view = self.figures, self.query_one(JobMap)
         if view.has_focus and view.facts:
-            self.app.copy_to_clipboard(view.facts)
-            self.notify(safe(view.facts), title="Copied", markup=False)
+            self.copy(view.facts)
         elif figures is not None:
             from jaxprof.report.hosts import to_text
 
-            self.app.copy_to_clipboard(to_text(figures))
-            self.notify(safe(figures.folder), title="Copied", markup=False)
-
-    def action_filter(self) -> None:
-        """Opens the filter line."""
-        self.query_one(FilterLine).open()
-
-    def action_unfilter(self) -> None:
-        """Clears the filter; without one, shows two views again."""
-        if self.query_one(FilterLine).value:
-            self.query_one(FilterLine).clear()
-        else:
-            self.action_zoom()
-
-    def action_zoom(self) -> None:
-        """Shows one view alone, or two."""
-        self.toggle_class("-zoom")
-        self.action_tab(self._view)
+            self.copy(to_text(figures), figures.folder)
 
     def on_filter_line_edited(self) -> None:
         self.query_one(JobPanes).show_filtered()
 
-    def on_filter_line_left(self) -> None:
-        self.query_one(f"#{self._view}").focus()
-
     @on(RowList.Chosen, "#ranks")
     def _open_rank(self) -> None:
-        rank = self.query_one(RankTable).rank
-        self._open(rank.figures.index if rank is not None else None)
+        rank = self.query_one(RankTable).current_row
+        self._open(rank.index if rank is not None else None)
 
     @on(JobMap.Opened)
     def _open_on_map(self, message: JobMap.Opened) -> None:
@@ -374,8 +251,8 @@ class JobScreen(SessionScreen):
 
     @on(RowList.Chosen, "#job-findings")
     def _open_finding(self) -> None:
-        said = self.query_one(JobFindings).said
-        self._open(said.index if said is not None else None)
+        claim = self.query_one(JobFindings).claim
+        self._open(claim.about if claim is not None else None)
 
     def _open(self, index: int | None) -> None:
         """Opens the session of a process."""
@@ -386,9 +263,7 @@ class JobScreen(SessionScreen):
 
 def _how_they_are(figures: JobFigures) -> str:
     """`3 ok, 1 failed`; one word where all are alike."""
-    states: dict[str, int] = {}
-    for process in figures.processes:
-        states[process.status] = states.get(process.status, 0) + 1
+    states = Counter(process.status for process in figures.processes)
     if len(states) == 1:
         return f"all {next(iter(states))}"
-    return ", ".join(f"{count} {status}" for status, count in sorted(states.items(), key=lambda pair: -pair[1]))
+    return ", ".join(f"{count} {status}" for status, count in states.most_common())

@@ -6,11 +6,12 @@ Eight dots to a character cell make a curve in a terminal a curve and not stairs
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from textual.content import Content
 
+from jaxprof.text import columns
 from jaxprof.tui.kit.drawing import styled_runs
 
 
@@ -226,3 +227,37 @@ def spanning(values: Iterable[float], *, log: bool = False, margin: float = 0.05
         return Scale(low if zero else low - spread, high + spread)
     room = (high - low) * margin
     return Scale(low if zero else low - room, high + room)
+
+
+def axis_lines(scale: Scale, text: Callable[[float], str], gutter: int, inner: int, title: str = "") -> list[Content]:
+    """The axis below a plot with its ticks, and their numbers; `title` ends the line of the numbers."""
+    line, numbers = ["─"] * inner, [" "] * inner
+    free_from, room = 0, inner - (columns(title) + 1 if title else 0)
+    for tick in scale.ticks(max(2, inner // 9)):
+        column = round(scale.place(tick) * (inner - 1))
+        if not 0 <= column < inner:
+            continue
+        line[column] = "┬"
+        words = text(tick)
+        start = min(max(0, column - columns(words) // 2), room - columns(words))
+        if start >= free_from:
+            numbers[start : start + columns(words)] = list(words)
+            free_from = start + columns(words) + 2
+    numbers[inner - columns(title) :] = list(title)
+    return [
+        Content.styled(" " * gutter + "└" + "".join(line), "$rule"),
+        Content.styled(" " * (gutter + 1) + "".join(numbers), "$text-muted"),
+    ]
+
+
+def ruler(scale: Scale, width: int, text: Callable[[float, float], str], mark: str) -> str:
+    """Round numbers above or below `width` columns, each behind its mark; `text` gets a number and their distance."""
+    line, free = [" "] * width, 0
+    ticks = scale.ticks(max(2, width // 14))
+    step = ticks[1] - ticks[0] if len(ticks) > 1 else scale.high - scale.low
+    for tick in ticks:
+        column, label = int(scale.place(tick) * width), mark + text(tick, step)
+        if free <= column and column + columns(label) <= width:
+            line[column : column + len(label)] = label
+            free = column + len(label) + 1
+    return "".join(line)

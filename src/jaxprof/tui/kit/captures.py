@@ -1,16 +1,27 @@
-"""Which views of a run have something to show, which run has the data, and what brings a capture where none is."""
+"""Which views of a run have something to show, which run has the data, what brings a capture where none is, and whether
+one can be trusted: the worst check in one line, and the dialog that lists them all."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from textual.content import Content
+from textual.style import Style
+
 from jaxprof.analysis.profile import IMPORTED, is_whole, programs_of, with_hlo
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.dialogs import TextDialog
+from jaxprof.tui.kit.drawing import hang
+from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.screen import SessionScreen
+from jaxprof.units import counted, percent, seconds
 
 if TYPE_CHECKING:
+    from jaxprof.events import TrustCheck
+    from jaxprof.facts.captures import CaptureCheck
     from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import Profiler
 
@@ -123,13 +134,12 @@ def capture(app: Profiler, run: Run) -> None:
         return
     windows = run.program.windows if run.program is not None else []
     if windows and windows[-1].state == "began":
-        app.notify("A capture is already in progress.", markup=False)
+        app.say("A capture is already in progress.")
         return
     app.live.capture(CAPTURE_SECONDS)
-    app.notify(
+    app.say(
         f"The profiler is on for {CAPTURE_SECONDS:g} s; HLO and Profile show the window once it has been read.",
-        title="Capturing",
-        markup=False,
+        "Capturing",
     )
 
 
@@ -141,3 +151,148 @@ def _rerun_with_capture(app: Profiler, run: Run) -> None:
     if started is not None:
         form = form_of_argv(tuple(started.argv), started.directory, started.options)
     ask_for_program(app, replace(form, capture=form.capture or RERUN_CAPTURE), "Runs again, with a capture.")
+
+
+class RunKeys(SessionScreen):
+    """A screen with a run under its cursor, whose views the keys lead to."""
+
+    @property
+    def chosen(self) -> Run | None:
+        """The run under the cursor."""
+        raise NotImplementedError
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dims what this run does not have."""
+        if action in ("open", "hlo", "profile") and self.whole:
+            run = self.chosen
+            if run is None or (action == "hlo" and "hlo" not in run.texts):
+                return None
+            return True if action != "profile" or parameters[0] in views_of(self.profiler.session, run) else None
+        return super().check_action(action, parameters)
+
+    def action_open(self) -> None:
+        if (run := self.chosen) is not None:
+            (self.profiler.show_program if run.is_program else self.profiler.show_run_detail)(run.id)
+
+    def action_hlo(self) -> None:
+        if (run := self.chosen) is not None:
+            self.profiler.show_hlo(run.id)
+
+    def action_profile(self, view: str) -> None:
+        if (run := self.chosen) is not None:
+            self.profiler.show_profile(run.id, view)
+
+
+MARKS = {
+    "bad": ("✗", "bold $error"),
+    "doubt": ("!", "bold $warning"),
+    "unknown": ("?", "bold $warning"),
+    "good": ("✓", "bold $better"),
+}
+"""The worst verdict first."""
+CAPTURES = {"run": "steady calls", "compile": "compile", "attribution": "command buffers off", "imported": "profile"}
+
+
+def trust_of(run: Run) -> list[CaptureCheck]:
+    """The checks of a run's captures, worst first."""
+    from jaxprof.facts.captures import trust_rows
+
+    order = {verdict: rank for rank, verdict in enumerate(MARKS)}
+    return sorted(trust_rows(run), key=lambda row: order.get(row.check.verdict, order["unknown"]))
+
+
+def why_no_capture(run: Run) -> str:
+    """Why a run has no profile, as far as known."""
+    if run.plan.how == "numpy":
+        return "NumPy runs are not profiled: JAX's profiler sees what XLA runs."
+    if run.plan.how == "compile":
+        return "This program was compiled and not run."
+    if not run.shown.over:
+        return "The capture follows the timing, which this run has not finished."
+    if run.shown.status != "ok":
+        how = "was cancelled" if run.shown.status == "cancelled" else run.shown.status
+        return f"This run {how} before it was captured."
+    if run.plan.how == "imported":
+        return "This program has no capture of its own; see the whole profile."
+    return "No capture was recorded (--no-capture, or a session of an older version)."
+
+
+class TrustLine(Lines):
+    """One line under the tabs: the worst check of a run's captures."""
+
+    def show_run(self, run: Run | None) -> None:
+        """Shows the worst check of a run's captures."""
+        if run is None:
+            self.clear()
+            return
+        key = (run.id, run.shown.status, tuple(len(event.rows) for event in run.trust.values()))
+        self.show(key, lambda width: [_line(run).truncate(max(1, width - 1), ellipsis=True)])
+
+
+def _line(run: Run) -> Content:
+    rows = trust_of(run)
+    if not rows:
+        return Content.assemble((" - ", "bold $quiet"), (safe(why_no_capture(run)), "$text-muted"))
+    worst = rows[0].check
+    mark, style = MARKS.get(worst.verdict, MARKS["unknown"])
+    same = sum(row.check.verdict == worst.verdict for row in rows)
+    click = Style.from_meta({"@click": "screen.trust"})
+    if worst.verdict == "good":
+        words = [(f"Capture OK: {len(rows)} checks passed", "$text-muted")]
+    else:
+        more = f" (and {same - 1} more)" if same > 1 else ""
+        words = [(safe(worst.message), "$foreground"), (more, "$text-muted")]
+    key = (f"{key_of('hlo.trust')} ", "bold $footer-key-foreground")
+    return Content.assemble((f" {mark} ", style), key, *words).stylize(click)
+
+
+class TrustDialog(TextDialog, keys="trust"):
+    """The list of checks."""
+
+    def __init__(self, run: Run, median_seconds: float | None) -> None:
+        super().__init__("Can this capture be trusted?", "↑ ↓ scroll, Esc closes")
+        self._run, self._median = run, median_seconds
+
+    def lines(self, width: int) -> list[Content]:
+        rows = trust_of(self._run)
+        lines: list[Content] = []
+        for kind in dict.fromkeys((*self._run.captures, *self._run.trust)):
+            lines += [Content("")] if lines else []
+            lines += self._heading(kind, width)
+            for row in rows:
+                if row.kind == kind:
+                    lines += _row_lines(row.check, width)
+        return lines or [Content.styled(safe(why_no_capture(self._run)), "$text-muted")]
+
+    def _heading(self, kind: str, width: int) -> list[Content]:
+        capture = self._run.captures.get(kind)
+        parts: list[str] = []
+        if capture is not None:
+            if capture.calls is not None:
+                parts.append(counted(capture.calls, "call"))
+            if capture.events is not None:
+                parts.append(counted(capture.events, "event"))
+            if capture.seconds_with is not None:
+                parts.append(f"{seconds(capture.seconds_with)} a call with the profiler on")
+                if self._median:
+                    change = capture.seconds_with / self._median - 1
+                    parts.append(f"{'+' if change >= 0 else '-'}{percent(abs(change))} compared with the run")
+        note = " · ".join(parts)
+        head = Content.assemble((CAPTURES.get(kind, safe(kind)), "bold $primary"), "  ")
+        return hang(head, note, width, "$text-muted")
+
+
+def _row_lines(row: TrustCheck, width: int) -> list[Content]:
+    mark, style = MARKS.get(row.verdict, MARKS["unknown"])
+    lines = hang(Content.assemble((f"{mark} ", style)), row.message, width)
+    if row.advice:
+        lines += hang(Content("  "), row.advice, width, "$text-muted")
+    return lines
+
+
+def ask_about(app: Profiler, run: Run) -> None:
+    """Lists all checks of a run's captures."""
+    from jaxprof.analysis import result
+
+    summary = result(app.session, run.id).summary
+    app.push_screen(TrustDialog(source_of(app.session, run), summary.median if summary is not None else None))

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import events
-from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
@@ -19,8 +18,9 @@ from textual.widgets import Button, Input, Label, Static
 from jaxprof.errors import JaxprofError
 from jaxprof.files import with_home
 from jaxprof.text import safe, safe_lines
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn
 from jaxprof.tui.kit.table_view import TableView
@@ -30,17 +30,14 @@ if TYPE_CHECKING:
     from textual.app import App, ComposeResult
     from textual.suggester import Suggester
 
-    from jaxprof.tui.profiler import Profiler
-
 
 Answer = TypeVar("Answer")
 
 
-class Dialog(Guarded, ModalScreen[Answer]):
+class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
     """The base of every dialog. Its stylesheet is read when the first one opens."""
 
     CSS_PATH = STYLES
-    BINDINGS: ClassVar[list[BindingType]] = bindings("dialog")
 
     def ask(self, app: App[Any], take: Callable[[Answer], object]) -> None:
         """Opens over `app`; `take` gets the answer, unless it is left without one, or with no."""
@@ -52,7 +49,6 @@ class Dialog(Guarded, ModalScreen[Answer]):
         app.push_screen(self, answered)
 
     def action_leave(self) -> None:
-        """Closes without an answer."""
         self.dismiss(None)
 
     def field(
@@ -82,6 +78,34 @@ def form_keys(enter: str, *more: str) -> str:
     return ", ".join(("↑ ↓ next field", *more, f"Enter {enter}", f"{key_of('dialog.leave')} cancels"))
 
 
+class TextDialog(Dialog[None]):
+    """A text over the screen, which scrolls and asks nothing. Subclasses give its `lines`."""
+
+    CLASSES: ClassVar[str] = "dialog wide-dialog"
+
+    def __init__(self, title: str, keys: str) -> None:
+        """`keys` says what the keys do, on the frame."""
+        super().__init__()
+        self._title, self._keys = title, keys
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes=self.CLASSES) as box:
+            box.border_title, box.border_subtitle = Content(safe(self._title)), self._keys
+            yield Lines()
+
+    def on_mount(self) -> None:
+        self.show(None)
+        self.query_one(VerticalScroll).focus()
+
+    def show(self, key: object) -> None:
+        """Draws the lines if `key` has changed."""
+        self.query_one(Lines).show(key, self.lines)
+
+    def lines(self, width: int) -> list[Content]:
+        """The text in `width` columns."""
+        raise NotImplementedError
+
+
 class AskText(Dialog[str]):
     """Asks for a line of text. Returns it, or None."""
 
@@ -98,13 +122,6 @@ class AskText(Dialog[str]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip() or None)
-
-
-def ask_for_file(app: Profiler) -> None:
-    """Asks for a path, and opens it in the mode that fits it."""
-
-    asked = AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens")
-    asked.ask(app, lambda text: app.open_session((Path.cwd() / with_home(text)).resolve()))
 
 
 class SaveAs(Dialog[Path]):
@@ -129,10 +146,8 @@ class SaveAs(Dialog[Path]):
             self.dismiss(with_home(text))
 
 
-class Confirm(Dialog[bool]):
+class Confirm(Dialog[bool], keys="confirm"):
     """Returns True for yes. Escape is no, and no has the focus, so that a stray key destroys nothing."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("confirm")
 
     def __init__(self, title: str, question: str, yes: str, no: str = "No") -> None:
         super().__init__()
@@ -151,7 +166,6 @@ class Confirm(Dialog[bool]):
         self.dismiss(event.button.id == "yes")
 
     def action_answer(self, yes: bool) -> None:
-        """Answers by key."""
         self.dismiss(yes)
 
 
@@ -191,10 +205,8 @@ class Options(TableView[Option]):
         self.show_rows(dict(enumerate(self._options)))
 
 
-class Choose(Dialog[int]):
+class Choose(Dialog[int], keys="choose"):
     """Asks for one of several lines; typing narrows the list. Returns the number of the chosen line, or None."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("choose")
 
     def __init__(self, title: str, options: Sequence[Option], current: int = 0) -> None:
         super().__init__()
@@ -222,11 +234,9 @@ class Choose(Dialog[int]):
         self.query_one(Options).set_filter(event.value)
 
     def action_move(self, step: int) -> None:
-        """Moves the cursor by a line, also while the user types the filter."""
         self.query_one(Options).action_move(step)
 
     def action_choose(self) -> None:
-        """Chooses the line under the cursor."""
         number = self.query_one(Options).current
         if isinstance(number, int):
             self.dismiss(number)
@@ -242,13 +252,11 @@ class Choose(Dialog[int]):
 Filled = TypeVar("Filled")
 
 
-class FormDialog(Dialog[Filled]):
+class FormDialog(Dialog[Filled], keys="form"):
     """The base of a form, whose fields are parsed as the user types: beneath each field stands its hint, or its error.
 
     Subclasses parse a field, and make the answer from all of them.
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("form")
 
     def read(self, name: str, text: str) -> str:
         """The hint beneath a valid field. Raises JaxprofError for an invalid one."""

@@ -5,31 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from typing import Literal
 
 from textual.content import Content
 
-from jaxprof.text import columns, safe, shorten
+from jaxprof.text import columns, safe, shorten, shorten_middle
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 SPARKS = "▁▂▃▄▅▆▇█"
 MARKED, UNMARKED = "▣", "□"
 
 
-def cell(text: str, width: int, style: str = "", *, right: bool = False) -> Content:
-    """`text` from outside, made safe and exactly `width` columns wide."""
+Cut = Literal["end", "middle", "start"]
+"""Where a text that is too long is cut."""
+
+
+def cell(text: str, width: int, style: str = "", *, right: bool = False, cut: Cut = "end") -> Content:
+    """`text` from outside, made safe and exactly `width` columns wide. Of a place, `file.py:88`, what is cut is its
+    start, not the number."""
     if width <= 0:
         return Content("")
-    line = shorten(text, width)
+    line = safe(text)
+    if columns(line) > width:
+        if cut == "start" and line.isascii():
+            line = "…" + line[len(line) - width + 1 :] if width > 1 else "…"
+        else:
+            line = shorten_middle(line, width) if cut == "middle" else shorten(line, width)
     gap = " " * (width - columns(line))
     return Content.styled(gap + line if right else line + gap, style)
-
-
-def place_cell(text: str, width: int, style: str = "") -> Content:
-    """A place, `file.py:88`, in exactly `width` columns: what is cut is its beginning, not the number."""
-    line = safe(text)
-    if columns(line) > width and line.isascii():
-        line = "…" + line[len(line) - width + 1 :] if width > 1 else "…"
-    return cell(line, width, style)
 
 
 def styled_runs(characters: Iterable[tuple[str, str]]) -> Content:
@@ -83,3 +86,15 @@ def hang(head: Content, text: str, width: int, style: str = "") -> list[Content]
     indent = head.cell_length
     lines = Content.styled(safe(text), style).wrap(max(12, width - indent)) or [Content("")]
     return [head + lines[0], *(Content(" " * indent) + line for line in lines[1:])]
+
+
+def stacked(parts: Iterable[tuple[float, str, str]], whole: float, width: int) -> Content:
+    """Parts end to end, each an amount of `whole` with its character and style; one that is not 0 has a column."""
+    pieces, reached, used = [], 0.0, 0
+    for amount, character, style in parts:
+        reached += amount
+        until = round(min(1.0, reached / whole) * width)
+        columns_ = max(until - used, 1 if amount > 0 and used < width else 0)
+        pieces.append((character * columns_, style))
+        used += columns_
+    return Content.assemble(*pieces).truncate(width)

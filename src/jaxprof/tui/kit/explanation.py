@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from textual.binding import BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.keys import bindings, key_of
-from jaxprof.tui.kit.dialogs import Dialog
+from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.threads import in_thread
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
     from jaxprof.analysis.explain.model import Explanation
     from jaxprof.session import Session
 
@@ -43,7 +39,7 @@ class ExplanationHead(Lines):
     def show_session(self, session: Session, name: str, *, growing: bool) -> None:
         """Says what to do about `session`, which commands call `name`, as soon as a thread knows."""
         if growing or not session.runs:
-            self.show(None, lambda width: ())
+            self.clear()
             return
         if not self.display:
             self.show(READING, lambda width: [Content.styled(READING, "$text-muted"), Content("")])
@@ -92,35 +88,24 @@ def headline(explanation: Explanation, width: int, *, whole: bool = False) -> li
     ]
 
 
-class ExplanationDialog(Dialog[None]):
+class ExplanationDialog(TextDialog, keys="explanation"):
     """The findings that cost most, with their fix and the command that verifies it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("explanation")
+    CLASSES = "dialog help"
 
     def __init__(self, session: Session, name: str) -> None:
-        super().__init__()
+        super().__init__("What to do", f"{key_of('explanation.copy')} copies the command, Esc closes")
         self._session, self._called = session, name
         self._explanation: Explanation | None = None
 
-    def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog help") as box:
-            box.border_title = "What to do"
-            box.border_subtitle = f"{key_of('explanation.copy')} copies the command, Esc closes"
-            yield Lines(id="explanation-text")
-
     def on_mount(self) -> None:
-        self._show()
-        self.query_one(VerticalScroll).focus()
         in_thread(self, lambda: explain(self._session, self._called), "explanation", then=self._take)
 
     def _take(self, explanation: Explanation) -> None:
         self._explanation = explanation
-        self._show()
+        self.show(explanation)
 
-    def _show(self) -> None:
-        self.query_one(Lines).show(self._explanation is not None, self._drawn)
-
-    def _drawn(self, width: int) -> list[Content]:
+    def lines(self, width: int) -> list[Content]:
         if self._explanation is None:
             return [Content.styled(READING, "$text-muted")]
         from jaxprof.report.explain import explanation_lines
@@ -129,14 +114,10 @@ class ExplanationDialog(Dialog[None]):
         return [Content.styled(line, _style(line)) for line in lines]
 
     def action_copy(self) -> None:
-        """Copies the first command to the terminal's clipboard."""
-        explained = self._explanation
-        commands = [finding.verify for finding in explained.findings] if explained is not None else []
-        commands += [abstention.command for abstention in explained.abstentions] if explained is not None else []
-        command = next(filter(None, commands), "")
-        if command:
-            self.app.copy_to_clipboard(command)
-            self.notify(command, title="Copied", markup=False)
+        if (known := self._explanation) is not None:
+            commands = [*(found.verify for found in known.findings), *(other.command for other in known.abstentions)]
+            if command := next(filter(None, commands), ""):
+                self.copy(command)
 
 
 def _style(line: str) -> str:

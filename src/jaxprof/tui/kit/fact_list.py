@@ -5,13 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from textual.binding import BindingType
 from textual.content import Content
 
 from jaxprof.text import safe
-from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.row_list import RowList
 
 
@@ -28,13 +25,14 @@ class FactTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class FactLine:
-    """One line."""
+class Leads:
+    """A line that leads somewhere."""
 
     content: Content
-    target: FactTarget | None = None
+    target: FactTarget | None
 
 
+FactLine = Content | Leads
 Facts = Callable[[int], Sequence[FactLine]]
 """The facts for a width."""
 
@@ -42,18 +40,16 @@ Facts = Callable[[int], Sequence[FactLine]]
 def paragraph(text: str, width: int, style: str = "", indent: str = "") -> list[FactLine]:
     """Text from outside, made safe and wrapped to `width`."""
     lines = textwrap.wrap(safe(text), max(12, width), initial_indent=indent, subsequent_indent=indent) or [""]
-    return [FactLine(Content.styled(line, style)) for line in lines]
+    return [Content.styled(line, style) for line in lines]
 
 
 def heading(text: str, note: str = "") -> FactLine:
     """The title of a section."""
-    return FactLine(Content.assemble((text, "bold $primary"), (f"  {safe(note)}" if note else "", "$text-muted")))
+    return Content.assemble((text, "bold $primary"), (f"  {safe(note)}" if note else "", "$text-muted"))
 
 
-class FactList(RowList):
+class FactList(RowList, keys="facts"):
     """Facts with a cursor; Enter follows the fact under it."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("facts")
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -83,10 +79,10 @@ class FactList(RowList):
     @property
     def target(self) -> FactTarget | None:
         """The target of the line under the cursor; None if it leads nowhere."""
-        facts = self._made[1]
-        return facts[self.cursor].target if self.cursor < len(facts) else None
+        line = self._made[1][self.cursor] if self.cursor < len(self._made[1]) else None
+        return line.target if isinstance(line, Leads) else None
 
     def draw_row(self, index: int, width: int) -> Content:
-        facts = self._made[1]
-        content = facts[index].content if index < len(facts) else Content("")
+        line = self._made[1][index] if index < len(self._made[1]) else Content("")
+        content = line.content if isinstance(line, Leads) else line
         return Content(" ") + content.truncate(max(1, width - 1), ellipsis=True)

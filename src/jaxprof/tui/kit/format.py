@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
     from jaxprof.analysis.speedup import Speedup
     from jaxprof.events import Scalar, SourceLocation
+    from jaxprof.session import Run, Session
     from jaxprof.stats import Summary, Verdict
 
 
@@ -104,6 +105,12 @@ def speedup_style(speedup: Speedup | None) -> str:
 def versus_style(result: RunResult) -> str:
     """As `speedup_style`; a control is not judged."""
     return "$quiet" if result.versus is None or result.run.plan.is_control else speedup_style(result.versus.speedup)
+
+
+def baseline_name(session: Session, run: Run) -> str:
+    """What a run is compared with; empty for a baseline."""
+    baseline = session.runs.get(run.plan.baseline)
+    return baseline.as_baseline if baseline is not None else ""
 
 
 def parameters_text(parameters: Mapping[str, Scalar]) -> str:

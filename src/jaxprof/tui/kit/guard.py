@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import textual
@@ -23,12 +23,15 @@ from textual.strip import Strip
 
 from jaxprof.errors import JaxprofError, system_words
 from jaxprof.files import private_folder
+from jaxprof.text import safe, safe_lines
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.messages import Failed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from textual.app import App
+    from textual.binding import BindingType
     from textual.message import Message
     from textual.timer import Timer
 
@@ -56,7 +59,12 @@ CALLED_BY_NAME: Final[dict[str, Callable[[Any], object]]] = {
 class Guarded(MessagePump):
     """A widget, screen or app of ours: the first base of each, before Textual's."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init_subclass__(cls, keys: str = "", **options: Any) -> None:
+        """`keys`: the group of the key table that holds the keys of this class."""
+        if keys:
+            cls.BINDINGS = bindings(keys)
         super().__init_subclass__(**options)
         for name, method in list(vars(cls).items()):
             if inspect.isfunction(method) and (name in CALLED_BY_NAME or name.startswith(CALLED_BY_PREFIX)):
@@ -73,6 +81,15 @@ class Guarded(MessagePump):
 
     def set_interval(self, interval: float, callback: Callable[..., Any] | None = None, **options: Any) -> Timer:
         return super().set_interval(interval, callback and _guarded_callback(self, callback), **options)
+
+    def say(self, words: str, title: str = "", **options: Any) -> None:
+        """Shows a notification, in which nothing is markup."""
+        self.app.notify("\n".join(safe_lines(words)), title=safe(title), markup=False, **options)
+
+    def copy(self, text: str, words: str = "") -> None:
+        """Copies to the terminal's clipboard, and says what: `words`, or the text itself."""
+        self.app.copy_to_clipboard(text)
+        self.say(words or text, "Copied")
 
 
 def on(message: type[Message], selector: str | None = None) -> Callable[[Handler], Handler]:

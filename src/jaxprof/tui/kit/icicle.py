@@ -9,28 +9,26 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 from zlib import crc32
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from jaxprof.analysis.flame.tree import ROOT, WHOLE, FlameFrame
 from jaxprof.errors import UsageError
 from jaxprof.text import columns, safe, shorten, shorten_middle
-from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.filter import FilterLine, compiled
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.icicle_browse import FlameBrowse
-from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.picture import Browsing, Lines
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import counted, integer, percent
 
@@ -61,32 +59,25 @@ def hue(name: str) -> str:
     return str(crc32(_NUMBERED.sub("", name).encode("utf-8", "replace")) % HUES)
 
 
-class Icicle(Guarded, Widget, can_focus=True):
+class Icicle(Browsing, keys="flame"):
     """The frames, a row for each depth."""
 
-    ALLOW_SELECT = False
+    browse: FlameBrowse | None
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"icicle--{number}" for number in range(HUES)),
         *(f"icicle--{state.replace('_', '-')}" for state in _STATES.values()),
         "icicle--top", "icicle--plain", "icicle--fold",
         "icicle--hit", "icicle--other", "icicle--cursor", "icicle--head", "icicle--edge",
     }  # fmt: skip
-    BINDINGS: ClassVar[list[BindingType]] = bindings("flame")
 
-    class Moved(Message):
-        """Another frame is under the cursor or the mouse, or other frames are in view."""
-
+    @dataclass
     class Opened(Message):
         """A frame with nothing inside it was chosen."""
 
-        def __init__(self, node: int) -> None:
-            super().__init__()
-            self.node = node
+        node: int
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.browse: FlameBrowse | None = None
-        """What is in view; None while there is nothing to show."""
         self._words = ""
         self._matches: FlameMatches | None = None
         self._hover: FlameFrame | None = None
@@ -106,7 +97,7 @@ class Icicle(Guarded, Widget, can_focus=True):
         else:
             self.browse, self._scrolled = FlameBrowse(graph, self._width), 0
         self._words, self._hover = words, None
-        self._changed()
+        self.changed()
 
     def show_matches(self, matches: FlameMatches | None) -> None:
         """Marks the frames that a search found; None marks none."""
@@ -120,24 +111,22 @@ class Icicle(Guarded, Widget, can_focus=True):
 
     def go(self, node: int) -> None:
         """Moves the cursor to a frame, and zooms as far as needed."""
-        if self.browse is not None:
-            self.browse.go(node)
-            self._changed()
+        self.change(lambda browse: browse.go(node))
 
     def step_out(self) -> bool:
         """One step out; False where everything is in view."""
         if self.browse is None or not self.browse.out():
             return False
-        self._changed()
+        self.changed()
         return True
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
         if self.browse is not None:
             room, row = self._room // self._high, self.browse.row
             self._scrolled = max(0, min(self._scrolled, row, len(self.browse.rows) - room))
             self._scrolled = max(self._scrolled, row - room + 1)
-        self.refresh()
-        self.post_message(self.Moved())
+        self._hover = None
+        super().changed()
 
     @property
     def _width(self) -> int:
@@ -235,12 +224,11 @@ class Icicle(Guarded, Widget, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Esc belongs to the screen unless there is a step out."""
-        if action in ("step_out", "whole"):
+        if action == "step_out" or parameters == ("whole",):
             return self.browse is not None and self.browse.top != WHOLE
         return super().check_action(action, parameters)
 
     def action_zoom_in(self) -> None:
-        """Gives the frame under the cursor the whole width; opens what has nothing inside it."""
         if self.browse is not None:
             self._into(self.browse.cursor)
 
@@ -250,47 +238,10 @@ class Icicle(Guarded, Widget, can_focus=True):
         self.browse.cursor = frame
         if not self.browse.into(frame) and opens and frame != self.browse.top and not frame.size:
             self.post_message(self.Opened(frame.node))
-        self._changed()
+        self.changed()
 
     def action_step_out(self) -> None:
-        """Goes one step out."""
         self.step_out()
-
-    def action_whole(self) -> None:
-        """Shows everything again."""
-        if self.browse is not None:
-            self.browse.whole()
-            self._changed()
-
-    def action_up(self) -> None:
-        """Goes to the frame around this one."""
-        self._move(0, -1)
-
-    def action_down(self) -> None:
-        """Goes into this frame."""
-        self._move(0, 1)
-
-    def action_sideways(self, step: int) -> None:
-        """Goes to the frame beside."""
-        self._move(step, 0)
-
-    def action_edge(self, step: int) -> None:
-        """Goes to the first or the last frame of the row."""
-        if self.browse is not None:
-            self.browse.edge(step)
-            self._changed()
-
-    def _move(self, across: int, down: int) -> None:
-        if self.browse is None:
-            return
-        self._hover = None
-        if across:
-            self.browse.sideways(across)
-        elif down > 0:
-            self.browse.down()
-        else:
-            self.browse.up()
-        self._changed()
 
     # -- mouse ------------------------------------------------------------------------------------------------
 
@@ -312,7 +263,7 @@ class Icicle(Guarded, Widget, can_focus=True):
             crumb = next((step for end, step in self._crumbs if offset.x < end), None)
             if crumb is not None and crumb != browse.top:
                 browse.out_to(crumb)
-                self._changed()
+                self.changed()
         elif event.button == 3 or frame == browse.top:
             self.step_out()
         elif frame is not None:
@@ -348,7 +299,7 @@ class Icicle(Guarded, Widget, can_focus=True):
     def on_resize(self) -> None:
         if self.browse is not None:
             self.browse.resize(self._width)
-            self._changed()
+            self.changed()
 
     def on_focus(self) -> None:
         self.refresh()
@@ -393,17 +344,15 @@ def inside_lines(graph: FlameGraph, frame: FlameFrame, width: int, most: int) ->
     return lines
 
 
-class IciclePane(Guarded, Vertical):
+class IciclePane(Guarded, Vertical, keys="flame_pane"):
     """The search line, the frames, the facts."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("flame_pane")
-
+    @dataclass
     class OpenRequested(Message):
         """Requests what ends in a frame: a kernel, a line."""
 
-        def __init__(self, graph: FlameGraph, node: int) -> None:
-            super().__init__()
-            self.graph, self.node = graph, node
+        graph: FlameGraph
+        node: int
 
     def __init__(self, view_id: str) -> None:
         super().__init__()
@@ -513,31 +462,26 @@ class IciclePane(Guarded, Vertical):
         return super().check_action(action, parameters)
 
     def action_search(self) -> None:
-        """Opens the search line."""
         self.query_one(FilterLine).open()
 
     def action_clear(self) -> None:
-        """Ends the search."""
         self.query_one(FilterLine).clear()
         self._search("")
         self.view.focus()
 
     def action_next(self, step: int) -> None:
-        """Goes to the next match, the largest first."""
         if self._matches is not None and self._matches.count:
             nodes: Sequence[int] = self._matches.largest_first()
             self._next = (self._next + step) % len(nodes) if self._next >= 0 else (0 if step > 0 else len(nodes) - 1)
             self.view.go(nodes[self._next])
 
     def action_copy(self) -> None:
-        """Copies the path and the figures of the frame under the cursor."""
         graph, frame = self.graph, self.view.pointed
         if graph is not None and frame is not None:
             names = [graph.tree.names[node] for node in graph.tree.path(frame.node)]
             names += [graph.tree.name_of(frame)] if frame.size else []
             text = " › ".join(names or ["all"]) + f"\n{figures(graph, frame)}"
-            self.app.copy_to_clipboard(text)
-            self.notify(safe(text), title="Copied", markup=False)
+            self.copy(text)
 
     @on(FilterLine.Edited)
     def _edited(self, message: FilterLine.Edited) -> None:

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import events
-from textual.binding import BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 
 from jaxprof.analysis.memory import as_buffer
 from jaxprof.text import safe
-from jaxprof.tui.keys import bindings, key_of
-from jaxprof.tui.kit.drawing import bar, hang
+from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.drawing import bar, hang, stacked
 from jaxprof.tui.kit.guard import Guarded, on
-from jaxprof.tui.kit.line_plot import Axis, Mark, PlotLine, count_tick, line_plot, x_at
 from jaxprof.tui.kit.picture import Lines, Picture
+from jaxprof.tui.kit.plots import Axis, Mark, PlotLine, count_tick, line_plot, x_at
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, bytes_, counted, percent
@@ -42,19 +41,18 @@ STYLES = {
 OTHER = ("█", "$quiet")
 
 
-class BufferList(TableView["MemoryBuffer"]):
+class BufferList(TableView["MemoryBuffer"], keys="buffers"):
     """The largest buffers and where they come from."""
 
     EMPTY = "The buffers are unknown."
-    BINDINGS: ClassVar[list[BindingType]] = bindings("buffers")
 
+    @dataclass
     class Stepped(Message):
         """The cursor over the schedule is to move by so many instructions, or to the next `change` of the live size in
         that direction; with 0, all buffers are to be listed, or again those that are alive at the cursor."""
 
-        def __init__(self, step: int, *, change: bool = False) -> None:
-            super().__init__()
-            self.step, self.change = step, change
+        step: int
+        change: bool = False
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -89,15 +87,12 @@ class BufferList(TableView["MemoryBuffer"]):
         return self.current_row.instruction if self.current_row is not None else ""
 
     def action_step(self, step: int) -> None:
-        """Moves the cursor over the schedule."""
         self.post_message(self.Stepped(step))
 
     def action_change(self, step: int) -> None:
-        """Moves the cursor over the schedule to a change of the live size."""
         self.post_message(self.Stepped(step, change=True))
 
     def action_all(self) -> None:
-        """Lists all buffers, or those that are alive at the cursor."""
         self.post_message(self.Stepped(0))
 
 
@@ -153,7 +148,8 @@ def peak_lines(picture: MemoryPicture, width: int) -> list[Content]:
     lines = [first.truncate(width, ellipsis=True)]
     whole = sum(part.bytes for part in picture.parts)
     if whole:
-        lines.append(_stacked(picture, whole, width))
+        parts = ((part.bytes, *STYLES.get(part.kind, OTHER)) for part in picture.parts)
+        lines.append(stacked(parts, whole, width))
         full, short = (_part_items(picture, whole, shares=shares) for shares in (True, False))
         lines.append((full if full.cell_length <= width else short).truncate(width, ellipsis=True))
     if picture.asked_bytes is not None:
@@ -174,27 +170,14 @@ def _part_items(picture: MemoryPicture, whole: int, *, shares: bool) -> Content:
     return Content("   ").join(items)
 
 
-def _stacked(picture: MemoryPicture, whole: int, width: int) -> Content:
-    borders, reached = [0], 0
-    for part in picture.parts:
-        reached += part.bytes
-        borders.append(round(reached / whole * width))
-    pieces = []
-    for part, begin, end in zip(picture.parts, borders, borders[1:], strict=False):
-        mark, style = STYLES.get(part.kind, OTHER)
-        pieces.append((mark * max(1, end - begin), style))
-    return Content.assemble(*pieces).truncate(width)
-
-
 class LivePlot(Picture):
     """The live size over the schedule, with a cursor that the mouse moves."""
 
+    @dataclass
     class Pointed(Message):
         """The mouse points at a place of the schedule: the number of the point there."""
 
-        def __init__(self, number: int) -> None:
-            super().__init__()
-            self.number = number
+        number: int
 
     def __init__(self, title: str = "", *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(title, id=id, classes=classes)

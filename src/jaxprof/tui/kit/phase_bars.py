@@ -16,8 +16,8 @@ from textual.content import Content
 
 from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.canvas import Scale
-from jaxprof.tui.kit.drawing import EIGHTHS, cell
-from jaxprof.tui.kit.line_plot import seconds_tick
+from jaxprof.tui.kit.drawing import EIGHTHS, cell, stacked
+from jaxprof.tui.kit.plots import seconds_tick
 from jaxprof.units import seconds
 
 STYLES = {
@@ -119,21 +119,15 @@ def plain_bar(share: float, width: int, style: str) -> Content:
     return Content.styled(text, style) + " " * (width - len(text))
 
 
-def stacked(phases: Mapping[str, float | None], width: int) -> list[Content]:
+def first_result(phases: Mapping[str, float | None], width: int) -> list[Content]:
     """The cost of a first result: the phases up to it, end to end on a linear scale, with a legend of what shows."""
     upto = [phase for phase in UNTIL_FIRST if phases.get(phase)]
     values = {phase: seconds_ for phase in upto if (seconds_ := phases[phase])}
     total = sum(values.values())
     if not total:
         return []
-    parts: list[tuple[str, str]] = []
     fills = dict(zip(values, cycle(_FILLS), strict=False))
-    done, columns_done = 0.0, 0
-    for phase, value in values.items():
-        done += value
-        until = round(done / total * width)
-        parts.append((fills[phase] * (until - columns_done), STYLES[phase]))
-        columns_done = until
+    stack = stacked(((value, fills[phase], STYLES[phase]) for phase, value in values.items()), total, width)
     legend = [Content("")]
     for phase, value in values.items():
         if (share := value / total * 100) < _LEAST_IN_LEGEND:
@@ -142,4 +136,4 @@ def stacked(phases: Mapping[str, float | None], width: int) -> list[Content]:
         if legend[-1].cell_length + columns(name) > width:
             legend.append(Content(""))
         legend[-1] += Content.assemble((f"{fills[phase]} ", STYLES[phase]), (name, "$text-muted"))
-    return [Content.assemble(*parts), *(line.rstrip() for line in legend)]
+    return [stack, *(line.rstrip() for line in legend)]

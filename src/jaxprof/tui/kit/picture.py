@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from textual.content import Content
 from textual.geometry import Size
+from textual.message import Message
 from textual.widget import Widget
 
 from jaxprof.tui.kit.guard import Guarded
@@ -13,22 +15,27 @@ from jaxprof.tui.kit.guard import Guarded
 _NEVER = object()
 
 
-class Picture(Guarded, Widget):
-    """A drawing that fills its area: a plot, a histogram."""
+class Drawn(Guarded, Widget):
+    """What both have: a title, and the key that the drawing depends on."""
 
     ALLOW_SELECT = False
 
     def __init__(self, title: str = "", *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._title = title
         self._key: object = _NEVER
-        self._draw: Callable[[int, int], Content] | None = None
+        self._title = title
 
     def on_mount(self) -> None:
         if self._title:
             self.border_title = Content(self._title)
 
-    def show(self, key: Hashable, draw: Callable[[int, int], Content]) -> None:
+
+class Picture(Drawn):
+    """A drawing that fills its area: a plot, a histogram."""
+
+    _draw: Callable[[int, int], Content] | None = None
+
+    def show(self, key: object, draw: Callable[[int, int], Content]) -> None:
         """Draws `draw(width, height)` if `key`, which the drawing depends on, has changed."""
         if key != self._key:
             self._key, self._draw = key, draw
@@ -40,23 +47,18 @@ class Picture(Guarded, Widget):
         return self._draw(self.size.width, self.size.height)
 
 
-class Lines(Guarded, Widget):
+class Lines(Drawn):
     """Lines of text, drawn for the width of the widget, which is as high as the lines."""
 
     DEFAULT_CSS = "Lines { height: auto; }"
+    _draw: Callable[[int], Sequence[Content]] | None = None
+    _lines: tuple[int, Sequence[Content]] = (-1, ())
 
-    def __init__(self, title: str = "", *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._title = title
-        self._key: object = _NEVER
-        self._draw: Callable[[int], Sequence[Content]] = lambda width: ()
-        self._lines: tuple[int, Sequence[Content]] = (-1, ())
+    def clear(self) -> None:
+        """Shows nothing."""
+        self.show(None, lambda width: ())
 
-    def on_mount(self) -> None:
-        if self._title:
-            self.border_title = Content(self._title)
-
-    def show(self, key: Hashable, draw: Callable[[int], Sequence[Content]]) -> None:
+    def show(self, key: object, draw: Callable[[int], Sequence[Content]]) -> None:
         """Draws `draw(width)` if `key` has changed. Without lines, the widget is not displayed."""
         if key == self._key:
             return
@@ -68,7 +70,7 @@ class Lines(Guarded, Widget):
 
     def _at(self, width: int) -> Sequence[Content]:
         if self._lines[0] != width:
-            self._lines = (width, self._draw(width))
+            self._lines = (width, self._draw(width) if self._draw is not None else ())
         return self._lines[1]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -76,3 +78,32 @@ class Lines(Guarded, Widget):
 
     def render(self) -> Content:
         return Content("\n").join(self._at(self.content_size.width))
+
+
+class Browsing(Guarded, Widget, can_focus=True):
+    """A picture with a cursor. What is in view of it is a state of its own, `browse`, whose methods the keys call."""
+
+    ALLOW_SELECT = False
+
+    class Moved(Message):
+        """The cursor, or what is in view, has changed."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.browse: Any = None
+        """None while there is nothing to show."""
+
+    def action_browse(self, what: str, *given: int) -> None:
+        """Calls a method of `browse` by its name."""
+        self.change(lambda browse: getattr(browse, what)(*given))
+
+    def change(self, change: Callable[[Any], object]) -> None:
+        """Changes what is in view, if there is anything."""
+        if self.browse is not None:
+            change(self.browse)
+            self.changed()
+
+    def changed(self) -> None:
+        """Draws what is in view again, and reports it."""
+        self.refresh()
+        self.post_message(self.Moved())

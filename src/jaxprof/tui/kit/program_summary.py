@@ -10,7 +10,6 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.content import Content
-from textual.geometry import Region
 from textual.widget import Widget
 
 from jaxprof.analysis.programs.parts import NOT_SEEN
@@ -167,15 +166,6 @@ def _cell(levels: Sequence[str]) -> tuple[str, str]:
     return SPARKS[until - 1], state_style(bottom) + over
 
 
-def spark_columns(values: Sequence[float | None], high: float, style: str) -> Content:
-    """One line over time: each value as a column of eight heights, from 0 to `high`; unknown ones are blank."""
-    text = "".join(
-        " " if value is None else SPARKS[min(7, max(0, int(value / high * 8)))] if high > 0 else SPARKS[0]
-        for value in values
-    )
-    return Content.styled(text, style)
-
-
 _DOING = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 _WITH = {"trace": "in Python", "lower": "to StableHLO", "compile": "backend"}
 
@@ -250,7 +240,7 @@ class ProgramHead(Guarded, Widget):
     """Four lines: command and state, figures, current activity or what went wrong, and the bar of the time. Three where
     it is over and nothing did.
 
-    Its two clocks redraw only the cells that change; without events nothing else is redrawn.
+    Without events it is drawn again only where one of its two clocks has another time.
     """
 
     ALLOW_SELECT = False
@@ -258,8 +248,8 @@ class ProgramHead(Guarded, Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._head: Head | None = None
-        self._clocks: dict[int, tuple[int, str]] = {}
-        """The column and text of each clock, by line."""
+        self._times: list[str] = []
+        """What the clocks show."""
         self.shift_seconds = 0.0
         """How far the writer's clock is ahead of ours, if another machine writes the session."""
 
@@ -276,17 +266,14 @@ class ProgramHead(Guarded, Widget):
         return self._head is not None and self._head.began_seconds is not None
 
     def tick(self) -> None:
-        """Redraws the clocks whose text has changed."""
+        """Draws its lines again if a clock has another time."""
+        if self._told() != self._times:
+            self.refresh()
+
+    def _told(self) -> list[str]:
         head = self._head
-        if head is None:
-            return
-        for line, (column, text) in list(self._clocks.items()):
-            began = head.began_seconds if line == 0 else head.doing.began_seconds if head.doing is not None else None
-            if began is not None and self._clock(began) != text:
-                if len(text) != len(self._clock(began)):
-                    self.refresh(Region(0, line, self.size.width, 1))
-                else:
-                    self.refresh(Region(column, line, CLOCK, 1))
+        began = (head.began_seconds, head.doing.began_seconds if head.doing is not None else None) if head else ()
+        return [self._clock(each) for each in began if each is not None]
 
     def _clock(self, began_seconds: float) -> str:
         return clock(monotonic() + self.shift_seconds - began_seconds)
@@ -295,7 +282,7 @@ class ProgramHead(Guarded, Widget):
         head, width = self._head, self.size.width
         if head is None or width < 1:
             return Content("")
-        self._clocks = {}
+        self._times = self._told()
         lines = [self._first(head, width), self._figures(head, width)]
         lines += [] if self.has_class("-over") else [self._now(head, width)]
         lines.append(share_bar(dict(head.shares), width))
@@ -306,7 +293,6 @@ class ProgramHead(Guarded, Widget):
         time = ""
         if head.began_seconds is not None:
             time = self._clock(head.began_seconds)
-            self._clocks[0] = (width - CLOCK, time)
         elif head.wall_seconds is not None:
             time = seconds(head.wall_seconds)
         style = {"running": "bold $warning", "ok": "bold $better"}.get(head.status, "bold $error")
@@ -338,7 +324,6 @@ class ProgramHead(Guarded, Widget):
             return Content.assemble(*parts)
         before = Content.styled(shorten(now.before, max(1, width - 4 - CLOCK)), "bold $phase-compile")
         time = self._clock(now.began_seconds)
-        self._clocks[2] = (4 + before.cell_length, time)
         rest = width - 4 - before.cell_length - len(time)
         return Content.assemble(*parts, before, (time, "bold"), cell(now.after, max(0, rest), "$text-muted"))
 
@@ -379,20 +364,8 @@ def in_a_line(result: ProgramResult) -> str:
     return " · ".join(word for word in words if word)
 
 
-def summary_lines(session: Session, result: ProgramResult, width: int) -> list[Content]:
-    """A program in a part of a screen; its own screen has the rest."""
-    lines = [
-        Content.styled(shorten(command_line(result), width), "bold $primary"),
-        Content.styled(shorten(" · ".join(text for text, _ in _figures(session, result)), width)),
-        Content(""),
-        share_bar({share.state: share.seconds for share in result.timeline}, width),
-        Content(""),
-        *share_table([(row.state, row.seconds, row.exact) for row in result.timeline], result.wall_seconds, width),
-    ]
-    if result.findings:
-        lines += [Content(""), Content.styled("findings", "bold $primary")]
-        lines += [Content(shorten(row.message, width)) for row in result.findings[:8]]
-    return [*lines, Content(""), Content.styled("Press 7 for all of it: ledger, findings, lines, output", "$quiet")]
+OF_PROGRAM = Content.styled("Press 7 for all of it: ledger, findings, lines, output", "$quiet")
+"""What a screen that has a program among other runs says of it."""
 
 
 def command_line(result: ProgramResult) -> str:

@@ -7,10 +7,10 @@ one draws only `Content`, keeps its cursor on the same row when the rows change,
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
-from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -20,20 +20,18 @@ from textual.style import Style
 from textual.visual import Visual
 from textual.widget import Widget
 
-from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.guard import Guarded
 
 _MARK = 4
 """Terminal columns of a mark box, for the mouse."""
 
 
-class RowList(Guarded, ScrollView, can_focus=True):
+class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
     """The base of every list. `keys` has the identities of the rows; subclasses draw them."""
 
     ALLOW_SELECT = False
     auto_links = False  # rows have no links, and finding a link's style costs as much as drawing a row
     COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--hover", "row-list--header"}
-    BINDINGS: ClassVar[list[BindingType]] = bindings("rows")
     EMPTY: ClassVar[str] = ""
     """The text of an empty list."""
     MARKS: ClassVar[bool] = False
@@ -41,13 +39,12 @@ class RowList(Guarded, ScrollView, can_focus=True):
     UNFOLDS: ClassVar[bool] = False
     """Whether rows have lines `below` their first."""
 
+    @dataclass
     class Highlighted(Message):
         """The cursor moved to another row."""
 
-        def __init__(self, rows: RowList, index: int) -> None:
-            super().__init__()
-            self.rows = rows
-            self.index = index
+        rows: RowList
+        index: int
 
         @property
         def control(self) -> RowList:
@@ -267,26 +264,21 @@ class RowList(Guarded, ScrollView, can_focus=True):
         self._bring_into_view()
 
     def action_move(self, step: int) -> None:
-        """Moves the cursor by a row."""
         self.move_to(self.near(self._cursor + step, step))
 
     def action_page(self, step: int) -> None:
-        """Moves the cursor by a page."""
         page = max(1, self.size.height - self._top - 1)
         target = max(0, min(len(self._keys) - 1, self._cursor + step * page))
         self.move_to(self.near(target, step))
 
     def action_edge(self, step: int) -> None:
-        """Moves the cursor to the first or the last row."""
         self.move_to(self.near(0 if step < 0 else len(self._keys) - 1, -step))
 
     def action_choose(self) -> None:
-        """Chooses the row under the cursor."""
         if self._keys and self.selectable(self._cursor):
             self.post_message(self.Chosen(self, self._cursor))
 
     def action_mark(self) -> None:
-        """Marks the row under the cursor, or unmarks it."""
         if self._keys and self.selectable(self._cursor):
             self.post_message(self.Marked(self, self._cursor))
 

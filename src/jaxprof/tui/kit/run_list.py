@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Set
+from collections.abc import Hashable, Set
 from dataclasses import dataclass
 from itertools import groupby
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Union
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.content import Content
 
@@ -25,7 +25,7 @@ from jaxprof.tui.kit.format import (
 )
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
-from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.table_view import Heading, TableView
 from jaxprof.units import percent, seconds
 
 if TYPE_CHECKING:
@@ -33,27 +33,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RunHeading:
+class RunHeading(Heading):
     """The heading of the runs of one workload with the same parameters."""
 
     name: str
     note: str
-    batch: str = ""
-    """`batch 2 · 3 of 8`, on the first heading of each of several batches."""
 
     def line(self, width: int) -> Content:
-        """The heading in `width` columns."""
-        room = width - columns(self.batch) - 3 if self.batch else width
-        text = shorten(self.name, max(1, min(40, room - 2))) if self.name else ""
+        text = shorten(self.name, max(1, min(40, width - 2))) if self.name else ""
         start = Content.assemble(" ", (text, "bold $primary"), "  ")
-        if not self.batch:
-            return start + cell(self.note, width - columns(text) - 3, "$text-muted")
-        line = start + Content.styled(shorten(self.note, max(1, room - columns(text) - 3)), "$text-muted")
-        rule = "─" * (width - line.cell_length - columns(self.batch) - 3)
-        return Content.assemble(line, " ", (rule, "$rule"), " ", (self.batch, "$text-muted"), " ")
+        return start + cell(self.note, width - columns(text) - 3, "$text-muted")
 
 
-class RunList(TableView[Union["Run", RunHeading]]):
+class RunList(TableView["Run"]):
     """Runs under the workload and parameters that they share."""
 
     EMPTY: ClassVar[str] = "Nothing has been run in this session. Mark workloads on Home (1) and press Enter."
@@ -61,22 +53,17 @@ class RunList(TableView[Union["Run", RunHeading]]):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn("", self._of_run(lambda run: status_mark(run.shown.status)), 1),
-                TableColumn("variant", self._of_run(lambda run: run.variant), 12, most=33, fits=True),
-                TableColumn("device", self._of_run(lambda run: run.plan.device), 7, style="$text-muted"),
-                TableColumn("phase", self._of_run(self._phase), 12),
-                TableColumn("time", self._of_run(self._time), 9),
+                TableColumn("", lambda run: status_mark(run.shown.status), 1),
+                TableColumn("variant", lambda run: run.variant, 12, most=33, fits=True),
+                TableColumn("device", lambda run: run.plan.device, 7, style="$text-muted"),
+                TableColumn("phase", self._phase, 12),
+                TableColumn("time", self._time, 9),
                 TableColumn(
-                    "speed-up",
-                    self._of_run(lambda run: self._instead_of_figures(run) or self._speedup(run)),
-                    17,
-                    priority=1,
+                    "speed-up", lambda run: self._instead_of_figures(run) or self._speedup(run), 17, priority=1
                 ),
-                TableColumn(
-                    "", self._of_run(lambda run: self._instead_of_figures(run) or self._progress(run)), 10, weight=1
-                ),
-                TableColumn("median", self._of_run(self._median), 9, right=True, style="bold"),
-                TableColumn("95 %", self._of_run(self._half), 9, right=True, style="$text-muted"),
+                TableColumn("", lambda run: self._instead_of_figures(run) or self._progress(run), 10, weight=1),
+                TableColumn("median", self._median, 9, right=True, style="bold"),
+                TableColumn("95 %", self._half, 9, right=True, style="$text-muted"),
             ),
             id=id,
         )
@@ -97,16 +84,12 @@ class RunList(TableView[Union["Run", RunHeading]]):
         self._session, self._growing = session, growing
         if replaced:
             self._results.clear()
-        rows: dict[Hashable, Run | RunHeading] = {}
+        rows: dict[Hashable, Run | Heading] = {}
         changed: set[Hashable] = {self._next}
-        batches = _batches(session)
-        for (batch, *_), members in groupby(session.runs.values(), key=_heading):
-            listed = list(members)
-            name, note = listed[0].plan.workload, parameters_text(listed[0].plan.parameters)
-            key = (name, note, listed[0].id)
-            rows[key] = RunHeading(name, note, batches.pop(batch, ""))
-            rows |= {run.id: run for run in listed}
-            changed.add(key)
+        for (_, name, note), members in groupby(session.runs.values(), key=_heading):
+            listed: dict[Hashable, Run | Heading] = {run.id: run for run in members}
+            rows[name, note, next(iter(listed))] = RunHeading(name, note)
+            rows |= listed
         for run in session.runs.values():
             if run.id in runs or run.plan.baseline in runs:
                 self._results.pop(run.id, None)
@@ -121,14 +104,7 @@ class RunList(TableView[Union["Run", RunHeading]]):
         if self._session is not None:
             self.redraw(run.id for run in self._session.runs.values() if run.shown.status == "running")
 
-    def whole_line(self, row: Run | RunHeading, width: int) -> Content | None:
-        return row.line(width) if isinstance(row, RunHeading) else None
-
     # -- cells ------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _of_run(make: Callable[[Run], Cell]) -> Callable[[Run | RunHeading], Cell]:
-        return lambda row: "" if isinstance(row, RunHeading) else make(row)
 
     def _result(self, run: Run) -> RunResult:
         if run.id not in self._results:
@@ -211,18 +187,3 @@ def _began_seconds(run: Run) -> float | None:
 
 def _heading(run: Run) -> tuple[int | None, str, str]:
     return run.batch, run.plan.workload, parameters_text(run.plan.parameters)
-
-
-def _batches(session: Session) -> dict[int | None, str]:
-    """What is said of each batch, by its number; empty if there is only one."""
-    runs: dict[int | None, list[Run]] = {}
-    for run in session.runs.values():
-        runs.setdefault(run.batch, []).append(run)
-    if len(runs) < 2:
-        return {}
-    return {
-        batch: " · ".join(
-            [*([f"batch {batch}"] if batch else []), f"{sum(run.shown.over for run in members)} of {len(members)}"]
-        )
-        for batch, members in runs.items()
-    }

@@ -6,10 +6,8 @@ has to know how to show the current session.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from textual.errors import NoWidget
 from textual.widget import Widget
 
 from jaxprof.tui.keys import key_of
@@ -21,7 +19,6 @@ from jaxprof.tui.theme import STYLES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from textual import events
     from textual.app import ComposeResult
     from textual.screen import Screen
     from textual.timer import Timer
@@ -30,113 +27,11 @@ if TYPE_CHECKING:
     from jaxprof.tui.kit.explanation import ExplanationHead
 
 
-LEAST_COLUMNS: Final = 16
-LEAST_ROWS: Final = 4
-"""What a pane keeps: its borders, and a line or two."""
-RULES: Final = ("width", "height", "min_height", "max_height")
-
-
-@dataclass(frozen=True, slots=True)
-class PaneEdge:
-    """The edge between two panes."""
-
-    before: Widget
-    """The left one, or the upper one."""
-    after: Widget
-    upright: bool
-    """Whether they lie side by side."""
-
-    def move_to(self, x: int, y: int) -> None:
-        """Moves the edge to that place of the screen, as far as both panes keep their least."""
-        first, last = self.before.region, self.after.region
-        if self.upright:
-            room = last.right - first.x
-            self.before.styles.width = max(LEAST_COLUMNS, min(room - LEAST_COLUMNS, x - first.x))
-            self.after.styles.width = "1fr"
-        else:
-            room = last.bottom - first.y
-            for pane in (self.before, self.after):
-                pane.styles.min_height, pane.styles.max_height = LEAST_ROWS, "100%"
-            self.before.styles.height = max(LEAST_ROWS, min(room - LEAST_ROWS, y - first.y))
-            self.after.styles.height = "1fr"
-
-    def forget(self) -> None:
-        """Gives the panes the sizes of the stylesheet."""
-        for pane in (self.before, self.after):
-            for rule in RULES:
-                pane.styles.clear_rule(rule)
-            pane.refresh(layout=True)
-
-
-def edge_at(screen: ModeScreen, x: int, y: int) -> PaneEdge | None:
-    """The edge between two boxes at a place of the screen; None where there is none."""
-    try:
-        widget: Widget | None = screen.get_widget_at(x, y)[0]
-    except NoWidget:
-        return None
-    if widget is None or not widget.has_class("box"):  # only the border of a box is its own
-        return None
-    while isinstance(widget, Widget) and widget is not screen:
-        region, parent = widget.region, widget.parent
-        for other in parent.children if isinstance(parent, Widget) else ():
-            if other is widget or not other.display:
-                continue
-            beside, level = other.region, other.region.y == region.y and other.region.height == region.height
-            if level and x == region.x == beside.right:
-                return PaneEdge(other, widget, upright=True)
-            if level and x == region.right - 1 and beside.x == region.right:
-                return PaneEdge(widget, other, upright=True)
-            if beside.x == region.x and beside.width == region.width and y == region.y == beside.bottom:
-                return PaneEdge(other, widget, upright=False)
-        widget = parent if isinstance(parent, Widget) else None
-    return None
-
-
-class DividedScreen(ModeScreen):
-    """A screen whose panes can be divided anew."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._dragged: PaneEdge | None = None
-        self._moved: list[PaneEdge] = []
-
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Takes hold of the edge under the mouse, if there is one."""
-        edge = edge_at(self, event.screen_x, event.screen_y) if event.button == 1 else None
-        if edge is not None:
-            self._dragged = edge
-            edge.before.capture_mouse()
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Moves the edge with the mouse."""
-        if self._dragged is not None:
-            self._dragged.move_to(event.screen_x, event.screen_y)
-            self._moved.append(self._dragged)
-
-    def on_mouse_up(self, event: events.MouseUp) -> None:
-        """Leaves the edge where it is."""
-        if self._dragged is not None:
-            self._dragged.before.release_mouse()
-            self._dragged = None
-            self.clear_selection()
-
-    def on_click(self, event: events.Click) -> None:
-        """A double click on an edge gives the panes their usual sizes."""
-        edge = edge_at(self, event.screen_x, event.screen_y) if event.chain == 2 else None
-        if edge is not None:
-            edge.forget()
-
-    def on_resize(self) -> None:
-        """Leaves the sizes to the stylesheet again: it knows what suits another terminal."""
-        while self._moved:
-            self._moved.pop().forget()
-
-
 SETTLE_SECONDS = 0.06
 """How long the cursor rests before the details of its row are shown: longer than the repeat of a held key."""
 
 
-class SessionScreen(DividedScreen):
+class SessionScreen(ModeScreen):
     """A screen that shows the app's session. Subclasses give `compose_body` and `show_session`."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = STYLES
@@ -188,7 +83,6 @@ class SessionScreen(DividedScreen):
             self.profiler.session_screens.remove(self)
 
     def action_close(self) -> None:
-        """Goes back to the screen below."""
         if self in self.app.screen_stack:
             self.dismiss()
 
@@ -200,7 +94,6 @@ class SessionScreen(DividedScreen):
         """Shows `app.session`, whose `runs` have changed; `replaced`: it is another session."""
 
     def action_explain(self) -> None:
-        """Says what to change in what the session holds; not while it is being written, because a thread reads it."""
         from jaxprof.errors import UsageError
         from jaxprof.tui.kit.explanation import ExplanationDialog
 
@@ -229,6 +122,10 @@ class SessionScreen(DividedScreen):
         for head in self.query("ExplanationHead"):  # by its name: Home has none, and imports none for its first frame
             cast("ExplanationHead", head).show_session(profiler.session, self._called, growing=profiler.session_grows)
 
+    def show_state(self) -> None:
+        for bar in (*self.query(ModeBar), *self.query(ReadingLine)):
+            bar.show_state()
+
     def miss(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Notes what changed while this screen is out of view."""
         self._replaced = self._replaced or replaced
@@ -248,12 +145,10 @@ class SessionScreen(DividedScreen):
         self._explain()
 
     def action_pause(self) -> None:
-        """Keeps what is in view as it is while the session goes on."""
         self.paused = True
         self.refresh_bindings()
 
     def action_resume(self) -> None:
-        """Shows what came meanwhile, and follows again."""
         self.paused = False
         self.refresh_bindings()
         self.on_session_changed(SessionChanged(frozenset()))
@@ -310,10 +205,9 @@ class SessionScreen(DividedScreen):
         """Shows the changes that the screen missed. Subclasses add what they reload at each visit."""
         if not self.whole:
             return
-        self.query_one(ModeBar).show_state()
-        self.query_one(ReadingLine).show_state()
+        self.show_state()
         if self._missed or self._replaced:
-            self.on_session_changed(SessionChanged(self.profiler.run_ids, replaced=self._replaced))
+            self.on_session_changed(SessionChanged(self.profiler.opened.run_ids, replaced=self._replaced))
 
 
 def set_size_classes(screen: Screen[Any]) -> None:

@@ -84,8 +84,8 @@ def _state(app: Profiler) -> tuple[str, str]:
         state = f"{counted(waiting, 'run')} to go"
         if app.live.program is not None:
             state = "program running"
-    if app.silent_since:
-        state = app.silent_since
+    if app.opened.silent_since:
+        state = app.opened.silent_since
     name = app.session_path.name.removesuffix(".jaxprof") if app.session_path is not None else ""
     return state, name
 

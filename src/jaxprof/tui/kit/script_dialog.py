@@ -11,9 +11,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
@@ -21,7 +20,6 @@ from textual.widgets import Input, Static
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
 from jaxprof.text import safe
-from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.dialogs import FormDialog, form_keys
 
 if TYPE_CHECKING:
@@ -212,10 +210,8 @@ _READERS: Mapping[str, Callable[[str], object]] = {
 """What parses each field but the program, whose path depends on the directory."""
 
 
-class ScriptDialog(FormDialog[ScriptForm]):
+class ScriptDialog(FormDialog[ScriptForm], keys="script"):
     """Asks for a program: a file or a module, its arguments, its directory, and what to record besides the ledger."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("script")
 
     def __init__(self, form: ScriptForm | None = None, *, question: str = "") -> None:
         super().__init__()

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.content import Content
 
 from jaxprof import units
-from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.format import ago, moment
 from jaxprof.tui.kit.table_columns import TableColumn, either
 from jaxprof.tui.kit.table_view import TableView
@@ -20,11 +18,10 @@ if TYPE_CHECKING:
     from jaxprof.session.log import Entry
 
 
-class SessionList(TableView["Entry"]):
+class SessionList(TableView["Entry"], keys="session_list"):
     """One row per session, newest first: when, what, and how many runs failed."""
 
     EMPTY = "No sessions yet."
-    BINDINGS: ClassVar[list[BindingType]] = bindings("session_list")
 
     def __init__(
         self,
@@ -59,11 +56,6 @@ class SessionList(TableView["Entry"]):
     def follow(self, path: Path) -> None:
         """Moves the cursor to that session once it is listed."""
         self._wanted = path
-
-    @property
-    def entry(self) -> Entry | None:
-        """The session under the cursor."""
-        return self.current_row
 
 
 class SessionTable(SessionList):

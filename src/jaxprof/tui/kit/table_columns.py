@@ -5,20 +5,26 @@ Every table of the app uses these, whether it scrolls (`TableView`) or stands am
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from textual.content import Content
 
 from jaxprof.text import columns, safe
-from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.drawing import Cut, cell, hang
+
+if TYPE_CHECKING:
+    from jaxprof.facts import Fact
+    from jaxprof.report.table import Table
 
 Row = TypeVar("Row")
 Drawing = Callable[[int], Content]
 """A function that draws a cell in so many terminal columns: a bar, or the longer of two forms."""
 _LEAST = 4
 """The least width of a column, however narrow the terminal is."""
+_PLAIN_MOST = 36
+"""Terminal columns of a text in a table that does not give way."""
 _MEASURED = 500
 """The number of rows that are measured for a column that fits its text."""
 
@@ -49,6 +55,8 @@ class TableColumn(Generic[Row]):
     right: bool = False
     style: str = ""
     """The style of text without its own."""
+    cut: Cut = "end"
+    """Where text that is too long is cut."""
     priority: int = 0
     """0 is always shown. The others appear in this order as the terminal gets wider, equal ones together, and
     not before those with a weight have their `width`."""
@@ -144,14 +152,13 @@ def text_of(value: Cell) -> str:
     return safe(value) if isinstance(value, str) else safe(value[0]) if isinstance(value, tuple) else ""
 
 
-def drawn(value: Cell, width: int, *, right: bool = False, style: str = "") -> Content:
+def drawn(value: Cell, width: int, *, right: bool = False, style: str = "", cut: Cut = "end") -> Content:
     """A cell in exactly `width` terminal columns."""
     if width <= 0:
         return Content("")
-    if isinstance(value, str):
-        return cell(value, width, style, right=right)
-    if isinstance(value, tuple):
-        return cell(*_both(value, width), right=right)
+    if isinstance(value, str | tuple):
+        text, style = (value, style) if isinstance(value, str) else value
+        return cell(text, width, style, right=right, cut=cut)
     if isinstance(value, Span):
         return drawn(value.content, width, style=style)
     content = value if isinstance(value, Content) else value(width)
@@ -161,17 +168,14 @@ def drawn(value: Cell, width: int, *, right: bool = False, style: str = "") -> C
     return Content(" " * gap) + content if right else content + Content(" " * gap)
 
 
-def _both(value: tuple[str, str], width: int) -> tuple[str, int, str]:
-    return value[0], width, value[1]
-
-
 def cells(row: Row, layout: Sequence[Placed[Row]], width: int) -> list[Content]:
     """The cells of a row; a span takes the rest of `width` and is the last."""
     contents = []
     for place in layout:
         value = place.column.cell(row)
         size = width - place.left if isinstance(value, Span) else place.width
-        contents.append(drawn(value, size, right=place.column.right, style=place.column.style))
+        column = place.column
+        contents.append(drawn(value, size, right=column.right, style=column.style, cut=column.cut))
         if isinstance(value, Span):
             break
     return contents
@@ -211,6 +215,32 @@ def header_line(
             title = f"{title} {marks}"
         titles.append(cell(title, place.width, "bold" if place.column is sorted_by else "", right=right))
     return line(titles, layout)
+
+
+def of_column(column: Fact[Row], width: int, *, sorts: bool = False, **layout: Any) -> TableColumn[Row]:
+    """A column of a report, or of a relation's facts, in a list."""
+    sort = column.reader() if sorts else None
+    return TableColumn(column.title or "", column.text, width, right=column.is_right, sort=sort, **layout)
+
+
+def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
+    """A table of a report: its heading, its rows, and its notes."""
+    rows = list(table.rows)
+    if rows:
+        layout = placed([_measured(column, rows) for column in table.for_people()], width, rows)
+        yield header_line(layout).stylize("bold $primary")
+        yield from (row_line(row, layout, width) for row in rows)
+    for note in table.notes:
+        yield from hang(Content(" "), note, width, "$text-muted")
+
+
+def _measured(column: Fact[Any], rows: Sequence[Any]) -> TableColumn[Any]:
+    """Figures keep their width; texts are as wide as they are, and are cut where there is no room."""
+    longest = max(columns(column.title or ""), *(columns(safe(column.text(row))) for row in rows))
+    if column.is_right:
+        return of_column(column, longest, gap=2)
+    most = longest if column.gives_way else column.widest or _PLAIN_MOST
+    return of_column(column, 4, most=most, fits=True, gap=2)
 
 
 def either(*forms: str, style: str = "") -> Drawing:

@@ -8,15 +8,15 @@ what its rows depend on.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Generic
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic
 
 from textual import events
-from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Region
 from textual.message import Message
 
-from jaxprof.tui.keys import bindings
+from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import (
     Placed,
@@ -32,10 +32,30 @@ from jaxprof.tui.kit.table_columns import (
 )
 
 
-class TableView(RowList, Generic[Row]):
+class Heading:
+    """A row that is not made of cells, such as the title of a group; the cursor skips it, unless it is `selectable`."""
+
+    selectable: ClassVar[bool] = False
+
+    def line(self, width: int) -> Content:
+        """The row in `width` columns."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow(Heading):
+    """A line of text between the rows."""
+
+    text: str
+    style: str = "$text-muted"
+
+    def line(self, width: int) -> Content:
+        return cell(self.text, width, self.style)
+
+
+class TableView(RowList, Generic[Row], keys="table"):
     """Rows by their keys, drawn by columns. Subclasses override a hook or two."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("table")
     FILTERED: ClassVar[str] = "Nothing matches the filter. Esc clears it."
     """The text where the filter leaves nothing."""
     STAYS_ON_TOP: ClassVar[bool] = False
@@ -59,8 +79,8 @@ class TableView(RowList, Generic[Row]):
         super().__init__(id=id, classes=classes)
         self._columns = tuple(columns)
         self._titles = titles
-        self._given: dict[Hashable, Row] = {}
-        self._lines: dict[Hashable, Row] = {}
+        self._given: dict[Hashable, Row | Heading] = {}
+        self._lines: dict[Hashable, Row | Heading] = {}
         self._words: list[str] = []
         self._order = self._first_order = next(
             (column for column in self._columns if order and column.title == order), None
@@ -74,13 +94,9 @@ class TableView(RowList, Generic[Row]):
 
     # -- hooks ------------------------------------------------------------------------------------------------
 
-    def arranged(self) -> dict[Hashable, Row]:
+    def arranged(self) -> dict[Hashable, Row | Heading]:
         """The rows to show: filtered and sorted."""
         return self.sorted_rows(self.left_by_filter())
-
-    def whole_line(self, row: Row, width: int) -> Content | None:
-        """A row that is not made of cells, such as the heading of a group; the cursor skips it. None for other rows."""
-        return None
 
     def haystack(self, row: Row) -> str:
         """The text that the filter searches: by default what the row shows."""
@@ -88,7 +104,7 @@ class TableView(RowList, Generic[Row]):
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
-    def show_rows(self, rows: Mapping[Hashable, Row], changed: Iterable[Hashable] | None = None) -> None:
+    def show_rows(self, rows: Mapping[Any, Row | Heading], changed: Iterable[Hashable] | None = None) -> None:
         """Shows these rows and redraws only cells whose content differs. `changed`: the keys of the rows that may
         differ, if known."""
         on_top = self.STAYS_ON_TOP and self.cursor == 0
@@ -135,16 +151,18 @@ class TableView(RowList, Generic[Row]):
                 self.refresh_row(index)
 
     def row(self, key: Hashable) -> Row | None:
-        """The row with that key; None if it is not shown."""
-        return self._lines.get(key)
+        """The row with that key; None if it is not shown, or a heading."""
+        row = self._lines.get(key)
+        return None if isinstance(row, Heading) else row
 
     @property
     def current_row(self) -> Row | None:
-        """The row under the cursor; None in an empty table."""
-        return self._lines.get(self.current) if self._keys else None
+        """The row under the cursor; None in an empty table, and on a heading."""
+        return self.row(self.current) if self._keys else None
 
     def selectable(self, index: int) -> bool:
-        return self.whole_line(self._lines[self._keys[index]], 1) is None
+        row = self._lines[self._keys[index]]
+        return not isinstance(row, Heading) or row.selectable
 
     # -- filter -----------------------------------------------------------------------------------------------
 
@@ -169,11 +187,11 @@ class TableView(RowList, Generic[Row]):
         """The number of rows that the filter hides."""
         return self.total - len(self.left_by_filter())
 
-    def left_by_filter(self) -> dict[Hashable, Row]:
+    def left_by_filter(self) -> dict[Hashable, Row | Heading]:
         """The rows that have all the words of the filter."""
         if not self._words:
             return self._given
-        return {key: row for key, row in self._given.items() if self._has_words(row)}
+        return {key: row for key, row in self._given.items() if not isinstance(row, Heading) and self._has_words(row)}
 
     def _has_words(self, row: Row) -> bool:
         text = self.haystack(row).casefold()
@@ -189,15 +207,14 @@ class TableView(RowList, Generic[Row]):
             return f"{self.UNSORTED} {'▴' if self.backwards else '▾'}" if named else ""
         return f"by {self._order.title} {'▴' if self.backwards else '▾'}"
 
-    def sorted_rows(self, rows: dict[Hashable, Row]) -> dict[Hashable, Row]:
+    def sorted_rows(self, rows: dict[Hashable, Row | Heading]) -> dict[Hashable, Row | Heading]:
         """The rows in the chosen order."""
         if self._order is None or self._order.sort is None:
             return dict(reversed([*rows.items()])) if self.backwards else rows
-        sort: Callable[[Row], object] = self._order.sort
+        sort: Callable[[Any], object] = self._order.sort
         return dict(in_order(rows.items(), lambda pair: sort(pair[1]), backwards=self.backwards))
 
     def action_sort_by_next(self) -> None:
-        """Sorts by the next sortable column; the first column comes last, then the original order."""
         orders: list[TableColumn[Row] | None] = [column for column in self._columns if column.sort is not None]
         orders = [*orders[1:], *orders[:1]]
         if self.UNSORTED:
@@ -205,7 +222,6 @@ class TableView(RowList, Generic[Row]):
         self.sort_by(orders[(orders.index(self._order) + 1) % len(orders) if self._order in orders else 0])
 
     def action_turn(self) -> None:
-        """Reverses the order."""
         self.sort_by(self._order, backwards=not self.backwards)
 
     def sort_by(self, column: TableColumn[Row] | None, *, backwards: bool | None = None) -> None:
@@ -241,14 +257,11 @@ class TableView(RowList, Generic[Row]):
     def draw_row(self, index: int, width: int) -> Content:
         key = self._keys[index]
         contents = self._drawn[key] = self._cells(key, width)
-        if self.whole_line(self._lines[key], width) is not None:
-            return contents[0]
-        return line(contents, self._placed(width))
+        return contents[0] if isinstance(self._lines[key], Heading) else line(contents, self._placed(width))
 
     def _cells(self, key: Hashable, width: int) -> list[Content]:
         row = self._lines[key]
-        whole = self.whole_line(row, width)
-        return [whole] if whole is not None else cells(row, self._placed(width), width)
+        return [row.line(width)] if isinstance(row, Heading) else cells(row, self._placed(width), width)
 
     def _placed(self, width: int) -> list[Placed[Row]]:
         return (self._layout if self._layout[0] == width else self._place(width))[1]
@@ -258,7 +271,7 @@ class TableView(RowList, Generic[Row]):
         return self._layout
 
     def _of_cells(self) -> Iterator[Row]:
-        return (row for row in self._lines.values() if self.whole_line(row, 1) is None)
+        return (row for row in self._lines.values() if not isinstance(row, Heading))
 
     def _hidden(self, layout: Sequence[Placed[Row]]) -> tuple[bool, bool]:
         """Whether columns with a title are out of view: those scrolled past, and those for which there is no room."""
@@ -267,7 +280,6 @@ class TableView(RowList, Generic[Row]):
         return any(at <= self._skipped for at in out), any(at > self._skipped for at in out)
 
     def action_sideways(self, step: int) -> None:
-        """Scrolls the columns after the first, which stays, by one."""
         width = self.scrollable_content_region.width
         self._skipped = sideways(self._columns, width, [*self._of_cells()], self._skipped, step)
         self._drawn.clear()
@@ -275,14 +287,12 @@ class TableView(RowList, Generic[Row]):
         self.refresh()
 
 
-class TreeView(TableView[Row]):
+class TreeView(TableView[Row], keys="tree"):
     """A table with rows `inside` others, which the arrow keys open, close and walk.
 
     Textual's `Tree` draws labels, not columns, and makes a node for each row before it shows the first. Filter and
     order apply to the outermost rows.
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("tree")
 
     def __init__(self, columns: Sequence[TableColumn[Row]], *, order: str = "", id: str | None = None) -> None:
         super().__init__(columns, order=order, id=id)
@@ -295,14 +305,14 @@ class TreeView(TableView[Row]):
         """The rows inside this one, by keys that no other row has; empty if there is nothing to open."""
         raise NotImplementedError
 
-    def arranged(self) -> dict[Hashable, Row]:
+    def arranged(self) -> dict[Hashable, Row | Heading]:
         self._around = {}
         return dict(self._seen(super().arranged()))
 
-    def _seen(self, rows: Mapping[Hashable, Row]) -> Iterator[tuple[Hashable, Row]]:
+    def _seen(self, rows: Mapping[Hashable, Row | Heading]) -> Iterator[tuple[Hashable, Row | Heading]]:
         for key, row in rows.items():
             yield key, row
-            if key in self.opened:
+            if key in self.opened and not isinstance(row, Heading):
                 below = self.inside(key, row)
                 self._around |= dict.fromkeys(below, key)
                 yield from self._seen(below)
@@ -329,7 +339,6 @@ class TreeView(TableView[Row]):
         return super().check_action(action, parameters)
 
     def action_close_row(self) -> None:
-        """Closes the open row that the cursor is in."""
         key = self.open_around
         if key is not None:
             self.opened -= {key}
@@ -337,13 +346,11 @@ class TreeView(TableView[Row]):
             self.rearrange()
 
     def action_open(self) -> None:
-        """Opens or closes the row under the cursor."""
         if self.can_open(self.current):
             self.opened ^= {self.current}
             self.rearrange()
 
     def action_spread(self, step: int) -> None:
-        """Opens the row under the cursor; or closes it, or goes to its parent."""
         key = self.current
         if step > 0 and self.can_open(key):
             self.opened |= {key}
@@ -354,15 +361,13 @@ class TreeView(TableView[Row]):
         self.rearrange()
 
     def action_open_all(self) -> None:
-        """Opens every row; if all are open, closes them, except a single outermost row."""
         every = set(self._openable(self.left_by_filter()))
         outermost = list(self.left_by_filter())
         self.opened = (set(outermost) if len(outermost) == 1 else set()) if every <= self.opened else every
         self.rearrange()
 
-    def _openable(self, rows: Mapping[Hashable, Row]) -> Iterator[Hashable]:
+    def _openable(self, rows: Mapping[Hashable, Row | Heading]) -> Iterator[Hashable]:
         for key, row in rows.items():
-            below = self.inside(key, row)
-            if below:
+            if not isinstance(row, Heading) and (below := self.inside(key, row)):
                 yield key
                 yield from self._openable(below)

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
 
 from jaxprof.analysis.compile_passes import seconds_of_threads, stage_times
 from jaxprof.text import columns, safe
-from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn, in_order
-from jaxprof.tui.kit.table_view import TreeView
+from jaxprof.tui.kit.table_view import Heading, TreeView
 from jaxprof.units import integer, percent_or_less, seconds
 
 if TYPE_CHECKING:
@@ -91,10 +89,8 @@ def stage_lines(tree: PassTimes, width: int, most: int) -> list[Content]:
     ]  # fmt: skip
 
 
-class PassTree(TreeView[PassNode]):
+class PassTree(TreeView[PassNode], keys="passes"):
     """The phases and passes; a node with children can be opened."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("passes")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -125,7 +121,7 @@ class PassTree(TreeView[PassNode]):
         """The order of the rows, for the frame."""
         return "by self time" if self._flat else "nested as they ran"
 
-    def arranged(self) -> dict[Hashable, PassNode]:
+    def arranged(self) -> dict[Hashable, PassNode | Heading]:
         if not self._flat or self._root is None:
             return super().arranged()
         nodes = [node for node in self._root.walk() if node.self_seconds > 0]
@@ -147,14 +143,12 @@ class PassTree(TreeView[PassNode]):
         return lambda width: bar(node.self_seconds / whole if whole else None, width, "$phase-compile")
 
     def action_sort(self) -> None:
-        """Switches between the tree and a list by self time."""
         self._flat = not self._flat
         self.rearrange()
         self.move_to(0)
         self.post_message(self.Highlighted(self, 0))
 
     def action_choose(self) -> None:
-        """Opens or closes the node under the cursor."""
         self.action_open()
 
 

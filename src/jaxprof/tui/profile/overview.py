@@ -6,18 +6,17 @@ A kernel or a program leads to its HLO. Nothing is derived here: `analysis.profi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.content import Content
 
 from jaxprof.analysis.steps import FOUND_BY
 from jaxprof.text import safe
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.captures import MARKS
 from jaxprof.tui.kit.drawing import bar, hang
-from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, heading
+from jaxprof.tui.kit.fact_list import FactLine, FactList, FactTarget, Leads, heading
 from jaxprof.tui.kit.table_columns import Row, TableColumn, header_line, placed, row_line
-from jaxprof.tui.kit.trust import MARKS
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent_or_less, seconds
 
 if TYPE_CHECKING:
@@ -30,11 +29,10 @@ KERNELS, PROGRAMS, DEVICES, DOUBTS = 12, 8, 16, 4
 _BAR = 10
 
 
-class OverviewList(FactList):
+class OverviewList(FactList, keys="overview"):
     """The lines of the overview, with a cursor."""
 
     EMPTY = "Reading the profile…"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("overview")
 
     def show_profile(self, about: object, profile: ProfileOverview) -> None:
         """Shows a profile, with as many kernels as there is room for."""
@@ -62,7 +60,7 @@ def _lines(profile: ProfileOverview, width: int, kernels: int, programs: int) ->
     )]  # fmt: skip
     lines: list[FactLine] = []
     for part in parts:
-        lines += [FactLine(Content(""))] if lines and part else []
+        lines += [Content("")] if lines and part else []
         lines += part
     return lines
 
@@ -83,17 +81,15 @@ def _doubts(profile: ProfileOverview, width: int) -> Iterator[FactLine]:
     doubted = [row for row in profile.trust if row.verdict != "good"]
     if not doubted:
         checks = len(profile.trust)
-        yield FactLine(Content.assemble(("✓ ", MARKS["good"][1]), f"no doubts after {counted(checks, 'check')}"))
+        yield Content.assemble(("✓ ", MARKS["good"][1]), f"no doubts after {counted(checks, 'check')}")
     for row in doubted[:DOUBTS]:
         mark, style = MARKS.get(row.verdict, MARKS["unknown"])
         lines = hang(Content.assemble((f"{mark} ", style)), row.message, width)
         if row.advice:
             lines += hang(Content("  "), row.advice, width, "$text-muted")
-        yield from map(FactLine, lines)
+        yield from lines
     if len(doubted) > DOUBTS:
-        yield FactLine(
-            Content.styled(f"  and {len(doubted) - DOUBTS} more: {key_of('profile.trust')} lists them", "$text-muted")
-        )
+        yield Content.styled(f"  and {len(doubted) - DOUBTS} more: {key_of('profile.trust')} lists them", "$text-muted")
 
 
 def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[FactLine]:
@@ -114,7 +110,7 @@ def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[FactLine]:
     )  # fmt: skip
     yield from _table(columns, [(device, None) for device in devices[:DEVICES]], width)
     if len(devices) > DEVICES:
-        yield FactLine(Content.styled(f"and {len(devices) - DEVICES} more devices", "$text-muted"))
+        yield Content.styled(f"and {len(devices) - DEVICES} more devices", "$text-muted")
 
 
 def _kernels(profile: ProfileOverview, width: int, most: int) -> Iterator[FactLine]:
@@ -143,7 +139,7 @@ def _kernels(profile: ProfileOverview, width: int, most: int) -> Iterator[FactLi
     yield from _table(columns, rows, width)
     for device, took in profile.unattributed_seconds.items():
         if took > 0:
-            yield FactLine(Content.styled(safe(f"{seconds(took)} on {device} belong to no HLO op"), "$text-muted"))
+            yield Content.styled(safe(f"{seconds(took)} on {device} belong to no HLO op"), "$text-muted")
 
 
 def _programs(programs: Sequence[ProfileProgram], width: int, most: int) -> Iterator[FactLine]:
@@ -183,6 +179,6 @@ def _table(
 ) -> Iterator[FactLine]:
     """A table among the other lines, each row with its target."""
     layout = placed(columns, width, [row for row, _ in rows], margin=0)
-    yield FactLine(header_line(layout).stylize("$text-muted"))
+    yield header_line(layout).stylize("$text-muted")
     for row, target in rows:
-        yield FactLine(row_line(row, layout, width), target)
+        yield Leads(row_line(row, layout, width), target)

@@ -7,9 +7,8 @@ and shares the timeline of the profile; an opened profile also has an overview, 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
 
@@ -18,8 +17,9 @@ from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.text import safe, shorten
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import (
+    TrustLine,
     can_capture,
     capture,
     first_with_capture,
@@ -28,6 +28,7 @@ from jaxprof.tui.kit.captures import (
     uncaptured_program,
     views_of,
     whole_of,
+    why_no_capture,
 )
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.guard import on
@@ -37,7 +38,6 @@ from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.kit.trust import TrustLine, why_no_capture
 from jaxprof.tui.profile.compile_pane import CompilePane
 from jaxprof.tui.profile.overview import OverviewList
 from jaxprof.tui.profile.timeline.pane import TimelinePane
@@ -125,12 +125,11 @@ FOCUS = {"overview": "#overview", "timeline": "#lanes", "flame": "#frames", "com
 """The widget that takes the focus in each view."""
 
 
-class ProfileScreen(SessionScreen):
+class ProfileScreen(SessionScreen, keys="profile"):
     """The captures of one run."""
 
     MODE = "profile"
     AUTO_FOCUS = "#lanes"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("profile")
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +183,7 @@ class ProfileScreen(SessionScreen):
         self._run = run_id
         session = self.profiler.session
         run = session.runs.get(run_id)
-        self.query_one(TrustLine).show(source_of(session, run) if run is not None else None)
+        self.query_one(TrustLine).show_run(source_of(session, run) if run is not None else None)
         self._show_tabs()
         if run is None:
             nothing = (
@@ -225,7 +224,7 @@ class ProfileScreen(SessionScreen):
         entry = graph.entry_of(message.node)
         run = session.runs.get(entry.run if entry is not None else self._run)
         if run is None or "hlo" not in run.texts:
-            self.notify("The HLO of this kernel was not recorded.", title="No HLO", markup=False)
+            self.say("The HLO of this kernel was not recorded.", "No HLO")
         else:
             self.profiler.show_hlo(run.id, kernel=graph.tree.names[message.node])
 
@@ -282,7 +281,6 @@ class ProfileScreen(SessionScreen):
         return super().check_action(action, parameters)
 
     def action_tab(self, name: str) -> None:
-        """Shows a view."""
         session = self.profiler.session
         run = session.runs.get(self._run)
         if name not in VIEWS or not self.check_action("tab", (name,)):
@@ -300,28 +298,24 @@ class ProfileScreen(SessionScreen):
         self._show_tabs()
 
     def action_next_tab(self, step: int) -> None:
-        """Shows the next view that there is, or the one before."""
         shown = [name for name in VIEWS if self.check_action("tab", (name,))]
         self.action_tab(shown[(shown.index(self._view) + step) % len(shown)])
 
     # -- keys -------------------------------------------------------------------------------------------------
 
     def action_capture(self) -> None:
-        """Captures the program whose profile is missing."""
         program = uncaptured_program(self.profiler.session)
         if program is not None:
             capture(self.profiler, program)
 
     def action_trust(self) -> None:
-        """Lists every check of the capture."""
-        from jaxprof.tui.kit.trust import ask_about
+        from jaxprof.tui.kit.captures import ask_about
 
         run = self.profiler.session.runs.get(self._run)
         if run is not None:
             ask_about(self.profiler, run)
 
     def action_choose_run(self) -> None:
-        """Asks for the run."""
         session = self.profiler.session
         runs = list(session.runs.values())
         if not runs:
@@ -341,7 +335,7 @@ class ProfileScreen(SessionScreen):
         session = self.profiler.session
         run = run_of_op(session, self._run, message.module, message.program)
         if run is None:
-            self.notify(f"The HLO of {safe(message.module)} was not recorded.", title="No HLO", markup=False)
+            self.say(f"The HLO of {safe(message.module)} was not recorded.", "No HLO")
         else:
             self.profiler.show_hlo(run, kernel=message.name)
 
@@ -352,7 +346,6 @@ class ProfileScreen(SessionScreen):
             self.profiler.show_hlo(with_hlo(session, session.runs[self._run]).id, kernel=name)
 
     async def action_back(self) -> None:
-        """Undoes one thing of the timeline or of the memory, else goes back to where this was opened."""
         if self._view == "memory" and self.query_one(MemoryPane).to_peak():
             return
         if self._view != "timeline" or not self.query_one(TimelinePane).step_back():

@@ -6,27 +6,24 @@ The most expensive function comes first; `s` changes the order. The filter searc
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 
 from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, row_seconds
 from jaxprof.analysis.programs.reasons import brief, briefest
-from jaxprof.events import Compiled, SignatureLeaf, SourceLocation
+from jaxprof.events import Compiled, SignatureLeaf
 from jaxprof.text import columns, safe
-from jaxprof.tui.keys import bindings, key_of
-from jaxprof.tui.kit.dialogs import Dialog
-from jaxprof.tui.kit.drawing import bar, cell, hang, place_cell
+from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.dialogs import TextDialog
+from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.format import place_in_full, place_text
-from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either, in_order
 from jaxprof.tui.kit.table_view import TreeView
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
+    pass
 
 
 REASON_WORDS = {
@@ -54,41 +51,26 @@ LABEL = 13
 _CACHE = {"hit": "hit", "miss": "miss: it was compiled", "off": "off"}
 
 
-class CompilationDialog(Dialog[None]):
+class CompilationDialog(TextDialog, keys="compilation"):
     """The facts; Enter leads to the line that it was called from."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("compilation")
-
     def __init__(self, row: Compiled) -> None:
-        super().__init__()
+        keys = f"Enter shows the line, {key_of('compilation.copy')} copies, Esc closes"
+        super().__init__(f"Compilation of {row.function}", keys)
         self._row = row
 
-    def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog wide-dialog") as box:
-            box.border_title = Content(f"Compilation of {safe(self._row.function)}")
-            box.border_subtitle = f"Enter shows the line, {key_of('compilation.copy')} copies, Esc closes"
-            yield Lines(id="compilation-facts")
-
-    def on_mount(self) -> None:
-        self.query_one(Lines).show(None, lambda width: compilation_lines(self._row, width))
-        self.query_one(VerticalScroll).focus()
-
-    @property
-    def _place(self) -> SourceLocation | None:
-        return self._row.called_from or self._row.defined_at or None
+    def lines(self, width: int) -> list[Content]:
+        return compilation_lines(self._row, width)
 
     def action_source(self) -> None:
-        """Shows the line that it was called from."""
         from jaxprof.tui.program.line_profile import SourceLines
 
-        if self._place is not None:
-            self.app.push_screen(SourceLines(self._place))
+        if place := self._row.called_from or self._row.defined_at:
+            self.app.push_screen(SourceLines(place))
 
     def action_copy(self) -> None:
-        """All of it, through the terminal's clipboard."""
         text = "\n".join(line.plain.rstrip() for line in compilation_lines(self._row, 200))
-        self.app.copy_to_clipboard(text)
-        self.notify(safe(self._row.function), title="Copied", markup=False)
+        self.copy(text, self._row.function)
 
 
 def compilation_lines(row: Compiled, width: int) -> list[Content]:
@@ -178,13 +160,12 @@ def _kinds(row: LedgerRow) -> str:
     return ", ".join(REASON_WORDS.get(reason.code, reason.code) + _times_of(reason) for reason in listed)
 
 
-class LedgerList(TreeView[LedgerRow]):
+class LedgerList(TreeView[LedgerRow], keys="ledger"):
     """Functions; inside the open ones, their compilations. What a row has no room for of its reasons stands below."""
 
     UNFOLDS = True
     EMPTY = "No compilations yet."
     UNSORTED = "first compiled"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("ledger")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -236,7 +217,7 @@ class LedgerList(TreeView[LedgerRow]):
     def _function(self, row: LedgerRow) -> Cell:
         if isinstance(row, Compiled):
             where = place_text(row.called_from, self._directory) or _kind(row)
-            return lambda width: cell("", 4) + place_cell(where, max(1, width - 4))
+            return lambda width: cell("", 4) + cell(where, max(1, width - 4), cut="start")
         mark = self.mark_of((row.function, place_in_full(row.defined_at)))
         at = place_text(row.defined_at or row.called_from, self._directory)
         style = "$text-muted" if _of_a_library(row) else "bold"
@@ -246,7 +227,7 @@ class LedgerList(TreeView[LedgerRow]):
             name_room = min(room, columns(safe(row.function)) + 2)
             at_room = room - name_room if room - name_room >= _PLACE_FROM else 0
             return Content.assemble(
-                f"{mark} ", cell(row.function, room - at_room, style), place_cell(at, at_room, "$quiet")
+                f"{mark} ", cell(row.function, room - at_room, style), cell(at, at_room, "$quiet", cut="start")
             )
 
         return draw
@@ -273,8 +254,8 @@ class LedgerList(TreeView[LedgerRow]):
         return lambda width: cell(whole, width, style) if width >= _CUT_FROM else either(*forms, style=style)(width)
 
     def below(self, index: int, width: int) -> list[Content]:
-        row = self._lines[self.key_at(index)]
-        if columns(safe(_whole_reason(row))) <= self._reason_room(row, width):
+        row = self.row(self.key_at(index))
+        if row is None or columns(safe(_whole_reason(row))) <= self._reason_room(row, width):
             return []
         style = _reason_style(row)
         if isinstance(row, Compiled):
@@ -294,7 +275,6 @@ class LedgerList(TreeView[LedgerRow]):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def action_choose(self) -> None:
-        """Opens or closes a function; a compilation is chosen."""
         if isinstance(self.current_row, Compiled):
             super().action_choose()
         else:

@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 
 from jaxprof.text import columns, safe
-from jaxprof.tui.keys import bindings, key_of
-from jaxprof.tui.kit.dialogs import Dialog
-from jaxprof.tui.kit.drawing import hang, place_cell
+from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.dialogs import TextDialog
+from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.phase_bars import plain_bar
-from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.program_summary import state_style, state_title
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, percent, seconds
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
     from jaxprof.analysis.programs.parts import LineTime
     from jaxprof.events import SourceLocation
 
@@ -65,13 +61,12 @@ MOST = 200
 """Lines that are listed; the rest took almost no time."""
 
 
-class HotLineList(TableView["HotLine"]):
+class HotLineList(TableView["HotLine"], keys="hot_lines"):
     """One row per line, the longest first. Source that a cell cuts stands below."""
 
     UNFOLDS = True
     EMPTY = "No lines sampled yet."
     STAYS_ON_TOP = True
-    BINDINGS: ClassVar[list[BindingType]] = bindings("hot_lines")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -80,7 +75,8 @@ class HotLineList(TableView["HotLine"]):
                 TableColumn("of all", self._share, 6, right=True, style="$text-muted", gap=2),
                 TableColumn("", self._bar, 11, priority=1),
                 TableColumn("main cost", _main_cost, 15, style="$text-muted"),
-                TableColumn("line", self._at, 12, weight=3, most=29),
+                TableColumn("line", lambda line: place_text(line.where, self._directory), 12, weight=3, most=29,
+                            style="$primary", cut="start"),
                 TableColumn("source", _source, 24, weight=4),
             ),
             id=id,
@@ -100,13 +96,11 @@ class HotLineList(TableView["HotLine"]):
         return f"{place_in_full(row.where)} {row.call} {states}"
 
     def below(self, index: int, width: int) -> list[Content]:
-        source = _source(self._lines[self.key_at(index)])
+        line = self.row(self.key_at(index))
+        source = _source(line) if line is not None else ""
         (place,) = self._placed(width)[-1:] or (None,)
         shown = place.width if place is not None and place.column.title == "source" else 0
         return hang(Content(" " * 4), source, width - 1, "$text-muted") if columns(safe(source)) > shown else []
-
-    def _at(self, line: HotLine) -> Drawing:
-        return lambda width: place_cell(place_text(line.where, self._directory), width, "$primary")
 
     def _share(self, line: HotLine) -> str:
         return percent(line.seconds / self._wall) if self._wall else UNKNOWN
@@ -148,30 +142,22 @@ AROUND = 200
 """Lines above and below that the reader can scroll to."""
 
 
-class SourceLines(Dialog[None]):
+class SourceLines(TextDialog, keys="source"):
     """The excerpt, with the line in the middle."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("source")
+    CLASSES = "dialog help source-lines"
 
     def __init__(self, place: SourceLocation) -> None:
-        super().__init__()
+        super().__init__(place_in_full(place), f"{key_of('source.copy')} copies the place, Esc closes")
         self._place = place
         self._lines = _lines_around(replace(place, line=place.line or 1), AROUND)
 
-    def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog help source-lines") as box:
-            box.border_title = Content(place_in_full(self._place))
-            box.border_subtitle = f"{key_of('source.copy')} copies the place, Esc closes"
-            yield Lines(id="source-text")
-
     def on_mount(self) -> None:
-        self.query_one(Lines).show(None, self._drawn)
         box = self.query_one(VerticalScroll)
-        box.focus()
         index = next((at for at, (number, _) in enumerate(self._lines) if number == self._place.line), 0)
         self.call_after_refresh(lambda: box.scroll_to(y=max(0, index - box.size.height // 2), animate=False))
 
-    def _drawn(self, width: int) -> list[Content]:
+    def lines(self, width: int) -> list[Content]:
         if not self._lines:
             words = f"{self._place.text} cannot be read here: the file may be on another machine, or have moved."
             return [Content.styled(line, "$text-muted") for line in (safe(words),)]
@@ -187,6 +173,4 @@ class SourceLines(Dialog[None]):
         return drawn
 
     def action_copy(self) -> None:
-        """Copies the place to the terminal's clipboard."""
-        self.app.copy_to_clipboard(self._place.text)
-        self.notify(safe(self._place.text), title="Copied", markup=False)
+        self.copy(self._place.text)

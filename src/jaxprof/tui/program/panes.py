@@ -5,23 +5,21 @@ The stylesheet decides which are displayed.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
 
 from jaxprof.analysis.flame.graphs import program_flame
 from jaxprof.report.recording.words import verdict
 from jaxprof.text import safe
-from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.kit.format import place_in_full, place_text
+from jaxprof.tui.kit.claims import Claim, ClaimList
+from jaxprof.tui.kit.format import place_text
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.log_pane import LogPane
+from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.program.ledger import LedgerList
 from jaxprof.tui.program.line_profile import MOST, HotLineList, hottest
@@ -31,102 +29,23 @@ from jaxprof.units import counted, integer, percent, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.programs.derive import ProgramFinding, ProgramResult, Remark
+    from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.session import Session
 
 
-COST = 9
+class AdviceList(ClaimList, keys="advice"):
+    """The findings of a program; Enter shows the line that one is about."""
 
 
-class AdviceList(RowList):
-    """Several lines per finding; the cursor stops only on the first."""
-
-    EMPTY = "No findings."
-    BINDINGS: ClassVar[list[BindingType]] = bindings("advice")
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._findings: Sequence[ProgramFinding] = ()
-        self._verdict = ""
-        self._remarks: Sequence[Remark] = ()
-        self._directory = ""
-        self._only = ""
-        self._drawn: dict[Hashable, Content] = {}
-        self._width = 0
-
-    def show(
-        self,
-        findings: Sequence[ProgramFinding],
-        directory: str = "",
-        *,
-        verdict: str = "",
-        remarks: Sequence[Remark] = (),
-    ) -> None:
-        """Shows the `verdict` (what bounds the loop), the findings, and `remarks` that are true of most programs."""
-        if (tuple(findings), verdict, tuple(remarks)) != (self._findings, self._verdict, self._remarks):
-            self._findings, self._directory = tuple(findings), directory
-            self._verdict, self._remarks = verdict, tuple(remarks)
-            self._list()
-
-    def set_filter(self, text: str) -> None:
-        """Shows only findings with all these words."""
-        self._only = text.casefold()
-        self._list()
-
-    def on_resize(self) -> None:
-        if self.size.width != self._width:
-            self._list()
-
-    def _list(self) -> None:
-        self._width = self.size.width
-        width, words = max(24, self.size.width - 2), self._only.split()
-        drawn: dict[Hashable, Content] = {}
-        if self._verdict and not words:
-            for index, line in enumerate(textwrap.wrap(safe(self._verdict), width)):
-                drawn["verdict", 1 + index] = Content.styled(line, "bold $primary")
-        for number, finding in enumerate(self._findings):
-            text = f"{finding.code} {finding.message} {finding.advice} {place_in_full(finding.where)}".casefold()
-            if all(word in text for word in words):
-                if drawn:
-                    drawn[number, -1] = Content("")
-                for index, content in enumerate(_lines(finding, self._directory, width)):
-                    drawn[number, index] = content
-        for number, remark in enumerate(() if words else self._remarks):
-            drawn["remark", -1 - number] = Content("")
-            for index, text in enumerate(textwrap.wrap(safe(f"{remark.message}. {remark.advice}"), width)):
-                drawn["remark", number, 1 + index] = Content.styled(text, "$text-muted")
-        self._drawn = drawn
-        self.set_keys(list(drawn))
-
-    def selectable(self, index: int) -> bool:
-        key = self._keys[index]
-        return isinstance(key, tuple) and len(key) == 2 and key[1] == 0
-
-    def draw_row(self, index: int, width: int) -> Content:
-        return self._drawn[self._keys[index]].truncate(width, ellipsis=True)
-
-    @property
-    def finding(self) -> ProgramFinding | None:
-        """The finding under the cursor."""
-        key = self.current
-        return self._findings[key[0]] if isinstance(key, tuple) and isinstance(key[0], int) else None
-
-
-def _lines(finding: ProgramFinding, directory: str, width: int) -> list[Content]:
-    """The cost, what was seen, where, and the advice."""
-    place = place_text(finding.where, directory)
-    cost = cell(seconds(finding.seconds) if finding.seconds is not None else "", COST, "bold $warning", right=True)
-    saves = f"; would save about {seconds(finding.saves_seconds, 2)}" if finding.saves_seconds else ""
-    room = max(12, width - COST - 3)
-    message = textwrap.wrap(safe(finding.message + saves), room) or [""]
-    lines = [Content.assemble(cost, "  ", (message[0], "bold"))]
-    indent = " " * (COST + 2)
-    lines += [Content.assemble(indent, (line, "bold")) for line in message[1:]]
-    advice = safe(finding.advice)
-    if place:
-        lines.append(Content.assemble(indent, (place, "$primary")))
-    lines += [Content.assemble(indent, (line, "$text-muted")) for line in textwrap.wrap(advice, room)]
-    return lines
+def claims_of(result: ProgramResult) -> Iterator[Claim]:
+    """The findings, then remarks that are true of most programs."""
+    for finding in result.findings:
+        saves = f"; would save about {seconds(finding.saves_seconds, 2)}" if finding.saves_seconds else ""
+        cost = seconds(finding.seconds) if finding.seconds is not None else ""
+        place = place_text(finding.where, result.directory)
+        yield Claim(finding.message + saves, "", cost, place, finding.advice, finding.where)
+    for remark in result.remarks:
+        yield Claim(f"{remark.message}. {remark.advice}", style="$text-muted")
 
 
 _LOW = (16, 22)
@@ -158,13 +77,15 @@ class ProgramPanes(Guarded, Container):
         for name, widget in (
             ("ledger", LedgerList(id="ledger")),
             ("flame", IciclePane("flame")),
-            ("findings", AdviceList(id="findings")),
+            ("findings", AdviceList("No findings.", id="findings")),
             ("lines", HotLineList(id="lines")),
             ("time", TimePane(id="time")),
             ("output", LogPane(id="output", of_program=True)),
         ):
             with Vertical(id=f"{name}-pane", classes="box") as box:
                 box.border_title = VIEWS[name]
+                if name == "findings":
+                    yield Lines(id="verdict")
                 yield widget
 
     def forget(self) -> None:
@@ -180,7 +101,9 @@ class ProgramPanes(Guarded, Container):
         self._result = result
         wall, directory = result.wall_seconds or None, result.directory
         self.query_one(LedgerList).show(result.functions, wall, directory)
-        self.query_one(AdviceList).show(result.findings, directory, verdict=verdict(result), remarks=result.remarks)
+        self.query_one(AdviceList).show(claims_of(result))
+        words = safe(verdict(result))
+        self.query_one("#verdict", Lines).show(words, lambda width: Content.styled(words, "bold $primary").wrap(width))
         self.query_one(HotLineList).show(hottest(result.lines, MOST), wall, directory)
         self.query_one(LogPane).show(result.run.id, result.run.log)
         self._show_time(session, result)
@@ -201,7 +124,9 @@ class ProgramPanes(Guarded, Container):
             self.styles.clear_rule("grid_rows")
             self._divided = ""
             return
-        rows = {name: self.query_one(f"#{name}", RowList).count + 3 for name in ("ledger", "findings", "lines")}
+        rows = {name: self.query_one(f"#{name}", RowList).count + 3 for name in ("ledger", "lines")}
+        findings = self.query_one(AdviceList)
+        rows["findings"] = findings.lines_wanted(max(24, findings.size.width), height) + 4
         rows["flame"] = height  # a picture takes what there is
         time = (
             max(self.query_one(TimePane).virtual_size.height, min(self.query_one(LogPane).virtual_size.height, 14)) + 2
@@ -213,8 +138,8 @@ class ProgramPanes(Guarded, Container):
             self._divide(f"1fr {low}")
             return
         top = height - low
-        findings = max(_LEAST, min(rows["findings"], max(top // 2, top - rows["lines"]), top - _LEAST))
-        self._divide(f"{findings} 1fr {low}")
+        lines = max(_LEAST, min(rows["findings"], max(top // 2, top - rows["lines"]), top - _LEAST))
+        self._divide(f"{lines} 1fr {low}")
 
     def _divide(self, rows: str) -> None:
         if rows != self._divided:  # each new value is a new layout of the screen

@@ -6,16 +6,15 @@ drive everything except the two clocks of the head, which tick while the program
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from jaxprof.analysis.programs.derive import ProgramResult, program_result
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.events import Compiled, SourceLocation
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.filter import FilterLine
@@ -24,8 +23,8 @@ from jaxprof.tui.kit.icicle import IciclePane
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LastLines
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.row_list import RowList
-from jaxprof.tui.kit.screen import SessionScreen
-from jaxprof.tui.kit.screen_bars import StageTabs, Tab
+from jaxprof.tui.kit.screen_bars import StageTabs
+from jaxprof.tui.kit.views import ViewsScreen
 from jaxprof.tui.program.ledger import CompilationDialog, LedgerList
 from jaxprof.tui.program.line_profile import HotLineList, SourceLines
 from jaxprof.tui.program.panes import VIEWS, AdviceList, ProgramPanes
@@ -41,8 +40,6 @@ CANCELLING = (
     "Asked to terminate. Press {key} again to kill it.",
     "Killing it.",
 )
-MAIN = ("ledger", "findings", "lines", "flame")
-"""Views that share the main place of a large terminal, where time and output have places of their own."""
 EMPTY = """No program was recorded in this session.
 
 x on Home                       runs a program from here
@@ -50,18 +47,18 @@ jaxprof script train.py         runs a program from the shell
 jaxprof.record("run.jaxprof")   records the program in which this line stands"""
 
 
-class ProgramScreen(SessionScreen):
+class ProgramScreen(ViewsScreen, keys="program"):
     """The views of one program."""
 
     MODE = "program"
     TICK_SECONDS = 0.5
     AUTO_FOCUS = "#ledger"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("program")
+    VIEWS = VIEWS
+    MAIN = ("ledger", "findings", "lines", "flame")
 
     def __init__(self) -> None:
         super().__init__()
         self._run = ""
-        self._view = self._main = "ledger"
         self._cancelled = ("", 0)
         """The program that the user cancelled, and how often."""
 
@@ -75,9 +72,6 @@ class ProgramScreen(SessionScreen):
         with Vertical(id="last-output") as box:
             box.border_title = OUTPUT_TITLE
             yield LastLines(of_program=True, id="last-lines")
-
-    def on_mount(self) -> None:
-        self.add_class(f"-view-{self._view}", f"-main-{self._main}")
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -99,7 +93,7 @@ class ProgramScreen(SessionScreen):
     def _explain(self) -> None:
         """What to do stands above a program alone."""
         if self.run is None:
-            self.query_one(ExplanationHead).show(None, lambda width: ())
+            self.query_one(ExplanationHead).clear()
         else:
             super()._explain()
 
@@ -136,36 +130,32 @@ class ProgramScreen(SessionScreen):
         session = self.profiler.session
         result = program_result(session, run.id)
         head = self.query_one(ProgramHead)
-        head.shift_seconds = self.profiler.clock_shift_seconds
-        head.show(head_of(session, result, growing=self.profiler.session_grows, silent=self.profiler.silent_since))
+        head.shift_seconds = self.profiler.opened.clock_shift_seconds
+        head.show(
+            head_of(session, result, growing=self.profiler.session_grows, silent=self.profiler.opened.silent_since)
+        )
         self.query_one(ProgramPanes).show(session, result)
         self.query_one(LastLines).show(run.id, run.log)
-        self._arrange()
-        self._show_tabs(result)
+        self.share_room()
         self.set_clock(head.runs)
 
-    def _show_tabs(self, result: ProgramResult) -> None:
-        notes = {
-            "ledger": integer(result.compile_count) if result.compile_count else "",
-            "findings": str(len(result.findings)) if result.findings else "",
-        }
-        tabs = [
-            Tab(name, f"{key_of(f'program.{name}')} {title}", title, notes.get(name, ""))
-            for name, title in VIEWS.items()
-        ]
-        self.query_one(StageTabs).show(tabs, self._shown)
-
     def on_resize(self) -> None:
-        self._arrange()
+        self.share_room()
 
-    def _arrange(self) -> None:
+    def share_room(self) -> None:
         """Gives the views that are side by side the room for what they hold: a program that wrote nothing has no
         output to show, until it is asked for; the last lines of one that runs stand below where its output is not in
         view."""
         if self.run is not None:
+            result = program_result(self.profiler.session, self._run)
+            notes = {
+                "ledger": integer(result.compile_count) if result.compile_count else "",
+                "findings": str(len(result.findings)) if result.findings else "",
+            }
             self.set_class(not self.run.log and self._view != "output", "-quiet")
             watched = self.query_one(ProgramHead).runs and bool(self.run.log) and "output" not in self._shown
             self.set_class(watched, "-watched")
+            self.show_tabs("program", self._shown, notes)
             self.call_after_refresh(lambda: self.query_one(ProgramPanes).share_height(self._main))
 
     @property
@@ -185,50 +175,16 @@ class ProgramScreen(SessionScreen):
 
     # -- views and filter -------------------------------------------------------------------------------------
 
-    def action_tab(self, name: str) -> None:
-        """Shows a view."""
-        if name not in VIEWS:
-            return
-        self.remove_class(f"-view-{self._view}", f"-main-{self._main}")
-        self._view, self._main = name, name if name in MAIN else self._main
-        self.add_class(f"-view-{name}", f"-main-{self._main}")
-        self.query_one(f"#{name}").focus()
-        self._arrange()
-        if self.run is not None:
-            self._show_tabs(program_result(self.profiler.session, self._run))
-
-    def action_next_tab(self, step: int) -> None:
-        """Shows the next view, or the one before."""
-        names = list(VIEWS)
-        self.action_tab(names[(names.index(self._view) + step) % len(names)])
-
-    def action_zoom(self) -> None:
-        """Shows one view alone, or as many as fit."""
-        self.toggle_class("-zoom")
-        self.action_tab(self._view)
-
     def action_filter(self) -> None:
-        """Opens the filter line; in the flame graph, its search line."""
         around = self.focused.ancestors if self.focused is not None else ()
         flame = next((each for each in around if isinstance(each, IciclePane)), None)
         if flame is not None:
             flame.action_search()
         else:
-            self.query_one(FilterLine).open()
+            super().action_filter()
 
     def on_filter_line_edited(self) -> None:
         self.query_one(ProgramPanes).show_sums()
-
-    def on_filter_line_left(self) -> None:
-        self.query_one(f"#{self._view}").focus()
-
-    def action_unfilter(self) -> None:
-        """Clears the filter; without one, shows as many views as fit again."""
-        if self.query_one(FilterLine).value:
-            self.query_one(FilterLine).clear()
-            self.on_filter_line_left()
-        elif self.has_class("-zoom"):
-            self.action_zoom()
 
     @on(RowList.Chosen, "#ledger")
     def _compilation(self) -> None:
@@ -239,8 +195,8 @@ class ProgramScreen(SessionScreen):
 
     @on(RowList.Chosen, "#findings")
     def _source_of_finding(self) -> None:
-        finding = self.query_one(AdviceList).finding
-        self._show_source(finding.where if finding is not None else None)
+        claim = self.query_one(AdviceList).claim
+        self._show_source(claim.about if claim is not None else None)
 
     @on(RowList.Chosen, "#lines")
     def _source_of_line(self) -> None:
@@ -262,7 +218,7 @@ class ProgramScreen(SessionScreen):
     # -- commands to the program ------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dims keys that have no effect now. Esc belongs to the app unless there is a filter to clear."""
+        """Dims keys that have no effect now."""
         if not self.whole:
             return super().check_action(action, parameters)
         run = self.run
@@ -279,8 +235,6 @@ class ProgramScreen(SessionScreen):
             return True if run is not None and (run.over or not self._ours) else None
         if action in ("filter", "tab", "next_tab"):
             return True if run is not None else None
-        if action == "unfilter":
-            return bool(self.query_one(FilterLine).value) or self.has_class("-zoom")
         return super().check_action(action, parameters)
 
     def why_not(self, action: str) -> str:
@@ -297,25 +251,20 @@ class ProgramScreen(SessionScreen):
         return is_ours(self.profiler)
 
     def action_pause(self) -> None:
-        """Keeps what is in view as it is while the program goes on."""
         super().action_pause()
         self.set_clock(False)
 
     def action_capture(self) -> None:
-        """Captures the program: for a moment while it runs, else by a rerun."""
         if self.run is not None:
             capture(self.profiler, self.run)
 
     def action_profile(self) -> None:
-        """Shows the timeline of the last window."""
         self.profiler.show_profile(last_window(self.profiler.session)[0])
 
     def action_hlo(self) -> None:
-        """Shows the kernels of the last window."""
         self.profiler.show_hlo(last_window(self.profiler.session)[1])
 
     def action_cancel(self) -> None:
-        """Ends the program: the first time as ctrl+c does, then by terminating it, then by killing it."""
         run = self.run
         if run is None or run.over:
             return
@@ -323,10 +272,9 @@ class ProgramScreen(SessionScreen):
         self._cancelled = (run.id, count)
         self.profiler.live.cancel(run.id)
         said = CANCELLING[min(count, len(CANCELLING)) - 1].format(key=key_of("program.cancel"))
-        self.notify(said, title="Ending the program", markup=False)
+        self.say(said, "Ending the program")
 
     def action_again(self) -> None:
-        """Runs the program again. Asks first if it comes from an opened session, because a file names it."""
         from jaxprof.tui.kit.script_dialog import rerun_program
 
         if self.run is not None:

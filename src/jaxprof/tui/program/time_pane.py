@@ -11,17 +11,19 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 
 from jaxprof.analysis.programs.findings.copied import copies_remark
-from jaxprof.analysis.programs.parts import StepFigures, Transfer
-from jaxprof.report.recording.words import count_of, how_seen
+from jaxprof.facts.programs import rows_of
+from jaxprof.report.recording.tables import TRANSFERS_TEXT
+from jaxprof.report.recording.words import loop
+from jaxprof.report.table import Table
 from jaxprof.text import safe
-from jaxprof.tui.kit.canvas import Scale
-from jaxprof.tui.kit.drawing import cell, hang
-from jaxprof.tui.kit.format import place_text
+from jaxprof.tui.kit.canvas import Scale, ruler
+from jaxprof.tui.kit.drawing import cell, hang, spark
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.tui.kit.program_summary import share_table, spark_columns, state_columns
-from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
+from jaxprof.tui.kit.plots import seconds_tick
+from jaxprof.tui.kit.program_summary import share_table, state_columns
+from jaxprof.tui.kit.table_columns import table_lines
+from jaxprof.units import bytes_, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -161,29 +163,18 @@ def over_time(
         Content.assemble(cell("doing" if row == 0 else "", LABEL, "$text-muted"), drawn)
         for row, drawn in enumerate(state_columns(states_by_column(sampled, axis, columns), height))
     ]
-    lines.append(Content(" " * LABEL) + _ruler(axis, columns))
+    times = ruler(Scale(0.0, axis.seconds), columns, lambda tick, _: seconds_tick(tick), "╵")
+    lines.append(Content.assemble(" " * LABEL, (times, "$quiet")))
     for track in tracks:
         values = values_by_column(track.points, axis, columns)
         lines.append(
             Content.assemble(
                 cell(track.label, LABEL, "$text-muted"),
-                spark_columns(values, track.high, track.style),
+                spark([value and value / track.high for value in values], columns, track.style),
                 cell(f" {track.figure}", FIGURE, "bold"),
             )
         )
     return lines
-
-
-def _ruler(axis: TimeAxis, columns: int) -> Content:
-    """Round times below the columns, each at its own column."""
-    text = [" "] * columns
-    for tick in Scale(0.0, axis.seconds).ticks(max(2, columns // 14)):
-        at = round(tick / axis.seconds * columns)
-        label = "0" if tick == 0 else seconds(tick).replace(".00", "").replace(".0 ", " ")
-        mark = f"╵{label}"
-        if at + len(mark) <= columns:
-            text[at : at + len(mark)] = mark
-    return Content.styled("".join(text), "$quiet")
 
 
 def coarse(wall_seconds: float) -> tuple[int, int]:
@@ -220,11 +211,6 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
         self.query_one("#time-more", Lines).show(key, lambda width: more_lines(result, width))
 
 
-_DIRECTIONS = {
-    "host_to_device": "host to device",
-    "device_to_host": "device to host",
-    "device_to_device": "device to device",
-}
 MOST = 12
 """Rows that are shown of each table."""
 
@@ -244,22 +230,7 @@ def more_lines(result: ProgramResult, width: int) -> list[Content]:
 
 
 def _loops(result: ProgramResult, width: int) -> list[Content]:
-    layout = placed(
-        (
-            TableColumn[StepFigures]("", lambda loop: f"{scaled(loop.per_second)} steps/s", 8, fits=True, style="bold"),
-            TableColumn("", lambda loop: f"± {percent(loop.jitter)}" if loop.jitter is not None else "", 6,
-                        fits=True, style="$text-muted"),
-            TableColumn("", lambda loop: counted(count_of(result, loop), "step"), 8, fits=True, gap=2),
-            TableColumn("", lambda loop: f"median {seconds(loop.median_seconds)}", 14, fits=True, gap=2),
-            TableColumn("", lambda loop: loop.name or place_text(loop.where, result.directory), 8, weight=1, most=40,
-                        style="$primary"),
-            TableColumn("", lambda loop: how_seen(result, loop), 17, priority=1, style="$quiet"),
-        ),
-        width,
-        result.loops[:MOST],
-        margin=0,
-    )  # fmt: skip
-    return [row_line(loop, layout, width).truncate(width, ellipsis=True) for loop in result.loops[:MOST]]
+    return [line for one in result.loops[:MOST] for line in hang(Content(""), loop(result, one), width)]
 
 
 def _arrays(result: ProgramResult, width: int) -> list[Content]:
@@ -278,30 +249,10 @@ def _arrays(result: ProgramResult, width: int) -> list[Content]:
 
 
 def _transfers(result: ProgramResult, width: int) -> list[Content]:
-    def what(copy: Transfer) -> str:
-        return copy.type or place_text(copy.where, result.directory) or UNKNOWN
-
-    def count(copy: Transfer) -> str:
-        return f"{integer(copy.count)}{'×' if copy.source == 'guard' else ' samples'}"
-
-    layout = placed(
-        (
-            TableColumn[Transfer]("", lambda copy: _DIRECTIONS.get(copy.direction, copy.direction), 14, fits=True),
-            TableColumn("", count, 6, fits=True, right=True),
-            TableColumn("", lambda copy: bytes_(copy.bytes), 10, right=True, style="bold"),
-            TableColumn("", lambda copy: seconds(copy.seconds), 9, right=True, gap=2),
-            TableColumn("", what, 8, weight=1, style="$primary"),
-        ),
-        width,
-        result.transfers[:MOST],
-        margin=0,
-    )
-    rows = [row_line(copy, layout, width) for copy in result.transfers[:MOST]]
-    if len(result.transfers) > MOST:
-        rows.append(Content.styled(f"and {integer(len(result.transfers) - MOST)} more", "$quiet"))
-    if rows:
-        rows += Content.styled(copies_remark(result.run, result.transfers), "$quiet").wrap(max(12, width))
-    return rows
+    if not result.transfers:
+        return []
+    rows = table_lines(Table(TRANSFERS_TEXT, rows_of(result, result.transfers)).first(MOST), width)
+    return [*rows, *Content.styled(copies_remark(result.run, result.transfers), "$quiet").wrap(max(12, width))]
 
 
 def _recording(result: ProgramResult) -> list[Content]:

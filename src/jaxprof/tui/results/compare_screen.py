@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 
@@ -18,12 +17,11 @@ from jaxprof.analysis.speedup import Speedup
 from jaxprof.errors import UsageError
 from jaxprof.stats import is_rough
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import parameters_text, speedup_style, speedup_text, verdict_style
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.screen import SessionScreen
-from jaxprof.tui.kit.table_columns import TableColumn, header_line, placed, row_line
+from jaxprof.tui.kit.table_columns import table_lines
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import percent, seconds
 
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.session_difference import SessionDifference
-    from jaxprof.facts import Fact
-    from jaxprof.report.table import Table
     from jaxprof.session import Run, Session
 
 _NAME_WIDTH = 24
@@ -41,8 +37,6 @@ _NAMES_SHARE = 6
 _TWO_COLUMNS = 160
 """From this width on tables stand beside each other."""
 _BETWEEN = 3
-_PLAIN_MOST = 36
-"""Terminal columns of a text in a table that does not give way."""
 
 
 def unfit(run: Run) -> UsageError | None:
@@ -98,12 +92,11 @@ def compare(session: Session, first: str, second: str) -> SessionDifference:
     return session_difference(session, session, run_before=first, run_after=second)
 
 
-class CompareScreen(SessionScreen):
+class CompareScreen(SessionScreen, keys="compare"):
     """What differs between two runs."""
 
     MODE = "results"
     AUTO_FOCUS = "#compare-scroll"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("compare")
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__()
@@ -152,7 +145,7 @@ class CompareScreen(SessionScreen):
 
     def _say(self, words: Content) -> None:
         self.query_one("#compare-head", Lines).show(words.plain, lambda width: [words.truncate(width, ellipsis=True)])
-        self.query_one("#compare-facts", Lines).show(words.plain, lambda width: ())
+        self.query_one("#compare-facts", Lines).clear()
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -163,22 +156,18 @@ class CompareScreen(SessionScreen):
         return super().check_action(action, parameters)
 
     def action_exchange(self) -> None:
-        """Compares the other way round."""
         self._runs = self._runs[1], self._runs[0]
         self._start()
 
     def action_copy(self) -> None:
-        """Copies the comparison, as `jaxprof compare` prints it."""
         if self._found is None:
             return
         from jaxprof.report.comparison_report import comparison_text
 
         first = head_lines(self._found, 200)[0].plain.strip()
-        self.app.copy_to_clipboard(f"{first}\n\n{comparison_text(self._found)}")
-        self.notify(first, title="Copied", markup=False)
+        self.copy(f"{first}\n\n{comparison_text(self._found)}", first)
 
     def action_scroll(self, step: int) -> None:
-        """Scrolls by a line."""
         self.query_one("#compare-scroll").scroll_relative(y=step, animate=False)
 
 
@@ -270,25 +259,3 @@ def halves(blocks: Sequence[Sequence[Content]]) -> tuple[list[Content], list[Con
     lengths = [len(block) for block in blocks]
     cut = min(range(len(blocks) + 1), key=lambda at: (max(sum(lengths[:at]), sum(lengths[at:])), -at))
     return [line for block in blocks[:cut] for line in block], [line for block in blocks[cut:] for line in block]
-
-
-def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
-    """A table of a report: its heading, its rows, and its notes."""
-    rows = list(table.rows)
-    if rows:
-        made = [_column(column, rows) for column in table.for_people()]
-        layout = placed(made, width, rows)
-        yield header_line(layout).stylize("bold $primary")
-        yield from (row_line(row, layout, width) for row in rows)
-    for note in table.notes:
-        yield from hang(Content(" "), note, width, "$text-muted")
-
-
-def _column(column: Fact[Any], rows: Sequence[Any]) -> TableColumn[Any]:
-    """Figures keep their width; texts are as wide as they are, and are cut where there is no room."""
-    title = column.title or ""
-    longest = max(columns(title), *(columns(safe(column.text(row))) for row in rows))
-    if column.is_right:
-        return TableColumn(title, column.text, longest, right=True, gap=2)
-    most = longest if column.gives_way else column.widest or _PLAIN_MOST
-    return TableColumn(title, column.text, 4, most=most, fits=True, gap=2)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.kit.format import versus_style
+from jaxprof.tui.kit.format import baseline_name, versus_style
 from jaxprof.tui.kit.guard import Guarded
-from jaxprof.tui.kit.line_plot import (
+from jaxprof.tui.kit.phase_bars import PhaseRow, phase_bars
+from jaxprof.tui.kit.picture import Lines, Picture
+from jaxprof.tui.kit.plots import (
     MARKERS,
     STYLES,
     Axis,
@@ -24,9 +25,7 @@ from jaxprof.tui.kit.line_plot import (
     ratio_tick,
     seconds_tick,
 )
-from jaxprof.tui.kit.phase_bars import PhaseRow, phase_bars
-from jaxprof.tui.kit.picture import Lines, Picture
-from jaxprof.tui.kit.program_summary import summary_lines
+from jaxprof.tui.kit.program_summary import OF_PROGRAM
 from jaxprof.tui.kit.table_columns import Cell, TableColumn, placed, row_line
 from jaxprof.tui.kit.table_columns import line as line_of_cells
 from jaxprof.tui.results.facts import failure_lines, figure_lines, published_lines, warning_lines
@@ -53,7 +52,6 @@ class ResultPanel(Guarded, VerticalScroll):
 
     def compose(self) -> ComposeResult:
         yield Lines(id="failure")
-        yield Lines(id="program-summary")
         yield Lines(id="crossovers")
         with Horizontal(id="sweep-plots"):
             yield Picture(id="sweep-time")
@@ -81,7 +79,6 @@ class ResultPanel(Guarded, VerticalScroll):
             self._title = title
             self.border_title = Content(title)
         self._show_sweep(sweep)
-        self._show_program(session, result)
         self._show_run(session, result, group)
 
     def _lines(self, name: str) -> Lines:
@@ -91,7 +88,7 @@ class ResultPanel(Guarded, VerticalScroll):
         self.query_one("#sweep-plots").display = sweep is not None
         if sweep is None:
             for name in ("crossovers", "sweep-table"):
-                self._lines(name).show(None, lambda width: ())
+                self._lines(name).clear()
             return
         key = tuple((line.label, line.sizes, tuple(result.summary for result in line.results)) for line in sweep.lines)
         self.query_one("#sweep-time", Picture).show(key, lambda w, h: time_plot(sweep, w, h))
@@ -99,20 +96,10 @@ class ResultPanel(Guarded, VerticalScroll):
         self._lines("crossovers").show(key, lambda width: crossover_lines(sweep))
         self._lines("sweep-table").show(key, lambda width: [Content(""), *sweep_table(sweep, width)])
 
-    def _show_program(self, session: Session, result: RunResult | None) -> None:
-        """Shows the most important facts of a user's program, which has a screen of its own."""
-        lines = self._lines("program-summary")
-        if result is None or not result.run.is_program:
-            lines.show(None, lambda width: ())
-            return
-        program = program_result(session, result.run.id)
-        key = (result.run.id, result.run.shown.status, len(program.sample_windows), len(program.compiles))
-        lines.show(key, lambda width: summary_lines(session, program, width))
-
     def _show_run(self, session: Session, result: RunResult | None, group: RunGroup | None) -> None:
         if result is None or group is None:
             for name in ("failure", "phases", "figures", "warnings", "published"):
-                self._lines(name).show(None, lambda width: ())
+                self._lines(name).clear()
             return
         measured = tuple((other.run.id, tuple(other.phase_seconds.items())) for other in group.runs)
         key = (
@@ -125,11 +112,13 @@ class ResultPanel(Guarded, VerticalScroll):
             result.cost,
         )
         logarithmic = self.logarithmic
-        baseline = session.runs.get(result.run.plan.baseline)
-        name = baseline.as_baseline if baseline is not None else ""
+        name = baseline_name(session, result.run)
         self._lines("failure").show(key, lambda width: failure_lines(result, width, traceback=False))
         self._lines("phases").show((key, logarithmic), lambda width: _phases(group, result, width, logarithmic))
-        self._lines("figures").show(key, lambda width: _under("figures", figure_lines(result, name, width)))
+        of_program = [OF_PROGRAM] if result.run.is_program else []
+        self._lines("figures").show(
+            key, lambda width: of_program or _under("figures", figure_lines(result, name, width))
+        )
         self._lines("warnings").show(key, lambda width: _under("warnings", warning_lines(result, width)))
         self._lines("published").show(key, lambda width: _published(group, width))
 

@@ -7,9 +7,8 @@ watched here too.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 
@@ -19,14 +18,12 @@ from jaxprof.analysis.run_cost import prompt_cost
 from jaxprof.analysis.run_result import break_even_curve
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.text import safe, shorten
-from jaxprof.tui.keys import bindings
+from jaxprof.tui.kit.captures import RunKeys
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import parameters_text
-from jaxprof.tui.kit.line_plot import STYLES, Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
-from jaxprof.tui.kit.phase_bars import UNTIL_FIRST, stacked
+from jaxprof.tui.kit.format import baseline_name, parameters_text
+from jaxprof.tui.kit.phase_bars import UNTIL_FIRST, first_result
 from jaxprof.tui.kit.picture import Lines, Picture
-from jaxprof.tui.kit.sample_plots import distribution, trend
-from jaxprof.tui.kit.screen import SessionScreen
+from jaxprof.tui.kit.plots import STYLES, Axis, Mark, PlotLine, count_tick, distribution, line_plot, seconds_tick, trend
 from jaxprof.tui.results.facts import (
     compile_lines,
     environment_lines,
@@ -46,11 +43,10 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 
-class RunDetailScreen(SessionScreen):
+class RunDetailScreen(RunKeys, keys="run_detail"):
     """All details of one run."""
 
     AUTO_FOCUS = "#detail-scroll"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("run_detail")
 
     def __init__(self, mode: str, run: str) -> None:
         """`mode` is that of the screen below: Run or Results."""
@@ -78,12 +74,13 @@ class RunDetailScreen(SessionScreen):
 
     # -- showing ----------------------------------------------------------------------------------------------
 
-    def _run(self) -> Run | None:
+    @property
+    def chosen(self) -> Run | None:
         return self.profiler.session.runs.get(self.run)
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Shows the run as it is now; closes when its session is no longer open."""
-        run = self._run()
+        run = self.chosen
         if run is None:
             self.call_later(self.action_close)
             return
@@ -94,7 +91,7 @@ class RunDetailScreen(SessionScreen):
         session = self.profiler.session
         run_result = result(session, run.id, prompt_cost)
         baseline = result(session, run.plan.baseline) if run.plan.baseline in session.runs else None
-        name = baseline.run.as_baseline if baseline is not None else ""
+        name = baseline_name(session, run)
         theirs = baseline.summary if baseline is not None else None
         key = (
             run.id,
@@ -136,10 +133,7 @@ class RunDetailScreen(SessionScreen):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dims HLO for runs without it, and the next or previous run if there is none."""
-        if action == "hlo" and self.whole:
-            run = self._run()
-            return True if run is not None and "hlo" in run.texts else None
+        """Dims the next or previous run if there is none."""
         if action == "step" and self.whole and isinstance(parameters[0], int):
             return True if self._at(parameters[0]) else None
         return super().check_action(action, parameters)
@@ -151,7 +145,6 @@ class RunDetailScreen(SessionScreen):
         return ids[index] if 0 <= index < len(ids) else ""
 
     def action_step(self, step: int) -> None:
-        """Goes to another run of the session."""
         run_id = self._at(step)
         if run_id:
             self.run = self.profiler.run_in_view = run_id
@@ -159,23 +152,14 @@ class RunDetailScreen(SessionScreen):
             self.query_one("#detail-scroll").scroll_home(animate=False)
 
     def action_scroll(self, step: int) -> None:
-        """Scrolls by a line."""
         self.query_one("#detail-scroll").scroll_relative(y=step, animate=False)
 
-    def action_hlo(self) -> None:
-        """Goes to the HLO of this run."""
-        self.profiler.show_hlo(self.run)
-
     def action_copy(self) -> None:
-        """Copies the run as one line to the terminal's clipboard."""
-        run = self._run()
+        run = self.chosen
         if run is None:
             return
         session = self.profiler.session
-        baseline = session.runs.get(run.plan.baseline)
-        text = row_text(result(session, run.id), baseline.as_baseline if baseline is not None else "")
-        self.app.copy_to_clipboard(text)
-        self.notify(text, title="Copied", markup=False)
+        self.copy(row_text(result(session, run.id), baseline_name(session, run)))
 
 
 def _head(session: Session, run_result: RunResult, width: int) -> list[Content]:
@@ -198,7 +182,7 @@ def _head(session: Session, run_result: RunResult, width: int) -> list[Content]:
 def _phases(run_result: RunResult, width: int) -> list[Content]:
     """The table of phases, and below it the cost of a first result, phase by phase."""
     table = phase_lines(run_result, width)
-    bars = stacked(run_result.phase_seconds, width) if run_result.run.plan.how != "numpy" else []
+    bars = first_result(run_result.phase_seconds, width) if run_result.run.plan.how != "numpy" else []
     first = sum(took for phase in UNTIL_FIRST if (took := run_result.phase_seconds.get(phase)) is not None)
     head = Content.styled(f"time to the first result: {seconds(first)}, on a linear scale", "$quiet")
     return [*table, Content(""), head, *bars] if bars else table

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
@@ -20,12 +20,12 @@ from jaxprof.analysis.run_cost import is_uncounted, prompt_cost, run_cost
 from jaxprof.errors import UsageError
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import columns, safe
-from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.captures import views_of
+from jaxprof.tui.kit.captures import RunKeys
 from jaxprof.tui.kit.drawing import cell, mark
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import (
     SPEEDUP_WIDTH,
+    baseline_name,
     half_width,
     half_width_short,
     interval,
@@ -36,13 +36,12 @@ from jaxprof.tui.kit.format import (
     versus_style,
 )
 from jaxprof.tui.kit.guard import on
-from jaxprof.tui.kit.line_plot import count_tick
 from jaxprof.tui.kit.phase_bars import plain_bar
+from jaxprof.tui.kit.plots import count_tick
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.run_list import RunHeading
-from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
-from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.table_view import Heading, TableView
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.results.result_panel import ResultPanel, crossover_lines, sweep_table
 from jaxprof.units import bytes_, counted, scaled, seconds
@@ -51,55 +50,55 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.report.runs import RunGroup
-    from jaxprof.session import Session
+    from jaxprof.session import Run, Session
 
 
 def _longest(group: RunGroup) -> float:
     return max((run_result.summary.median for run_result in group.runs if run_result.summary is not None), default=0.0)
 
 
-ResultRow = RunResult | RunHeading | SweepGroup
+@dataclass(frozen=True, slots=True)
+class SweepRow(Heading):
+    """A sweep over a parameter, in one line."""
+
+    selectable: ClassVar[bool] = True
+    sweep: SweepGroup
+
+    def line(self, width: int) -> Content:
+        return _sweep_line(self.sweep, width)
 
 
-class ResultList(TableView[ResultRow]):
+def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], str]) -> TableColumn[RunResult]:
+    return TableColumn(title, text, width, right=True, style="$text-muted", priority=priority)
+
+
+class ResultList(TableView[RunResult]):
     """Rows of runs, headings of groups, and a row for each sweep."""
 
     EMPTY: ClassVar[str] = "No results in this session yet. Mark workloads on Home (1) and press Enter."
     UNSORTED = "as planned"
 
     def __init__(self, *, id: str | None = None) -> None:
-        def of_run(make: Callable[[RunResult], Cell]) -> Callable[[ResultRow], Cell]:
-            return lambda row: make(row) if isinstance(row, RunResult) else ""
-
-        def by(value: Callable[[RunResult], float | str | None]) -> Callable[[ResultRow], object]:
-            return lambda row: value(row) if isinstance(row, RunResult) else None
-
-        def extra(title: str, width: int, priority: int, text: Callable[[RunResult], str]) -> TableColumn[ResultRow]:
-            return TableColumn(title, of_run(text), width, right=True, style="$text-muted", priority=priority)
-
-        compile_ = TableColumn(
-            "compile", of_run(lambda row: seconds(row.phase_seconds.get("compile"))), 9, right=True,
-            style="$text-muted", priority=6, sort=by(lambda row: row.phase_seconds.get("compile")),
-        )  # fmt: skip
         super().__init__(
             (
-                TableColumn("", of_run(self._mark), 1),
-                TableColumn("variant", of_run(lambda row: self._labels[row.run.id]), 10, most=25, fits=True,
-                       sort=by(lambda row: row.run.plan.variant)),
-                TableColumn("median", of_run(self._median), 8, right=True, sort=by(_median_of)),
-                TableColumn("95 %", of_run(lambda row: half_width_short(row.summary)), 8, right=True,
-                       style="$text-muted", gap=2),
-                TableColumn("from 0", of_run(self._bar), 7, weight=1, most=46, gap=2),
-                TableColumn("speed-up", of_run(_speedup), SPEEDUP_WIDTH, sort=by(_slowdown)),
-                TableColumn("break-even", of_run(_break_even), 10, most=14, fits=True),
-                TableColumn("", of_run(_warnings), 3),
-                extra("dispatch", 9, 1, lambda row: seconds(row.dispatch_median_seconds)),
-                extra("pipelined", 9, 2, lambda row: seconds(row.pipelined_median_seconds)),
-                extra("rate", 12, 3, lambda row: scaled(row.flops_per_second, "FLOP/s")),
-                extra("traffic", 10, 4, lambda row: scaled(row.bytes_per_second, "B/s")),
-                extra("peak memory", 11, 5, lambda row: _bytes(peak_memory(row.run))),
-                compile_,
-                extra("once", 9, 7, lambda row: seconds(row.once_seconds) if row.run.plan.how != "numpy" else ""),
+                TableColumn("", self._mark, 1),
+                TableColumn("variant", lambda row: self._labels[row.run.id], 10, most=25, fits=True,
+                            sort=lambda row: row.run.plan.variant),
+                TableColumn("median", self._median, 8, right=True, sort=_median_of),
+                TableColumn("95 %", lambda row: half_width_short(row.summary), 8, right=True, style="$text-muted",
+                            gap=2),
+                TableColumn("from 0", self._bar, 7, weight=1, most=46, gap=2),
+                TableColumn("speed-up", _speedup, SPEEDUP_WIDTH, sort=_slowdown),
+                TableColumn("break-even", _break_even, 10, most=14, fits=True),
+                TableColumn("", _warnings, 3),
+                _extra("dispatch", 9, 1, lambda row: seconds(row.dispatch_median_seconds)),
+                _extra("pipelined", 9, 2, lambda row: seconds(row.pipelined_median_seconds)),
+                _extra("rate", 12, 3, lambda row: scaled(row.flops_per_second, "FLOP/s")),
+                _extra("traffic", 10, 4, lambda row: scaled(row.bytes_per_second, "B/s")),
+                _extra("peak memory", 11, 5, lambda row: _bytes(peak_memory(row.run))),
+                TableColumn("compile", lambda row: seconds(row.phase_seconds.get("compile")), 9, right=True,
+                            style="$text-muted", priority=6, sort=lambda row: row.phase_seconds.get("compile")),
+                _extra("once", 9, 7, lambda row: seconds(row.once_seconds) if row.run.plan.how != "numpy" else ""),
             ),
             id=id,
         )  # fmt: skip
@@ -162,27 +161,15 @@ class ResultList(TableView[ResultRow]):
         """The group of a run; None if the run is not shown."""
         return self._of.get(run)
 
-    def result_of(self, run: str) -> RunResult | None:
-        """The result of a run; None if the run is not shown."""
-        return self._results.get(run)
-
-    def arranged(self) -> dict[Hashable, ResultRow]:
-        rows: dict[Hashable, ResultRow] = {}
+    def arranged(self) -> dict[Hashable, RunResult | Heading]:
+        rows: dict[Hashable, RunResult | Heading] = {}
         for group in self.groups:
             if group.workload in self.sweeps:
-                rows.setdefault(("sweep", group.workload), self.sweeps[group.workload])
+                rows.setdefault(("sweep", group.workload), SweepRow(self.sweeps[group.workload]))
             note = parameters_text(group.parameters)
             rows["group", group.workload, note, group.runs[0].run.id] = RunHeading(group.workload, note)
             rows |= self.sorted_rows({run_result.run.id: run_result for run_result in group.runs})
         return rows
-
-    def whole_line(self, row: ResultRow, width: int) -> Content | None:
-        if isinstance(row, RunHeading):
-            return row.line(width)
-        return _sweep_line(row, width) if isinstance(row, SweepGroup) else None
-
-    def selectable(self, index: int) -> bool:
-        return not isinstance(self.row(self.keys[index]), RunHeading)
 
     # -- cells ------------------------------------------------------------------------------------------------
 
@@ -251,12 +238,11 @@ def _sweep_line(sweep: SweepGroup, width: int) -> Content:
     ).truncate(width, ellipsis=True)  # fmt: skip
 
 
-class ResultsScreen(SessionScreen):
+class ResultsScreen(RunKeys, keys="results"):
     """The results of the open session."""
 
     MODE = "results"
     AUTO_FOCUS = "#results"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("results")
 
     def __init__(self) -> None:
         super().__init__()
@@ -314,9 +300,13 @@ class ResultsScreen(SessionScreen):
         """Opens a row that was clicked twice."""
         self.action_open()
 
+    @property
+    def chosen(self) -> Run | None:
+        result = self._result()
+        return result.run if result is not None else None
+
     def _result(self) -> RunResult | None:
-        rows = self.query_one(ResultList)
-        return rows.result_of(rows.current) if isinstance(rows.current, str) else None
+        return self.query_one(ResultList).current_row
 
     def _sweep(self) -> SweepGroup | None:
         rows = self.query_one(ResultList)
@@ -336,10 +326,6 @@ class ResultsScreen(SessionScreen):
         if not self.whole:
             return super().check_action(action, parameters)
         result = self._result()
-        if action == "hlo":
-            return True if result is not None and "hlo" in result.run.texts else None
-        if action == "profile":
-            return True if result is not None and parameters[0] in views_of(self.profiler.session, result.run) else None
         if action in ("mark", "scale"):
             return True if result is not None else None
         if action == "compare":
@@ -351,17 +337,11 @@ class ResultsScreen(SessionScreen):
         return super().check_action(action, parameters)
 
     def action_open(self) -> None:
-        """Shows all details of this run on a screen of its own; a sweep takes this whole screen."""
-        result = self._result()
-        if result is not None and result.run.is_program:
-            self.profiler.show_program(result.run.id)
-        elif result is not None:
-            self.profiler.show_run_detail(result.run.id)
-        elif self._sweep() is not None:
+        if self._sweep() is not None:
             self.action_zoom()
+        super().action_open()
 
     def action_mark(self) -> None:
-        """Marks or unmarks this run, and goes down a row."""
         rows, result = self.query_one(ResultList), self._result()
         if result is None:
             return
@@ -379,7 +359,6 @@ class ResultsScreen(SessionScreen):
         self._show_summary()
 
     def action_compare(self) -> None:
-        """Compares the two marked runs, or the sides of the comparison under the cursor, on a screen of its own."""
         from jaxprof.tui.results.compare_screen import CompareScreen, in_comparison, in_order
 
         session, marked, result = self.profiler.session, self.query_one(ResultList).marked, self._result()
@@ -392,63 +371,39 @@ class ResultsScreen(SessionScreen):
         self.app.push_screen(CompareScreen(first, second))
 
     def action_history(self) -> None:
-        """Shows how the workload of the row under the cursor went over the kept sessions."""
         result = self._result()
         plan = result.run.plan if result is not None else None
         self.profiler.show_history((plan.target or plan.workload) if plan is not None else "")
 
-    def action_hlo(self) -> None:
-        """Goes to the HLO of this run."""
-        result = self._result()
-        if result is not None:
-            self.profiler.show_hlo(result.run.id)
-
-    def action_profile(self, view: str) -> None:
-        """Goes to a view of this run's profile: timeline, compile or memory."""
-        result = self._result()
-        if result is not None:
-            self.profiler.show_profile(result.run.id, view)
-
     def action_sort(self) -> None:
-        """Sorts by the next column."""
         self.query_one(ResultList).action_sort_by_next()
 
     def action_reverse(self) -> None:
-        """Reverses the order."""
         self.query_one(ResultList).action_turn()
 
     def action_scale(self) -> None:
-        """Draws the bars of the phases on the other scale."""
         panel = self.query_one(ResultPanel)
         panel.logarithmic = not panel.logarithmic
         self._show_panel()
 
     def action_zoom(self) -> None:
-        """Shows the panel alone, or the list and the panel."""
         self.toggle_class("-zoom")
         self.query_one("#panel" if self.has_class("-zoom") else "#results").focus()
         self.refresh_bindings()
 
     def action_unzoom(self) -> None:
-        """Shows the list and the panel again."""
         if self.has_class("-zoom"):
             self.action_zoom()
 
     def action_copy(self) -> None:
-        """Copies the row as text to the terminal's clipboard."""
         result, sweep = self._result(), self._sweep()
         if result is not None:
-            text = row_text(result, self._baseline_name(result))
+            text = row_text(result, baseline_name(self.profiler.session, result.run))
         elif sweep is not None:
             text = "\n".join(line.plain.rstrip() for line in (*crossover_lines(sweep), *sweep_table(sweep, 120)))
         else:
             return
-        self.app.copy_to_clipboard(text)
-        self.notify(text.splitlines()[0], title="Copied", markup=False)
-
-    def _baseline_name(self, result: RunResult) -> str:
-        baseline = self.profiler.session.runs.get(result.run.plan.baseline)
-        return baseline.as_baseline if baseline is not None else ""
+        self.copy(text, text.splitlines()[0])
 
 
 def row_text(result: RunResult, baseline: str) -> str:

@@ -8,7 +8,6 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from textual.content import Content
-from textual.geometry import Region
 from textual.widget import Widget
 
 from jaxprof.events import STARTUP_PHASES
@@ -18,7 +17,7 @@ from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import clock, half_width, interval, speedup_style, speedup_text
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.phase_bars import SHOWN, STYLES, title
-from jaxprof.tui.kit.sample_plots import WAITING
+from jaxprof.tui.kit.plots import WAITING
 from jaxprof.units import counted, percent, seconds
 
 if TYPE_CHECKING:
@@ -90,10 +89,8 @@ class PhaseStrip(Guarded, Widget):
 
     def tick(self) -> None:
         """Redraws the running clock if its text has changed."""
-        for index, step in enumerate(self._steps):
-            if step.began_seconds is not None and self._elapsed(step) != self._clock:
-                width = self._width()
-                self.refresh(Region(self.gutter.left + index * width, self.gutter.top + 1, width, 1))
+        if any(step.began_seconds is not None and self._elapsed(step) != self._clock for step in self._steps):
+            self.refresh()
 
     def render(self) -> Content:
         width = self._width()

@@ -10,27 +10,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
 from jaxprof.analysis import result
-from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import Convergence
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.runner.expected_time import left_in_words, seconds_left
 from jaxprof.text import shorten
-from jaxprof.tui.keys import bindings, key_of
-from jaxprof.tui.kit.captures import views_of
+from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.captures import RunKeys
 from jaxprof.tui.kit.dialogs import Confirm
+from jaxprof.tui.kit.format import baseline_name
 from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
 from jaxprof.tui.kit.picture import Lines, Picture
-from jaxprof.tui.kit.program_summary import summary_lines
+from jaxprof.tui.kit.plots import WAITING, distribution, trend
+from jaxprof.tui.kit.program_summary import OF_PROGRAM
 from jaxprof.tui.kit.run_list import RunList
-from jaxprof.tui.kit.sample_plots import WAITING, distribution, trend
-from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.run.current_run import (
     PhaseStrip,
     convergence_text,
@@ -120,13 +118,12 @@ def code_to_confirm(session: Session, run: Run, path: Path | None) -> str:
     return shown
 
 
-class RunScreen(SessionScreen):
+class RunScreen(RunKeys, keys="run"):
     """The current runs, and earlier ones of the session."""
 
     MODE = "run"
     TICK_SECONDS = 0.1
     AUTO_FOCUS = "#runs"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("run")
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,7 +138,6 @@ class RunScreen(SessionScreen):
             yield RunList(id="runs")
         with Vertical(id="run-now", classes="box"):
             yield PhaseStrip(id="strip")
-            yield Lines(id="program-summary")
             with Horizontal(id="samples"):
                 yield Picture(id="distribution")
                 yield Picture(id="trend")
@@ -158,7 +154,7 @@ class RunScreen(SessionScreen):
         session, rows = self.profiler.session, self.query_one(RunList)
         if replaced:
             self._convergence, self._followed = Convergence(), ""
-        rows.shift_seconds = self.query_one(PhaseStrip).shift_seconds = self.profiler.clock_shift_seconds
+        rows.shift_seconds = self.query_one(PhaseStrip).shift_seconds = self.profiler.opened.clock_shift_seconds
         rows.show(session, runs, growing=self.profiler.session_grows)
         rows.cancelling = self.profiler.live.cancelling if self._ours else frozenset()
         running = any(run.status == "running" for run in session.runs.values())
@@ -173,10 +169,11 @@ class RunScreen(SessionScreen):
         self.set_clock(running and self.profiler.session_grows)
 
     def _baseline(self) -> str:
-        run = self._run()
+        run = self.chosen
         return run.plan.baseline if run is not None else ""
 
-    def _run(self) -> Run | None:
+    @property
+    def chosen(self) -> Run | None:
         key = self.query_one(RunList).current
         return self.profiler.session.runs.get(key) if isinstance(key, str) else None
 
@@ -187,7 +184,7 @@ class RunScreen(SessionScreen):
         if self.profiler.session_grows:
             waiting = sum(run.shown.status == "queued" for run in runs)
             parts += [f"{waiting} queued"] if waiting else []
-            parts += [left_in_words(seconds_left(runs, monotonic() + self.profiler.clock_shift_seconds))]
+            parts += [left_in_words(seconds_left(runs, monotonic() + self.profiler.opened.clock_shift_seconds))]
         self._set_title("runs-box", "", " · ".join(filter(None, parts)))
 
     def _set_title(self, box: str, title: str, subtitle: str) -> None:
@@ -200,7 +197,7 @@ class RunScreen(SessionScreen):
 
     def _show_run(self) -> None:
         """Shows the run under the cursor."""
-        run = self._run()
+        run = self.chosen
         self.set_class(run is None, "-nothing")
         self.set_class(run is not None and bool(run.log), "-wrote")
         self.refresh_bindings()
@@ -219,7 +216,6 @@ class RunScreen(SessionScreen):
         program = run.is_program
         self.query_one(PhaseStrip).display = not program
         self.query_one("#samples").display = not broken and not program
-        self._show_program(run if program else None)
         key = (run.id, len(samples))
         empty = why_no_samples(run)
         shown = (key, empty)
@@ -233,24 +229,15 @@ class RunScreen(SessionScreen):
         so_far = convergence_text(self._convergence.of(run))
         baseline = self.profiler.session.runs.get(run.plan.baseline)
         theirs = len(baseline.samples("run")) if baseline is not None else 0
-        name = baseline.as_baseline if baseline is not None else ""
+        name = baseline_name(self.profiler.session, run)
         self.query_one("#figures", Lines).show(
-            (key, theirs, run.shown.status, run.check is None), lambda width: figures(run_result, name, so_far, width)
+            (key, theirs, run.shown.status, run.check is None),
+            lambda width: [OF_PROGRAM] if program else figures(run_result, name, so_far, width),
         )
         self.query_one("#failure", Lines).show(
             (run.id, run.shown.status, run.shown.error), lambda width: failure(run, width) if broken else ()
         )
         self.query_one(LogPane).show(run.id, run.log)
-
-    def _show_program(self, run: Run | None) -> None:
-        """Shows the most important facts of a user's program, which has a screen of its own."""
-        lines = self.query_one("#program-summary", Lines)
-        if run is None:
-            lines.show(None, lambda width: ())
-            return
-        session, program = self.profiler.session, program_result(self.profiler.session, run.id)
-        key = (run.id, run.shown.status, len(program.sample_windows), len(program.compiles))
-        lines.show(key, lambda width: summary_lines(session, program, width))
 
     def tick(self) -> None:
         self.query_one(RunList).tick()
@@ -271,7 +258,7 @@ class RunScreen(SessionScreen):
         """Shows another run; the cursor stops following the queue unless it is on the current run."""
         if not self.whole:
             return
-        run = self._run()
+        run = self.chosen
         if run is not None:
             self.profiler.run_in_view = run.id
         self._show_run()
@@ -282,12 +269,12 @@ class RunScreen(SessionScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dims the keys that can do nothing now."""
-        run = self._run() if self.whole else None
+        run = self.chosen if self.whole else None
         if action == "close_log":
             return self.has_class("-log")
         if action in ("pause", "resume"):
             return self.whole and self.can_pause(action)
-        if action in ("open", "log"):
+        if action == "log":
             return None if run is None else True
         if action == "cancel":
             return True if run is not None and not run.shown.over and self._ours else None
@@ -295,14 +282,10 @@ class RunScreen(SessionScreen):
             return True if self._ours and self.profiler.live.busy else None
         if action == "again":
             return True if run is not None and run.shown.over else None
-        if action == "hlo":
-            return True if run is not None and "hlo" in run.texts else None
-        if action == "profile":
-            return True if run is not None and parameters[0] in views_of(self.profiler.session, run) else None
         return super().check_action(action, parameters)
 
     def why_not(self, action: str) -> str:
-        run = self._run()
+        run = self.chosen
         if action == "cancel" and run is not None:
             return "this run has ended" if run.shown.over else "another process runs this session: cancel it there"
         if action in ("cancel", "cancel_all"):
@@ -316,24 +299,13 @@ class RunScreen(SessionScreen):
         """Whether the session in view is the one that this app writes."""
         return self.profiler.session is self.profiler.live.session
 
-    def action_open(self) -> None:
-        """Shows all details of this run on a screen of its own."""
-        run = self._run()
-        if run is not None and run.is_program:
-            self.profiler.show_program(run.id)
-        elif run is not None:
-            self.profiler.show_run_detail(run.id)
-
     def action_cancel(self) -> None:
-        """Cancels the run under the cursor."""
-        run = self._run()
+        run = self.chosen
         if run is not None and not run.shown.over:
             self.profiler.live.cancel(run.id)
             self._show_cancelling()
 
     def action_cancel_all(self) -> None:
-        """Cancels the current run and all queued runs, after a question."""
-
         def cancel(yes: bool) -> None:
             self.profiler.live.cancel_all()
             self._show_cancelling()
@@ -348,37 +320,21 @@ class RunScreen(SessionScreen):
         rows.redraw(rows.cancelling)
 
     def action_pause(self) -> None:
-        """Keeps what is in view as it is while the session goes on."""
         super().action_pause()
         self.set_clock(False)
         self._set_title("runs-box", "", f"paused: {key_of('run.resume')} follows")
 
     def action_again(self) -> None:
-        """Queues this run and its baseline again."""
-        run = self._run()
+        run = self.chosen
         if run is not None:
             run_again(self.profiler, run)
 
     def action_log(self) -> None:
-        """Shows the log in place of the samples, or larger; and back."""
         self.toggle_class("-log")
         (self.query_one(LogPane) if self.has_class("-log") else self.query_one(RunList)).focus()
 
     def action_close_log(self) -> None:
-        """Shows the samples again."""
         self.action_log()
-
-    def action_hlo(self) -> None:
-        """Goes to the HLO of this run."""
-        run = self._run()
-        if run is not None:
-            self.profiler.show_hlo(run.id)
-
-    def action_profile(self, view: str) -> None:
-        """Goes to a view of this run's profile: timeline, compile or memory."""
-        run = self._run()
-        if run is not None:
-            self.profiler.show_profile(run.id, view)
 
 
 def newest_run(session: Session) -> str:

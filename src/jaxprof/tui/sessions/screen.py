@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
@@ -16,7 +15,7 @@ from jaxprof import units
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.session.log.library import total_bytes
 from jaxprof.text import safe
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import Dialog, form_keys
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.filter import FilterLine
@@ -46,10 +45,8 @@ _FIELDS = (
 )
 
 
-class Prune(Dialog[list[Path]]):
+class Prune(Dialog[list[Path]], keys="form"):
     """Returns the files to delete, or None."""
-
-    BINDINGS: ClassVar[list[BindingType]] = bindings("form")
 
     def __init__(self, library: Library) -> None:
         super().__init__()
@@ -121,12 +118,11 @@ class Prune(Dialog[list[Path]]):
         return value
 
 
-class SessionsScreen(SessionScreen):
+class SessionsScreen(SessionScreen, keys="sessions"):
     """A table, and below or beside it the summary of the session under the cursor."""
 
     MODE = "sessions"
     AUTO_FOCUS = "#sessions"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("sessions")
 
     def compose_body(self) -> ComposeResult:
         with Vertical(id="sessions-body"):
@@ -152,7 +148,6 @@ class SessionsScreen(SessionScreen):
             self.action_read()
 
     def action_read(self) -> None:
-        """Reads the folder again."""
         in_thread(self, lambda: self.profiler.list_sessions(None), "entries", then=self._take)
 
     def _take(self, listed: SessionsListed) -> None:
@@ -171,7 +166,7 @@ class SessionsScreen(SessionScreen):
 
     def _show_summary(self) -> None:
         rows, open_path = self.query_one(SessionTable), self.profiler.session_path
-        entry, key = rows.entry, (repr(rows.entry), open_path, rows.total)
+        entry, key = rows.current_row, (repr(rows.current_row), open_path, rows.total)
         if entry is None and rows.total:  # all are filtered away
             self.query_one("#summary", Lines).show(key, lambda width: ())
         else:
@@ -179,23 +174,24 @@ class SessionsScreen(SessionScreen):
 
     @on(RowList.Chosen, "#sessions")
     def _open(self) -> None:
-        entry = self.query_one(SessionTable).entry
+        entry = self._entry
         if entry is not None:
             self.profiler.open_session(entry.path)
 
     # -- keys --------------------------------------------------------------------------------------------------
 
-    def action_open_file(self) -> None:
-        """Asks for a path, and opens it."""
-        from jaxprof.tui.kit.dialogs import ask_for_file
+    @property
+    def _entry(self) -> Entry | None:
+        """The session, or job, under the cursor."""
+        return self.query_one(SessionTable).current_row
 
-        ask_for_file(self.profiler)
+    def action_open_file(self) -> None:
+        self.profiler.ask_for_file()
 
     def action_rename(self) -> None:
-        """Asks for another name."""
         from jaxprof.tui.kit.dialogs import AskText
 
-        entry = self.query_one(SessionTable).entry
+        entry = self._entry
         if entry is None:
             return
 
@@ -211,24 +207,22 @@ class SessionsScreen(SessionScreen):
         self.query_one(SessionTable).follow(after)
 
     def action_save_as(self) -> None:
-        """Asks for a place, and copies the session there."""
         from jaxprof.tui.kit.dialogs import SaveAs
 
-        entry = self.query_one(SessionTable).entry
+        entry = self._entry
         if entry is None:
             return
 
         def copy(library: Library, path: Path) -> None:
-            self.notify(safe(str(library.copy(entry.path, Path.cwd() / path))), title="Copied to", markup=False)
+            self.say(str(library.copy(entry.path, Path.cwd() / path)), "Copied to")
 
         dialog = SaveAs("Save as", f"A copy of {entry.name}.", "", Path.cwd() / entry.path.name)
         dialog.ask(self.app, lambda path: self._do(lambda library: copy(library, path)))
 
     def action_delete(self) -> None:
-        """Asks, then deletes the session, or the job, under the cursor."""
         from jaxprof.tui.kit.dialogs import Confirm
 
-        entry = self.query_one(SessionTable).entry
+        entry = self._entry
         if entry is None:
             return
 
@@ -242,7 +236,6 @@ class SessionsScreen(SessionScreen):
         asked.ask(self.app, lambda yes: self._do(lambda library: library.delete(entry.path)))
 
     def action_prune(self) -> None:
-        """Asks what to keep, shows what would be deleted, and deletes it."""
         prune = Prune(self.profiler.library())
         prune.ask(self.app, lambda doomed: self._do(lambda library: _delete_all(library, doomed)))
 
@@ -255,20 +248,16 @@ class SessionsScreen(SessionScreen):
         self.action_read()
 
     def action_copy_path(self) -> None:
-        """Copies the path of the session under the cursor."""
-        entry = self.query_one(SessionTable).entry
+        entry = self._entry
         if entry is not None:
-            self.app.copy_to_clipboard(str(entry.path))
-            self.notify(safe(str(entry.path)), title="Copied", markup=False)
+            self.copy(str(entry.path))
 
     def action_history(self) -> None:
-        """Shows how the workload of this session, or of all if it has several, went over the kept sessions."""
-        entry = self.query_one(SessionTable).entry
+        entry = self._entry
         workloads = entry.workloads if entry is not None else []
         self.profiler.show_history(workloads[0] if len(workloads) == 1 else "")
 
     def action_filter(self) -> None:
-        """Opens the filter line."""
         self.query_one(FilterLine).open()
 
     @on(FilterLine.Edited)
@@ -276,7 +265,6 @@ class SessionsScreen(SessionScreen):
         self._show_summary()
 
     async def action_back(self) -> None:
-        """Clears the filter; without one, goes back to Home."""
         if self.query_one(FilterLine).value:
             self.query_one(FilterLine).clear()
         else:

@@ -26,8 +26,8 @@ def test_the_cursor_and_the_ruler_have_one_zero() -> None:
     """The first interval begins at 47 ms: what is under the cursor there is at 47 ms, as the ruler says."""
     from jaxprof.analysis.lanes.rows import lanes_of
     from jaxprof.analysis.timeline import read_timeline
-    from jaxprof.tui.profile.timeline.browse import AxisWindow
-    from jaxprof.tui.profile.timeline.drawing import ruler
+    from jaxprof.tui.kit.canvas import AxisWindow, Scale, ruler
+    from jaxprof.tui.profile.timeline.drawing import ruler_time
 
     rows = [("dot", 0, 47_000_000, 1_000_000), ("dot", 0, 60_000_000, 1_000_000)]
     text = profiles.text([profiles.lane("cpu:0", "thread", "thread", rows)], [("jit_f", None, "dot")])
@@ -36,4 +36,11 @@ def test_the_cursor_and_the_ruler_have_one_zero() -> None:
     (lane,) = lanes.lanes
     said = cursor_lines(lanes, window, 47_500_000, (lane, lane.rows[0], 0), 100)[0].plain
     assert "at 47.000 ms" in said
-    assert ruler(window, 80).split() == ["╷50", "ms", "╷55", "ms", "╷60", "ms"]
+    assert ruler(Scale(window.start, window.end), 80, ruler_time, "╷").split() == [
+        "╷50",
+        "ms",
+        "╷55",
+        "ms",
+        "╷60",
+        "ms",
+    ]

@@ -18,7 +18,7 @@ from textual.strip import Strip
 from jaxprof.analysis.lanes.kinds import COUNTED_LANES, KINDS
 from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow
 from jaxprof.text import columns, safe, shorten
-from jaxprof.tui.kit.canvas import AxisWindow, Scale
+from jaxprof.tui.kit.canvas import AxisWindow
 from jaxprof.units import integer
 
 if TYPE_CHECKING:
@@ -128,8 +128,6 @@ def busy_share(row: LaneRow, window: AxisWindow) -> float:
 
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
-_TICK_COLUMNS = 14
-"""The least distance between two marks of the ruler."""
 _FREE = re.compile(r" {2,}|^ | $")
 """What no label of the ruler takes: a label has single spaces."""
 _WORDY = re.compile(r"\s+")
@@ -144,21 +142,6 @@ class StyledColumns:
     """The name of a kind, or `hit`, `gap`, `map`, `map-window`."""
     solid: bool = False
     """Whether the text is drawn on the colour, not in it: a name on its interval."""
-
-
-def ruler(window: AxisWindow, width: int) -> str:
-    """Round times above `width` columns of a window."""
-    text = [" "] * width
-    ticks = Scale(window.start, window.end).ticks(max(2, width // _TICK_COLUMNS))
-    step = ticks[1] - ticks[0] if len(ticks) > 1 else window.span
-    free = 0
-    for tick in ticks:
-        column = window.column_of(round(tick), width)
-        label = f"╷{ruler_time(tick, step)}"
-        if free <= column and column + columns(label) <= width:
-            text[column : column + len(label)] = list(label)
-            free = column + len(label) + 1
-    return "".join(text)
 
 
 def with_range(text: str, first: int, last: int) -> str:

@@ -13,7 +13,7 @@ from jaxprof.events import StepParts, StepTimes
 from jaxprof.text import safe, shorten, shorten_middle
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.canvas import AxisWindow
-from jaxprof.tui.kit.drawing import bar, cell
+from jaxprof.tui.kit.drawing import bar, cell, stacked
 from jaxprof.tui.profile.timeline.browse import extent
 from jaxprof.tui.profile.timeline.drawing import lane_name
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
@@ -215,23 +215,9 @@ def _bar_line(name: str, step: StepTimes, width: int) -> Content:
         " ",
         cell(seconds(step.seconds) if step.seconds else "", 8, "bold", right=True),
     )
-    return Content.assemble(head, "  ", stacked_parts(step, max(4, width - label - 11)))
-
-
-def stacked_parts(step: StepTimes, width: int) -> Content:
-    """The parts end to end; each part that took any time has at least one column."""
-    if step.seconds <= 0:
-        return Content(" " * width)
-    borders, reached = [0], 0.0
-    parts = [(name, getattr(step.parts, name)) for name in PARTS]
-    for _, part in parts:
-        reached += part
-        borders.append(round(min(1.0, reached / step.seconds) * width))
-    pieces = []
-    for (name, part), begin, end in zip(parts, borders, borders[1:], strict=False):
-        columns = max(end - begin, 1 if part > 0 and begin < width else 0)
-        pieces.append((PARTS[name][1] * columns, PARTS[name][2]))
-    return Content.assemble(*pieces).truncate(width)
+    room = max(4, width - label - 11)
+    parts = ((getattr(step.parts, name), mark, style) for name, (_, mark, style) in PARTS.items())
+    return Content.assemble(head, "  ", stacked(parts, step.seconds, room) if step.seconds > 0 else " " * room)
 
 
 def _legend(step: StepTimes, width: int) -> Content:

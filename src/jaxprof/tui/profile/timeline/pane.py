@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe, shorten
-from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine, compiled
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Lines, Picture
@@ -38,17 +38,16 @@ LEAST_TABLE = 3
 """The least lines of the totals: two headings and a row."""
 
 
-class TimelinePane(Guarded, Vertical):
+class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     """The timeline of one run."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("timeline_pane")
-
+    @dataclass
     class HloRequested(Message):
         """Requests the HLO of a kernel: its name, its module, and the id of its program if known."""
 
-        def __init__(self, name: str, module: str, program: str | None) -> None:
-            super().__init__()
-            self.name, self.module, self.program = name, module, program
+        name: str
+        module: str
+        program: str | None
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -136,7 +135,7 @@ class TimelinePane(Guarded, Vertical):
             self._fit(None)
             box.border_subtitle = Content("")
             for name in ("cursor-facts", "step-facts"):
-                self.query_one(f"#{name}", Lines).show(None, lambda width: ())
+                self.query_one(f"#{name}", Lines).clear()
             return
         lanes, window = browse.lanes, browse.window
         whole = lanes.end - lanes.begin
@@ -230,13 +229,11 @@ class TimelinePane(Guarded, Vertical):
         return of.name, of.module, of.program
 
     def action_hlo(self) -> None:
-        """Goes to the HLO of the kernel under the cursor."""
         op = self._op()
         if op is not None:
             self.post_message(self.HloRequested(*op))
 
     def action_search(self) -> None:
-        """Opens the search line."""
         if self.view.lanes is not None:
             self.query_one(FilterLine).open()
 
@@ -270,7 +267,6 @@ class TimelinePane(Guarded, Vertical):
             self._go_to(self._matches.following(self.view.browse.time - 1, 1))
 
     def action_next(self, step: int) -> None:
-        """Goes to the next or the previous match."""
         if self.view.browse is not None and self._matches is not None:
             self._go_to(self._matches.following(self.view.browse.time, step))
 
@@ -305,7 +301,7 @@ class TimelinePane(Guarded, Vertical):
         if self._kernel and self.view.lanes is not None:
             name, self._kernel = self._kernel, ""
             if not self._go_to_kernel(name):
-                self.notify(f"{safe(name)} is not in this recording.", markup=False)
+                self.say(f"{safe(name)} is not in this recording.")
 
     def _go_to_kernel(self, name: str) -> bool:
         import re

@@ -15,8 +15,9 @@ from textual import events
 from textual.strip import Strip
 
 from jaxprof.analysis.lanes.kinds import KINDS
+from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.profile.timeline.browse import Browse, TimelineKeys, TimelineRow
-from jaxprof.tui.profile.timeline.drawing import Overlays, cells, ruler, title, with_range
+from jaxprof.tui.profile.timeline.drawing import Overlays, cells, ruler_time, title, with_range
 from jaxprof.tui.profile.timeline.facts import NS
 from jaxprof.units import seconds
 
@@ -76,10 +77,9 @@ SHORT = 14
 """Below this height the minimap has one line."""
 
 
-class TimelineView(TimelineKeys, can_focus=True):
+class TimelineView(TimelineKeys):
     """Lanes over time."""
 
-    ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"timeline--{kind}" for kind in KINDS),
         "timeline--ruler", "timeline--title", "timeline--title-cursor", "timeline--gap", "timeline--hit",
@@ -216,7 +216,7 @@ class TimelineView(TimelineKeys, can_focus=True):
 
     def _ruler(self, browse: Browse) -> Strip:
         """Round times above the lanes, with a mark at the cursor."""
-        text = ruler(browse.window, self._width)
+        text = ruler(Scale(browse.window.start, browse.window.end), self._width, ruler_time, "╷")
         if browse.range is not None:
             text = with_range(text, *(browse.window.column_of(time, self._width) for time in browse.range))
         part = f"view {seconds(browse.window.span * NS)}" if browse.window != browse.whole else ""
@@ -276,20 +276,20 @@ class TimelineView(TimelineKeys, can_focus=True):
 
     def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
         event.stop()
-        self.action_pan(-1)
+        self.action_browse("pan", -1)
 
     def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
         event.stop()
-        self.action_pan(1)
+        self.action_browse("pan", 1)
 
     def _wheel(self, event: events.MouseEvent, step: int) -> None:
         """Zooms around the mouse; over the names, goes a lane up or down; with shift, or on the minimap, pans."""
         column = self._column(event)
         event.stop()
         if column is None:
-            self.action_move(step)
+            self.action_browse("move", step)
         elif event.shift or event.get_content_offset_capture(self).y < self._map_lines:
-            self.action_pan(step)
+            self.action_browse("pan", step)
         else:
             self.change(lambda browse: browse.zoom(WHEEL_ZOOM**step, browse.window.time_at(column, browse.width)))
 

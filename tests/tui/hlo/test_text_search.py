@@ -7,7 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.tui.kit.filter import Hits, compiled, matches, pieces
+from jaxprof.tui.hlo.text_search import Hits, matches, pieces
+from jaxprof.tui.kit.filter import compiled
 
 # -- searching --------------------------------------------------------------------------------------------------------
 

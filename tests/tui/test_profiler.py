@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jaxprof import events as e
-from jaxprof.tui.session_view import alerts
+from jaxprof.tui.profiler import alerts
 
 
 def closed(status: str, variant: str = "jit", error: str = "it broke") -> e.RunClosed:

@@ -1,0 +1,94 @@
+"""What is said of a program or a job, one claim a row: what it costs, what was seen, where, and the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from textual.content import Content
+
+from jaxprof.text import safe
+from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.row_list import RowList
+
+_COST = 8
+_INDENT = _COST + 4
+"""Columns before what is said: a mark, the cost, and the blanks around them."""
+_STYLES = {"!": "$warning", "✗": "bold $error", "✓": "$better"}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One thing that is said."""
+
+    text: str
+    mark: str = ""
+    """`!` what is missing, `✗` a finding of a job, `✓` that nothing was found."""
+    cost: str = ""
+    place: str = ""
+    fix: str = ""
+    about: Any = None
+    """What Enter leads to: a process, a line; None if nothing."""
+    style: str = "bold"
+
+
+class ClaimList(RowList):
+    """The first line of each claim; the others below it, of all claims where there is room."""
+
+    UNFOLDS = True
+
+    def __init__(self, empty: str, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.EMPTY = empty  # type: ignore[misc]
+        self._claims: dict[Hashable, Claim] = {}
+        self._words: list[str] = []
+
+    def show(self, claims: Iterable[Claim]) -> None:
+        """Shows other claims."""
+        by_key: dict[Hashable, Claim] = {(one.mark, one.text): one for one in claims}
+        if by_key != self._claims:
+            self._claims = by_key
+            self._list()
+
+    def set_filter(self, text: str) -> None:
+        self._words = text.casefold().split()
+        self._list()
+
+    def _list(self) -> None:
+        texts = {key: f"{one.text} {one.place} {one.fix}".casefold() for key, one in self._claims.items()}
+        self.set_keys([key for key, text in texts.items() if all(word in text for word in self._words)])
+
+    @property
+    def claim(self) -> Claim | None:
+        """The claim under the cursor."""
+        return self._claims.get(self.current) if self._keys else None
+
+    def lines_wanted(self, width: int, most: int) -> int:
+        """How many of `most` lines it takes: for all that is said, or where that does not fit, for the longest whole
+        beside a line of each other."""
+        each = [len(_lines(self._claims[key], width)) for key in self._keys] or [1]
+        return max(1, min(most, sum(each) if sum(each) <= most else len(each) - 1 + max(each)))
+
+    def draw_row(self, index: int, width: int) -> Content:
+        claim = self._claims[self._keys[index]]
+        if index in self._below:
+            return _lines(claim, width)[0]
+        return _head(claim) + cell(claim.text, width - _INDENT, claim.style)
+
+    def below(self, index: int, width: int) -> Sequence[Content]:
+        return _lines(self._claims[self._keys[index]], width)[1:]
+
+
+def _head(claim: Claim) -> Content:
+    cost = cell(claim.cost, _COST, "bold $warning", right=True)
+    return Content.assemble(" ", (claim.mark or " ", _STYLES.get(claim.mark, "")), cost, "  ")
+
+
+def _lines(claim: Claim, width: int) -> list[Content]:
+    """All lines: what was seen with what it cost, at which line, and the fix."""
+    room = max(12, width - _INDENT)
+    said = ((claim.text, claim.style), (claim.place, "$primary"), (claim.fix, "$text-muted"))
+    lines = [line for text, style in said if text for line in Content.styled(safe(text), style).wrap(room)]
+    indent = Content(" " * _INDENT)
+    return [_head(claim) + (lines[0] if lines else ""), *(indent + line for line in lines[1:])]
