@@ -42,13 +42,12 @@ CLOSE_INTERVAL: Final = 0.005
 CLOSE_SECONDS: Final = 4.0
 """A program is sampled closely for this long, not counting the stages of compilations, so that what is found in it does
 not depend on how long it runs. The limit bounds the cost."""
-LONGEST_CLOSE_INTERVAL: Final = 0.0125
 SHORTEST_INTERVAL: Final = 0.010
 LONGEST_INTERVAL: Final = 0.100
 OWN_SHARE: Final = 0.0035
 """Share of the time for which the sampler may be awake; the interval follows from how long it was for a sample. On a
 machine with more to do than processors that is longer than it ran: the program may wait for the lock meanwhile."""
-CLOSE_SHARE: Final = 0.010
+CLOSE_SHARE: Final = 0.015
 """The same while it samples closely."""
 _SAMPLES_OF_A_PACE: Final = 10
 STRETCH_SECONDS: Final = 1.0
@@ -340,7 +339,7 @@ class StackSampler:
             return
         each = max(self._awake, own - self._own_began) / taken
         if self._close_left > 0:
-            self._interval = min(LONGEST_CLOSE_INTERVAL, max(CLOSE_INTERVAL, each / CLOSE_SHARE))
+            self._interval = min(SHORTEST_INTERVAL, max(CLOSE_INTERVAL, each / CLOSE_SHARE))
         else:
             self._interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, each / OWN_SHARE))
 
