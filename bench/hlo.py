@@ -136,8 +136,7 @@ def analysis_of(text: str) -> tuple[float, float]:
 def arranged(kept: list[Module]) -> tuple[float, float, str]:
     """CPU seconds until the origins of all kernels are read, and of the slowest way to arrange them after that, with
     its name."""
-    from jaxprof.analysis.arrangement import GROUPINGS, everything, filtered, grouped, ordered
-    from jaxprof.analysis.ranking import Ranking
+    from jaxprof.analysis.ranking import GROUPINGS, Ranking, everything, filtered, grouped, ordered
     from jaxprof.hlo.analysis.kernels import kernels
 
     ranking = Ranking(kernels(kept[0]))

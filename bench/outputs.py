@@ -40,7 +40,7 @@ def main() -> None:
     import jax
     import jax.numpy as jnp
 
-    from jaxprof.engine.measure.waiting import blocked_loop
+    from jaxprof.engine.measure.jax_run import blocked_loop
 
     x = jnp.ones(16)
     print(f"{'result':8}{'one array':>12}{'jaxprof':>12}{'ratio':>8}{'whole tree':>12}{'ratio':>8}")

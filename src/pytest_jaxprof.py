@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuses a marker that cannot be read. A worker of pytest-xdist cannot refuse a run: there its test fails."""
     marked = [item for item in items if item.get_closest_marker("jaxprof") is not None]
     if marked and not hasattr(marked[0].config, "workerinput"):
-        from jaxprof.testing.limits import refuse_wrong_markers
+        from jaxprof.testing.items import refuse_wrong_markers
 
         refuse_wrong_markers(marked)
 

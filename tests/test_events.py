@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields
 import pytest
 
 from jaxprof import events as e
-from jaxprof.events.wire import TEXT_CHARACTERS
+from jaxprof.events.base import TEXT_CHARACTERS
 from jaxprof.session.log import codec
 from jaxprof.session.log.codec import UnknownEvent, decode_line, encode_line
 

@@ -20,7 +20,7 @@ import pytest
 import jaxprof
 from cli.calling import Caller
 from jaxprof import limits
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.files import PRIVATE, open_regular, private_folder, read_whole, taking_place, unpacked, with_home
 from jaxprof.session import Session

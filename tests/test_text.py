@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.events.wire import run_number
+from jaxprof.events.base import run_number
 from jaxprof.text import columns, safe, safe_lines, shorten, shorten_middle, whole_number
 
 

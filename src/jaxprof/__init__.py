@@ -11,9 +11,8 @@ from jaxprof.version import __version__
 TYPE_CHECKING = False  # importing `typing` would take half of the time that starting a recording takes
 if TYPE_CHECKING:
     from jaxprof.api.hlo import load_hlo
-    from jaxprof.api.profiling import profile
     from jaxprof.api.recording import Recording, record
-    from jaxprof.api.session import Session, load
+    from jaxprof.api.session import Session, load, profile
     from jaxprof.errors import FileRefusedError, JaxprofError, StorageError, UsageError
     from jaxprof.workloads.decorator import workload
 
@@ -42,7 +41,7 @@ _HOME = {
     "load": "api.session",
     "load_hlo": "api.hlo",
     "load_ipython_extension": "api.magics",
-    "profile": "api.profiling",
+    "profile": "api.session",
     "record": "api.recording",
     "workload": "workloads.decorator",
 }

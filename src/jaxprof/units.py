@@ -8,6 +8,7 @@ noisy.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 UNKNOWN = "-"
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -136,6 +137,12 @@ def integer(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return UNKNOWN
     return f"{value:,.0f}".replace(",", "\u202f")
+
+
+def and_more(names: Collection[str], most: int) -> str:
+    """`a, b and 3 more`: the first `most` of some names."""
+    more = len(names) - most
+    return ", ".join(list(names)[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def counted(count: int, one: str, many: str = "") -> str:

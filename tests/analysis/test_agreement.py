@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jaxprof.analysis.agreement import agreement
+from jaxprof.analysis.ab import agreement
 from jaxprof.engine.measure import kept_arrays
 from jaxprof.events import ResultsCompared
 

@@ -9,9 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import program_events as made
-from jaxprof.analysis.flame.graphs import PICOSECONDS, program_flame, run_flame, stacks_flame
-from jaxprof.analysis.flame.tree import FlameFrame, FlameTree
-from jaxprof.analysis.stacks import StackFrame, WeightedStack, scope_names
+from jaxprof.analysis.flame import (
+    PICOSECONDS,
+    FlameFrame,
+    FlameTree,
+    StackFrame,
+    WeightedStack,
+    program_flame,
+    run_flame,
+    scope_names,
+    stacks_flame,
+)
 from jaxprof.hlo.analysis.origin import op_path
 from report import sessions
 

@@ -9,8 +9,19 @@ from itertools import product
 import pytest
 
 from hlo.analysis.programs import written
-from jaxprof.analysis.arrangement import GROUPINGS, TEXTS, everything, filtered, grouped, needs_origins, ordered
-from jaxprof.analysis.ranking import FIGURES, BarrierIndex, Ranking, ranking_on
+from jaxprof.analysis.ranking import (
+    FIGURES,
+    GROUPINGS,
+    TEXTS,
+    BarrierIndex,
+    Ranking,
+    everything,
+    filtered,
+    grouped,
+    needs_origins,
+    ordered,
+    ranking_on,
+)
 from jaxprof.devices.targets import exchanges, machine_of, step_time
 from jaxprof.facts import recorder
 from jaxprof.hlo.analysis.barriers import Barrier

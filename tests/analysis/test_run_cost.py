@@ -12,7 +12,7 @@ from jax import lax
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.run_cost import COUNTED, RunCost, run_cost
+from jaxprof.analysis.run_result import COUNTED, RunCost, run_cost
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.open.parsed import modules
 from jaxprof.session import Session

@@ -9,7 +9,7 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.utilisation import Utilisation, utilisations
+from jaxprof.analysis.ceilings import Utilisation, utilisations
 from jaxprof.report.utilisation import utilisation_text
 from jaxprof.session import Session
 

@@ -13,7 +13,7 @@ import pytest
 from jaxprof.analysis import ab
 from jaxprof.cli import run_headless
 from jaxprof.cli import sides as cli_sides
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 
 
 @pytest.mark.parametrize(

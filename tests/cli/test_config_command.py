@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 
 
 def test_a_value_is_set_and_taken_out(call: Caller, state_home: Path) -> None:

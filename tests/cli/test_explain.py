@@ -10,7 +10,7 @@ import pytest
 import program_events
 from cli.calling import Caller
 from folding import written
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 from report.sessions import TRANSPOSES
 
 

@@ -19,10 +19,10 @@ import program_events
 from cli.calling import Caller
 from folding import written
 from jaxprof import events as e
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 from jaxprof.errors import UsageError
 from jaxprof.files import is_as_recorded
-from jaxprof.runner.program_again import unchanged
+from jaxprof.runner.fix_trials import unchanged
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.reader import load
@@ -72,8 +72,8 @@ def recorded(folder: Path, source: str, *inside: e.Event, **changes: Any) -> Pat
 @pytest.fixture(autouse=True)
 def few_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fewest that are judged, of a program; one, of a function."""
-    monkeypatch.setattr("jaxprof.runner.program_launches.MOST_LAUNCHES", 3)
-    monkeypatch.setattr("jaxprof.runner.launch_rule.LEAST_SECONDS", 0.0)
+    monkeypatch.setattr("jaxprof.runner.fix_trials.MOST_LAUNCHES", 3)
+    monkeypatch.setattr("jaxprof.runner.turns.LEAST_SECONDS", 0.0)
 
 
 @pytest.mark.process

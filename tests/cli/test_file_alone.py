@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
-from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.main import COMMANDS
+from jaxprof.cli.output import ExitCode
 from jaxprof.cli.target import command_for
 
 HLO = """HloModule m

@@ -20,7 +20,7 @@ import pytest
 
 from cli.calling import environment
 from cli.test_kills import plan
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from mutated import originals

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
-from jaxprof.cli.gate_base import FoundBase, found_base
+from jaxprof.cli.git_revision import FoundBase, found_base
 from jaxprof.errors import UsageError, WorkerError
 
 pytestmark = pytest.mark.process

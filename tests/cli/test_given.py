@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 
 
 @pytest.mark.parametrize(

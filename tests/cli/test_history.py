@@ -8,7 +8,7 @@ import pytest
 
 import kept_histories as kept
 from cli.calling import Caller
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 from jaxprof.text import columns
 
 APART = "not measured together"

@@ -8,7 +8,7 @@ import pytest
 
 from cli.calling import Caller
 from hlo_sources import DUMPED, TEXT, WRONG
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 
 
 @pytest.mark.process

@@ -166,7 +166,7 @@ def test_more_processes_than_the_machine_bears_are_started_on_request_alone(
             return 0
 
     monkeypatch.setattr("jaxprof.runner.job_launch.JobLaunch", Launch)
-    monkeypatch.setattr("jaxprof.cli.job_script.processors", lambda: 2)
+    monkeypatch.setattr("jaxprof.cli.plain_script.processors", lambda: 2)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("pass")
     said = call("script", "-n", "500", *words, "train.py")
@@ -177,7 +177,7 @@ def test_more_processes_than_the_machine_bears_are_started_on_request_alone(
     assert not any("--oversubscribe" in command for command, _ in started)
     assert call("script", "-n", "16", "train.py").code == 0
     assert call("script", "-n", "17", "train.py").code == 2
-    monkeypatch.setattr("jaxprof.cli.job_script.processors", lambda: 8)
+    monkeypatch.setattr("jaxprof.cli.plain_script.processors", lambda: 8)
     assert call("script", "-n", "32", "train.py").code == 0
     assert call("script", "--oversubscribe", "train.py").code == 2, "it is for -n"
 

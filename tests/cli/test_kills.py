@@ -20,7 +20,7 @@ import pytest
 from cli.calling import Caller, environment
 from folding import written
 from jaxprof import events as e
-from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
+from jaxprof.cli.output import SIGNAL_BASE, ExitCode
 from jaxprof.session import Session
 from jaxprof.session.log import load, new_header
 

@@ -9,8 +9,8 @@ import pytest
 
 from cli.calling import Caller, environment
 from jaxprof import __version__
-from jaxprof.cli.exit_codes import ExitCode, for_error
 from jaxprof.cli.main import COMMANDS
+from jaxprof.cli.output import ExitCode, for_error
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, WorkerError
 
 

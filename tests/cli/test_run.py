@@ -15,9 +15,9 @@ from cli.calling import Caller, start
 from folding import written
 from jaxprof import events as e
 from jaxprof import workloads
-from jaxprof.api.profiling import profile
+from jaxprof.api.session import profile
 from jaxprof.cli.commands.run import command
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
 from jaxprof.runner.planning import PlanOptions
 from jaxprof.session import Session

@@ -24,7 +24,7 @@ from hlo.test_passes import _write
 from jaxprof import events as e
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.explain.derive import explanation
-from jaxprof.analysis.explain.trial import FixTrial, NumbersCompared
+from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
 from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
 from jaxprof.cli import kinds
 from jaxprof.cli.main import cli

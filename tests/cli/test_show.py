@@ -6,7 +6,7 @@ import pytest
 
 import job_folders
 from cli.calling import Caller
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ import pytest
 import jaxprof
 import program_events
 from cli.calling import Caller, environment
-from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.main import cli
 from jaxprof.cli.options import _collect
+from jaxprof.cli.output import ExitCode
 from jaxprof.session.log import LogWriter
 from jaxprof.text import safe_text
 from report import sessions
@@ -297,7 +297,7 @@ _PLACES = {
     "csv.writer": {"report/renderers.py:csv_lines"},
     "html.escape": set(),
     "escape": {"report/page/elements.py", "report/renderers.py:html_text", "hlo/graph.py:_markup"},
-    "json.dumps": {"trace/timeline.py", "events/wire.py", "analysis/ceilings.py"},
+    "json.dumps": {"trace/timeline.py", "events/base.py", "analysis/ceilings.py"},
 }
 """What writes, or escapes for a medium, and the only files or functions that may call it. `json.dumps` stands where
 programs alone read the text."""

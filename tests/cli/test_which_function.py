@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller, environment
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 
 pytestmark = pytest.mark.process
 

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.analysis.stacks import StackFrame, WeightedStack
+from jaxprof.analysis.flame import StackFrame, WeightedStack
 from jaxprof.exports import pprof
 from jaxprof.exports.source import ExportSource
 from report import sessions

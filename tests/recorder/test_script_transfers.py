@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.programs.findings.copied import counted
+from jaxprof.analysis.programs.findings.arrays import counted
 from jaxprof.engine.protocol.recording import RecordingOptions
 from jaxprof.events import LogLine
 from jaxprof.runner.interpreter import own_interpreter

@@ -17,7 +17,7 @@ from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.remote.mirror import Mirror
 from jaxprof.remote.place import RemotePlace
 from jaxprof.remote.store import StoredFile, StoreFailure
-from jaxprof.session.log.entry import is_live
+from jaxprof.session.log.reader import is_live
 from jaxprof.session.log.state import url_of
 from job_folders import job, loop
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jaxprof.analysis.explain.trial import FixTrial, NumbersCompared
+from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
 from jaxprof.report.trials import trial_sentence
 from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, with_control
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import program_events
+from jaxprof.analysis.jobs.figures import LoopWindow
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
-from jaxprof.analysis.jobs.loop_windows import LoopWindow
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup.files import file_of

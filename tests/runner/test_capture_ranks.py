@@ -12,7 +12,7 @@ from jaxprof.analysis.jobs.figures import process_figures
 from jaxprof.engine.protocol.recording import RecordingOptions
 from jaxprof.errors import UsageError
 from jaxprof.runner import capture_ranks
-from jaxprof.runner.capture_ranks import CaptureChoice, CaptureRanks, options_of, read_choice, read_ranks, slowest
+from jaxprof.runner.job_launch import CaptureChoice, CaptureRanks, options_of, read_choice, read_ranks, slowest
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 from job_folders import job, loop, process

@@ -9,11 +9,10 @@ import pytest
 from jaxprof import events as e
 from jaxprof.engine.protocol.request import Request, TurnsOverRequest
 from jaxprof.errors import WorkerError
-from jaxprof.runner.device_readings import DeviceWatch
+from jaxprof.runner.child import Exit
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.engine_run import EngineRun
-from jaxprof.runner.exits import Exit
-from jaxprof.runner.session_recorder import SessionRecorder
+from jaxprof.runner.session_recorder import DeviceWatch, SessionRecorder
 from jaxprof.session.log import LogWriter, new_header
 
 

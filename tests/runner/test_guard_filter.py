@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxprof.runner.guard_filter import COLLECT_SECONDS, MOST_KINDS, OTHER_TYPES, GuardFilter, read_copy
+from jaxprof.runner.program import COLLECT_SECONDS, MOST_KINDS, OTHER_TYPES, GuardFilter, read_copy
 
 PREFIXES = {
     "0.7.2": b"W1121 08:44:11.564065   28963 guard_lib.cc:115] ",

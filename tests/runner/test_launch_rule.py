@@ -9,7 +9,7 @@ import pytest
 from jaxprof import events as e
 from jaxprof.analysis import speedup
 from jaxprof.runner import PlannedRun
-from jaxprof.runner.launch_rule import LEAST_TURNS_SECONDS, LaunchRule
+from jaxprof.runner.turns import LEAST_TURNS_SECONDS, LaunchRule
 from jaxprof.session import Session
 from jaxprof.session.log import new_header
 from jaxprof.stats import compare, narrow_enough

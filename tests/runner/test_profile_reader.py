@@ -11,7 +11,7 @@ import pytest
 
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.events import Event, KernelsMeasured, RunFinished
-from jaxprof.runner.profile_reader import ProfileReader
+from jaxprof.runner.engine_run import ProfileReader
 from jaxprof.trace import imported
 
 SPANS = [

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.runner import program_launches
-from jaxprof.runner.program_launches import LaunchCommand, ProgramLaunch, launch, launch_sides, least_seconds
+from jaxprof.runner import fix_trials
+from jaxprof.runner.fix_trials import LaunchCommand, ProgramLaunch, launch, launch_sides, least_seconds
 
 LONG_MESSAGE = """
 class OddError(Exception):
@@ -47,7 +47,7 @@ def test_why_a_launch_failed(tmp_path: Path, source: str, problem: str) -> None:
 
 @pytest.mark.process
 def test_what_never_ends_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program_launches, "_LONGEST_SECONDS", 0.0)
+    monkeypatch.setattr(fix_trials, "_LONGEST_SECONDS", 0.0)
     endless = "import threading; threading.Event().wait()"
     inside = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {endless!r}])"
     assert "far longer" in launch(command(tmp_path, inside)).problem
@@ -55,7 +55,7 @@ def test_what_never_ends_is_ended_with_its_children(tmp_path: Path, monkeypatch:
 
 def launches(
     monkeypatch: pytest.MonkeyPatch, budget: float, seconds: dict[str, float], fails: str = ""
-) -> tuple[program_launches.ProgramLaunches, list[str]]:
+) -> tuple[fix_trials.ProgramLaunches, list[str]]:
     """The sides with a clock of their own: how long a launch of A or B takes, and which of them fails."""
     clock, order = [0.0], []
     sides = {name: command(Path(), name) for name in seconds}
@@ -67,8 +67,8 @@ def launches(
         noise = 1 + 0.05 * (len(order) * 7 % 5)
         return ProgramLaunch(seconds[name] * noise, int(name == fails), "", "", too_long=False)
 
-    monkeypatch.setattr(program_launches, "launch", fake)
-    monkeypatch.setattr(program_launches.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(fix_trials, "launch", fake)
+    monkeypatch.setattr(fix_trials.time, "monotonic", lambda: clock[0])
     done = launch_sides(sides["A"], sides["B"], fake(sides["B"]), budget, lambda line: None)
     return done, order[1:]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jaxprof.engine.protocol.arrays import KeptLeaf
+from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import SideSpec
 from jaxprof.runner import Interpreter, sides

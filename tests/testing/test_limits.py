@@ -136,7 +136,7 @@ def test_a_wrong_marker_is_a_usage_error(marker: str, said: str) -> None:
         def iter_markers(self, name: str):
             return [eval(f"pytest.mark.jaxprof({marker})").mark]
 
-    from jaxprof.testing.limits import refuse_wrong_markers
+    from jaxprof.testing.items import refuse_wrong_markers
 
     with pytest.raises(pytest.UsageError) as raised:
         refuse_wrong_markers([Marked()])  # type: ignore[list-item]

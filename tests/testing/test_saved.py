@@ -12,7 +12,7 @@ from jaxprof.events import ESTIMATED_BY, CostReported, RunFinished, RunPlanned, 
 from jaxprof.session.log import new_header
 from jaxprof.session.log.baselines import Baselines
 from jaxprof.session.log.codec import encode_line
-from jaxprof.testing import saved
+from jaxprof.testing import reports as saved
 from jaxprof.testing.reports import ReportOptions, read_options, report
 from testing.conftest import Run
 

@@ -9,7 +9,7 @@ import pytest
 from xplane_wire import nested, number
 
 from jaxprof.analysis.memory import memory_of_dump
-from jaxprof.engine.measure.executable import buffers_of
+from jaxprof.engine.measure.stages import buffers_of
 from jaxprof.events import BuffersReported, Event
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.hlo.read.proto import text as hlo_text

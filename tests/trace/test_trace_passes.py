@@ -6,7 +6,7 @@ import pytest
 from made_traces import host, read
 from xplane_wire import Line, Plane
 
-from jaxprof.analysis.compile_passes import seconds_of_threads, stage_times
+from jaxprof.analysis.measured import seconds_of_threads, stage_times
 from jaxprof.events import PassTimes
 from jaxprof.trace.passes import STAGES, compile_tree, stage_of
 

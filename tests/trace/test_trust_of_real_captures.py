@@ -140,8 +140,7 @@ def test_the_engine_holds_a_capture_against_its_timing() -> None:
     import jax.numpy as jnp
 
     from jaxprof.engine.measure.capture import capture_run
-    from jaxprof.engine.measure.control import RunControl
-    from jaxprof.engine.measure.reporter import Reporter
+    from jaxprof.engine.measure.control import Reporter, RunControl
 
     function = jax.jit(lambda x: jnp.tanh(x @ x))
     x = jnp.ones((256, 256))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from jaxprof.engine.protocol.arrays import KeptLeaf
+from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import WorkerError
 from jaxprof.events import RunSpec
 from jaxprof.tui.home.screen import HomeScreen

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.output import ExitCode
 from jaxprof.session import Session
 from jaxprof.session.log import Library, load
 from terminal import Terminal

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxprof.engine.measure.jaxprs import traced_is_elementwise
+from jaxprof.engine.measure.pitfalls import traced_is_elementwise
 from jaxprof.workloads.check import Comparison, compare, relative_error, tolerance
 from jaxprof.workloads.model import Parameters, Variant, Workload
 

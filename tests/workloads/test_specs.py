@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jaxprof.errors import UsageError
-from jaxprof.workloads.making import make
+from jaxprof.workloads.function import make
 from jaxprof.workloads.specs import parse
 
 

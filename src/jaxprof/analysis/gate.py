@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from jaxprof.analysis.run_cost import COUNTED, COUNTED_FACTS, OLD_COUNT
 from jaxprof.analysis.run_difference import FACTS, CollectiveDifference, RunDifference
+from jaxprof.analysis.run_result import COUNTED, COUNTED_FACTS, OLD_COUNT
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import COUNTED_BY_XLA
 from jaxprof.session.log.baselines import Decision

@@ -19,14 +19,13 @@ from typing import Any, Final
 
 from jaxprof.analysis.difference import Unit
 from jaxprof.analysis.memory import peak_memory
-from jaxprof.analysis.run_cost import COUNTED_FACTS, run_cost
 from jaxprof.analysis.run_difference import FACTS, measurement
-from jaxprof.analysis.run_result import summaries_over_launches
+from jaxprof.analysis.run_result import COUNTED_FACTS, run_cost, summaries_over_launches
 from jaxprof.analysis.session_difference import EnvironmentDifference, environment_facts
 from jaxprof.errors import FileRefusedError, unknown_name
 from jaxprof.events import RunSpec, Scalar
 from jaxprof.session import Run, Session
-from jaxprof.session.log.outline import OUTLINE, read_outline
+from jaxprof.session.log.reader import OUTLINE, read_outline
 from jaxprof.session_names import EXTENSION
 from jaxprof.stats import change_points
 from jaxprof.stats.changes import SHORTEST
@@ -250,7 +249,10 @@ def _series(members: list[tuple[Session, Run, HistoryPoint]], measure: str, last
     members.sort(key=lambda member: member[2].wall_seconds)
     session, run, _ = members[-1]
     points = [point for *_, point in members][-last if last else None :]
-    points = [point if number == 0 else _with_changed(points[number - 1], point) for number, point in enumerate(points)]
+    points = [
+        point if number == 0 else replace(point, changed=_changed(points[number - 1], point))
+        for number, point in enumerate(points)
+    ]
     used = [point for point in points if not point.wrong]
     changes = _exact_changes(used) if measure in FACTS_KEPT else _lasting_changes(used)
     plan = run.plan
@@ -279,10 +281,6 @@ def _exact_changes(points: list[HistoryPoint]) -> Iterator[LastingChange]:
     for last, first in pairwise(points):
         if last.value != first.value:
             yield LastingChange(last, first, last.value, first.value, None, _changed(last, first))
-
-
-def _with_changed(before: HistoryPoint, point: HistoryPoint) -> HistoryPoint:
-    return replace(point, changed=_changed(before, point))
 
 
 def _changed(before: HistoryPoint, after: HistoryPoint) -> tuple[EnvironmentDifference, ...]:

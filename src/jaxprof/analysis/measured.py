@@ -1,4 +1,5 @@
-"""The measured kernels of a run: the rows of its captures, joined with their cost according to the HLO.
+"""The measured kernels of a run: the rows of its captures, joined with their cost according to the HLO; and the self
+times of the passes of its compile, which add up to the whole.
 
 A row of the capture is one op on one device. Here an op is one kernel: the devices that ran it are added up, and rates
 are those of one device. Time in a share is self time, so that a loop does not count what runs in it a second time.
@@ -6,17 +7,16 @@ are those of one device. Time in a share is self time, so that a loop does not c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import JaxprofError
-from jaxprof.events import CopyTimes, KernelLaunch, KernelsMeasured, KernelTimes
+from jaxprof.events import CopyTimes, KernelLaunch, KernelsMeasured, KernelTimes, PassTimes, SourceLocation
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.kernels import Kernel
-
 
 KINDS = ("attribution", "run", "imported")
 """Captures that a run's kernels may be taken from, the best first: the capture that is made only for the names comes
@@ -241,3 +241,66 @@ def _kernel(
 
 def _share(reached: float | None, ceiling: float | None) -> float | None:
     return None if reached is None or not ceiling else reached / ceiling
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """One of XLA's stages, over all threads: where several work at once, stages add up to more than the clock shows."""
+
+    stage: str
+    seconds: float
+    """Self time."""
+    passes: int
+
+
+def passes_in(tree: PassTimes) -> Iterator[PassTimes]:
+    """The pass and all passes inside it, in no particular order."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += node.children
+
+
+def stage_times(tree: PassTimes) -> tuple[StageTime, ...]:
+    """The stages that took any time, the longest first."""
+    by_stage: dict[str, tuple[float, int]] = {}
+    for node in passes_in(tree):
+        seconds, passes = by_stage.get(node.stage, (0.0, 0))
+        by_stage[node.stage] = seconds + node.self_seconds, passes + node.count
+    stages = (StageTime(stage, *rest) for stage, rest in by_stage.items() if rest[0] > 0)
+    return tuple(sorted(stages, key=lambda spent: (-spent.seconds, spent.stage)))
+
+
+def seconds_of_threads(tree: PassTimes) -> float:
+    """The time that all threads worked, added up."""
+    return sum(node.self_seconds for node in passes_in(tree))
+
+
+@dataclass(frozen=True, slots=True)
+class LongestKernel:
+    """The kernel that took most of a capture."""
+
+    run: str
+    name: str
+    share: float
+    """Share of the self time of all captured kernels, in 0..1."""
+    kind: str
+    """In words, from the HLO; empty without it."""
+    where: SourceLocation | None
+
+
+def longest_kernel(session: Session) -> LongestKernel | None:
+    """The longest kernel of all captures of a session together; None if there is none."""
+    captured = {run.id: kernels for run in session.runs.values() if (kernels := measured(session, run.id)) is not None}
+    every = [(kernel, run) for run, of_run in captured.items() for kernel in of_run.kernels]
+    whole = sum(kernel.self_seconds for kernel, _ in every)
+    if whole <= 0:
+        return None
+    longest, run = max(every, key=lambda pair: pair[0].self_seconds)
+    known = next((kernel for kernel in kernels_of(session, run) or () if kernel.name == longest.name), None)
+    source = known.source if known is not None else None
+    where = SourceLocation(source.file, source.line) if source is not None else None
+    return LongestKernel(
+        run, longest.name, longest.self_seconds / whole, known.kind if known is not None else "", where
+    )

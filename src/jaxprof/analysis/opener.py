@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.errors import FileRefusedError
 from jaxprof.files import open_regular
-from jaxprof.hlo.open.stages import STAGES, ModuleStages
 
 if TYPE_CHECKING:
+    from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Session
 
 _HEAD_BYTES: Final = 256
@@ -84,6 +84,8 @@ def _kind_of_other(path: Path, head: bytes) -> Kind | None:
 
 def modules_of(session: Session) -> list[ModuleStages]:
     """The runs that have a text of one of the stages, in the order of the session."""
+    from jaxprof.hlo.open.stages import STAGES, ModuleStages
+
     return [
         ModuleStages(
             key=run.id,

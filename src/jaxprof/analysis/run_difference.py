@@ -12,11 +12,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from jaxprof.analysis.compile_passes import stage_times
 from jaxprof.analysis.difference import FigureDifference, Pair, Unit, figures, pairs
-from jaxprof.analysis.measured import MeasuredKernel, measured
+from jaxprof.analysis.measured import MeasuredKernel, measured, stage_times
 from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
-from jaxprof.analysis.run_cost import RunCost, module_cost, run_cost
+from jaxprof.analysis.run_result import RunCost, module_cost, run_cost
 from jaxprof.errors import JaxprofError
 from jaxprof.session import Run, Session
 

@@ -1,16 +1,23 @@
-"""One run in figures: medians with their intervals, phases, speed-up, break-even, convergence, rates, warnings."""
+"""One run in figures: medians with their intervals, phases, speed-up, break-even, convergence, cost, rates, warnings.
+
+FLOPs, transcendentals and bytes of a call are counted from its HLO, the only source of the figures. XLA's
+`cost_analysis` takes the body of a loop once, however often it runs, and counts nothing for library calls. It is read
+nowhere: of a session that holds it, the kept HLO is counted again. What XLA does not compile as a whole (NumPy, op by
+op) has the estimate of its workload. A figure that the HLO does not tell is unknown, with the reason.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.run_cost import RunCost, run_cost
-from jaxprof.analysis.speedup import Speedup, alone_launches, compared, disturbed, readings_during, steady_samples
-from jaxprof.analysis.warnings import derived_warnings
-from jaxprof.events import PHASES, STARTUP_PHASES, WarningRaised
+from jaxprof.analysis.speedup import Memo, Speedup, alone_launches, compared, disturbed, readings_during, steady_samples
+from jaxprof.errors import JaxprofError
+from jaxprof.events import COUNTED_BY_XLA, PHASES, STARTUP_PHASES, CheckReported, DeviceReading, WarningRaised
 from jaxprof.session import Run, Session
 from jaxprof.stats import (
     Block,
@@ -19,14 +26,330 @@ from jaxprof.stats import (
     Modes,
     Summary,
     break_even_calls,
+    median_interval,
     middle,
+    outliers,
     summarise,
     summarise_launches,
     summarise_run,
     two_modes,
 )
 from jaxprof.stats.breakeven import total_seconds
+from jaxprof.stats.turns import change_within
+from jaxprof.units import and_more, counted, integer, percent, seconds
 
+if TYPE_CHECKING:
+    from jaxprof.events import TextRecorded
+    from jaxprof.hlo.analysis.kernels import ModuleTotals
+    from jaxprof.hlo.model import Module
+
+COUNTED: Final = "HLO, loops by their trip counts"
+"""The source of what is counted here."""
+COUNTED_FACTS: Final = frozenset({"flops", "bytes", "transcendentals"})
+"""The exact facts that are, by code."""
+OLD_COUNT: Final = "counted by XLA's cost analysis, which takes the body of a loop once"
+"""What is said of a figure that an older version wrote."""
+_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RunCost:
+    """The cost of one call, on one device. None is unknown."""
+
+    flops: float | None = None
+    bytes_accessed: float | None = None
+    """What its kernels read and write, each operand once."""
+    transcendentals: float | None = None
+    source: str = ""
+    """`COUNTED`, or who estimated it; empty where nothing is known."""
+    note: str = ""
+    """Why a figure is unknown, or why it is an upper bound; empty where neither is so."""
+
+
+NOTHING_KNOWN: Final = RunCost()
+BEING_COUNTED: Final = "its HLO is being counted"
+_PROMPT_BYTES: Final = 1 << 18
+_counted: dict[str, RunCost] = {}
+_MOST_KEPT: Final = 1024
+
+
+def run_cost(session: Session, run: Run) -> RunCost:
+    """The cost of one call of `run`. Counts its HLO, a text once in a process: 0.1 s for each MB of it."""
+    kept = run.texts.get("hlo")
+    if kept is not None:
+        key = _key(kept)
+        cost = _counted.get(key)
+        if cost is None:
+            cost = _count(session, run)
+            if len(_counted) >= _MOST_KEPT:
+                _counted.clear()
+            if not kept.digest or kept.digest in session.texts:  # the chunks of a text may still be on their way
+                _counted[key] = cost
+        return cost
+    reported = run.cost
+    if reported is None:
+        return NOTHING_KNOWN
+    if reported.source == COUNTED_BY_XLA:
+        return RunCost(note=f"its HLO was not kept, and its figure is {OLD_COUNT}")
+    return RunCost(reported.flops, reported.bytes_accessed, reported.transcendentals, reported.source)
+
+
+def prompt_cost(session: Session, run: Run) -> RunCost:
+    """The same for who cannot wait, as a screen: of a long HLO nothing until somebody has called `run_cost`."""
+    return RunCost(note=BEING_COUNTED) if is_uncounted(run) else run_cost(session, run)
+
+
+def is_uncounted(run: Run) -> bool:
+    """Whether counting takes longer than a screen may wait."""
+    kept = run.texts.get("hlo")
+    return kept is not None and kept.bytes > _PROMPT_BYTES and _key(kept) not in _counted
+
+
+def _key(text: TextRecorded) -> str:
+    return text.digest or hashlib.sha256(text.text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _count(session: Session, run: Run) -> RunCost:
+    from jaxprof.hlo.open.parsed import modules
+
+    try:
+        text = session.text(run.id, "hlo")
+        return module_cost(modules(text)[0]) if text else NOTHING_KNOWN
+    except JaxprofError as error:
+        return RunCost(note=f"its HLO cannot be read: {error}")
+
+
+def module_of(session: Session, run: Run) -> Module | None:
+    """The optimised HLO of a run; None if it has none, or it cannot be read."""
+    from jaxprof.hlo.open.parsed import modules
+
+    try:
+        text = session.text(run.id, "hlo") if "hlo" in run.texts else None
+        return modules(text)[0] if text else None
+    except (JaxprofError, IndexError):
+        return None
+
+
+def module_cost(module: Module) -> RunCost:
+    """The cost of one run of `module`."""
+    from jaxprof.hlo.analysis.kernels import totals
+
+    if module.entry is None:
+        return RunCost(note="its HLO has no entry computation")
+    whole = totals(module)
+    return RunCost(
+        flops=whole.cost.flops if whole.complete else None,
+        bytes_accessed=float(whole.bytes) if whole.sized else None,
+        transcendentals=whole.cost.transcendentals if whole.complete else None,
+        source=COUNTED,
+        note=_note(module, whole),
+    )
+
+
+def _note(module: Module, whole: ModuleTotals) -> str:
+    from jaxprof.hlo.analysis.kernels import analysis_of, kernels
+
+    parts: list[str] = []
+    edges = [edge for edges in analysis_of(module).execution.edges.values() for edge in edges]
+    if not whole.complete or not whole.sized:
+        loops = dict.fromkeys(edge.caller.name for edge in edges if edge.times is None)
+        if loops:
+            parts.append(f"how often a loop runs is not in its HLO: {and_more(loops, _NAMED)}")
+        opaque = {kernel.name: kernel for kernel in kernels(module) if kernel.flops is None}
+        if opaque:
+            named = [f"{name} ({each.target})" if each.target else name for name, each in opaque.items()]
+            parts.append(f"what a call computes is not in its HLO: {and_more(named, _NAMED)}")
+        if not parts:
+            parts.append("its HLO is not whole")
+    if any(edge.branch for edge in edges):
+        parts.append("at most: of a conditional the most expensive branch counts")
+    return "; ".join(parts)
+
+
+NOISY_HALFWIDTH = 0.05
+"""Half the 95 % interval over the median above which a figure is called noisy."""
+FEW_SAMPLES = 5
+DRIFT = 0.10
+"""Difference between the medians of the two halves, over the median of all, above which a series drifts."""
+MANY_OUTLIERS = 0.10
+BUSY_SHARE = 0.15
+"""Share of the cores, used by other processes during the run, above which the machine is called busy."""
+_warnings_of: Memo[tuple[WarningRaised, ...]] = Memo()
+_FULL_PRECISION = ("", "float32", "float64")
+"""Effective precisions of products for which there is no better one to compare with."""
+
+
+def derived_warnings(
+    run: Run, summary: Summary | None, readings: Sequence[DeviceReading] = ()
+) -> Iterator[WarningRaised]:
+    """The warnings that follow from a run's facts and samples, and from the `readings` of its device during the run."""
+    if summary is not None and run.over:
+        samples = steady_samples(run)  # finding what they show costs two bootstraps
+        yield from _warnings_of.of((samples,), (run.id, len(samples)), lambda: tuple(_of_samples(run, summary)))
+    yield from _busy(run)
+    yield from _throttled(run, readings)
+    if run.check is not None and run.check.passed is False:
+        yield WarningRaised(
+            run=run.id,
+            code="wrong_result",
+            message=f"the result differs from the expected one ({run.check.against}): {what_is_wrong(run.check)}",
+            advice="The time means nothing until the result is right."
+            + (" Compare the `highest` precision variant." if run.check.precision not in _FULL_PRECISION else ""),
+        )
+
+
+def what_is_wrong(check: CheckReported) -> str:
+    """How many numbers of a result are off, and the one that is furthest off."""
+    if check.note and not check.worst_got:
+        return check.note
+    if check.wrong_elements is None or check.elements is None:  # a session of jaxprof 0.1.0
+        return f"relative error {_number(check.max_relative_error)} against a tolerance of {_number(check.tolerance)}"
+    how = f"off by more than the tolerance of {check.tolerance:g}" if check.tolerance else "not the same"
+    if check.elements == 1:
+        return f"it is {how}{worst_element(check)}"
+    shares = f"{integer(check.wrong_elements)} of {integer(check.elements)} numbers are {how}"
+    return f"{shares}; the furthest off{worst_element(check)}" if check.worst_got else shares
+
+
+def worst_element(check: CheckReported) -> str:
+    """` at [3, 5]: 0.81 for 0.80`; empty where every number is the same."""
+    if not check.worst_got:
+        return ""
+    at = f" at {check.worst_at}" if check.worst_at else ""
+    return f"{at}: {check.worst_got} for {check.worst_expected}"
+
+
+def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
+    if summary.count < FEW_SAMPLES:
+        yield WarningRaised(
+            run=run.id,
+            code="few_samples",
+            message=f"only {counted(summary.count, 'sample')}: too few for an interval",
+            advice="A larger --budget gives more samples; a smaller size makes each call shorter.",
+        )
+        return
+    yield from _of_interval(run, summary)
+    samples = steady_samples(run)
+    yield from _of_order(run, summary, samples)
+    yield from _of_distribution(run, summary, samples)
+
+
+def _of_interval(run: Run, summary: Summary) -> Iterator[WarningRaised]:
+    """How far the median is known."""
+    halfwidth = summary.relative_halfwidth
+    if halfwidth is None:
+        blocks = sum(len(launch.turns) for launch in run.launches)
+        those = counted(summary.count, "sample") + (f" in {counted(blocks, 'block')}" if blocks else "")
+        yield WarningRaised(
+            run=run.id,
+            code="no_interval",
+            message=f"{those} of one launch: too few, or too much like their neighbours, to say how far the median is "
+            "known",
+            advice="More --launches give an interval over launches; a larger --budget gives more blocks.",
+        )
+    if halfwidth is not None and halfwidth > NOISY_HALFWIDTH:
+        yield WarningRaised(
+            run=run.id,
+            code="noise",
+            message=f"noisy: the median is known to ± {percent(halfwidth)} only",
+            advice="Close other programs on the machine, fix the clocks, or give a larger --budget.",
+        )
+
+
+def _of_order(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
+    """What the time of a call depended on: the turns of other runs, its place in a block, the hour."""
+    beside = disturbed(run)
+    if beside is not None:
+        yield WarningRaised(
+            run=run.id,
+            code="disturbed",
+            message=f"a call takes {seconds(beside.alone_seconds)} alone and {seconds(beside.turns_seconds)} in turns "
+            "with the others: its figures and its speed-up are those of the runs alone",
+            advice="Something that the others leave behind (memory, caches, clocks) changes its time.",
+        )
+    turns = [turn.seconds for launch in run.launches for turn in launch.turns] if beside is None else []
+    change = change_within(turns)
+    if change is not None:
+        yield WarningRaised(
+            run=run.id,
+            code="unsettled",
+            message=f"its calls do not settle within a turn: those of the second half are {percent(abs(change))} "
+            f"{'slower' if change > 0 else 'faster'}",
+            advice="The time of a call depends on what ran before it. Look at the samples in their order.",
+        )
+    half = len(samples) // 2
+    if half >= FEW_SAMPLES:
+        first, second = median_interval(samples[:half]), median_interval(samples[half:])
+        if first and second and (first[1] < second[0] or second[1] < first[0]):
+            shift = (sum(second) - sum(first)) / 2 / summary.median
+            if abs(shift) > DRIFT:
+                yield WarningRaised(
+                    run=run.id,
+                    code="drift",
+                    message=f"the second half of the samples is {percent(abs(shift))} "
+                    f"{'slower' if shift > 0 else 'faster'} than the first",
+                    advice="The machine changed during the run: heat, clocks, or other work. Run it again.",
+                )
+
+
+def _of_distribution(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
+    """Whether the median stands for the samples."""
+    modes = two_modes(samples)
+    if modes is not None:
+        once = " It changed once and stayed so." if modes.switches == 1 else ""
+        yield WarningRaised(
+            run=run.id,
+            code="two_modes",
+            message=f"two modes: {modes_text(modes)}; the median is not a typical time.{once}",
+            advice="Look at the distribution: something alternates, such as threads, clocks, other work, or a cache.",
+        )
+    far = sum(outliers(samples))
+    if modes is None and far > MANY_OUTLIERS * len(samples):
+        yield WarningRaised(
+            run=run.id,
+            code="outliers",
+            message=f"{percent(far / len(samples))} of the samples lie far from the median (up to "
+            f"{seconds(summary.maximum)})",
+            advice="They are kept and marked; look at the distribution before you trust a single number.",
+        )
+
+
+def modes_text(modes: Modes) -> str:
+    """`1.20 ms (60 %), 3.40 ms (40 %)`: the median of each mode, and its share of the samples."""
+    return f"{seconds(modes.low)} ({percent(modes.low_share)}), {seconds(modes.high)} ({percent(1 - modes.low_share)})"
+
+
+def _busy(run: Run) -> Iterator[WarningRaised]:
+    if run.environment is None:
+        return
+    settings = run.environment.settings
+    others, cores = settings.get("other_busy_cores"), settings.get("cores")
+    if isinstance(others, int | float) and isinstance(cores, int | float) and cores and others / cores > BUSY_SHARE:
+        yield WarningRaised(
+            run=run.id,
+            code="busy_machine",
+            message=f"the machine was busy: other processes used {others:.1f} of {cores:g} cores during the run",
+            advice="Other work competes with the measurement; times are an upper bound.",
+        )
+
+
+def _throttled(run: Run, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
+    reasons = sorted({reason for reading in readings for reason in reading.throttle_reasons})
+    if reasons:
+        yield WarningRaised(
+            run=run.id,
+            code="throttled",
+            message=f"{run.plan.device} throttled its clocks during the run: {', '.join(reasons)}",
+            advice="Check the temperature and the power limit; a throttled device gives the times of a slower one.",
+        )
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2g}"
+
+
+IMPORTED: Final = "imported"
+"""How the runs of a profile came to be."""
 SAMPLED_PHASES = ("transfer_in", "run", "transfer_out")
 """Phases that are sampled; their figure is the median of a call. The others happen once."""
 ONCE_PHASES = ("trace", "lower", "compile")
@@ -124,16 +447,19 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
     dispatch, pipelined = _summary(run, "dispatch"), _summary(run, "pipelined")
     transfers = {name: spread for name in ("transfer_in", "transfer_out") if (spread := _summary(run, name))}
     median = summary.median if summary else None
+    samples = steady_samples(run)
     moved_nothing = "run" in run.phases and bool(run.phases["run"].zero_copy)
     work_seconds = None if moved_nothing else median
+    turns = [turn for launch in run.launches for turn in launch.turns]
+    firsts = [turn.first_seconds for turn in turns if turn.first_seconds is not None]
     return RunResult(
         run=run,
         summary=summary,
         dispatch_median_seconds=dispatch.median if dispatch else None,
         pipelined_median_seconds=pipelined.median if pipelined else None,
         transfers=transfers,
-        first_after_pause_seconds=_first_after_pause(run),
-        modes=_modes(run),
+        first_after_pause_seconds=middle(firsts) if firsts else None,
+        modes=_found_modes.of((samples,), len(samples), lambda: two_modes(samples)),
         moved_nothing=moved_nothing,
         stage_spreads=_stage_spreads(run),
         over_launches=over_launches,
@@ -143,11 +469,6 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
         warnings=(*run.warnings, *derived_warnings(run, summary, readings_during(session, run))),
         _cost=partial(cost_of, session, run),
     )
-
-
-def _first_after_pause(run: Run) -> float | None:
-    firsts = [turn.first_seconds for launch in run.launches for turn in launch.turns if turn.first_seconds is not None]
-    return middle(firsts) if firsts else None
 
 
 def results(session: Session) -> list[RunResult]:
@@ -212,23 +533,15 @@ def _once_seconds(run: Run, phases: dict[str, float | None]) -> float | None:
     return total
 
 
-_kept: dict[tuple[int, int], tuple[Sequence[float], Summary | None]] = {}
-_KEPT_LIMIT = 512
+_summaries: Memo[Summary | None] = Memo()
+_found_modes: Memo[Modes | None] = Memo()
 
 
 def _summary(run: Run, series: str) -> Summary | None:
     """The summary of a series, computed again only when it has grown."""
     samples = run.samples(series)
-    if not samples:
-        return None
-    key = (id(samples), len(samples))
-    cached = _kept.get(key)
-    if cached is None or cached[0] is not samples:  # an id can be reused once its list is gone
-        if len(_kept) >= _KEPT_LIMIT:
-            _kept.clear()
-        summary = steady_summary(run) if series == "run" else summarise(samples)
-        cached = _kept[key] = (samples, summary)
-    return cached[1]
+    derive = partial(steady_summary, run) if series == "run" else partial(summarise, samples)
+    return _summaries.of((samples,), len(samples), derive) if samples else None
 
 
 def steady_summary(run: Run, first: int | None = None) -> Summary | None:
@@ -249,21 +562,6 @@ def steady_summary(run: Run, first: int | None = None) -> Summary | None:
         if blocks:
             launches.append(LaunchBlocks(tuple(blocks)))
     return summarise_run(samples, launches, run.series["run"].calls_per_sample if "run" in run.series else 1)
-
-
-_found_modes: dict[tuple[int, int], tuple[Sequence[float], Modes | None]] = {}
-
-
-def _modes(run: Run) -> Modes | None:
-    """The modes of the steady run, looked for again only when it has grown."""
-    samples = steady_samples(run)
-    key = (id(samples), len(samples))
-    cached = _found_modes.get(key)
-    if cached is None or cached[0] is not samples:
-        if len(_found_modes) >= _KEPT_LIMIT:
-            _found_modes.clear()
-        cached = _found_modes[key] = (samples, two_modes(samples))
-    return cached[1]
 
 
 def _stage_spreads(run: Run) -> dict[str, Summary]:

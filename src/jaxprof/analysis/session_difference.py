@@ -20,7 +20,8 @@ from jaxprof.session import Run, Session
 from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, compare_apart, corrected, refuse
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.derive import FunctionCompiles, ProgramFinding, ProgramResult
+    from jaxprof.analysis.finding import Finding
+    from jaxprof.analysis.programs.derive import FunctionCompiles, ProgramResult
 
 _SAMPLED_ONCE = ("transfer_in", "transfer_out")
 """Phases that are sampled, in the first launch alone."""
@@ -65,7 +66,7 @@ class ProgramDifference:
     states: tuple[FigureDifference, ...]
     """Seconds of the main threads by state, as `events.PROGRAM_STATES` and what was not seen; they add up to the wall
     time of each side."""
-    findings: tuple[Pair[ProgramFinding], ...]
+    findings: tuple[Pair[Finding], ...]
 
     @property
     def steps_per_second(self) -> tuple[float | None, float | None]:
@@ -84,7 +85,6 @@ class RunComparison:
     """Two runs that belong together."""
 
     session_before: Session
-    session_after: Session
     difference: RunDifference
     phases: tuple[PhaseDifference, ...]
     program: ProgramDifference | None
@@ -161,7 +161,6 @@ def _comparison(session_a: Session, run_a: Run, session_b: Session, run_b: Run) 
         program = program_difference(program_result(session_a, run_a.id), program_result(session_b, run_b.id))
     return RunComparison(
         session_a,
-        session_b,
         run_difference(session_a, run_a, session_b, run_b),
         _phases(session_a, run_a, session_b, run_b),
         program,
@@ -176,7 +175,7 @@ def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDi
         file = PurePath(function.defined_at.file).name if function.defined_at is not None else ""
         return function.function, file, function.op_by_op
 
-    def by_function(finding: ProgramFinding) -> tuple[str, str]:
+    def by_function(finding: Finding) -> tuple[str, str]:
         return finding.code, finding.where.function if finding.where is not None else ""
 
     functions = pairs(

@@ -7,8 +7,9 @@ and no verdict stands on the turns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
@@ -30,7 +31,29 @@ from jaxprof.stats import (
 )
 from jaxprof.units import counted
 
+Derived = TypeVar("Derived")
 _KEPT_LIMIT = 512
+
+
+class Memo(Generic[Derived]):
+    """What was derived of objects that only grow, such as samples: derived again only when one of them has grown."""
+
+    def __init__(self) -> None:
+        self._kept: dict[object, tuple[tuple[object, ...], Derived]] = {}
+
+    def of(self, grown: tuple[object, ...], size: object, derive: Callable[[], Derived]) -> Derived:
+        """What was derived of these objects at that size."""
+        key = (*map(id, grown), size)
+        kept = self._kept.get(key)
+        if kept is None or any(a is not b for a, b in zip(kept[0], grown, strict=True)):  # an id can be reused
+            if len(self._kept) >= _KEPT_LIMIT:
+                self._kept.clear()
+            kept = self._kept[key] = grown, derive()
+        return kept[1]
+
+
+_disturbed: Memo[Disturbed | None] = Memo()
+_times_of: Memo[TimeComparison] = Memo()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +70,7 @@ def disturbed(run: Run) -> Disturbed | None:
     """What the run takes in turns and alone, where these differ; None where they agree, or it is not known."""
     launches = [launch for launch in run.launches if launch.turns and launch.alone]
     samples = sum(len(turn.seconds) for launch in launches for turn in launch.turns)
-    key = (id(run), len(launches), samples)
-    if key not in _disturbed:
-        if len(_disturbed) >= _KEPT_LIMIT:
-            _disturbed.clear()
-        _disturbed[key] = run, _turns_or_alone(run)
-    kept_run, found = _disturbed[key]
-    return found if kept_run is run else _turns_or_alone(run)
-
-
-_disturbed: dict[tuple[int, int, int], tuple[Run, Disturbed | None]] = {}
+    return _disturbed.of((run,), (len(launches), samples), lambda: _turns_or_alone(run))
 
 
 def _turns_or_alone(run: Run) -> Disturbed | None:
@@ -147,9 +161,6 @@ def _basis(times: TimeComparison) -> str:
     return counted(times.launches, "launch") + ("" if times.measured == "in turns" else ", one process after the other")
 
 
-_ratios: dict[tuple[int, int, int, int], tuple[Sequence[float], Sequence[float], TimeComparison]] = {}
-
-
 def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
     """How many times as fast `run` is as `baseline`, with its verdict.
 
@@ -170,13 +181,7 @@ def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
 
 def _times(baseline: Run, run: Run) -> TimeComparison:
     theirs, ours = baseline.samples("run"), run.samples("run")
-    key = (id(theirs), len(theirs), id(ours), len(ours))
-    cached = _ratios.get(key)
-    if cached is None or cached[0] is not theirs or cached[1] is not ours:
-        if len(_ratios) >= _KEPT_LIMIT:
-            _ratios.clear()
-        cached = _ratios[key] = (theirs, ours, _compared(baseline, run))
-    return cached[2]
+    return _times_of.of((theirs, ours), (len(theirs), len(ours)), lambda: _compared(baseline, run))
 
 
 def _compared(baseline: Run, run: Run) -> TimeComparison:

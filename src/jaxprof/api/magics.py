@@ -35,7 +35,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 def measure_line(shell: Any, line: str) -> Session:
     """Measure the call on the line. Raises UsageError for anything other than a function call."""
-    from jaxprof.api.profiling import profile
+    from jaxprof.api.session import profile
 
     options, rest = _line_options(line)
     function, args, name = call_of(rest, shell.user_ns)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import HOW_TO_COMPILE, HloSource, Kind, kind_of, modules_of, open_hlo
+from jaxprof.cli.answers import report_location
 from jaxprof.cli.options import refuse
 from jaxprof.cli.output import note
-from jaxprof.cli.session_output import report_location
 from jaxprof.cli.target import is_compiled_now, is_ready, refuse_job, split_variant
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, not_found, unknown_name
 from jaxprof.files import with_home

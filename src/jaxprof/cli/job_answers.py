@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.output import print_json, print_pieces, print_text
 from jaxprof.cli.target import job_at, job_named
-from jaxprof.errors import UsageError
+from jaxprof.errors import FileRefusedError, UsageError
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.jobs import JobStart
@@ -53,7 +53,6 @@ def explained(folder: Path) -> Explanation:
 def _start_again(folder: Path) -> JobStart | None:
     """How to start the same job once more, beside this one; None where `jaxprof script -n` has not started it."""
     from jaxprof.analysis.explain.jobs import JobStart
-    from jaxprof.errors import FileRefusedError
     from jaxprof.job_process import OWN_JOBS
     from jaxprof.session.log.entry import program_start, read_entry
     from jaxprof.session.log.job_folder import job_sessions

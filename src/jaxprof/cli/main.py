@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from jaxprof.cli.exit_codes import ExitCode, for_error
 from jaxprof.cli.output import (
+    ExitCode,
     ReaderGone,
     StdoutLost,
+    for_error,
     note,
     notes,
     own_the_streams,
@@ -52,7 +53,7 @@ COMMANDS = {
     "hlo": ("hlo", "What XLA made of a program: kernels, costs, barriers, findings, texts; here or elsewhere."),
     "target": ("target", "Install compilers for devices that are not here, for `hlo TARGET --for h100`."),
     "import": ("import_", "Turn a profile that was recorded elsewhere into a session."),
-    "attach": ("attach", "Capture a running program that called jax.profiler.start_server."),
+    "attach": ("import_:attach", "Capture a running program that called jax.profiler.start_server."),
     "export": ("export", "Write a page for a browser, or a file for Perfetto, speedscope, pprof or dashboards."),
     "mcp": ("mcp", "Serve sessions, HLO and documents to a coding agent, as tools over stdin and stdout."),
     "agent": ("agent", "Write a file that tells coding agents what to ask jaxprof, in which order."),
@@ -60,7 +61,8 @@ COMMANDS = {
     "config": ("config", "Show and change your settings: theme, preset, devices, budgets, limits, keys."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
-"""Command name → its module under `commands` (which has a click command called `command`) and its line in the help."""
+"""Command name → its module under `commands` (with a click command called `command`, or as after the
+colon) and its line in the help."""
 
 CONFIGURED = frozenset({"run", "ab", "hlo", "gate"})
 """Commands whose options have the user's and the project's settings for defaults."""
@@ -84,7 +86,8 @@ class LazyGroup(click.Group):
             return None
         from importlib import import_module
 
-        command = import_module(f"jaxprof.cli.commands.{COMMANDS[cmd_name][0]}").command
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(f"jaxprof.cli.commands.{module}"), name or "command")
         assert isinstance(command, click.Command)
         return command
 

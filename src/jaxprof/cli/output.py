@@ -2,6 +2,8 @@
 
 Data goes to stdout; what cannot be written there raises `StdoutLost` or `ReaderGone`. Notes go to stderr, and a note
 that cannot be written is dropped: it must not cost the data. `Progress` alone draws on stderr itself.
+
+Exit codes are documented in `docs/exit-codes.md`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -21,8 +24,44 @@ from jaxprof.text import safe, safe_text
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+    from jaxprof.errors import JaxprofError
     from jaxprof.report.table import Table
     from jaxprof.runner.from_file import Ask
+
+SIGNAL_BASE = 128
+"""A process that a signal ended exits with this plus the signal's number, as shells count it."""
+
+
+class ExitCode(IntEnum):
+    """The exit codes of every command."""
+
+    OK = 0
+    """Success. `show` also succeeds on a session that was interrupted or has failed runs."""
+    FAILED = 1
+    """A run failed, crashed or was cancelled by its limits; or the session could not be written as requested; or a
+    defect ended the app."""
+    USAGE = 2
+    """Wrong usage, a refused file, or no terminal."""
+    LIMIT_PASSED = 3
+    """`gate`: a fact, or a time, has grown by more than its limit allows."""
+    UNDECIDED = 4
+    """`gate --strict`: no limit was passed, and one is undecided."""
+    NOT_WHOLE = 5
+    """The printed answer is unreliable, because a part of its subject is missing. The answer says which part."""
+    STDOUT_LOST = 74
+    """Stdout cannot be written: its disk is full, or it is closed (EX_IOERR of sysexits.h). A session is kept."""
+    INTERRUPTED = 130
+    """Interrupted with ctrl+c; what was measured is kept and printed."""
+    BROKEN_PIPE = 141
+    """The reader of stdout closed it."""
+
+
+def for_error(error: JaxprofError) -> ExitCode:
+    """The exit code of an error that reached the boundary: 1 for a failure of the work itself, 2 for all others."""
+    from jaxprof.errors import WorkerError
+
+    return ExitCode.FAILED if isinstance(error, WorkerError) else ExitCode.USAGE
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
+from jaxprof.cli.output import SIGNAL_BASE, ExitCode
 
 if TYPE_CHECKING:
     from jaxprof.runner import PlannedRun
@@ -48,7 +48,7 @@ def import_to(
 
     Raises UsageError, FileRefusedError or StorageError. Ends the command on an interrupt.
     """
-    from jaxprof.cli.session_output import refuse_existing
+    from jaxprof.cli.answers import refuse_existing
     from jaxprof.errors import StorageError, system_words
     from jaxprof.runner import plan_profile
     from jaxprof.session.log import LogWriter, new_header

@@ -69,7 +69,10 @@ def output_place(out: str | None, *, job: bool, index: int | None, force: bool) 
     try:
         yield OutputPlace(spool / place.name, taken)
     finally:
-        _finish(uploader.finish(_wait_seconds(), _Waiting(place).say), place, spool)
+        from jaxprof.config import read_config
+
+        wait_seconds = read_config().upload_wait_seconds or WAIT_SECONDS
+        _finish(uploader.finish(wait_seconds, _Waiting(place).say), place, spool)
 
 
 def _named(place: RemotePlace, *, job: bool) -> RemotePlace:
@@ -133,12 +136,6 @@ def _is_of(file: StoredFile, index: int | None) -> bool:
     return number is not None and index in (None, number)
 
 
-def _wait_seconds() -> float:
-    from jaxprof.config import read_config
-
-    return read_config().upload_wait_seconds or WAIT_SECONDS
-
-
 class _Waiting:
     """Says once that the end of an upload is waited for."""
 
@@ -155,13 +152,12 @@ class _Waiting:
 
 def _finish(outcome: UploadOutcome, place: RemotePlace, spool: Path) -> None:
     from jaxprof.remote.upload import clear_spool
-    from jaxprof.units import bytes_
+    from jaxprof.units import and_more, bytes_
 
     if not outcome.unsent:
         clear_spool(spool)
         if outcome.bytes:
             note(f"uploaded: {place.shown} ({bytes_(outcome.bytes)})")
         return
-    named = ", ".join(outcome.unsent[:4]) + (f" and {len(outcome.unsent) - 4} more" if len(outcome.unsent) > 4 else "")
-    note(f"not uploaded to {place.shown}: {named} ({outcome.failure})")
+    note(f"not uploaded to {place.shown}: {and_more(outcome.unsent, 4)} ({outcome.failure})")
     note(f"all of it is in {spool / place.name}; copy it there, and delete it here")

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxprof.cli.answers import report_location
 from jaxprof.cli.device_selection import choose
-from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
 from jaxprof.cli.git_revision import Revision, checked_out
+from jaxprof.cli.output import SIGNAL_BASE, ExitCode
 from jaxprof.cli.selection import find_workloads, read_settings
-from jaxprof.cli.session_output import report_location
 from jaxprof.cli.target import is_compiled_now, split_variant
 from jaxprof.errors import UsageError
 from jaxprof.private import kept_value
@@ -25,7 +25,7 @@ from jaxprof.runner.sides import HALF_WIDTH, ComparedSide, SideOptions, SideTree
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.gate import GateLimit
-    from jaxprof.cli.gate_base import FoundBase
+    from jaxprof.cli.git_revision import FoundBase
     from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.runner import PlannedRun
     from jaxprof.session.log import LogWriter

@@ -218,7 +218,7 @@ class Recorded:
     @property
     def live(self) -> bool:
         """Whether it is still being written."""
-        from jaxprof.session.log.entry import is_live
+        from jaxprof.session.log.reader import is_live
 
         return self.imported is None and not self.session.complete and is_live(self.path)
 

@@ -12,8 +12,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.explain.catalogue import MechanicalFix, fix_of
-from jaxprof.analysis.explain.trial import FixTrial, NumbersCompared
-from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.analysis.explain.model import FixTrial, NumbersCompared, compare_printed
+from jaxprof.cli.output import ExitCode
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS
 from jaxprof.runner.from_file import NotAskedFor
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation, RankedFinding
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.events import SourceLocation
+    from jaxprof.runner.fix_trials import LaunchCommand, ProgramLaunches
     from jaxprof.runner.from_file import Ask
     from jaxprof.runner.interpreter import Interpreter
-    from jaxprof.runner.program_launches import LaunchCommand, ProgramLaunches
     from jaxprof.session import Run, Session
 
 _NOT_FINITE: Final = 1e299
@@ -69,8 +69,7 @@ def _tried(explained: Explanation, finding: RankedFinding, options: TryOptions) 
 def _program_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
     from jaxprof.analysis.programs.derive import program_result
     from jaxprof.reaper import TemporaryFolder
-    from jaxprof.runner.program_again import command_again, with_functions
-    from jaxprof.runner.program_launches import launch, launch_sides
+    from jaxprof.runner.fix_trials import command_again, launch, launch_sides, with_functions
 
     session = explained.session
     assert session is not None
@@ -85,7 +84,9 @@ def _program_trial(explained: Explanation, finding: RankedFinding, fix: Mechanic
             changed, unchanged = with_functions(unchanged, fix.function, functions), with_functions(unchanged, "")
         else:
             changed = checking = _with_environment(unchanged, fix)
-            unchanged = _without_cache(unchanged) if fix.cache else unchanged
+            if fix.cache:
+                kept = {name: value for name, value in unchanged.environment.items() if name != _CACHE_FOLDER}
+                unchanged = replace(unchanged, environment=kept)
         options.note("once without the clock")
         first = launch(checking)
         checked = _checked_calls(report) if fix.function and not first.problem else None
@@ -98,15 +99,10 @@ def _with_environment(command: LaunchCommand, fix: MechanicalFix) -> LaunchComma
     return replace(command, environment={**command.environment, **fix.environment, **own})
 
 
-def _without_cache(command: LaunchCommand) -> LaunchCommand:
-    kept = {name: value for name, value in command.environment.items() if name != _CACHE_FOLDER}
-    return replace(command, environment=kept)
-
-
 def _functions(
     session: Session, program: ProgramResult, finding: RankedFinding, fix: MechanicalFix
 ) -> list[SourceLocation]:
-    from jaxprof.runner.program_again import compiled_functions, functions_to_jit
+    from jaxprof.runner.fix_trials import compiled_functions, functions_to_jit
 
     if fix.function in ("pad", "bind"):
         return compiled_functions(session, program, finding.function)
@@ -119,7 +115,7 @@ def _checked_calls(report: Path) -> NumbersCompared:
     function."""
     import json
 
-    from jaxprof.analysis.agreement import accepted_error
+    from jaxprof.analysis.ab import accepted_error
 
     hint = "Make the change in the program, and compare."
     try:
@@ -141,8 +137,6 @@ def _checked_calls(report: Path) -> NumbersCompared:
 
 
 def _of_launches(done: ProgramLaunches, fix: MechanicalFix, checked: NumbersCompared | None) -> FixTrial:
-    from jaxprof.analysis.explain.trial import compare_printed
-
     side, problem = done.problem
     if side == "B":
         return FixTrial(fix=fix.title, failed=True, reason=f"with it the program fails: {problem}")
@@ -162,10 +156,10 @@ def _of_launches(done: ProgramLaunches, fix: MechanicalFix, checked: NumbersComp
 
 
 def _call_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
-    from jaxprof.cli.session_output import new_writer
+    from jaxprof.cli.answers import new_writer
     from jaxprof.cli.sides import measure_planned
     from jaxprof.reaper import TemporaryFolder
-    from jaxprof.runner.fix_sides import FixedSide, plan_fix
+    from jaxprof.runner.fix_trials import FixedSide, plan_fix
 
     session = explained.session
     assert session is not None
@@ -184,7 +178,7 @@ def _call_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalF
 
 def _donated(session: Session, run: Run, finding: RankedFinding) -> tuple[int, ...]:
     """The numbers of the arrays that the finding names. Raises UsageError where they are not known."""
-    from jaxprof.analysis.utilisation import module_of
+    from jaxprof.analysis.run_result import module_of
 
     module = module_of(session, run)
     entry = module.entry if module is not None else None
@@ -233,8 +227,8 @@ def _afford(expected: float, budget: float) -> None:
     """Raises UsageError where the fewest launches take longer than the budget."""
     import math
 
-    from jaxprof.runner.launch_rule import LONGER
-    from jaxprof.runner.program_launches import least_seconds
+    from jaxprof.runner.fix_trials import least_seconds
+    from jaxprof.runner.turns import LONGER
 
     least = least_seconds(expected)
     if least > LONGER * budget:

@@ -40,6 +40,7 @@ from jaxprof.events.base import (
     STATUSES,
     EnvironmentRead,
     Event,
+    Header,
     Heartbeat,
     LogLine,
     Scalar,
@@ -47,6 +48,9 @@ from jaxprof.events.base import (
     SourceLocation,
     SourcesRead,
     WarningRaised,
+    encode,
+    finite,
+    run_number,
 )
 from jaxprof.lazy import lazy_names
 
@@ -54,10 +58,6 @@ if TYPE_CHECKING:
     from jaxprof.events.captures import *  # noqa: F403
     from jaxprof.events.programs import *  # noqa: F403
     from jaxprof.events.runs import *  # noqa: F403
-    from jaxprof.events.wire import Header as Header
-    from jaxprof.events.wire import encode as encode
-    from jaxprof.events.wire import finite as finite
-    from jaxprof.events.wire import run_number as run_number
 
 _NAMES = {
     "captures": (
@@ -79,7 +79,6 @@ _NAMES = {
         "RunFinished", "RunPlanned", "RunSpec", "SamplesTaken", "SessionClosed", "SideSpec", "TextChunk",
         "TextRecorded", "TurnAwaited", "WorkerStarted",
     ),
-    "wire": ("Header", "encode", "finite", "run_number"),
 }  # fmt: skip
 """By module. Making a dataclass takes up to a millisecond, so a process loads only those that it needs."""
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
@@ -111,6 +110,7 @@ __all__ = [
     "STATUSES",
     "EnvironmentRead",
     "Event",
+    "Header",
     "Heartbeat",
     "LogLine",
     "Scalar",
@@ -118,6 +118,9 @@ __all__ = [
     "SourceLocation",
     "SourcesRead",
     "WarningRaised",
+    "encode",
     "event_type",
+    "finite",
+    "run_number",
     *_HOME,
 ]

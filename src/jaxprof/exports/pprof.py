@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterable, Iterator
 
-from jaxprof.analysis.stacks import StackFrame, WeightedStack, run_stacks
+from jaxprof.analysis.flame import StackFrame, WeightedStack, run_stacks
 from jaxprof.exports.source import ExportSource
 from jaxprof.session import Run, Session
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jaxprof.analysis.stacks import StackFrame, WeightedStack, pass_stacks, run_stacks
+from jaxprof.analysis.flame import StackFrame, WeightedStack, pass_stacks, run_stacks
 from jaxprof.analysis.timeline import TEXT_NAME, TimelineLane, read_timeline
 from jaxprof.exports.source import ExportSource
 from jaxprof.exports.tracks import tracks_of

@@ -11,7 +11,7 @@ from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, NUMBERS, ROWS, S
 from jaxprof.units import UNKNOWN, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.steps import DeviceSteps
+    from jaxprof.analysis.profile import DeviceSteps
     from jaxprof.analysis.timeline import Timeline, TimelineLane
     from jaxprof.events import CopyTimes, PassTimes, StepTimes, TrustCheck
     from jaxprof.session import Run

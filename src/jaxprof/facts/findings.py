@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from jaxprof.analysis.explain.commands import command, program_verified, run_verified
-from jaxprof.analysis.explain.programs import program_cost
-from jaxprof.analysis.explain.runs import measured_longer
+from jaxprof.analysis.explain.model import command, program_verified, run_verified
+from jaxprof.analysis.explain.sources import measured_longer, program_cost
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import JaxprofError

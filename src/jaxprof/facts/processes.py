@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from jaxprof.analysis.jobs.figures import LoopFigures, ProcessFigures, process_figures
-from jaxprof.analysis.jobs.loop_trace import LoopTrace, loop_trace
-from jaxprof.analysis.jobs.step_grid import extent_of
+from jaxprof.analysis.jobs.step_grid import LoopTrace, extent_of, loop_trace
 from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, part_key
 from jaxprof.facts import Fact, Relation, SessionFile, at, within

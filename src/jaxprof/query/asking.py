@@ -243,7 +243,7 @@ def _of_source(source: AskedSession, tables: Sequence[Relation]) -> dict[str, tu
         return {**of_session, "processes": (source.process, [])}
     from jaxprof.session import Session
     from jaxprof.session.log import load
-    from jaxprof.session.log.entry import is_live
+    from jaxprof.session.log.reader import is_live
 
     live = is_live(source.path)
     try:

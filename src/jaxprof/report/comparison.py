@@ -30,8 +30,9 @@ from jaxprof.report.table import Table
 from jaxprof.units import UNKNOWN, bytes_, growth, integer, ratio_interval, scaled, seconds
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.memory import MemoryBuffer
-    from jaxprof.analysis.programs.derive import FunctionCompiles, ProgramFinding
+    from jaxprof.analysis.programs.derive import FunctionCompiles
     from jaxprof.hlo.analysis.findings.finding import HloFinding
 
 WIDTH: Final = 100
@@ -231,7 +232,7 @@ STATES_COMPARED: Final[tuple[Fact[FigureDifference], ...]] = (
     column("main thread", lambda row: words(row.code)),
     *_sides("seconds", SECONDS, "Time", ""),
 )
-PROGRAM_FINDINGS_COMPARED: Final[tuple[Fact[Pair[ProgramFinding]], ...]] = (
+PROGRAM_FINDINGS_COMPARED: Final[tuple[Fact[Pair[Finding]], ...]] = (
     STATUS,
     Fact("code", TEXT, "What kind it is, as the documents list them", at("either.code")),
     column("finding", at("either.message"), gives_way=True),

@@ -6,19 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.explain.catalogue import SOURCES, entries, mechanical_of
-from jaxprof.analysis.explain.commands import command
-from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding
-from jaxprof.analysis.explain.modules import longest_kernel
-from jaxprof.analysis.measured import whole_profile
-from jaxprof.analysis.run_result import results
-from jaxprof.analysis.utilisation import of_call, utilisations
+from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding, command
+from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, at, recorder
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, NUMBERS, OBJECT, ROWS, SECONDS, SHARE, TEXT, TRUTH, Unit
 from jaxprof.report.renderers import markdown, wrap
-from jaxprof.report.runs import interval_text, versus_text
-from jaxprof.report.sides import verdict_line
 from jaxprof.report.trials import TRIAL, trial_sentence
 from jaxprof.report.utilisation import UTILISATION, rounded, rounded_interval, utilisation_text
 from jaxprof.text import columns, json_text, safe, shorten
@@ -75,11 +68,18 @@ def _answers(session: Session, explanation: Explanation) -> Iterator[str]:
                 yield verdict(program)
         yield from _longest(session)
     elif explanation.subject == "comparison":
+        from jaxprof.analysis.ab import ab_results
+        from jaxprof.report.sides import verdict_line
+
         for compared in ab_results(session):
             yield from map(verdict_line, compared.versus)
     elif explanation.subject == "profile":
         yield from _of_profile(session)
     else:
+        from jaxprof.analysis.ceilings import of_call
+        from jaxprof.analysis.run_result import results
+        from jaxprof.report.runs import interval_text, versus_text
+
         for each in results(session):
             if each.summary is not None:
                 spread = interval_text(each)
@@ -111,6 +111,8 @@ def _of_profile(session: Session) -> Iterator[str]:
         return
     yield f"{counted(len(kernels), 'kernel')} took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
     yield from _longest(session)
+    from jaxprof.analysis.ceilings import utilisations
+
     for use in utilisations(session):
         words = utilisation_text(use) or f"MFU unknown: {use.reason}"
         yield f"a step of {seconds(use.seconds)}: {words}"
@@ -303,6 +305,12 @@ _COST: Final[tuple[Fact[FindingCost], ...]] = (
 )  # fmt: skip
 
 
+def _utilisations(explained: Explanation) -> tuple[Any, ...]:
+    from jaxprof.analysis.ceilings import utilisations
+
+    return utilisations(explained.session)[:MOST_UTILISATIONS] if explained.session is not None else ()
+
+
 def facts_of_explanation(longest: int = _SENTENCES[0]) -> tuple[Fact[Explanation], ...]:
     """What JSON has of an explanation; its sentences have at most `longest` characters."""
 
@@ -315,7 +323,7 @@ def facts_of_explanation(longest: int = _SENTENCES[0]) -> tuple[Fact[Explanation
         Fact("subject", TEXT, "program, job, runs, comparison, profile, hlo, nothing"),
         Fact("answers", LIST, "What is known of the whole, a line each", answers),
         Fact("utilisation", ROWS, "What share of the device's peak the runs reach",
-             lambda explained: (utilisations(explained.session) if explained.session else ())[:MOST_UTILISATIONS],
+             _utilisations,
              inside=UTILISATION),
         Fact("findings", ROWS, "What is worth changing, the most expensive first", inside=(
             Fact("code", TEXT, "What kind it is, as the documents list them"),

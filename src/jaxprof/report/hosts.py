@@ -8,11 +8,10 @@ from statistics import fmean
 from typing import Final
 
 from jaxprof.analysis.arrivals import Arrivals
-from jaxprof.analysis.jobs.exposed import CollectiveFigures
+from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import ProcessFigures
-from jaxprof.analysis.jobs.finding import JobFinding
-from jaxprof.analysis.jobs.goodput import Goodput
-from jaxprof.analysis.jobs.job import JobFigures
+from jaxprof.analysis.jobs.findings import CollectiveFigures
+from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
 from jaxprof.facts import Fact, at, recorder
 from jaxprof.facts.processes import FIGURES
@@ -25,7 +24,7 @@ from jaxprof.units import counted, percent, scaled, seconds
 _WIDTH: Final = 100
 
 
-FINDINGS: Final[tuple[Fact[JobFinding], ...]] = (
+FINDINGS: Final[tuple[Fact[Finding], ...]] = (
     Fact("code", TEXT, "What kind it is, as the documents list them"),
     Fact("process", INDEX, "The process that it is about; null of the whole job", at("index")),
     Fact("message", TEXT, "The sentence, with its figures"),

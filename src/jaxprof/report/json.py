@@ -354,7 +354,7 @@ def _kernels(row: _RunOf) -> list[Any] | None:
 
 
 def _device_steps(row: _RunOf) -> Any:
-    from jaxprof.analysis.steps import device_steps
+    from jaxprof.analysis.profile import device_steps
 
     return device_steps(row.run.steps)
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.arrangement import everything, ordered
-from jaxprof.analysis.ranking import KernelCeilings, Ranked, Ranking
+from jaxprof.analysis.ranking import KernelCeilings, Ranked, Ranking, everything, ordered
 from jaxprof.facts import Fact
 from jaxprof.hlo.analysis.kernels import kernels, stream
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, outline

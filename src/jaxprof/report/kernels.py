@@ -16,8 +16,7 @@ from jaxprof.report.table import Table, joined
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.arrangement import KernelGroup
-    from jaxprof.analysis.ranking import Ranked
+    from jaxprof.analysis.ranking import KernelGroup, Ranked
     from jaxprof.hlo.analysis.origin import HloSourceLocation
 
 

@@ -31,7 +31,7 @@ from jaxprof.text import safe
 from jaxprof.units import bytes_, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.flame.graphs import FlameGraph
+    from jaxprof.analysis.flame import FlameGraph
     from jaxprof.analysis.memory import MemoryPicture
     from jaxprof.analysis.ranking import Ranked
     from jaxprof.devices.targets import Exchange, Machine, StepTime

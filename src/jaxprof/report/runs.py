@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jaxprof.analysis import RunResult, results
-from jaxprof.analysis.warnings import modes_text
+from jaxprof.analysis.run_result import modes_text
 from jaxprof.errors import UsageError
 from jaxprof.events import Scalar
 from jaxprof.facts import Fact, at, column, pick

@@ -11,7 +11,7 @@ from jaxprof.report.utilisation import rounded, rounded_interval, to_four_digits
 from jaxprof.units import bytes_, integer, ratio_interval, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.explain.trial import FixTrial, NumbersCompared
+    from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
 
 
 def trial_sentence(trial: FixTrial) -> str:

@@ -10,7 +10,7 @@ from jaxprof.facts.units import FLOPS, LIST, RATE, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.units import percent
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.utilisation import Utilisation
+    from jaxprof.analysis.ceilings import Utilisation
 
 
 def utilisation_text(use: Utilisation) -> str:

@@ -90,7 +90,7 @@ def facts_of_view(view: str) -> tuple[Fact[Any], ...]:
     facts, _ = view_of(view)
     rows: Fact[_Viewed] = Fact(view, ROWS, "The rows of the view", at("rows"), inside=facts)
     if view == "steps":
-        from jaxprof.analysis.steps import device_steps
+        from jaxprof.analysis.profile import device_steps
         from jaxprof.facts.captures import DEVICE_STEPS
 
         return (*run, rows, Fact("device_steps", ROWS, "The steps of each device as a whole",
@@ -237,7 +237,7 @@ PASSES_TEXT: Final[tuple[Fact[Any], ...]] = (
 def _compile(_: Session, run: Run) -> Iterator[str]:
     if run.compile_passes is None:
         return
-    from jaxprof.analysis.compile_passes import stage_times
+    from jaxprof.analysis.measured import stage_times
     from jaxprof.facts.captures import pass_rows
 
     rows = list(pass_rows(run.compile_passes.tree))
@@ -250,7 +250,7 @@ def _compile(_: Session, run: Run) -> Iterator[str]:
 def _steps(_: Session, run: Run) -> Iterator[str]:
     if run.steps is None or not run.steps.steps:
         return
-    from jaxprof.analysis.steps import causes_text
+    from jaxprof.analysis.profile import causes_text
     from jaxprof.facts.captures import STEPS
 
     columns = [
@@ -268,7 +268,7 @@ def _steps(_: Session, run: Run) -> Iterator[str]:
 
 def _device_lines(run: Run) -> Iterator[str]:
     """Of each device its steps, how they were found and how much they differ, and how idle it was."""
-    from jaxprof.analysis.steps import device_steps
+    from jaxprof.analysis.profile import device_steps
 
     devices = device_steps(run.steps)
     span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
@@ -278,7 +278,7 @@ def _device_lines(run: Run) -> Iterator[str]:
 
 def device_columns() -> tuple[Fact[Any], ...]:
     """The steps of each device as people read them."""
-    from jaxprof.analysis.steps import FOUND_BY
+    from jaxprof.analysis.profile import FOUND_BY
     from jaxprof.facts.captures import DEVICE_STEPS
 
     def steps(device: Any) -> str:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jaxprof.analysis.jobs.step_alignment import FEW_STEPS
+from jaxprof.analysis.jobs.figures import Array
 from jaxprof.analysis.jobs.step_grid import (
+    FEW_STEPS,
     OWN,
     OWN_PARTS,
-    Array,
     ColumnSums,
     StepGrid,
     add_trace,

@@ -12,14 +12,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.jobs.failures import processes_named
-from jaxprof.analysis.jobs.figures import ProcessFigures
+from jaxprof.analysis.jobs.figures import ProcessFigures, processes_named
 from jaxprof.analysis.jobs.job import JobFigures, figures_of
 from jaxprof.errors import FileRefusedError
 from jaxprof.rollup import FOLDER
 from jaxprof.session import Session
 from jaxprof.session.log import load
-from jaxprof.session.log.entry import is_live
 from jaxprof.session.log.job_folder import (
     JobMember,
     ProcessSaid,
@@ -29,12 +27,13 @@ from jaxprof.session.log.job_folder import (
     no_session_in,
     process_said,
 )
+from jaxprof.session.log.reader import is_live
 from jaxprof.session.log.state import with_urls
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.collective_events import CollectiveEvents
-    from jaxprof.analysis.jobs.loop_trace import LoopTrace
+    from jaxprof.analysis.arrivals import CollectiveEvents
+    from jaxprof.analysis.jobs.step_grid import LoopTrace
     from jaxprof.rollup.reading import RolledUp
 
 SESSIONS_READ: Final = 16
@@ -194,9 +193,9 @@ def _take_roll_ups(found: JobFiles) -> None:
 
 
 def _take_session(found: JobFiles, index: int, path: Path) -> None:
-    from jaxprof.analysis.collective_events import collective_events
+    from jaxprof.analysis.arrivals import collective_events
     from jaxprof.analysis.jobs.figures import process_figures
-    from jaxprof.analysis.jobs.loop_trace import loop_trace
+    from jaxprof.analysis.jobs.step_grid import loop_trace
 
     try:
         session = load(path, Session)

@@ -14,8 +14,8 @@ from jaxprof.errors import FileRefusedError, JaxprofError, system_words
 from jaxprof.operating_system import processors, safe_path_of_children
 from jaxprof.session import Session
 from jaxprof.session.log import load
-from jaxprof.session.log.entry import is_live
 from jaxprof.session.log.job_folder import JobMember
+from jaxprof.session.log.reader import is_live
 from jaxprof.session_names import process_number
 
 T = TypeVar("T")

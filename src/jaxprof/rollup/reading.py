@@ -18,9 +18,8 @@ import duckdb
 import msgspec
 import numpy as np
 
-from jaxprof.analysis.collective_events import CollectiveEvents, Exchanged
-from jaxprof.analysis.jobs.figures import ProcessFigures
-from jaxprof.analysis.jobs.loop_windows import Array, LoopWindows
+from jaxprof.analysis.arrivals import CollectiveEvents, Exchanged
+from jaxprof.analysis.jobs.figures import Array, LoopWindows, ProcessFigures
 from jaxprof.errors import system_words
 from jaxprof.facts.processes import PROCESSES
 from jaxprof.limits import PROCESSES as PROCESSES_READ

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jaxprof.analysis.collective_events import collective_events
+from jaxprof.analysis.arrivals import collective_events
 from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace, extent_of
 from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.analysis.timeline import session_timelines
@@ -16,8 +16,8 @@ from jaxprof.facts import Encoded, Part
 from jaxprof.facts.processes import PART_SECONDS
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.collective_events import Exchanged
-    from jaxprof.analysis.jobs.loop_windows import Array
+    from jaxprof.analysis.arrivals import Exchanged
+    from jaxprof.analysis.jobs.figures import Array
     from jaxprof.facts.processes import ProcessFile
 
 WORKED: Final = "worked_seconds"
@@ -44,7 +44,7 @@ _MILLISECOND: Final = 1e3
 
 def window_count(file: ProcessFile) -> int:
     """Rows of `parts`."""
-    return len(_groups(len(file.trace.samples), MOST_WINDOWS)) if file.trace is not None else 0
+    return len(_groups(len(file.trace.windows), MOST_WINDOWS)) if file.trace is not None else 0
 
 
 def stored_figures(file: ProcessFile) -> str:
@@ -107,21 +107,21 @@ def _block_edges(begin: float, end: float, *, whole: bool) -> Array:
 def parts(file: ProcessFile) -> Part | None:
     """The sample windows of the hot loop."""
     trace = file.trace
-    if trace is None or not len(trace.samples):
+    if trace is None or not len(trace.windows):
         return None
-    count = len(trace.samples)
+    count = len(trace.windows)
     groups = _groups(count, MOST_WINDOWS)
-    began = trace.began_seconds[groups] + file.clock_seconds
+    began = trace.windows.began_seconds[groups] + file.clock_seconds
     return {
-        "begins": rounded(trace.windows.begins[groups], 30),
-        "ends": rounded(trace.windows.ends[_last(groups, count)], 30),
+        "begins": rounded(trace.spans.begins[groups], 30),
+        "ends": rounded(trace.spans.ends[_last(groups, count)], 30),
         "number": np.arange(len(groups)),
         "began_seconds": np.round(began * _MILLISECOND) / _MILLISECOND,
-        "seconds": rounded(np.add.reduceat(trace.loop_seconds, groups)),
-        "own_seconds": rounded(np.add.reduceat(trace.own_seconds, groups)),
-        "first_step": np.fmin.reduceat(trace.first_steps, groups),
-        "samples": rounded(np.add.reduceat(trace.samples, groups)),
-        **{PART_COLUMNS[part]: rounded(np.add.reduceat(trace.parts[part], groups)) for part in PARTS},
+        "seconds": rounded(np.add.reduceat(trace.windows.seconds, groups)),
+        "own_seconds": rounded(np.add.reduceat(trace.windows.own_seconds, groups)),
+        "first_step": np.fmin.reduceat(trace.windows.first_steps, groups),
+        "samples": rounded(np.add.reduceat(trace.windows.samples, groups)),
+        **{PART_COLUMNS[part]: rounded(np.add.reduceat(trace.windows.part(part), groups)) for part in PARTS},
     }
 
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from jaxprof.engine.protocol.arrays import KeptLeaf
 from jaxprof.engine.protocol.request import (
     SCRATCH,
     CancelRequest,
@@ -27,16 +26,16 @@ from jaxprof.engine.protocol.request import (
     DevicesRequest,
     EngineAnswer,
     InputsRequest,
+    KeptLeaf,
     Request,
     encode_request,
 )
 from jaxprof.errors import WorkerError
 from jaxprof.operating_system import python_words, refuse_to_run
 from jaxprof.reaper import REAPER
-from jaxprof.runner.child import ChildProcess, Pipes
-from jaxprof.runner.exits import Exit
+from jaxprof.runner.child import ChildProcess, Exit, Pipes
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.session.log.bounds import are_bounded
+from jaxprof.session.log.codec import are_bounded
 from jaxprof.workloads.model import WorkloadInfo
 
 if TYPE_CHECKING:

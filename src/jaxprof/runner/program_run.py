@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch
-from jaxprof.errors import JaxprofError, StorageError
+from jaxprof.errors import JaxprofError
 from jaxprof.events import (
     CaptureWindow,
     Event,
@@ -36,12 +36,11 @@ from jaxprof.last_words import last_words
 from jaxprof.redaction import redacted
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
-from jaxprof.runner.session_recorder import Listener, SessionRecorder
-from jaxprof.session import Session
+from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
 from jaxprof.session.log import LogWriter
 
 if TYPE_CHECKING:
-    from jaxprof.runner.device_readings import DeviceWatch
+    pass
 
 WATCHED_AFTER_SECONDS = 0.5
 """Looking for devices takes longer than a short program."""
@@ -72,7 +71,7 @@ class _Pace:
         self.seconds = min(LONGEST_BATCH_SECONDS, max(BATCH_SECONDS, min(before, self._cost) / OUR_SHARE))
 
 
-class ProgramScheduler:
+class ProgramScheduler(RecordingScheduler):
     """Runs one program and writes its session."""
 
     def __init__(
@@ -86,10 +85,8 @@ class ProgramScheduler:
     ) -> None:
         """`process`: the program, if it was started before this object was made; otherwise `start` starts it, with its
         output captured."""
-        self.writer = writer
-        self.interpreter = interpreter
+        super().__init__(writer, interpreter, listen)
         self.program = program
-        self._session_recorder = SessionRecorder(writer, listen)
         self._run = ""
         self._made: dict[str, str] = {}
         self._process = process
@@ -102,16 +99,6 @@ class ProgramScheduler:
         self._working = False
         self._follower: threading.Thread | None = None
         self._over = threading.Event()
-
-    @property
-    def session(self) -> Session:
-        """The recorder's own fold; it belongs to the thread that calls `run`."""
-        return self._session_recorder.session
-
-    @property
-    def storage_failure(self) -> StorageError | None:
-        """Why the session is not being written, if it is not."""
-        return self.writer.failure
 
     @property
     def busy(self) -> bool:
@@ -216,16 +203,6 @@ class ProgramScheduler:
         """Cancels the program."""
         self.cancel(self._run)
 
-    @property
-    def file_change(self) -> str:
-        """What had happened to the session's file while it was written, known after `close`; empty: nothing."""
-        return self.writer.changed
-
-    def move_to(self, path: Path) -> None:
-        """Continues the session in another file, which gets everything so far. Raises StorageError."""
-        with self._session_recorder.lock:
-            self.writer.move_to(path)
-
     def close(self, reason: str = "finished") -> None:
         """Ends the program if it runs, and closes the log with its last event. The program may take `PATIENCE_SECONDS`
         to clean up, and its events until then are kept."""
@@ -272,8 +249,6 @@ class ProgramScheduler:
         """Begins only when the program has run for a moment."""
         if time.monotonic() - process.began_seconds < WATCHED_AFTER_SECONDS:
             return None
-        from jaxprof.runner.device_readings import DeviceWatch
-
         return DeviceWatch(self.interpreter.path)
 
     def _tell_readings(self, watch: DeviceWatch | None) -> None:

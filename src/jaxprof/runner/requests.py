@@ -85,7 +85,10 @@ def run_request(run: str, plan: PlannedRun, device: str, log: Path | None) -> Re
     return RunRequest(
         run=run,
         spec=replace(plan.spec, device=device),
-        keep_trace=str(_trace_path(log, run)) if plan.spec.keep_trace and log is not None else "",
+        # beside the session: `NAME.r2.xplane.pb`
+        keep_trace=str(log.with_name(f"{log.name.removesuffix(EXTENSION)}.{run}.xplane.pb"))
+        if plan.spec.keep_trace and log is not None
+        else "",
         keep_output=plan.keep_output,
     )
 
@@ -109,8 +112,3 @@ def _compile_request(run: str, plan: PlannedRun, device: str) -> CompileRequest:
         exported=plan.exported,
         donated=list(plan.donated),
     )
-
-
-def _trace_path(log: Path, run: str) -> Path:
-    """Beside the session: `NAME.r2.xplane.pb`."""
-    return log.with_name(f"{log.name.removesuffix(EXTENSION)}.{run}.xplane.pb")

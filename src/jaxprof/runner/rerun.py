@@ -96,7 +96,11 @@ def plan_all_again(session: Session, wanted: str = "", sides: SidesAgain | None 
 
 def chosen_runs(session: Session, wanted: str) -> list[Run]:
     """The runs that `wanted` names; all of them where it is empty. Raises UsageError if there is none."""
-    chosen = [run for run in session.runs.values() if not wanted or wanted in _names_of(run)]
+    chosen = [
+        run
+        for run in session.runs.values()
+        if not wanted or wanted in (run.id, run.plan.workload, run.plan.workload.rpartition(":")[2])
+    ]
     if not chosen:
         names = {name: None for run in session.runs.values() for name in (run.id, run.plan.workload)}
         raise unknown_name("run", wanted, names) if names else UsageError("the session has no runs")
@@ -134,10 +138,6 @@ def _with_baseline(session: Session, run: Run, made: dict[str, PlannedRun]) -> P
         baseline = _with_baseline(session, first, made) if first is not None else None
         made[run.id] = _planned(session, run, baseline)
     return made[run.id]
-
-
-def _names_of(run: Run) -> set[str]:
-    return {run.id, run.plan.workload, run.plan.workload.rpartition(":")[2]}
 
 
 def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:

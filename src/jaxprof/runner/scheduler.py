@@ -15,25 +15,22 @@ from pathlib import Path
 
 from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.engine.protocol.request import RunRequest
-from jaxprof.errors import JaxprofError, StorageError
+from jaxprof.errors import JaxprofError
 from jaxprof.events import RunFinished, WarningRaised, WorkerStarted
 from jaxprof.operating_system import can_run
 from jaxprof.runner import attribution
-from jaxprof.runner.device_readings import DeviceWatch
 from jaxprof.runner.engine_process import EngineProcess
-from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS, EngineRun, Worker
+from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS, EngineRun, ProfileReader, Worker
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.runner.profile_reader import ProfileReader
 from jaxprof.runner.repository import revisions
 from jaxprof.runner.requests import place, plan_event, run_request
-from jaxprof.runner.session_recorder import Listener, SessionRecorder
+from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
 from jaxprof.runner.turns import Group, Services, Side
-from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 
 
-class Scheduler:
+class Scheduler(RecordingScheduler):
     """Runs a queue of planned runs. One scheduler writes one session."""
 
     def __init__(
@@ -43,9 +40,7 @@ class Scheduler:
         listen: Listener,
         placement: Callable[[PlannedRun, Interpreter], WorkerEnvironment] = place,
     ) -> None:
-        self.writer = writer
-        self.interpreter = interpreter
-        self._session_recorder = SessionRecorder(writer, listen)
+        super().__init__(writer, interpreter, listen)
         self._placement = placement
         self._lock = self._session_recorder.lock
         """Guards the queue, `_current` and `_working`. The thread of `run` reads and closes the children without the
@@ -61,16 +56,6 @@ class Scheduler:
         self._waiting: Worker | None = None
         self._batches, self._blocks = itertools.count(1), itertools.count(1)
         self._closed = False
-
-    @property
-    def session(self) -> Session:
-        """The recorder's own fold; it belongs to the thread that calls `run`."""
-        return self._session_recorder.session
-
-    @property
-    def storage_failure(self) -> StorageError | None:
-        """Why the session is not being written, if it is not."""
-        return self.writer.failure
 
     @property
     def busy(self) -> bool:
@@ -167,16 +152,6 @@ class Scheduler:
             current = list(self._current)
         for run in (*waiting, *current):
             self.cancel(run)
-
-    @property
-    def file_change(self) -> str:
-        """What had happened to the session's file while it was written, known after `close`; empty: nothing."""
-        return self.writer.changed
-
-    def move_to(self, path: Path) -> None:
-        """Continues the session in another file, which gets everything so far. Raises StorageError."""
-        with self._lock:
-            self.writer.move_to(path)
 
     def close(self, reason: str = "finished") -> None:
         """Ends the children and closes the log with its last event. Runs that wait or run are closed as cancelled."""
@@ -279,7 +254,7 @@ class Scheduler:
         self._attribute(side)
         baseline = side.plan.baseline
         if baseline is not None and side.plan.keep_output and baseline.keep_output:
-            from jaxprof.analysis.agreement import agreement, unlike_warning
+            from jaxprof.analysis.ab import agreement, unlike_warning
 
             compared = agreement(Path(baseline.keep_output), Path(side.plan.keep_output))
             if compared is not None:

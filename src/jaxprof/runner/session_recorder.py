@@ -1,7 +1,8 @@
 """The only place where a session is made: events are numbered, written, folded, and passed on in batches.
 
 Whatever executes a run emits into it, from any thread. Events of runs that a child made itself (the programs of a
-profile, a function measured inside a program) get ids of this session here.
+profile, a function measured inside a program) get ids of this session here. Devices are read while something runs on
+them: power, clocks, throttling, other users.
 """
 
 from __future__ import annotations
@@ -10,8 +11,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
+from jaxprof.devices.inventory.machine import gather, local_devices
+from jaxprof.devices.live.monitor import Monitor
+from jaxprof.errors import StorageError
 from jaxprof.events import (
+    DeviceReading,
     Event,
     LogLine,
     RunClosed,
@@ -22,6 +28,7 @@ from jaxprof.events import (
     WarningRaised,
 )
 from jaxprof.limits import OUTPUT
+from jaxprof.runner.interpreter import Interpreter
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
 
@@ -158,3 +165,67 @@ def closing(run: Run, finished: RunFinished) -> RunClosed:
         ci95_seconds=list(summary.ci95) if summary and summary.ci95 else None,
         wall_seconds=ended - began if began is not None and ended is not None else None,
     )
+
+
+RUN_SECONDS = 2.0
+"""How often the device of a run is read."""
+PROGRAM_SECONDS = 0.5
+"""How often the devices of a recorded program are read."""
+
+
+class RecordingScheduler:
+    """What the schedulers of runs and of programs have in common: each writes one session."""
+
+    def __init__(self, writer: LogWriter, interpreter: Interpreter, listen: Listener) -> None:
+        self.writer = writer
+        self.interpreter = interpreter
+        self._session_recorder = SessionRecorder(writer, listen)
+
+    @property
+    def session(self) -> Session:
+        """The recorder's own fold; it belongs to the thread that calls `run`."""
+        return self._session_recorder.session
+
+    @property
+    def storage_failure(self) -> StorageError | None:
+        """Why the session is not being written, if it is not."""
+        return self.writer.failure
+
+    @property
+    def file_change(self) -> str:
+        """What had happened to the session's file while it was written, known after `close`; empty: nothing."""
+        return self.writer.changed
+
+    def move_to(self, path: Path) -> None:
+        """Continues the session in another file, which gets everything so far. Raises StorageError."""
+        with self._session_recorder.lock:
+            self.writer.move_to(path)
+
+
+class DeviceWatch:
+    """Reads devices of this machine. What cannot be read here gives no readings and no error."""
+
+    def __init__(self, python: str, device: str = "") -> None:
+        """Watches the device with this id for a run, or all of them for a program. `python`: the interpreter whose
+        environment decides which GPUs JAX sees."""
+        devices = [each for each in local_devices(gather(python)) if device in ("", each.id)]
+        self._monitor = Monitor(devices) if devices else None
+        self._interval_seconds: float | None = RUN_SECONDS if device else PROGRAM_SECONDS
+        if device.startswith("cpu:"):  # only before and after a run: reading takes none of its cores
+            self._interval_seconds = None
+        self.take()  # the shares of the host's cores refer to the time since the previous reading
+
+    def take(self) -> list[DeviceReading]:
+        """Takes a reading now."""
+        self._last = time.monotonic()
+        return self._monitor.read() if self._monitor is not None else []
+
+    def take_when_due(self, now: float) -> list[DeviceReading]:
+        """A reading, if the last one is long enough ago."""
+        due = self._interval_seconds is not None and now - self._last >= self._interval_seconds
+        return self.take() if due else []
+
+    def close(self) -> None:
+        """Releases the driver's library."""
+        if self._monitor is not None:
+            self._monitor.close()

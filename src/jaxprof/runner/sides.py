@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jaxprof.analysis.agreement import difference
-from jaxprof.engine.protocol.arrays import KeptLeaf
+from jaxprof.analysis.ab import difference
+from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
 from jaxprof.private import kept_value

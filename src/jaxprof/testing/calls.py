@@ -6,6 +6,7 @@ was compiled (a mesh, a precision) may be gone, and donated arguments are. Only 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,11 @@ from jaxprof.analysis.run_result import result
 from jaxprof.api.session import Session
 from jaxprof.errors import UsageError
 from jaxprof.events import Compiled, Event, RunSpec
-from jaxprof.testing.compilations import CompileWatch
-from jaxprof.testing.programs import CalledFunction, CalledProgram, MadeCall, ProgramFacts, as_compiled
+from jaxprof.testing.programs import CalledFunction, CalledProgram, CompileWatch, MadeCall, ProgramFacts, as_compiled
 
 if TYPE_CHECKING:
     from jaxprof.recorder.calls.kept_call import KeptArguments
+
 
 _LEAVES_NAMED = 16
 
@@ -192,13 +193,6 @@ def _types(kept: KeptArguments) -> tuple[str, ...]:
     rest = kept.leaves[_LEAVES_NAMED:]
     if rest:
         arrays = [leaf for leaf in rest if isinstance(leaf, KeptArray)]
-        sizes = [leaf.dtype.itemsize * _product(leaf.shape) for leaf in arrays]
+        sizes = [leaf.dtype.itemsize * math.prod(leaf.shape) for leaf in arrays]
         listed.append(f"and {len(rest)} more, {bytes_(sum(sizes))}")
     return tuple(listed)
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    product = 1
-    for size in shape:
-        product *= size
-    return product

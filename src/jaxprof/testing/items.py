@@ -1,18 +1,106 @@
-"""The life of one test that uses the marker or the fixture: its watch, its limits, its end."""
+"""The life of one test that uses the marker or the fixture: its watch, its limits, its end.
+
+The marker `@pytest.mark.jaxprof(max_compiles=1, ...)` has the limits. A fact that is not known is no fact within a
+limit: the test fails, and says what is missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from jaxprof.errors import JaxprofError
+from jaxprof.errors import JaxprofError, UsageError, unknown_name
+from jaxprof.report.comparison import figure
+from jaxprof.report.recording.words import signature, why_again
 from jaxprof.session.log.codec import encode_line
 from jaxprof.testing.calls import Caller
-from jaxprof.testing.compilations import CompileWatch
-from jaxprof.testing.limits import exceeded, limits_of
+from jaxprof.testing.programs import CompileWatch
+from jaxprof.text import safe
+
+if TYPE_CHECKING:
+    from jaxprof.events import Compiled
+    from jaxprof.testing.programs import CalledProgram
+
+FACT_LIMITS: Final[Mapping[str, tuple[str, str]]] = {
+    "max_kernels": ("kernels", ""),
+    "max_flops": ("flops", "flop"),
+    "max_bytes": ("bytes", "byte"),
+    "max_peak_bytes": ("peak", "byte"),
+}
+"""The limits on the program of a call: the code of the fact, and its unit."""
+COMPILES: Final = "max_compiles"
+LIMITS: Final = (COMPILES, *FACT_LIMITS)
+_LISTED: Final = 8
+_ROUNDED_FROM: Final = 10_000
+
+
+def limits_of(item: pytest.Item) -> dict[str, float]:
+    """The limits of a test; of several markers the nearest one decides. Raises UsageError."""
+    limits: dict[str, float] = {}
+    for mark in item.iter_markers("jaxprof"):
+        if mark.args:
+            raise UsageError(f"the marker jaxprof takes no {mark.args[0]!r} without a name", "Say max_compiles=1.")
+        for name, value in mark.kwargs.items():
+            if name not in LIMITS:
+                raise unknown_name("limit of the marker jaxprof", name, LIMITS)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise UsageError(f"the marker jaxprof has {name}={value!r}", "A limit is a number, 0 or more.")
+            limits.setdefault(name, value)
+    return limits
+
+
+def refuse_wrong_markers(items: Iterable[pytest.Item]) -> None:
+    """Raises pytest.UsageError for the first marker that cannot be read."""
+    for item in items:
+        try:
+            limits_of(item)
+        except JaxprofError as error:
+            raise pytest.UsageError(f"{item.nodeid}: {error.what}. {error.hint}") from None
+
+
+def exceeded(limits: Mapping[str, float], watch: CompileWatch, caller: Caller) -> list[str]:
+    """What exceeds the limits, each as a few lines; empty if nothing does."""
+    failures: list[str] = []
+    if COMPILES in limits:
+        failures += _compiled_too_often(limits[COMPILES], watch, caller)
+    wanted = {name: limits[name] for name in FACT_LIMITS if name in limits}
+    if wanted and not caller.programs:
+        names = " and ".join(wanted)
+        failures.append(f"{names}: the test has not called the fixture jaxprof, so there is no program to look at")
+    for program in caller.programs:
+        failures += [line for name, most in wanted.items() if (line := _too_large(program, name, most))]
+    return failures
+
+
+def _compiled_too_often(most: float, watch: CompileWatch, caller: Caller) -> list[str]:
+    groups: dict[Any, Sequence[Compiled]] = dict(watch.by_function())
+    groups |= {key: rows for function in caller.functions for key, rows in function.by_key().items()}
+    return [_listed(rows, most) for rows in groups.values() if len(rows) > most]
+
+
+def _listed(rows: Sequence[Compiled], most: float) -> str:
+    times = "once" if len(rows) == 1 else f"{len(rows)} times"
+    lines = [safe(f"{rows[0].function}: {COMPILES}={most:g}, compiled {times}")]
+    for number, row in enumerate(rows[:_LISTED], start=1):
+        at = f" at {row.called_from.short()}" if row.called_from else ""
+        lines.append(safe(f"  {number}. {row.function}{signature(row)}{at}: {why_again(row)}"))
+    if len(rows) > _LISTED:
+        lines.append(f"  and {len(rows) - _LISTED} more")
+    return "\n".join(lines)
+
+
+def _too_large(program: CalledProgram, name: str, most: float) -> str:
+    code, unit = FACT_LIMITS[name]
+    found = program.facts[code]
+    limit = f"{program.function.name}{program.signature}: {name}={most:g}"
+    if found is None:
+        return safe(f"{limit}, not known{f': {program.failure}' if program.failure else ''}")
+    rounded = f" ({figure(found, unit)})" if unit and found >= _ROUNDED_FROM else ""
+    return safe(f"{limit}, found {found:.0f}{rounded}") if found > most else ""
 
 
 class TestWatch:

@@ -96,7 +96,7 @@ class OpenedSession:
 
     def _begin(self, session: Session, path: Path) -> None:
         """Finds whose clock the session uses, and whether its writer is visible from here."""
-        from jaxprof.session.log.entry import is_live
+        from jaxprof.session.log.reader import is_live
 
         now = self._clock()
         self._locked = is_live(path)
@@ -139,7 +139,7 @@ class OpenedSession:
         now = self._clock()
         if self._gone or self.path is None or now - self._looked_seconds < LOOK_SECONDS:
             return
-        from jaxprof.session.log.entry import is_live
+        from jaxprof.session.log.reader import is_live
 
         self._looked_seconds = now
         locked = is_live(self.path)
@@ -182,7 +182,7 @@ def read(
     """
     from jaxprof.session import Session
     from jaxprof.session.log import Follower
-    from jaxprof.session.log.entry import is_live
+    from jaxprof.session.log.reader import is_live
 
     try:
         if reading is not None:

@@ -495,7 +495,9 @@ def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[Jaxprof
 
 def place_of(session: Session) -> str:
     """The mode that fits the content of a session."""
-    from jaxprof.analysis.profile import IMPORTED  # and with it the reader of HLO, for which the first frame would wait
+    from jaxprof.analysis.run_result import (
+        IMPORTED,  # and with it the reader of HLO, for which the first frame would wait
+    )
 
     ways = {run.plan.how for run in session.runs.values()}
     if "program" in ways:

@@ -1,12 +1,16 @@
 """Inspect a callable (a function, a compiled one, a partial, an object), and call it with arguments by name.
 
 Uses public attributes only: `__wrapped__` of a jit or a decorator, `func` of a partial.
+
+The arrays of a result are named by their path, `[0]['w']`: nested tuples, lists and dicts are walked here, all other
+trees by JAX.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -168,3 +172,32 @@ class _CompiledByName:
     def _split(self, arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         at = len(arguments) - len(self._names)
         return arguments[:at], dict(zip(self._names, arguments[at:], strict=True))
+
+
+def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Path and value of each leaf of `tree` in a fixed order: dicts by key, as in JAX; None is not a leaf.
+
+    Raises TypeError for anything other than arrays, numbers and trees of them.
+    """
+    if isinstance(tree, Mapping):
+        for key in sorted(tree):
+            yield from leaves(tree[key], f"{path}[{key!r}]")
+    elif isinstance(tree, (tuple, list)):
+        for index, branch in enumerate(tree):
+            yield from leaves(branch, f"{path}[{index}]")
+    elif tree is None:
+        return
+    elif hasattr(tree, "dtype") or isinstance(tree, (bool, int, float, complex)) or "jax" not in sys.modules:
+        yield path, tree
+    else:
+        util = sys.modules["jax"].tree_util
+        branches = util.tree_flatten_with_path(tree)[0]
+        if len(branches) == 1 and branches[0][1] is tree:
+            raise TypeError(f"a result holds {type(tree).__name__}, which is neither an array nor a tree of arrays")
+        for keys, branch in branches:
+            yield from leaves(branch, path + util.keystr(keys))
+
+
+def is_key(leaf: Any) -> bool:
+    """Whether `leaf` is an array of typed JAX keys, which NumPy cannot hold."""
+    return str(getattr(leaf, "dtype", "")).startswith("key<")

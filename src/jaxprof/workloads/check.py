@@ -20,14 +20,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.workloads.trees import is_key, leaves
+from jaxprof.units import counted
+from jaxprof.workloads.callables import is_key, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy
 
-    from jaxprof.workloads.model import Workload
+from jaxprof.workloads.model import Workload
 
 _FLOOR_BY_DTYPE = {
     "float8_e4m3fn": 0.25,
@@ -88,7 +89,8 @@ def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool =
     outputs, wanted = list(leaves(output)), list(leaves(expected))
     if len(outputs) != len(wanted):
         elements = sum(_array(value).size for _, value in wanted)
-        note = f"the result has {_arrays(len(outputs))}, {len(wanted)} {'is' if len(wanted) == 1 else 'are'} expected"
+        verb = "is" if len(wanted) == 1 else "are"
+        note = f"the result has {counted(len(outputs), 'array')}, {len(wanted)} {verb} expected"
         return Comparison(passed=False, max_relative_error=math.inf, elements=elements, wrong=elements, note=note)
     compared = [
         _compare_leaf(path, value, right, tolerance, elementwise=elementwise)
@@ -306,7 +308,3 @@ def _may_stand_for(expected: str, got: str, *, is_python: bool) -> bool:
 
 def _text(value: Any) -> str:
     return str(value.item()) if str(value.dtype) in ("bool", "float64", "complex128") else str(value)
-
-
-def _arrays(count: int) -> str:
-    return f"{count} array{'s' * (count != 1)}"

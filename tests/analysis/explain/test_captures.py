@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jaxprof import events as e
-from jaxprof.analysis.explain.captures import capture_abstentions, step_findings
 from jaxprof.analysis.explain.model import RankedFinding, Scope
+from jaxprof.analysis.explain.sources import capture_abstentions, step_findings
 
 
 def step(device: str = "gpu:0", seconds: float = 1e-3, *, complete: bool = True, **parts: float) -> e.StepTimes:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jaxprof.analysis.explain.commands import command, program_verified, record_again, run_verified
-from jaxprof.analysis.explain.runs import captured_too, measured_longer
+from jaxprof.analysis.explain.model import command, program_verified, record_again, run_verified
+from jaxprof.analysis.explain.sources import captured_too, measured_longer
 from jaxprof.events import RunSpec
 from jaxprof.session import Run
 

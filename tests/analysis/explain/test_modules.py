@@ -6,9 +6,11 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
+from jaxprof.analysis.ceilings import of_call
 from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
-from jaxprof.analysis.explain.modules import longest_kernel, weights_of_call
-from jaxprof.analysis.utilisation import module_of, of_call
+from jaxprof.analysis.explain.modules import weights_of_call
+from jaxprof.analysis.measured import longest_kernel
+from jaxprof.analysis.run_result import module_of
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.session import Session
 from report import sessions

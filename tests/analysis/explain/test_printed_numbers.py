@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxprof.analysis.explain.trial import NumbersCompared, compare_printed
+from jaxprof.analysis.explain.model import NumbersCompared, compare_printed
 
 STEADY = "loss 0.125 at step 3\ntook {} s\n"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jaxprof.analysis.explain import derive, runs
+from jaxprof.analysis.explain import derive, sources
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
@@ -122,7 +122,7 @@ def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decid
     times = SimpleNamespace(launches=5, launches_to_decide=lambda: more)
     versus = SimpleNamespace(verdict=verdict, times=times, label="B", reason="", run=side)
     compared: Any = SimpleNamespace(versus=[versus])
-    told = list(runs.side_abstentions(compared, "s"))
+    told = list(sources.side_abstentions(compared, "s"))
     assert [each.command for each in told] == ([command] if command else [])
     if told:
         assert told[0].reason == "whether B is faster than A: the interval holds both"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import job_folders
 import program_events
-from jaxprof.analysis.jobs.beside import BesideOthers, beside_others
-from jaxprof.analysis.jobs.job import job_figures
+from jaxprof.analysis.jobs.job import BesideOthers, beside_others, job_figures
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 

@@ -10,9 +10,9 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.collective_events import Exchanged
+from jaxprof.analysis.arrivals import Exchanged
 from jaxprof.analysis.explain.jobs import explanation_of_job
-from jaxprof.analysis.jobs.finding import JobFinding
+from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
 from jaxprof.report.hosts import to_dict, to_text
 from jaxprof.session import Session
@@ -59,7 +59,7 @@ def test_it_is_explained_and_shown_as_an_estimate_of_the_whole_job(tmp_path: Pat
 def test_who_is_late_comes_before_what_all_of_them_do(tmp_path: Path) -> None:
     """However much more the exchange takes."""
     job = figures(tmp_path, exchange=4e-3)
-    late = JobFinding("straggler", 2, "late", "look", "data", seconds=0.01)
+    late = Finding("straggler", "late", "look", index=2, part="data", seconds=0.01)
     ranked = explanation_of_job(replace(job, findings=(*job.findings, late)), "job").findings
     assert [each.code for each in ranked] == ["straggler", "exposed-exchange"]
 

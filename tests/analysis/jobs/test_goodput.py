@@ -9,9 +9,8 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.jobs.goodput import Goodput
-from jaxprof.analysis.jobs.job import job_figures
-from jaxprof.analysis.jobs.wall_time import CAUSES
+from jaxprof.analysis.jobs.figures import CAUSES
+from jaxprof.analysis.jobs.job import Goodput, job_figures
 from jaxprof.report.hosts import CAUSE_WORDS, goodput_lines
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job

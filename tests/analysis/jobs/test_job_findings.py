@@ -10,8 +10,7 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.jobs.beside import beside_others
-from jaxprof.analysis.jobs.job import JobFigures, job_figures
+from jaxprof.analysis.jobs.job import JobFigures, beside_others, job_figures
 from jaxprof.report.hosts import nothing_found
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job

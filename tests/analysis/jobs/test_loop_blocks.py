@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.analysis.jobs import stretches
-from jaxprof.analysis.jobs.blocks import (
+from jaxprof.analysis.jobs import late
+from jaxprof.analysis.jobs.figures import LoopWindow, LoopWindows, ProcessFigures
+from jaxprof.analysis.jobs.late import (
     MOST_BLOCKS,
     OWN_WORK,
     LoopComparison,
+    differences,
     in_blocks,
     windows_of,
 )
-from jaxprof.analysis.jobs.figures import ProcessFigures
-from jaxprof.analysis.jobs.loop_windows import LoopWindow, LoopWindows
-from jaxprof.analysis.jobs.stretches import differences
 from jaxprof.analysis.programs.verdict import PARTS
 
 
@@ -41,7 +40,7 @@ def test_blocks_hold_all_windows_evenly(count: int) -> None:
     assert len(found.seconds) == min(count, MOST_BLOCKS)
     assert found.seconds.sum() == count
     assert np.ptp(found.seconds) <= 1
-    assert found.mean("data") == pytest.approx(0.1)
+    assert float(late._Means([found], "data").means[0]) == pytest.approx(0.1)
 
 
 def test_two_windows_are_too_few() -> None:
@@ -53,7 +52,7 @@ def test_a_part_that_no_sample_saw_is_not_certainly_absent() -> None:
     loop = process([0.0] * 10, samples=5)
     found = in_blocks(loop, loop.windows)
     assert found is not None
-    assert found.variance("data") == pytest.approx((1 / 52) * (51 / 52) / 52)
+    assert float(late._Means([found], "data").variances[0]) == pytest.approx((1 / 52) * (51 / 52) / 52)
     assert not found.knows(OWN_WORK)
 
 
@@ -61,7 +60,7 @@ def test_uneven_blocks_count_more_than_their_samples() -> None:
     uneven = process([0.0, 0.8] * 5, samples=1e6)
     found = in_blocks(uneven, uneven.windows)
     assert found is not None
-    assert found.variance("data") == pytest.approx(0.16 / 9)
+    assert float(late._Means([found], "data").variances[0]) == pytest.approx(0.16 / 9)
 
 
 def test_blocks_that_are_like_those_before_are_worth_less() -> None:
@@ -155,7 +154,7 @@ def test_no_stretch_that_is_worth_naming_is_left_out_beforehand(shares: list[lis
     loops = [LoopWindows.of(process(each).windows) for each in shares]
     origins = [7.0] * len(loops)
     found = differences(loops, origins, ["data"])["data"]
-    with patch.object(stretches, "_worth_naming", lambda more, _least: np.ones(len(more), dtype=bool)):
+    with patch.object(late, "_worth_naming", lambda more, _least: np.ones(len(more), dtype=bool)):
         expected = differences(loops, origins, ["data"])["data"]
     assert [found.stretch(number) for number in range(len(loops))] == [
         expected.stretch(number) for number in range(len(loops))

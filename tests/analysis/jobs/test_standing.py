@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jaxprof.analysis.jobs.standing import RATIOS, UNKNOWN, Standing, lost_seconds, standing
-from jaxprof.analysis.jobs.step_grid import StepGrid
+from jaxprof.analysis.jobs.step_grid import RATIOS, UNKNOWN, Standing, StepGrid, lost_seconds, standing
 
 NAN = float("nan")
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.analysis.jobs.step_alignment import ProcessPasses, alignment_notices, alignments
-from jaxprof.analysis.jobs.step_grid import step_grid
-from jaxprof.analysis.programs.passes import pass_series
+from jaxprof.analysis.jobs.step_grid import ProcessPasses, alignment_notices, alignments, step_grid
+from jaxprof.analysis.programs.result import pass_series
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 from job_folders import loop

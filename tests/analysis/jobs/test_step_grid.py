@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.jobs.loop_trace import LoopTrace, trace_of
-from jaxprof.analysis.jobs.loop_windows import LoopWindow
-from jaxprof.analysis.jobs.step_grid import VALUES, StepGrid, grid_of_traces, step_grid
+from jaxprof.analysis.jobs.figures import LoopWindow
+from jaxprof.analysis.jobs.step_grid import VALUES, LoopTrace, StepGrid, grid_of_traces, step_grid, trace_of
 from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job

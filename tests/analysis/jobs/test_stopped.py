@@ -8,7 +8,7 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.jobs.finding import JobFinding
+from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
@@ -25,7 +25,7 @@ def stepping(seconds: int, *stops: tuple[float, float, str]) -> list[e.Event]:
     return [*inside, program_events.compiled("step"), *seen]
 
 
-def found(folder: Path, *loops: list[e.Event]) -> list[JobFinding]:
+def found(folder: Path, *loops: list[e.Event]) -> list[Finding]:
     every = job_figures(read_job(job(folder, *loops), Session)).findings
     return [finding for finding in every if finding.code == "process-stopped"]
 

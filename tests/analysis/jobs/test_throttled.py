@@ -9,7 +9,7 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.jobs.finding import JobFinding
+from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.job import job_figures
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
@@ -32,7 +32,7 @@ def readings(
     ]
 
 
-def found(folder: Path, *each: list[e.Event]) -> list[JobFinding]:
+def found(folder: Path, *each: list[e.Event]) -> list[Finding]:
     figures = job_figures(read_job(job(folder, *[[*loop(), *taken] for taken in each]), Session))
     return [finding for finding in figures.findings if finding.code == "throttled-device"]
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import program_events
 from jaxprof import events as e
+from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import OwnArguments, ProcessFigures
-from jaxprof.analysis.jobs.finding import JobFinding
+from jaxprof.analysis.jobs.findings import uneven_shards
 from jaxprof.analysis.jobs.job import job_figures
-from jaxprof.analysis.jobs.uneven import uneven_shards
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 from job_folders import captures, job, loop
@@ -26,7 +26,7 @@ def encode(type_: str = "f32[32,1024]", sharding: str = "", weights: str = "f32[
     return program_events.compiled("encode", signature=leaves)
 
 
-def found(folder: Path, *compiled: list[e.Compiled], late: int | None = None) -> list[JobFinding]:
+def found(folder: Path, *compiled: list[e.Compiled], late: int | None = None) -> list[Finding]:
     taken = captures(len(compiled), late=late) if late is not None else [[] for _ in compiled]
     job(folder, *([*loop(), *rows, *each] for rows, each in zip(compiled, taken, strict=True)))
     return list(job_figures(read_job(folder, Session)).findings)

@@ -11,7 +11,8 @@ import program_events as made
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.explain.catalogue import entries
-from jaxprof.analysis.programs.derive import ProgramFinding, Remark, program_result
+from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.findings import CODES
 
 
@@ -19,12 +20,12 @@ def codes(*inside: e.Event, wall: float = 10.0) -> list[str]:
     return [one.code for one in made.result(*seen(list(inside)), wall=wall).findings]
 
 
-def only(code: str, *inside: e.Event, wall: float = 10.0) -> ProgramFinding:
+def only(code: str, *inside: e.Event, wall: float = 10.0) -> Finding:
     (found,) = [one for one in made.result(*seen(list(inside)), wall=wall).findings if one.code == code]
     return found
 
 
-def remark(code: str, *inside: e.Event, wall: float = 10.0) -> Remark | None:
+def remark(code: str, *inside: e.Event, wall: float = 10.0) -> Finding | None:
     found = made.result(*inside, wall=wall).remarks
     return next((one for one in found if one.code == code), None)
 
@@ -367,7 +368,7 @@ class TestCost:
         assert "21 of them single operations outside any jit" in only("many_tiny_jits", *rows).message
 
     def test_compiling_for_most_of_the_time_is_a_remark(self) -> None:
-        def of(compiling: float, wall: float = 10.0) -> Remark | None:
+        def of(compiling: float, wall: float = 10.0) -> Finding | None:
             rest = wall - compiling
             inside = made.sampled(0, wall, {"compile": compiling, "device_busy": rest})
             return remark("compile_dominates", made.compiled(), inside, wall=wall)

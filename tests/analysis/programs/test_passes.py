@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 import program_events
-from jaxprof.analysis.programs.passes import pass_series
+from jaxprof.analysis.programs.result import pass_series
 from program_events import BEGAN, at, passes, steps
 from program_events import result as result_of
 
@@ -22,29 +20,6 @@ def test_without_passes_there_is_no_series() -> None:
     assert found.passes is None
     assert found.steps is not None
     assert found.passes_of(found.steps) is None
-
-
-@pytest.mark.parametrize(
-    ("moment", "number"),
-    [
-        (99.9, None),
-        (100.0, 7),
-        (100.4, 7),
-        (100.5, 8),
-        (101.6, 10),
-        (102.0, 11),
-        (105.0, 40),
-        (111.0, 40),
-        (111.5, None),
-    ],
-)
-def test_which_pass_was_under_way(moment: float, number: int | None) -> None:
-    found = pass_series([
-        passes(7, [0.5, 0.5, 1.0, 0.5], began_seconds=100.0, counts=[1, 1, 2, 1]),
-        passes(40, [1.5], began_seconds=110.0),
-    ])  # fmt: skip
-    assert found is not None
-    assert found.step_at(moment) == number
 
 
 def test_entries_have_their_moments() -> None:

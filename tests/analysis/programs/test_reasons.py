@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.analysis.programs.reasons import brief, briefest
+from jaxprof.analysis.programs.functions import brief, briefest
 
 
 @pytest.mark.parametrize(

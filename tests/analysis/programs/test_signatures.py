@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import program_events as made
-from jaxprof.analysis.programs.reasons import changed_arguments, changed_names
-from jaxprof.analysis.programs.signatures import Padding, Signatures, array_type
+from jaxprof.analysis.programs.functions import Padding, Signatures, array_type, changed_arguments, changed_names
 from jaxprof.events import SignatureLeaf
 
 

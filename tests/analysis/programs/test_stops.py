@@ -6,7 +6,7 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.programs.stops import SIGNAL, SUSPENDED, UNKNOWN, stops
+from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, stops
 
 RUN, BEGAN = program_events.RUN, program_events.BEGAN
 

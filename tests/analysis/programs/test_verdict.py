@@ -9,8 +9,17 @@ import pytest
 
 import program_events as made
 from jaxprof import events as e
-from jaxprof.analysis.programs.spots import LoopTimes, line_times
-from jaxprof.analysis.programs.verdict import DATA, DEVICE, PARTS, HotLoop, Verdict, again_rows, interval
+from jaxprof.analysis.programs.verdict import (
+    DATA,
+    DEVICE,
+    PARTS,
+    HotLoop,
+    LoopTimes,
+    Verdict,
+    again_rows,
+    interval,
+    line_times,
+)
 from jaxprof.analysis.programs.verdict import verdict as bound
 
 

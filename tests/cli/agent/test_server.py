@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cli.calling import SOURCE, Caller
-from jaxprof.cli.agent import answers
-from jaxprof.cli.agent.answers import MOST_CHARACTERS
+from jaxprof.cli.agent import server as answers
+from jaxprof.cli.agent.server import MOST_CHARACTERS
 from jaxprof.session.log import LogWriter
 from report import sessions
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from cli.calling import Caller
-from jaxprof.cli.agent.skill import FOLDERS, SKILL
 from jaxprof.cli.commands import agent
+from jaxprof.cli.commands.agent import FOLDERS, SKILL
 from jaxprof.cli.main import cli
 
 

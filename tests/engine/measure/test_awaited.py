@@ -20,12 +20,10 @@ import pytest
 from engine.measure import simulated_device
 from engine.measure.simulated_device import CALL_SECONDS, PROGRAM_SECONDS, SimulatedDevice
 from jaxprof.engine.measure import capture, jax_run, transfer
-from jaxprof.engine.measure.control import RunControl
-from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Reporter, RunControl
+from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls, blocked_loop
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial
 from jaxprof.engine.measure.transfer import Arguments, transfer_in, transfer_out
-from jaxprof.engine.measure.waiting import blocked_loop
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.events import Event, RunSpec, SamplesTaken
 from jaxprof.workloads.model import Variant

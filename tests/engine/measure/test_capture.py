@@ -13,8 +13,7 @@ import pytest
 
 from jaxprof.engine.measure import capture
 from jaxprof.engine.measure.capture import HOOK, capture_compile, capture_run, stand_in_for_tensorflow
-from jaxprof.engine.measure.control import Cancelled, RunControl
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Cancelled, Reporter, RunControl
 from jaxprof.engine.protocol.request import SCRATCH
 from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, TrustReported

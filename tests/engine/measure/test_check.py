@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from jaxprof.engine.measure.check import check_result, precision_of_products
-from jaxprof.engine.measure.control import Cancelled, RunControl
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Cancelled, Reporter, RunControl
 from jaxprof.engine.measure.stages import updated
 from jaxprof.events import CheckReported
 from jaxprof.workloads import built_in

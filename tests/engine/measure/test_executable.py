@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxprof.engine.measure.executable import buffers_of, flops_of, memory_of
+from jaxprof.engine.measure.stages import buffers_of, flops_of, memory_of
 from jaxprof.errors import HloError
 from jaxprof.trace.buffers import allocations
 

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from jaxprof.engine.measure import capture, jax_run, transfer
-from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.control import PhaseReport, Reporter, RunControl
 from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls
-from jaxprof.engine.measure.reporter import PhaseReport, Reporter
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import DoesNotFitError

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxprof.engine.measure.jaxprs import is_elementwise, traced_is_elementwise
+from jaxprof.engine.measure.pitfalls import is_elementwise, traced_is_elementwise
 
 X = np.ones((4, 4), np.float32)
 

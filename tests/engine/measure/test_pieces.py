@@ -10,10 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxprof.engine.measure.check import effective_precision, tolerance_key
+from jaxprof.engine.measure.check import ALIGNMENT_BYTES, aligned, effective_precision, map_arrays, tolerance_key
 from jaxprof.engine.measure.environment import HostLoad, HostLoadMeter
 from jaxprof.engine.measure.failure import failed
-from jaxprof.engine.measure.host_arrays import ALIGNMENT_BYTES, aligned, map_arrays
 from jaxprof.engine.measure.transfer import Arguments
 from jaxprof.errors import JaxprofError
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from jaxprof.engine.measure import jax_devices, preflight
-from jaxprof.engine.measure.control import RunControl
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import DoesNotFitError
 from jaxprof.events import BuffersReported, Event, RunSpec, WarningRaised

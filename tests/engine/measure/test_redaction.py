@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.engine.measure.executable import redact_literals
+from jaxprof.engine.measure.stages import redact_literals
 
 NUMBERS = ", ".join(map(str, range(40)))
 

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from jaxprof.engine.measure import reporter as reporting
-from jaxprof.engine.measure.control import Cancelled, RunControl
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure import control as reporting
+from jaxprof.engine.measure.control import Cancelled, Reporter, RunControl
 from jaxprof.events import Event, PhaseEnded, PhaseStarted, ProgressMade, WarningRaised
 
 

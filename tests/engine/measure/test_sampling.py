@@ -12,8 +12,7 @@ from statistics import median
 
 import pytest
 
-from jaxprof.engine.measure.control import Cancelled, CapReached, RunControl
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Cancelled, CapReached, Reporter, RunControl
 from jaxprof.engine.measure.sampling import (
     MOST_SAMPLES,
     CallSampler,

@@ -21,8 +21,7 @@ from jax.sharding import PartitionSpec as P
 
 from jaxprof.engine.measure import ahead_of_time
 from jaxprof.engine.measure.ahead_of_time import abstract, compile_request
-from jaxprof.engine.measure.control import RunControl
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.protocol.request import CompileRequest, encode_request
 from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, PhaseEnded, RunFinished, RunSpec, SessionClosed, TextRecorded, WarningRaised

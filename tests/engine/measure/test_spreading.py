@@ -14,9 +14,8 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxprof.engine.measure.ahead_of_time import _Elsewhere, compile_request
-from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.measure.portable import export_for, program_of, trace
-from jaxprof.engine.measure.reporter import Reporter
 from jaxprof.engine.measure.sharding import leaves_of
 from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.errors import JaxprofError

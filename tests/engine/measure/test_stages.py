@@ -14,8 +14,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from jaxprof.engine.measure import stages
 from jaxprof.engine.measure.ahead_of_time import _debug_calls_left_out
-from jaxprof.engine.measure.control import RunControl
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.measure.stages import (
     CompileLedger,
     StagedProgram,

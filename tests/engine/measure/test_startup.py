@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from jaxprof.engine.measure import startup
-from jaxprof.engine.measure.control import RunControl
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, PhaseEnded
 

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import pytest
 
 from engine.measure.simulated_device import SimulatedDevice
+from jaxprof.engine.measure.jax_run import _way_to_one, blocked_loop
 from jaxprof.engine.measure.transfer import address
-from jaxprof.engine.measure.waiting import _way_to_one, blocked_loop
 
 X = jnp.ones(8)
 LARGE = jnp.asarray(jax.random.normal(jax.random.key(0), (400_000,)))

@@ -26,8 +26,15 @@ from jaxprof.report.runs import to_csv
 from jaxprof.report.text import to_text
 from jaxprof.session import Session
 from jaxprof.session.log import Library, load
-from jaxprof.session.log.bounds import LARGEST_FLOAT, LARGEST_INTEGER, are_bounded
-from jaxprof.session.log.codec import decode_header, decode_line, encode_header, encode_line
+from jaxprof.session.log.codec import (
+    LARGEST_FLOAT,
+    LARGEST_INTEGER,
+    are_bounded,
+    decode_header,
+    decode_line,
+    encode_header,
+    encode_line,
+)
 from report import sessions
 
 _IMPOSSIBLE = {

@@ -15,8 +15,7 @@ import program_events
 from jaxprof.errors import FileRefusedError
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.job_folder import read_job
-from jaxprof.session.log.job_follower import JobFollower
+from jaxprof.session.log.job_folder import JobFollower, read_job
 from jaxprof.session_names import session_path
 
 

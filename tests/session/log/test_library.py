@@ -9,8 +9,9 @@ import pytest
 from jaxprof import events as e
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.session.log import Library, LogWriter, new_header
-from jaxprof.session.log.entry import is_live, read_entry
+from jaxprof.session.log.entry import read_entry
 from jaxprof.session.log.library import state_folder
+from jaxprof.session.log.reader import is_live
 
 
 def make(library: Library, name: str, age_days: float = 0.0, *, close: bool = True) -> Path:

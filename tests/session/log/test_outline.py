@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.files import open_regular
 from jaxprof.session import Session
 from jaxprof.session.log import load, read_outline
-from jaxprof.session.log import outline as of_outline
+from jaxprof.session.log import reader as of_outline
 from jaxprof.session.log.entry import read_entry
-from jaxprof.session.log.outline import events_of, read_header
+from jaxprof.session.log.reader import events_of, read_header
 from report import sessions
 
 
@@ -42,9 +43,9 @@ def test_lines_of_other_types_are_not_decoded(path: Path, monkeypatch: pytest.Mo
     decoded: list[bytes] = []
     decode = of_outline.decode_line
 
-    def noted(line: bytes) -> e.Event:
+    def noted(line: bytes, *damaged: Callable[[str], object]) -> e.Event:
         decoded.append(line)
-        return decode(line)
+        return decode(line, *damaged)
 
     monkeypatch.setattr(of_outline, "decode_line", noted)
     read_outline(path, ("run_closed",))

@@ -22,7 +22,7 @@ from jaxprof.events import LogLine
 from jaxprof.session import Session
 from jaxprof.session.log import Library, LogWriter, load, new_header
 from jaxprof.session.log.codec import encode_header
-from jaxprof.session.log.entry import is_live
+from jaxprof.session.log.reader import is_live
 from jaxprof.version import __version__
 from report import sessions
 

@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from jaxprof import events as e
-from jaxprof.analysis.roofline_points import RooflinePoint
+from jaxprof.analysis.ranking import RooflinePoint
 from jaxprof.session import Session
 from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.kernels import KernelTable

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from textual.pilot import Pilot
 
-from jaxprof.analysis.flame.graphs import FlameGraph, stacks_flame
-from jaxprof.analysis.stacks import StackFrame, WeightedStack
+from jaxprof.analysis.flame import FlameGraph, StackFrame, WeightedStack, stacks_flame
 from jaxprof.tui.kit.icicle import Icicle, IciclePane
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded

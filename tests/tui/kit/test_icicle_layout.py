@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.analysis.flame.tree import ROOT, Branches, FlameFrame, FlameTree
+from jaxprof.analysis.flame import ROOT, Branches, FlameFrame, FlameTree
 from jaxprof.tui.kit.icicle_browse import layout
 
 TREES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10**9)), min_size=1, max_size=40)

@@ -10,8 +10,7 @@ import pytest
 from textual.content import Content
 
 from jaxprof import events as e
-from jaxprof.analysis.profile import ProfileOverview, overview
-from jaxprof.analysis.steps import device_steps
+from jaxprof.analysis.profile import ProfileOverview, device_steps, overview
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.tui.profile.overview import OverviewList, overview_facts

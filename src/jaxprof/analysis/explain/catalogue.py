@@ -8,7 +8,7 @@ of the program, which its author makes and `ab` compares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
@@ -687,14 +687,17 @@ def mechanical_of(code: str) -> str:
 @cache
 def entries() -> dict[str, CatalogueEntry]:
     """All entries by their code, source by source."""
-    tables = (_OF_PROGRAMS, _OF_JOBS, _hlo_entries(), _OF_CAPTURES, _OF_RUNS)
-    return {entry.code: entry for table in tables for entry in table}
+    return {entry.code: entry for entry in (*_OF_PROGRAMS, *_OF_JOBS, *_hlo_entries(), *_OF_CAPTURES, *_OF_RUNS)}
 
 
 def find_entry(code: str) -> CatalogueEntry:
     """The entry of a code, written with hyphens or underscores. Raises UsageError with similar codes."""
     wanted = code.strip().lower().replace("_", "-")
-    by_name = {known.replace("_", "-"): entry for known, entry in entries().items()}
-    if wanted not in by_name:
-        raise unknown_name("finding", code, entries())
-    return by_name[wanted]
+
+    def of(entries: Iterable[CatalogueEntry]) -> CatalogueEntry | None:
+        return next((entry for entry in entries if entry.code.replace("_", "-") == wanted), None)
+
+    without_hlo = of((*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURES, *_OF_RUNS))
+    if (found := without_hlo or of(_hlo_entries())) is not None:  # the findings of HLO load its analyses
+        return found
+    raise unknown_name("finding", code, entries())

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ab import AbResult, ab_results
-from jaxprof.analysis.explain.captures import capture_abstentions, step_findings
 from jaxprof.analysis.explain.catalogue import fix_of
-from jaxprof.analysis.explain.commands import command, program_verified, run_verified
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
@@ -23,25 +21,26 @@ from jaxprof.analysis.explain.model import (
     RankedFinding,
     Scope,
     Subject,
+    command,
+    program_verified,
+    run_verified,
 )
-from jaxprof.analysis.explain.modules import (
-    KernelWeights,
-    module_abstentions,
-    module_findings,
-    weights_of_call,
-)
-from jaxprof.analysis.explain.runs import (
+from jaxprof.analysis.explain.sources import (
     call_findings,
+    capture_abstentions,
     captured_too,
     measured_longer,
+    program_abstentions,
+    program_findings,
+    remarks_to_try,
     run_abstentions,
     run_findings,
     side_abstentions,
     side_findings,
+    step_findings,
 )
 from jaxprof.analysis.measured import measured, whole_profile
-from jaxprof.analysis.profile import IMPORTED
-from jaxprof.analysis.utilisation import module_of
+from jaxprof.analysis.run_result import IMPORTED, module_of
 from jaxprof.errors import JaxprofError
 
 if TYPE_CHECKING:
@@ -68,7 +67,11 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
     compared = ab_results(session)
     recorded = _of_programs(session, name, found)
     _of_profiles(session, recorded[0] if recorded else None, name, found)
-    runs = [run for run in session.runs.values() if _is_measured(run)]
+    runs = [
+        run
+        for run in session.runs.values()
+        if run.plan.how != IMPORTED and not run.is_program and not run.plan.is_control
+    ]
     for result in compared:
         found.findings += side_findings(result, name)
         found.abstentions += side_abstentions(result, name)
@@ -93,6 +96,8 @@ def explanation_to_try(session: Session, name: str, code: str = "") -> Explanati
 def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explanation:
     """What to do about HLO that has no session: a file, or the folder of an XLA dump. Raises JaxprofError if none of
     the modules can be read."""
+    from jaxprof.analysis.explain.modules import KernelWeights, module_abstentions, module_findings
+
     found = _Found()
     failure: JaxprofError | None = None
     read = 0
@@ -139,7 +144,6 @@ def _of_programs(session: Session, name: str, found: _Found) -> list[ProgramResu
     """The programs of the session. Their analysis is loaded only where there is one."""
     if not session.programs:
         return []
-    from jaxprof.analysis.explain.programs import program_abstentions, program_findings
     from jaxprof.analysis.programs.derive import program_result
 
     recorded = [program_result(session, run.id) for run in session.programs]
@@ -153,15 +157,10 @@ def _of_programs(session: Session, name: str, found: _Found) -> list[ProgramResu
 def _remarks_to_try(session: Session, name: str) -> Iterator[RankedFinding]:
     if not session.programs:
         return
-    from jaxprof.analysis.explain.programs import remarks_to_try
     from jaxprof.analysis.programs.derive import program_result
 
     for run in session.programs:
         yield from remarks_to_try(program_result(session, run.id), name)
-
-
-def _is_measured(run: Run) -> bool:
-    return run.plan.how != IMPORTED and not run.is_program and not run.plan.is_control
 
 
 def _subject(
@@ -196,6 +195,8 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str, fou
         of_run = measured(session, run.id)
         if module is None or of_run is None:
             continue
+        from jaxprof.analysis.explain.modules import KernelWeights, module_findings
+
         with_hlo += 1
         shares = {kernel.name: kernel.self_seconds / whole for kernel in reversed(of_run.kernels) if whole > 0}
         weights = KernelWeights(
@@ -222,6 +223,8 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str, found: _Found) ->
         module = module_of(session, run) if read < MOST_MODULES else None
         if module is None:
             continue
+        from jaxprof.analysis.explain.modules import module_findings, weights_of_call
+
         read += 1
         weights = weights_of_call(session, run, module)
         verify = run_verified(name, run)

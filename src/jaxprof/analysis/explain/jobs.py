@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.explain.commands import command
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
@@ -14,10 +13,11 @@ from jaxprof.analysis.explain.model import (
     Explanation,
     FindingCost,
     RankedFinding,
+    command,
 )
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.finding import JobFinding
+    from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.jobs.job import JobFigures
 
 _FAULTS: Final = ("process-failed", "failed-after")
@@ -59,7 +59,7 @@ def explanation_of_job(
     )
 
 
-def _ranked(job: JobFigures, finding: JobFinding, verify: str) -> RankedFinding:
+def _ranked(job: JobFigures, finding: Finding, verify: str) -> RankedFinding:
     process = next((each for each in job.processes if each.index == finding.index), None)
     walls = [each.wall_seconds for each in job.processes if each.wall_seconds is not None and process in (None, each)]
     wall = max(walls, default=None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, Scope, code_line
-from jaxprof.analysis.measured import kernels_of, measured
+from jaxprof.analysis.measured import measured
 from jaxprof.analysis.ranking import ranking_on
 from jaxprof.analysis.run_result import result
 from jaxprof.events import SourceLocation
@@ -83,35 +83,6 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
     if seconds is None:
         seconds = ranked.step.estimate_seconds if ranked.step is not None else total
     return KernelWeights(scope="call", shares=shares, seconds=seconds, low=low, high=high)
-
-
-@dataclass(frozen=True, slots=True)
-class LongestKernel:
-    """The kernel that took most of a capture."""
-
-    run: str
-    name: str
-    share: float
-    """Share of the self time of all captured kernels, in 0..1."""
-    kind: str
-    """In words, from the HLO; empty without it."""
-    where: SourceLocation | None
-
-
-def longest_kernel(session: Session) -> LongestKernel | None:
-    """The longest kernel of all captures of a session together; None if there is none."""
-    captured = {run.id: kernels for run in session.runs.values() if (kernels := measured(session, run.id)) is not None}
-    every = [(kernel, run) for run, of_run in captured.items() for kernel in of_run.kernels]
-    whole = sum(kernel.self_seconds for kernel, _ in every)
-    if whole <= 0:
-        return None
-    longest, run = max(every, key=lambda pair: pair[0].self_seconds)
-    known = next((kernel for kernel in kernels_of(session, run) or () if kernel.name == longest.name), None)
-    source = known.source if known is not None else None
-    where = SourceLocation(source.file, source.line) if source is not None else None
-    return LongestKernel(
-        run, longest.name, longest.self_seconds / whole, known.kind if known is not None else "", where
-    )
 
 
 def module_findings(

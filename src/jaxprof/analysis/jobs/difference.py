@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from statistics import fmean, median, variance
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from jaxprof.analysis.jobs.blocks import LEAST_DIFFERENCE
-from jaxprof.analysis.jobs.late import OWN
+from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.jobs.late import LEAST_DIFFERENCE, OWN
 from jaxprof.analysis.programs.verdict import DEVICE, part_key
 from jaxprof.stats.student import t_quantile
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.figures import ProcessFigures
-    from jaxprof.analysis.jobs.finding import JobFinding
     from jaxprof.analysis.jobs.job import JobFigures
 
 LEAST_PROCESSES: Final = 3
@@ -72,9 +71,9 @@ class JobDifference:
     before: JobFigures
     after: JobFigures
     rows: tuple[JobRow, ...]
-    gone: tuple[JobFinding, ...]
+    gone: tuple[Finding, ...]
     """Found in the first one alone."""
-    new: tuple[JobFinding, ...]
+    new: tuple[Finding, ...]
     """Found in the second one alone."""
     notices: tuple[str, ...]
     """Why they are not alike, a line each."""
@@ -82,7 +81,7 @@ class JobDifference:
 
 def job_difference(before: JobFigures, after: JobFigures) -> JobDifference:
     """The second job compared with the first."""
-    ours, theirs = map(_marks, (before, after))
+    ours, theirs = (set(map(_mark, job.findings)) for job in (before, after))
     return JobDifference(
         before,
         after,
@@ -93,12 +92,8 @@ def job_difference(before: JobFigures, after: JobFigures) -> JobDifference:
     )
 
 
-def _mark(finding: JobFinding) -> tuple[str, int | None, str]:
+def _mark(finding: Finding) -> tuple[str, int | None, str]:
     return finding.code, finding.index, finding.part
-
-
-def _marks(job: JobFigures) -> set[tuple[str, int | None, str]]:
-    return set(map(_mark, job.findings))
 
 
 def _notices(before: JobFigures, after: JobFigures) -> Iterator[str]:

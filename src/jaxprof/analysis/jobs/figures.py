@@ -1,7 +1,8 @@
 """What the findings of a job need of one of its processes: a plain value, without its session.
 
 A value can be written to a table row and read back, so that a job of many processes is judged without reading the
-session of each.
+session of each. The sample windows of its hot loop are kept by column: a job of a thousand processes has tens of
+thousands of them, and as objects they took more time than everything that is derived from them.
 """
 
 from __future__ import annotations
@@ -10,30 +11,234 @@ import signal
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import accumulate
 from math import inf
 from statistics import median
-from typing import Final
+from typing import Any, Final, TypeAlias, overload
 
-from jaxprof.analysis.jobs.clocks import DeviceClock, device_clocks
-from jaxprof.analysis.jobs.loop_windows import LoopWindow, LoopWindows
-from jaxprof.analysis.jobs.wall_time import time_of
+import numpy as np
+
 from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.spots import Spots
-from jaxprof.analysis.programs.stops import Standstill
-from jaxprof.analysis.programs.verdict import COMPILE, LEAST_SAMPLES, PARTS, HotLoop, again_rows, parts_in
-from jaxprof.events import STAGES, Compiled, SignatureLeaf, SourceLocation, StepsTaken
-from jaxprof.hlo.shape import parse_shape
+from jaxprof.analysis.programs.result import Standstill
+from jaxprof.analysis.programs.verdict import (
+    COMPILE,
+    COPY,
+    DATA,
+    DEVICE,
+    DISPATCH,
+    HOST,
+    LEAST_SAMPLES,
+    PARTS,
+    HotLoop,
+    Spots,
+    again_rows,
+    parts_in,
+)
+from jaxprof.events import STAGES, Compiled, DeviceReading, SignatureLeaf, SourceLocation, StepsTaken
 from jaxprof.last_words import raised_at
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
-from jaxprof.units import counted
+from jaxprof.units import and_more, counted
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopWindow:
+    """The hot loop in one sample window."""
+
+    began_seconds: float
+    """Monotonic, of the window."""
+    seconds: float
+    """Spent in the loop, first compilations included: `parts` add up to it without those."""
+    samples: float
+    """Number of samples that `parts` rest on."""
+    parts: Mapping[str, float]
+    """Seconds that go to each of `PARTS`, from samples."""
+    own_seconds: float | None = None
+    """Seconds in which its main thread worked, or waited for something else than the device, by its CPU clock; None if
+    the system has none."""
+    first_step: int | None = None
+    """Number of the first step that began in it; None if its steps were not numbered."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopWindows(Sequence[LoopWindow]):
+    """W windows in the order of time: each column as `LoopWindow` has it."""
+
+    began_seconds: Array
+    seconds: Array
+    samples: Array
+    parts: Array
+    """W x P, in the order of `PARTS`."""
+    own_seconds: Array
+    """NaN where it is not known."""
+    first_steps: Array
+    """NaN where it is not known."""
+
+    @classmethod
+    def of(cls, windows: Iterable[LoopWindow]) -> LoopWindows:
+        """The columns of these windows; of what has columns, itself."""
+        if isinstance(windows, LoopWindows):
+            return windows
+        rows = tuple(windows)
+        return cls(
+            _column(row.began_seconds for row in rows),
+            _column(row.seconds for row in rows),
+            _column(row.samples for row in rows),
+            np.asarray([[row.parts[part] for part in PARTS] for row in rows], dtype="f8").reshape(-1, len(PARTS)),
+            _column(row.own_seconds for row in rows),
+            _column(row.first_step for row in rows),
+        )
+
+    def part(self, name: str) -> Array:
+        """The column of one of `PARTS`."""
+        found: Array = self.parts[:, PARTS.index(name)]
+        return found
+
+    def chosen(self, rows: Array | slice) -> LoopWindows:
+        """Some of them: a slice, or those for which an array of truths is true."""
+        return LoopWindows(
+            self.began_seconds[rows],
+            self.seconds[rows],
+            self.samples[rows],
+            self.parts[rows],
+            self.own_seconds[rows],
+            self.first_steps[rows],
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Whether they hold the same windows; in a comparison of arrays, what is unknown would differ from itself."""
+        if not isinstance(other, LoopWindows):
+            return NotImplemented
+        names = [field.name for field in fields(self)]
+        return all(np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays can be written to
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    @overload
+    def __getitem__(self, at: int) -> LoopWindow: ...
+    @overload
+    def __getitem__(self, at: slice) -> LoopWindows: ...
+    def __getitem__(self, at: int | slice) -> LoopWindow | LoopWindows:
+        if isinstance(at, slice):
+            return self.chosen(at)
+        own, step = float(self.own_seconds[at]), float(self.first_steps[at])
+        return LoopWindow(
+            float(self.began_seconds[at]),
+            float(self.seconds[at]),
+            float(self.samples[at]),
+            dict(zip(PARTS, self.parts[at].tolist(), strict=True)),
+            None if np.isnan(own) else own,
+            None if np.isnan(step) else int(step),
+        )
+
+
+def _column(values: Iterable[float | None]) -> Array:
+    """NaN for what is not known."""
+    return np.asarray([np.nan if value is None else value for value in values], dtype="f8")
+
+
+LEAST_READINGS: Final = 5
+"""Readings of a busy device, half a second apart: fewer may be one moment."""
+BUSY: Final = 0.2
+"""Utilisation from which on the clock is that of a device at work; an idle one saves power."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClock:
+    """One device while it was busy."""
+
+    device: str
+    hertz: float
+    """The median."""
+    readings: int
+    throttled: float
+    """Share of the readings with a reason for throttling."""
+    reasons: tuple[str, ...]
+    """The reasons, those that were read most often first."""
+
+
+def device_clocks(readings: Mapping[str, Iterable[DeviceReading]]) -> tuple[DeviceClock, ...]:
+    """The clocks of the devices that were read often enough while they were busy. CPUs report no reasons, and are left
+    out."""
+    return tuple(_clocks(readings))
+
+
+def _clocks(readings: Mapping[str, Iterable[DeviceReading]]) -> Iterator[DeviceClock]:
+    for device, every in readings.items():
+        if device.startswith("cpu:"):
+            continue
+        busy = [each for each in every if each.utilisation is not None and each.utilisation >= BUSY]
+        known = [(each.clock_hertz, each.throttle_reasons) for each in busy if each.clock_hertz]
+        if len(known) < LEAST_READINGS:
+            continue
+        yield DeviceClock(
+            device,
+            median(hertz for hertz, _ in known),
+            len(known),
+            sum(1 for _, reasons in known if reasons) / len(known),
+            _most_often(reasons for _, reasons in known),
+        )
+
+
+def _most_often(each: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    counts: dict[str, int] = {}
+    for reasons in each:
+        for reason in reasons:
+            counts[reason] = counts.get(reason, 0) + 1
+    return tuple(sorted(counts, key=lambda reason: -counts[reason]))
+
+
+USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, STOPPED, AFTER, UNSEEN = (
+    "useful",
+    "waiting",
+    "start",
+    "first_compile",
+    "recompile",
+    "outside_loop",
+    "stopped",
+    "after_failure",
+    "not_seen",
+)
+CAUSES: Final = (USEFUL, WAITING, DATA, HOST, DISPATCH, COPY, AGAIN, FIRST, START, OUTSIDE, STOPPED, AFTER, UNSEEN)
+"""What a second of a process can go to, each to one."""
+IN_LOOP: Final = (DEVICE, DATA, HOST, DISPATCH, COPY)
+"""The parts of the loop without what compiling takes."""
+
+
+def time_of(result: ProgramResult) -> Mapping[str, float] | None:
+    """The seconds of one program's wall time by cause, as far as it can be known alone: `device` stands for what is
+    useful and for waiting. They add up to the wall time. None where no loop was seen, or no time passed."""
+    hot = result.hot
+    if hot.key is None or result.wall_seconds <= 0 or hot.seconds <= 0:
+        return None
+    compiling = result.main_compile_seconds
+    again = min(compiling, sum(map(row_seconds, again_rows(result.compiles))))
+    loop = {part: hot.parts[part] for part in IN_LOOP}
+    inside = sum(loop.values())
+    if inside > result.active_seconds > 0:  # shares of two sums over the same samples
+        loop = {part: took * result.active_seconds / inside for part, took in loop.items()}
+    time = loop | {
+        AGAIN: again,
+        FIRST: compiling - again,
+        START: result.share("import").seconds,
+        OUTSIDE: max(0.0, result.active_seconds - sum(loop.values())),
+        STOPPED: result.share(STOPPED).seconds,
+    }
+    return time | {UNSEEN: max(0.0, result.wall_seconds - sum(time.values()))}
+
 
 _SIGNALLED: Final = 128
 _LEFT_OVER: Final = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
 """Exit codes of processes that are ended because another one has failed."""
+MOST_NAMED: Final = 8
+"""Processes that a sentence names."""
 _WORDS_KEPT: Final = 300
 _FUNCTIONS_KEPT: Final = 32
 _NO_END: Final = "its session has no end: the process or its host was killed, or the file is not whole"
@@ -265,6 +470,8 @@ def _own_arguments(rows: Sequence[Compiled]) -> tuple[OwnArguments, ...]:
 
 def _on_one_device(signature: Sequence[SignatureLeaf]) -> Iterator[tuple[str, str, int]]:
     """Name, type and bytes of the arrays that are not spread over devices."""
+    from jaxprof.hlo.shape import parse_shape
+
     for leaf in signature:
         if not leaf.static and " over " not in leaf.sharding:
             with suppress(ValueError):  # of a type that is no array's, such as a key's
@@ -335,3 +542,8 @@ def _compiled_again(rows: Sequence[Compiled], begins: Sequence[float]) -> list[f
             seconds[number] += took * max(0.0, until - at) / length
             at, number = max(at, until), number + 1
     return seconds
+
+
+def processes_named(indices: Sequence[int]) -> str:
+    """`process 3`, `processes 1, 2 and 4 more`."""
+    return f"{'process' if len(indices) == 1 else 'processes'} {and_more(list(map(str, indices)), MOST_NAMED)}"

@@ -7,25 +7,25 @@ from __future__ import annotations
 
 from typing import Final
 
+from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.functions import FunctionCompiles, FunctionLedger, ReasonCount
-from jaxprof.analysis.programs.parts import (
+from jaxprof.analysis.programs.result import (
     NOT_SEEN,
     ArrayFigures,
     LineTime,
+    ProgramResult,
     ProgramTotals,
     Share,
     StepFigures,
     Transfer,
     array_figures,
     loops,
+    pass_series,
+    stops,
     time_line,
     transfers,
 )
-from jaxprof.analysis.programs.passes import pass_series
-from jaxprof.analysis.programs.result import ProgramFinding, ProgramResult, Remark
-from jaxprof.analysis.programs.spots import Spots, line_times
-from jaxprof.analysis.programs.stops import stops
-from jaxprof.analysis.programs.verdict import Verdict, find_hot_loop, loop_figures, verdict
+from jaxprof.analysis.programs.verdict import Spots, Verdict, find_hot_loop, line_times, loop_figures, verdict
 from jaxprof.events import Note, SourceLocation
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.session import RecordedProgram, Run, Session
@@ -36,10 +36,8 @@ __all__ = [
     "FunctionCompiles",
     "LineTime",
     "Note",
-    "ProgramFinding",
     "ProgramResult",
     "ReasonCount",
-    "Remark",
     "Share",
     "SourceLocation",
     "StepFigures",
@@ -151,13 +149,13 @@ def _derive(session: Session, run: Run, program: RecordedProgram, kept: _Kept) -
     )
 
 
-def _findings(program: ProgramResult) -> tuple[ProgramFinding, ...]:
+def _findings(program: ProgramResult) -> tuple[Finding, ...]:
     from jaxprof.analysis.programs.findings import findings
 
     return findings(program)
 
 
-def _remarks(program: ProgramResult) -> tuple[Remark, ...]:
+def _remarks(program: ProgramResult) -> tuple[Finding, ...]:
     from jaxprof.analysis.programs.findings import remarks
 
     return remarks(program)

@@ -1,24 +1,141 @@
 """The tools of `jaxprof mcp`: thin, over the commands. They read what was recorded; those that run code are there only
-if the user has allowed them."""
+if the user has allowed them.
+
+A tool runs the command as a process of its own and answers with its JSON, shortened for the reader. So it says what the
+command says, errors included; what a query takes of the machine, and what ends in it, is not the server's.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
+import anyio
+from anyio.abc import ByteReceiveStream, Process
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import CallToolResult, TextContent, Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
-from jaxprof.cli.agent.answers import ToolAnswer, answer_of_command, data_answer, error_answer
-from jaxprof.cli.agent.skill import ORDER
+from jaxprof.cli.commands.agent import ORDER
 from jaxprof.cli.target import is_compiled_now, is_workload
 from jaxprof.errors import UsageError, unknown_name
+from jaxprof.operating_system import python_words
 from jaxprof.remote.place import ALLOWED, REFUSED, URLS
+from jaxprof.text import json_text
 from jaxprof.version import __version__
+
+MOST_CHARACTERS: Final = 24_000
+"""Of an answer: some 7 000 tokens."""
+_FEWER: Final = (50, 20, 8, 3, 1)
+"""Rows of each list, until the answer is short enough."""
+_MOST_READ: Final = 16 << 20
+"""Bytes that are read of a command's answer."""
+_MOST_OF_ERROR: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """One line of JSON, as `docs/json.md` describes it."""
+
+    text: str
+    is_error: bool = False
+
+
+def error_answer(code: str, message: str, hint: str) -> ToolAnswer:
+    """The answer of a call that cannot be carried out."""
+    from jaxprof.report.envelope import error_text
+
+    return ToolAnswer(error_text(code, message, hint), is_error=True)
+
+
+async def answer_of_command(
+    command: str, options: Sequence[str], arguments: Sequence[str], *, seconds: float, limit: int | None = None
+) -> ToolAnswer:
+    """The answer of `jaxprof COMMAND OPTIONS -- ARGUMENTS`. With a `limit` of rows; of a long answer fewer are passed
+    on."""
+    bounded = [] if limit is None else ["--limit", str(limit)]
+    answer = await _run([*command.split(), *options, *bounded, "--format", "json", "--", *arguments], seconds)
+    return answer if len(answer.text) <= MOST_CHARACTERS else _shortened(answer, limit or max(_FEWER) + 1)
+
+
+def _shortened(answer: ToolAnswer, limit: int) -> ToolAnswer:
+    """The answer with fewer rows of each list, and the rest counted in `truncated`; an error if that is no help."""
+    from jaxprof.report.envelope import Bounds
+
+    whole = json.loads(answer.text)
+    for rows in filter(lambda rows: "data" in whole and rows < limit, _FEWER):
+        bounds = Bounds(whole["kind"], rows)
+        data = bounds.cut(whole["data"])
+        left_out = {
+            path: whole["truncated"].get(path, 0) + bounds.left_out.get(path, 0)
+            for path in whole["truncated"] | bounds.left_out
+        }
+        text = json_text({**whole, "data": data, "truncated": left_out}, compact=True)
+        if len(text) <= MOST_CHARACTERS:
+            return ToolAnswer(text)
+    return _too_long(f"{len(answer.text)} characters, more than {MOST_CHARACTERS}")
+
+
+def _too_long(words: str) -> ToolAnswer:
+    return error_answer(
+        "too_long", f"the answer has {words}", "Ask for less: a view, one run, fewer columns, or aggregates."
+    )
+
+
+async def _run(words: Sequence[str], seconds: float) -> ToolAnswer:
+    command = python_words(sys.executable, "-m", "jaxprof", *words)
+    said: dict[str, bytes] = {}
+    try:
+        with anyio.fail_after(seconds):
+            async with await anyio.open_process(command, stdin=subprocess.DEVNULL) as process:
+                assert process.stdout is not None
+                assert process.stderr is not None
+                async with anyio.create_task_group() as readers:
+                    readers.start_soon(_read, process, process.stdout, said, "stdout")
+                    readers.start_soon(_read, process, process.stderr, said, "stderr")
+                await process.wait()
+    except (ValueError, OSError) as error:  # a null byte, or more than a command line holds
+        if not isinstance(error, TimeoutError):
+            return error_answer("usage", f"no command takes that: {error}", "Give a shorter text without null bytes.")
+        return error_answer("timed_out", f"no answer within {seconds:g} s", "Ask for less, or run the command itself.")
+    if len(said["stdout"]) > _MOST_READ:
+        return _too_long(f"more than {_MOST_READ >> 20} MiB")
+    out = said["stdout"].decode("utf-8", "replace").strip()
+    try:
+        answer = json.loads(out)
+        return ToolAnswer(out, is_error="error" in answer)
+    except (ValueError, TypeError):
+        notes = said["stderr"].decode("utf-8", "replace").strip().splitlines()
+        what = notes[0] if notes else f"the command ended with exit code {process.returncode} and said nothing"
+        return error_answer("failed", what[:_MOST_OF_ERROR], " ".join(notes[1:3])[:_MOST_OF_ERROR])
+
+
+async def _read(process: Process, stream: ByteReceiveStream, said: dict[str, bytes], name: str) -> None:
+    """Take what the command writes; one that writes without end is killed."""
+    taken = bytearray()
+    async for piece in stream:
+        if len(taken) > _MOST_READ:
+            process.kill()
+            break
+        taken += piece
+    said[name] = bytes(taken)
+
+
+def data_answer(kind: str, data: object) -> ToolAnswer:
+    """An answer that is no command's."""
+    from jaxprof.report.envelope import SCHEMA
+
+    whole = {"schema": SCHEMA, "kind": kind, "data": data, "truncated": {}, "next": []}
+    return ToolAnswer(json_text(whole, compact=True))
+
 
 _READ_SECONDS: Final = 120.0
 _COMPILE_SECONDS: Final = 600.0
@@ -177,7 +294,8 @@ def _hlo(*, allow_run: bool) -> Any:
         were not fused further). With `for_device`, for a device that is not here: lower bounds, not measured times."""
         for each in filter(None, (target, diff)):
             if not allow_run and is_compiled_now(each) and not is_workload(each):
-                return _result(_not_allowed(f"compiling {each}"))
+                what = f"compiling {each} runs your code, which is not allowed"
+            return _result(error_answer("not_allowed", what, "Start the server with --allow-run to allow it."))
         options = [f"--diff={diff}"] if diff else [] if view == "summary" else [f"--{view}"]
         options += [f"--run={run}"] if run else []
         options += [f"--for={for_device}"] if for_device else []
@@ -187,12 +305,6 @@ def _hlo(*, allow_run: bool) -> Any:
         return _result(await answer_of_command("hlo", options, [target], seconds=_COMPILE_SECONDS, limit=limit))
 
     return hlo
-
-
-def _not_allowed(what: str) -> ToolAnswer:
-    return error_answer(
-        "not_allowed", f"{what} runs your code, which is not allowed", "Start the server with --allow-run to allow it."
-    )
 
 
 _TARGET: Final = Field(description="A workload, or FILE.py:function")

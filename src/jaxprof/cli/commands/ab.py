@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.answers import command_line
+from jaxprof.cli.answers import command_line, new_writer
 from jaxprof.cli.complete import (
     complete_parameter,
     complete_workload,
@@ -22,7 +22,6 @@ from jaxprof.cli.options import (
     variant_option,
 )
 from jaxprof.cli.output import format_option, print_json, print_lines
-from jaxprof.cli.session_output import new_writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,6 @@ import click
 
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_baseline, complete_target
-from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.options import (
     arguments_option,
     force_option,
@@ -19,7 +18,7 @@ from jaxprof.cli.options import (
     variant_option,
     yes_option,
 )
-from jaxprof.cli.output import NO_TERMINAL, confirmed, format_option, note, print_json, print_lines
+from jaxprof.cli.output import NO_TERMINAL, ExitCode, confirmed, format_option, note, print_json, print_lines
 from jaxprof.cli.target import is_compiled_now
 from jaxprof.errors import StorageError, UsageError
 

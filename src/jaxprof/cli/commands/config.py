@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.options import refuse
-from jaxprof.cli.output import format_option, note, print_json, print_lines, print_text
+from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_lines, print_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,8 @@ import click
 
 from jaxprof.cli.answers import command_line, in_json
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.job_answers import explained
 from jaxprof.cli.options import positive_seconds, profile_options, python_option, refuse, refuse_without, yes_option
-from jaxprof.cli.output import format_option, print_json, print_lines, print_text
+from jaxprof.cli.output import asks, format_option, print_json, print_lines, print_text
 from jaxprof.cli.target import job_named, local_source, recorded, refuse_job, refuse_of_profile
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
@@ -79,13 +78,15 @@ def command(
 
 
 def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Explanation:
+    folder = job_named(file if file is not None else "last")
+    if folder is not None:
+        from jaxprof.cli.job_answers import explained
+
+        refuse_of_profile(file or "the last job")
+        return explained(folder)
     from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
     from jaxprof.analysis.opener import Kind, kind_of
 
-    folder = job_named(file if file is not None else "last")
-    if folder is not None:
-        refuse_of_profile(file or "the last job")
-        return explained(folder)
     if file is not None and kind_of(with_home(file)) is Kind.HLO:
         from jaxprof.hlo.open.paths import modules_at
 
@@ -102,7 +103,6 @@ def _tried(file: str | None, code: str | None, budget_seconds: float, python: Pa
     from jaxprof.analysis.explain.derive import explanation_to_try
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.cli import output
-    from jaxprof.cli.output import asks
     from jaxprof.cli.trying import TryOptions, tried
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.runner import find_interpreter

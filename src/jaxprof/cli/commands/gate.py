@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.answers import command_line
+from jaxprof.cli.answers import command_line, new_writer
 from jaxprof.cli.complete import complete_base, complete_target
-from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.options import (
     LocalFile,
     arguments_option,
@@ -24,8 +23,7 @@ from jaxprof.cli.options import (
     target_options,
     variant_option,
 )
-from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
-from jaxprof.cli.session_output import new_writer
+from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_pieces, print_text
 from jaxprof.cli.target import refuse_job, session_at
 from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.files import taking_place
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
     from jaxprof.analysis.gate import GateBase, GateLimit, GateResult, GateRow
     from jaxprof.analysis.run_difference import RunDifference
-    from jaxprof.cli.gate_base import FoundBase
+    from jaxprof.cli.git_revision import FoundBase
     from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.cli.sides import MeasuredSides
     from jaxprof.session import Run, Session
@@ -107,7 +105,7 @@ def command(
         read_limits,
         wider_products,
     )
-    from jaxprof.cli.gate_base import found_base
+    from jaxprof.cli.git_revision import found_base
     from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.cli.sides import TimeOptions, can_be_measured, measure_times
     from jaxprof.operating_system import unwound_by_signals

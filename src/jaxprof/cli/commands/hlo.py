@@ -12,7 +12,6 @@ from jaxprof.cli.answers import same_command
 from jaxprof.cli.complete import (
     complete_target,
 )
-from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.options import (
     arguments_option,
     chosen_view,
@@ -30,7 +29,7 @@ from jaxprof.cli.options import (
     variant_option,
     view_options,
 )
-from jaxprof.cli.output import format_option, note, print_csv, print_json, print_lines
+from jaxprof.cli.output import ExitCode, format_option, note, print_csv, print_json, print_lines
 from jaxprof.cli.target import local_source
 from jaxprof.errors import UsageError, missing_file, unknown_name
 
@@ -126,7 +125,10 @@ def command(
     elif form == "csv":
         _csv(modules, _kernel_options(sort, top))
     elif "," in options.targets and view is None and stage is None:
-        _devices(modules)
+        from jaxprof.report.modules import devices_table
+
+        rows = [_device_row(each, each.machine) for each in modules if each.machine is not None]
+        print_lines(devices_table(rows))
     elif view is not None or (options.targets and stage is None):
         _view(modules, view or "kernels", _kernel_options(sort, top))
     else:
@@ -289,13 +291,6 @@ def _lines_of(module: TargetModule, view: str) -> list[str]:
     if view == "memory":
         return report.memory_text(module.hlo, module.memory)
     return report.flame_text(module.hlo, module.machine, module.run)
-
-
-def _devices(modules: list[TargetModule]) -> None:
-    from jaxprof.report.modules import devices_table
-
-    rows = [_device_row(module, module.machine) for module in modules if module.machine is not None]
-    print_lines(devices_table(rows))
 
 
 def _device_row(module: TargetModule, machine: Machine) -> tuple[str, Module, Machine, Run | None]:

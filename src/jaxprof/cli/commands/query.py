@@ -16,7 +16,7 @@ from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import force_option, out_option, refuse, refuse_without
 from jaxprof.cli.output import format_option, note, notes, print_bytes, print_csv, print_json, print_lines, rows_wanted
 from jaxprof.cli.target import job_at, job_named, local_source, recorded
-from jaxprof.errors import StorageError, UsageError, system_words
+from jaxprof.errors import StorageError, UsageError, system_words, unknown_name
 from jaxprof.files import taking_place, with_home
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _sessions_in(folder: Path) -> list[Path]:
     """The sessions in a folder; of a job one for each process, with a note of what was left out. Raises
     FileRefusedError."""
     from jaxprof.limits import PROCESSES
-    from jaxprof.session.log.job_entry import read_job_entry
+    from jaxprof.session.log.entry import read_job_entry
     from jaxprof.session.log.job_folder import job_sessions, missing_of, no_session_in
     from jaxprof.session_names import EXTENSION
 
@@ -192,7 +192,6 @@ def _write(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
 
 
 def _print_schema(names: tuple[str, ...], form: str) -> None:
-    from jaxprof.errors import unknown_name
     from jaxprof.query.output import schema_rows
     from jaxprof.query.tables import TABLES
 

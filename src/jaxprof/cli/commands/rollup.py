@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from jaxprof.cli.answers import command_line
-from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.options import refuse
-from jaxprof.cli.output import format_option, print_json, print_text
+from jaxprof.cli.output import ExitCode, format_option, print_json, print_text
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
 

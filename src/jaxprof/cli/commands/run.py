@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.answers import print_session
+from jaxprof.cli.answers import new_writer, print_session, report_location
 from jaxprof.cli.complete import (
     complete_device,
     complete_parameter,
@@ -17,7 +17,6 @@ from jaxprof.cli.complete import (
     complete_variant,
     complete_workload,
 )
-from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
 from jaxprof.cli.options import (
     arguments_option,
     force_option,
@@ -34,8 +33,7 @@ from jaxprof.cli.options import (
     silence_option,
     yes_option,
 )
-from jaxprof.cli.output import format_option, note, print_lines, print_text
-from jaxprof.cli.session_output import new_writer, report_location
+from jaxprof.cli.output import SIGNAL_BASE, ExitCode, asks, format_option, note, print_lines, print_text
 
 if TYPE_CHECKING:
     from jaxprof.cli.run_headless import HeadlessRuns
@@ -152,7 +150,6 @@ def command(
     from jaxprof import workloads
     from jaxprof.cli.device_selection import HOST, choose, idle_accelerators
     from jaxprof.cli.git_revision import sides_again
-    from jaxprof.cli.output import asks
     from jaxprof.cli.selection import find_workloads, plan, planned_from
     from jaxprof.errors import UsageError
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals

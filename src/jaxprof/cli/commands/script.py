@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.cli.answers import clear_place
 from jaxprof.cli.options import (
     force_option,
     keep_constants_option,
@@ -17,12 +18,11 @@ from jaxprof.cli.options import (
     refuse_without,
 )
 from jaxprof.cli.output import format_option
-from jaxprof.cli.session_output import clear_place
 
 if TYPE_CHECKING:
     from jaxprof.job_process import JobProcess
-    from jaxprof.runner.capture_ranks import CaptureRanks
     from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.job_launch import CaptureRanks
     from jaxprof.runner.program import ProgramCommand
 
 _UNITS = (("ms", 1e-3), ("s", 1.0), ("m", 60.0))
@@ -119,7 +119,7 @@ def command(
     refuse_without("function", ("values",))
     refuse_without("processes", ("oversubscribe",))
     if processes is not None and not oversubscribe:
-        from jaxprof.cli.job_script import refuse_too_many
+        from jaxprof.cli.plain_script import refuse_too_many
 
         refuse_too_many(processes)
     options = RecordingOptions(**recording)
@@ -165,11 +165,11 @@ def _recorded(
     index = process.index if processes is None else None
     with output_place(out, job=is_job, index=index, force=force) as at:
         if processes is not None:
-            from jaxprof.cli.job_script import launch_job
+            from jaxprof.cli.plain_script import launch_job
 
             return launch_job(processes, at.path, force=force, form=form)
         if is_member:
-            from jaxprof.cli.job_script import run_process
+            from jaxprof.cli.plain_script import run_process
 
             return run_process(
                 program, interpreter, process, at.path, ranks, force=force, quiet=launched, taken=at.taken
@@ -187,7 +187,7 @@ def _read_ranks(
     the slowest cannot be found."""
     from jaxprof.errors import UsageError
     from jaxprof.remote.place import is_url
-    from jaxprof.runner.capture_ranks import read_ranks
+    from jaxprof.runner.job_launch import read_ranks
 
     if processes is None and process.count == 1 and not launched:
         refuse(("capture_ranks",), "is for a job of several processes", "-n 4 starts one; so does srun.")

@@ -1,11 +1,23 @@
-"""`jaxprof serve FILE`: the page of a session in a browser, following it while it is being written."""
+"""`jaxprof serve FILE`: the page of a session in a browser of this machine, following it while it is being written.
+
+Whoever reads the page must know a random token, which is the first part of every path, so that other users of the
+machine and pages in the reader's browser cannot. A request under another host's name is refused, or a page elsewhere
+could point its own name at 127.0.0.1 (DNS rebinding) and read what comes back. No request changes anything.
+"""
 
 from __future__ import annotations
 
 import getpass
+import hmac
 import os
+import secrets
 import socket
+import sys
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -13,6 +25,125 @@ from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import profile_options
 from jaxprof.cli.output import note, print_text
 from jaxprof.cli.target import follow_fetched, local_source, recorded
+from jaxprof.errors import JaxprofError, UsageError, system_words
+from jaxprof.report.page.document import to_page
+from jaxprof.session import Session
+from jaxprof.session.log.reader import Follower, is_live
+
+ADDRESS: Final = "127.0.0.1"
+_OWN_NAMES: Final = frozenset({ADDRESS, "localhost"})
+_IDLE_SECONDS: Final = 30.0
+
+
+class FollowedPage:
+    """A session file that may grow, as a page. Several requests may ask at once."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        """Raises FileRefusedError if the file is no session."""
+        self._path, self._name = path, name
+        self._follower = Follower(path, Session)
+        self._lock = threading.Lock()
+        self._events = 0
+        self._shown: tuple[str, str] = ("", "")
+
+    def state(self) -> str:
+        """A text that changes with the session; it ends with ` over` once nothing more can come."""
+        with self._lock:
+            return self._state()
+
+    def _state(self) -> str:
+        # Asked first: what is written until the writer lets go is read after it.
+        over = not is_live(self._path)
+        self._events += sum(1 for _ in self._follower.take())
+        return f"{self._events} over" if over or self._follower.session.complete else str(self._events)
+
+    def html(self, follow: str) -> str:
+        """The page as the session is now, which asks at `follow` for its state; made anew only where something has
+        come."""
+        with self._lock:
+            state = self._state()
+            if state != self._shown[0]:
+                live = not state.endswith(" over")
+                self._shown = state, to_page(self._follower.session, self._name, live=live, follow=follow)
+            return self._shown[1]
+
+
+class PageServer(ThreadingHTTPServer):
+    """Serves one page at `http://127.0.0.1:PORT/TOKEN/`."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, page: FollowedPage, port: int = 0) -> None:
+        """Raises OSError if the port is taken; 0 is any free one."""
+        self.page = page
+        self.token = secrets.token_urlsafe(24)
+        super().__init__((ADDRESS, port), _Requests)
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self.server_address[1])
+
+    @property
+    def address(self) -> str:
+        """Where the page is."""
+        return f"http://{ADDRESS}:{self.port}/{self.token}/"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A reader that has gone is no error; anything else is a fault, and its traceback is printed."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+class _Requests(BaseHTTPRequestHandler):
+    server: PageServer
+    timeout = _IDLE_SECONDS
+    server_version = "jaxprof"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """The page, or its state."""
+        if self._hostname() not in _OWN_NAMES:
+            self._answer(HTTPStatus.FORBIDDEN, "This page is served to this machine alone.\n")
+            return
+        token, _, rest = self.path.removeprefix("/").partition("?")[0].partition("/")
+        if not hmac.compare_digest(token.encode(), self.server.token.encode()):
+            self._answer(HTTPStatus.FORBIDDEN, "The address lacks its token: take the whole line that was printed.\n")
+        elif rest not in ("", "state"):
+            self._answer(HTTPStatus.NOT_FOUND, "There is only one page here.\n")
+        else:
+            try:
+                text = self.server.page.state() if rest else self.server.page.html(f"/{token}/state")
+            except JaxprofError as error:
+                self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{error.what}\n{error.hint}\n")
+            else:
+                self._answer(HTTPStatus.OK, text, "text/plain" if rest else "text/html")
+
+    def do_HEAD(self) -> None:
+        """The same without its text."""
+        self.do_GET()
+
+    def _hostname(self) -> str:
+        """The name under which the reader asked. The port may be another one: a tunnel's."""
+        return (self.headers.get("Host") or "").rpartition(":")[0] or (self.headers.get("Host") or "")
+
+    def _answer(self, status: HTTPStatus, text: str, kind: str = "text/plain") -> None:
+        content = text.encode("utf-8", "replace")
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", "frame-ancestors 'none'")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing: the token would stand in it."""
 
 
 @click.command("serve")
@@ -36,9 +167,6 @@ def command(file: str, port: int, profile_run: str, hosts: tuple[str, ...]) -> N
 
 
 def _serve(path: Path, name: str, port: int) -> None:
-    from jaxprof.cli.page_server import ADDRESS, FollowedPage, PageServer
-    from jaxprof.errors import UsageError, system_words
-
     page = FollowedPage(path, name)
     try:
         server = PageServer(page, port)

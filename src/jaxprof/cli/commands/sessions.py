@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.options import force_option, out_option, refuse, yes_option
-from jaxprof.cli.output import NO_TERMINAL, confirmed, format_option, note, notes, print_json, print_lines
+from jaxprof.cli.output import NO_TERMINAL, ExitCode, confirmed, format_option, note, notes, print_json, print_lines
 from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:

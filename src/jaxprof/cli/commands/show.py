@@ -12,7 +12,7 @@ from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import chosen_view, profile_options, refuse, run_option, seconds_of, view_options
 from jaxprof.cli.output import format_option, print_json, print_pieces, print_text
 from jaxprof.cli.target import job_named, local_source, of_one_process, recorded
-from jaxprof.errors import UsageError
+from jaxprof.errors import UsageError, unknown_name
 from jaxprof.files import with_home
 
 if TYPE_CHECKING:
@@ -94,8 +94,6 @@ def _only(session: Session, run_id: str | None, *, with_baseline: bool = False, 
     if run_id is None:
         return session
     from copy import copy
-
-    from jaxprof.errors import unknown_name
 
     if run_id not in session.runs:
         raise unknown_name("run", run_id, session.runs)

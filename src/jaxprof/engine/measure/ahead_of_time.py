@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.engine.measure.control import Cancelled, RunControl
+from jaxprof.engine.measure.control import Cancelled, Reporter, RunControl
 from jaxprof.engine.measure.failure import failed
-from jaxprof.engine.measure.reporter import Reporter
 from jaxprof.engine.measure.startup import start_jax
 from jaxprof.engine.protocol.request import CompileRequest
 from jaxprof.errors import JaxprofError, UsageError

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import jax
 
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.protocol.request import SCRATCH
 from jaxprof.errors import JaxprofError
 from jaxprof.events import TrustCheck, TrustReported

@@ -91,7 +91,7 @@ def failed(error: BaseException) -> RunFinished:
     advice = next((says for signs, says in _ADVICE if any(sign in names or sign in text for sign in signs)), "")
     return RunFinished(
         status="failed",
-        error=_shorten(text),
+        error=text if len(text) <= _LONGEST else text[:_LONGEST] + " …",
         advice=advice,
         traceback=_own_frames(error),
         out_of_memory=is_out_of_memory(error),
@@ -112,10 +112,6 @@ def _text(error: BaseException) -> str:
     except Exception as another:  # noqa: BLE001 - the error is the run's result, whatever its text raises
         words = f"(its text cannot be had: {type(another).__name__})"
     return f"{type(error).__name__}: {words}".strip()
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
 
 
 def _own_frames(error: BaseException) -> str:

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.control import Emit, Reporter, RunControl
 from jaxprof.engine.measure.failure import failed
-from jaxprof.engine.measure.reporter import Emit, Reporter
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.measure.shared_turns import SharedTurns, TurnsControl
 from jaxprof.engine.protocol.request import RunRequest

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxprof.engine.protocol.arrays import LEAVES, KeptLeaf
+from jaxprof.engine.protocol.request import LEAVES, KeptLeaf
 from jaxprof.units import bytes_
-from jaxprof.workloads.trees import is_key, leaves
+from jaxprof.workloads.callables import is_key, leaves
 
 MOST_BYTES = 1 << 30
 """A larger result is not kept."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.measure.sampling import LONG_CALL_SAMPLES
 from jaxprof.errors import DoesNotFitError
 from jaxprof.events import BuffersReported

@@ -12,9 +12,8 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.engine.measure.control import Cancelled, CapReached, RunControl
+from jaxprof.engine.measure.control import Cancelled, CapReached, Emit, Reporter, RunControl
 from jaxprof.engine.measure.failure import failed
-from jaxprof.engine.measure.reporter import Emit, Reporter
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
 from jaxprof.engine.measure.startup import start_jax, start_numpy
 from jaxprof.errors import unknown_name
@@ -133,7 +132,7 @@ def _run(recorder: Reporter, workload: Workload, variant: Variant, request: RunR
 def _measured(
     recorder: Reporter, sampler: CallSampler, workload: Workload, variant: Variant, request: RunRequest, device: Any
 ) -> None:
-    from jaxprof.engine.measure.host_arrays import make_inputs
+    from jaxprof.engine.measure.check import make_inputs
     from jaxprof.engine.measure.preflight import preflight
 
     estimate = workload.estimate(request.spec.parameters)
@@ -199,7 +198,7 @@ def _keep(recorder: Reporter, path: str, output: Any) -> None:
 def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
     """What a run of `spec` is called with, on the host. Raises what importing the user's file and making the inputs
     raise."""
-    from jaxprof.engine.measure.host_arrays import make_inputs
+    from jaxprof.engine.measure.check import make_inputs
     from jaxprof.workloads.find import find
     from jaxprof.workloads.function import refuse_borrowed_misfit
 

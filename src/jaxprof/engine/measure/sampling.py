@@ -16,7 +16,7 @@ from functools import cache, partial
 from statistics import median
 from typing import Any, Protocol, TypeVar
 
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Reporter
 from jaxprof.engine.protocol.request import TurnRequest
 from jaxprof.events import SamplesTaken, TurnAwaited
 

@@ -12,7 +12,7 @@ import time
 from importlib import import_module
 from typing import Any
 
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.control import Reporter
 from jaxprof.errors import JaxprofError
 
 OLDEST_JAX = (0, 7, 2)

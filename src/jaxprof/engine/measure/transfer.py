@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxprof.engine.measure.reporter import PhaseReport, Reporter
+from jaxprof.engine.measure.control import PhaseReport, Reporter
 from jaxprof.engine.measure.sampling import CallSampler, Plan, Trial
 
 BUDGET_SHARE = 0.25

@@ -1,4 +1,4 @@
-"""The requests to the engine.
+"""The requests to the engine, and how the arrays of a run are described in the file that holds them.
 
 The engine answers with events, and with one `EngineAnswer` to a request for data. Closing the control pipe is the order
 to end.
@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxprof.engine.protocol import read_request, write_request
 from jaxprof.events import RunSpec
-from jaxprof.events.wire import encode_bounded
+from jaxprof.events.base import encode_bounded
 from jaxprof.light_dataclass import dataclass, field
 
 SCRATCH = "JAXPROF_SCRATCH"
@@ -197,3 +197,24 @@ class EngineAnswer:
 def encode_answer(answer: EngineAnswer) -> bytes:
     """One line of JSON without its line break."""
     return encode_bounded({"type": "answer", **asdict(answer)})
+
+
+LEAVES = "leaves"
+"""The array in the file that holds the description of the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLeaf:
+    """One array of a tree."""
+
+    path: str
+    """The way to it: `[0]['w']`; empty for a tree that is one array."""
+    dtype: str
+    shape: tuple[int, ...]
+    digest: str = ""
+    """Of its numbers, where only these are told apart."""
+
+    @property
+    def spec(self) -> str:
+        """`float32[1024,1024]`."""
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from jaxprof.light_dataclass import dataclass
-from jaxprof.workloads.callables import in_order, layers, written_function
+from jaxprof.workloads.callables import in_order, is_key, layers, written_function
 from jaxprof.workloads.find import dotted_name
 from jaxprof.workloads.specs import array_text
-from jaxprof.workloads.trees import is_key
 
 _SEED: Final = 0
 _INTEGERS_BELOW: Final = 10

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.flame.graphs import PICOSECONDS, FlameGraph, ranking_flame, run_flame
-from jaxprof.analysis.flame.tree import ROOT, FlameFrame
-from jaxprof.analysis.profile import IMPORTED, is_whole
+from jaxprof.analysis.flame import PICOSECONDS, ROOT, FlameFrame, FlameGraph, ranking_flame, run_flame
+from jaxprof.analysis.profile import is_whole
+from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.facts import Fact, at, column
 from jaxprof.facts.units import BYTES, COUNT, LIST, SECONDS, SHARE, TEXT, TRUTH
 from jaxprof.report.renderers import text_lines

@@ -10,12 +10,11 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jaxprof.analysis import RunResult
-from jaxprof.analysis.flame.graphs import PICOSECONDS, FlameGraph
+from jaxprof.analysis.flame import PICOSECONDS, FlameGraph
 from jaxprof.analysis.memory import SCHEDULE, MemoryPicture
 from jaxprof.analysis.programs.derive import ProgramResult
-from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, break_even_curve
+from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, break_even_curve, modes_text
 from jaxprof.analysis.speedup import steady_samples
-from jaxprof.analysis.warnings import modes_text
 from jaxprof.events import PassTimes, StepTimes
 from jaxprof.facts.runs import RunRow
 from jaxprof.report.page.elements import Charts
@@ -133,7 +132,7 @@ def _call_counts(curve: BreakEvenCurve) -> list[int]:
 
 def roofline(charts: Charts, ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> Iterator[str]:
     """The kernels under the ceilings of their device."""
-    from jaxprof.analysis.roofline_points import roofline_ceilings, roofline_points
+    from jaxprof.analysis.ranking import roofline_ceilings, roofline_points
 
     points, without = roofline_points(ranking, numbers)
     roofs = roofline_ceilings(ranking, numbers, device)

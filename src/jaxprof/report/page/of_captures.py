@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from jaxprof.analysis.compile_passes import stage_times
-from jaxprof.analysis.flame.graphs import run_flame
-from jaxprof.analysis.measured import kernels_of, measured, seconds_per_call, whole_profile
+from jaxprof.analysis.flame import run_flame
+from jaxprof.analysis.measured import kernels_of, measured, seconds_per_call, stage_times, whole_profile
 from jaxprof.analysis.memory import buffers_of
-from jaxprof.analysis.profile import programs_of
-from jaxprof.analysis.steps import device_steps
+from jaxprof.analysis.profile import device_steps, programs_of
 from jaxprof.facts import pick
 from jaxprof.facts.captures import STEPS, TRUST, pass_rows, trust_rows
 from jaxprof.facts.memory import BUFFERS
@@ -67,9 +65,8 @@ def _costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     kernels = kernels_of(session, run.id) if "hlo" in run.texts else None
     if not kernels:
         return
-    from jaxprof.analysis.arrangement import everything, ordered
     from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
-    from jaxprof.analysis.ranking import ranking_on
+    from jaxprof.analysis.ranking import everything, ordered, ranking_on
     from jaxprof.hlo.open.parsed import modules
     from jaxprof.report.kernel_list import SHOWN, ceilings_note
     from jaxprof.report.kernels import COLUMNS

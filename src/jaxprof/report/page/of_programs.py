@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxprof.analysis.flame.graphs import program_flame
+from jaxprof.analysis.flame import program_flame
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.facts.programs import rows_of
 from jaxprof.report.page import charts as draw

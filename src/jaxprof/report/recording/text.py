@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Final
 
+from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.derive import (
     FunctionCompiles,
-    ProgramFinding,
     ProgramResult,
     asked_function,
     program_result,
@@ -179,7 +179,7 @@ def _finding_list(program: ProgramResult) -> Iterator[str]:
         yield from wrap(f"{footer.message}. {footer.advice}", width=WIDTH, indent="    ", first="  · ")
 
 
-def _finding_lines(program: ProgramResult, finding: ProgramFinding, width: int) -> Iterator[str]:
+def _finding_lines(program: ProgramResult, finding: Finding, width: int) -> Iterator[str]:
     saves = saving(finding)
     text = f"{remark(program, finding)}; {saves}" if saves else remark(program, finding)
     yield from wrap(text, width=width, indent="    ", first="  ! ")
@@ -207,7 +207,7 @@ def _loops(program: ProgramResult) -> Iterator[str]:
 
 
 def _copies_remark(program: ProgramResult) -> list[str]:
-    from jaxprof.analysis.programs.findings.copied import copies_remark  # and with it all findings
+    from jaxprof.analysis.programs.findings.arrays import copies_remark  # and with it all findings
 
     return wrap(copies_remark(program.run, program.transfers), width=WIDTH, indent="  ")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from jaxprof.analysis.programs.derive import ProgramFinding, ProgramResult, StepFigures
-from jaxprof.analysis.programs.reasons import brief
+from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.programs.derive import ProgramResult, StepFigures
+from jaxprof.analysis.programs.functions import brief
 from jaxprof.events import Compiled
 from jaxprof.text import safe, shorten
 from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
@@ -95,12 +96,12 @@ def verdict_parts(program: ProgramResult) -> str:
     return ", ".join(shares)
 
 
-def saving(finding: ProgramFinding) -> str:
+def saving(finding: Finding) -> str:
     """`would save about 1.2 s`; empty if unknown."""
     return f"would save about {seconds(finding.saves_seconds, 2)}" if finding.saves_seconds else ""
 
 
-def remark(program: ProgramResult, finding: ProgramFinding) -> str:
+def remark(program: ProgramResult, finding: Finding) -> str:
     """A finding with its line before it."""
     at = f"{finding.where.short(program.directory)}: " if finding.where is not None else ""
     return safe(f"{at}{finding.message}{' (estimate)' if finding.estimate else ''}")

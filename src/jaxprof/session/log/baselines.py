@@ -20,7 +20,7 @@ import msgspec
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, system_words, unknown_name
 from jaxprof.files import private_folder
-from jaxprof.session.log.entry import is_live
+from jaxprof.session.log.reader import is_live
 from jaxprof.session.log.state import state_folder
 from jaxprof.session.log.writer import FILE_MODE
 from jaxprof.session_names import EXTENSION

@@ -14,7 +14,18 @@ from pathlib import Path
 from jaxprof.errors import StorageError, UsageError, not_found, system_words
 from jaxprof.events import Header
 from jaxprof.files import PRIVATE, private_folder, taking_place, with_home
-from jaxprof.session.log.entry import Entry, is_live, read_entry
+from jaxprof.session.log.entry import (
+    Entry,
+    changed_seconds,
+    copy_job,
+    delete_job,
+    is_job_live,
+    job_bytes,
+    prepare_move,
+    read_entry,
+    read_job_entry,
+)
+from jaxprof.session.log.reader import is_live
 from jaxprof.session.log.state import forget_derived, state_folder, url_of
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION
 
@@ -59,8 +70,6 @@ class Library:
                 named += place.glob(f"*{JOB_EXTENSION}")
         if not named:  # before anything is imported for them
             return []
-        from jaxprof.session.log.job_entry import changed_seconds
-
         dated: list[tuple[float, Path]] = []
         for path in named:
             with contextlib.suppress(OSError):  # without a session it is none
@@ -71,7 +80,7 @@ class Library:
         """Sessions and jobs, the newest first, each read on demand."""
         for path in self._paths_of_all()[:limit]:
             with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-                yield _read_job(path) if path.name.endswith(JOB_EXTENSION) else read_entry(path)
+                yield read_job_entry(path) if path.name.endswith(JOB_EXTENSION) else read_entry(path)
 
     def _paths_of_all(self) -> list[Path]:
         dated: list[tuple[float, Path]] = []
@@ -131,8 +140,6 @@ class Library:
         if target == path:
             return path
         if is_job:
-            from jaxprof.session.log.job_entry import prepare_move
-
             prepare_move(path)
         else:
             forget_derived(path)
@@ -142,8 +149,6 @@ class Library:
         """Copy the session, or the job ("save as"), into a folder under its own name. Raises StorageError if the target
         exists."""
         if path.is_dir() and _is_job(path, "copied"):
-            from jaxprof.session.log.job_entry import copy_job
-
             return copy_job(path, target, replace=replace)
         target = with_home(target)
         try:
@@ -162,8 +167,6 @@ class Library:
         """Delete the session, or the folder of a job. Raises StorageError if that fails, or it is being written, or
         the folder holds anything else."""
         if _is_job(path, "deleted"):
-            from jaxprof.session.log.job_entry import delete_job
-
             delete_job(path)
             return
         if is_live(path):
@@ -197,7 +200,8 @@ class Library:
             aged = older_than_days is not None and time.time() - changed > older_than_days * 86_400
             beyond = keep is not None and rank >= keep
             full = max_bytes is not None and used > max_bytes
-            if (aged or beyond or full) and not _is_written(path):
+            is_written = is_job_live if path.name.endswith(JOB_EXTENSION) else is_live
+            if (aged or beyond or full) and not is_written(path):
                 doomed.append(path)
         return doomed
 
@@ -214,25 +218,9 @@ def total_bytes(paths: Iterable[Path]) -> int:
 def kept_size(path: Path) -> tuple[int, float]:
     """The size in bytes, and the Unix time of the last change, of a session or the folder of a job. Raises OSError."""
     if path.name.endswith(JOB_EXTENSION):
-        from jaxprof.session.log.job_entry import changed_seconds, job_bytes
-
         return job_bytes(path), changed_seconds(path)
     status = path.stat()
     return status.st_size, status.st_mtime
-
-
-def _read_job(folder: Path) -> Entry:
-    from jaxprof.session.log.job_entry import read_job_entry
-
-    return read_job_entry(folder)
-
-
-def _is_written(path: Path) -> bool:
-    if path.name.endswith(JOB_EXTENSION):
-        from jaxprof.session.log.job_entry import is_job_live
-
-        return is_job_live(path)
-    return is_live(path)
 
 
 def _is_job(path: Path, done: str) -> bool:

@@ -25,8 +25,7 @@ from jaxprof.private import HIDDEN
 from jaxprof.redaction import REDACTED, LineScrubber, is_secret_name, redacted, scrubbed, without_tokens
 from jaxprof.session import Session
 from jaxprof.session.log.codec import UnknownEvent, decode_line, encode_header, encode_line
-from jaxprof.session.log.entry import is_live
-from jaxprof.session.log.reader import BLOCK_BYTES, Follower
+from jaxprof.session.log.reader import BLOCK_BYTES, Follower, is_live
 from jaxprof.session.log.writer import FILE_MODE
 from jaxprof.session.texts import Texts, split
 

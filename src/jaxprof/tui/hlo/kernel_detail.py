@@ -22,8 +22,7 @@ from jaxprof.tui.kit.python_source import excerpt, highlighted
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.arrangement import KernelGroup
-    from jaxprof.analysis.ranking import Ranked
+    from jaxprof.analysis.ranking import KernelGroup, Ranked
     from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.analysis.origin import Origin

@@ -10,7 +10,7 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.analysis.flame.graphs import ranking_flame
+from jaxprof.analysis.flame import ranking_flame
 from jaxprof.analysis.ranking import Ranking
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.hlo.kernel_detail import figure_fact, group_facts, kernel_facts, kind_of, reason_words, source_facts

@@ -16,17 +16,19 @@ from textual import events
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.analysis.arrangement import (
+from jaxprof.analysis.ranking import (
+    BASES,
     GROUPED_BY_ORIGINS,
     GROUPINGS,
     SORTED_BY_ORIGINS,
     KernelGroup,
+    Ranked,
+    Ranking,
     filtered,
     grouped,
     needs_origins,
     ordered,
 )
-from jaxprof.analysis.ranking import BASES, Ranked, Ranking
 from jaxprof.errors import JaxprofError
 from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.origin_columns import OriginColumns, origin_columns

@@ -12,8 +12,7 @@ from textual import events
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.analysis.ranking import Ranking
-from jaxprof.analysis.roofline_points import RooflinePoint, roofline_ceilings, roofline_points
+from jaxprof.analysis.ranking import Ranking, RooflinePoint, roofline_ceilings, roofline_points
 from jaxprof.text import columns, shorten_middle
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines

@@ -19,8 +19,7 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
-from jaxprof.analysis.jobs.standing import RATIOS
-from jaxprof.analysis.jobs.step_grid import OWN, STEP, VALUES
+from jaxprof.analysis.jobs.step_grid import OWN, RATIOS, STEP, VALUES
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.text import shorten
 from jaxprof.tui.kit.canvas import AxisWindow
@@ -30,8 +29,7 @@ from jaxprof.units import UNKNOWN, integer, percent, seconds
 if TYPE_CHECKING:
     from rich.style import Style
 
-    from jaxprof.analysis.jobs.standing import Standing
-    from jaxprof.analysis.jobs.step_grid import StepGrid
+    from jaxprof.analysis.jobs.step_grid import Standing, StepGrid
 
 
 ZOOM: Final = 2.0

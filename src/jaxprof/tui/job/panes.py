@@ -31,11 +31,10 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.arrivals import Arrivals
-    from jaxprof.analysis.jobs.beside import BesideOthers
-    from jaxprof.analysis.jobs.exposed import CollectiveFigures
     from jaxprof.analysis.jobs.figures import ProcessFigures
-    from jaxprof.analysis.jobs.job import JobFigures
-    from jaxprof.analysis.jobs.standing import Standing
+    from jaxprof.analysis.jobs.findings import CollectiveFigures
+    from jaxprof.analysis.jobs.job import BesideOthers, JobFigures
+    from jaxprof.analysis.jobs.step_grid import Standing
     from jaxprof.tui.job.reading import JobInView
     from jaxprof.tui.kit.table_columns import Cell
 
@@ -308,7 +307,7 @@ class JobPanes(Guarded, Container):
         key = (id(found), index)
         if found is None or index is None or key == self._beside:
             return
-        from jaxprof.analysis.jobs.beside import beside_others
+        from jaxprof.analysis.jobs.job import beside_others
 
         self._beside = key
         self.query_one(BesideTable).show(beside_others(found.figures.processes, index))

@@ -16,15 +16,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.collective_events import CollectiveEvents
+    from jaxprof.analysis.arrivals import CollectiveEvents
     from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.job import JobFigures
-    from jaxprof.analysis.jobs.loop_trace import LoopTrace
-    from jaxprof.analysis.jobs.standing import Standing
-    from jaxprof.analysis.jobs.step_alignment import ProcessPasses
-    from jaxprof.analysis.jobs.step_grid import StepGrid
+    from jaxprof.analysis.jobs.step_grid import LoopTrace, ProcessPasses, Standing, StepGrid
     from jaxprof.session import Session
-    from jaxprof.session.log.job_follower import JobFollower
+    from jaxprof.session.log.job_folder import JobFollower
 
 Progress: TypeAlias = Callable[[int, int], object]
 _COLUMNS: Final = 100
@@ -61,8 +58,7 @@ class JobInView:
 
     def steps(self, columns: int, first: float | None, last: float | None, values_of: str) -> Standing:
         """The steps of all processes in so many columns, `first` to `last` of them. Blocks: for threads."""
-        from jaxprof.analysis.jobs.standing import standing
-        from jaxprof.analysis.jobs.step_grid import STEP
+        from jaxprof.analysis.jobs.step_grid import STEP, standing
 
         columns = columns if values_of == STEP else min(columns, self.job_steps.windows(first, last))
         return standing(self.job_steps.grid(columns, first, last, values_of))
@@ -143,7 +139,7 @@ def _state_of(folder: Path) -> object:
 
 
 def _may_grow(session: Path) -> bool:
-    from jaxprof.session.log.entry import is_live
+    from jaxprof.session.log.reader import is_live
 
     try:
         return is_live(session) or time.time() - session.stat().st_mtime < SILENT_SECONDS
@@ -165,13 +161,12 @@ class _Sessions:
 
     def read(self, progress: Progress) -> JobInView | None:
         """As `JobReading.read`."""
-        from jaxprof.analysis.collective_events import collective_events
+        from jaxprof.analysis.arrivals import collective_events
         from jaxprof.analysis.jobs.figures import process_figures
         from jaxprof.analysis.jobs.job import figures_of
-        from jaxprof.analysis.jobs.loop_trace import loop_trace
-        from jaxprof.analysis.jobs.step_alignment import alignment_notices, alignments, passes_of
+        from jaxprof.analysis.jobs.step_grid import alignment_notices, alignments, loop_trace, passes_of
         from jaxprof.session import Session
-        from jaxprof.session.log.job_follower import JobFollower
+        from jaxprof.session.log.job_folder import JobFollower
 
         if self._follower is None:
             self._follower = JobFollower(self.folder, Session)
@@ -224,8 +219,7 @@ class _Traces:
 
 def _in_view(figures: JobFigures, steps: StepsOfJob) -> JobInView:
     """A job with what its steps cost, and what is to be said of how they lie beside each other."""
-    from jaxprof.analysis.jobs.standing import lost_seconds, standing
-    from jaxprof.analysis.jobs.step_grid import OWN
+    from jaxprof.analysis.jobs.step_grid import OWN, lost_seconds, standing
 
     grid = steps.grid(_COLUMNS, None, None, OWN)
     lost = lost_seconds(standing(grid)) if len(grid.steps) else {}

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.style import Style
 
-from jaxprof.analysis.profile import IMPORTED, is_whole, programs_of, with_hlo
+from jaxprof.analysis.profile import is_whole, programs_of, with_hlo
+from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of

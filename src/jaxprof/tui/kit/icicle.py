@@ -21,7 +21,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.strip import Strip
 
-from jaxprof.analysis.flame.tree import ROOT, WHOLE, FlameFrame
+from jaxprof.analysis.flame import ROOT, WHOLE, FlameFrame
 from jaxprof.errors import UsageError
 from jaxprof.text import columns, safe, shorten, shorten_middle
 from jaxprof.tui.kit.drawing import bar, cell, hang
@@ -35,8 +35,7 @@ from jaxprof.units import counted, integer, percent
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.flame.graphs import FlameGraph
-    from jaxprof.analysis.flame.tree import FlameMatches
+    from jaxprof.analysis.flame import FlameGraph, FlameMatches
     from jaxprof.tui.kit.icicle_browse import IcicleSpan
 
 

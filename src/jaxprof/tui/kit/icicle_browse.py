@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from jaxprof.analysis.flame.tree import WHOLE, FlameFrame, FlameTree
+from jaxprof.analysis.flame import WHOLE, FlameFrame, FlameTree
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.flame.graphs import FlameGraph
+    from jaxprof.analysis.flame import FlameGraph
 
 
 _PART_COLUMNS: Final = 8

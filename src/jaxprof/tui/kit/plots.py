@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.analysis.warnings import modes_text
+from jaxprof.analysis.run_result import modes_text
 from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines, spanning
 from jaxprof.tui.kit.drawing import SPARKS, styled_runs

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.widget import Widget
 
-from jaxprof.analysis.programs.parts import NOT_SEEN
+from jaxprof.analysis.programs.result import NOT_SEEN
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.drawing import SPARKS, cell, hang, styled_runs
 from jaxprof.tui.kit.format import clock, place_text, status_mark

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Container, Vertical
 from textual.content import Content
 
-from jaxprof.analysis.compile_passes import seconds_of_threads, stage_times
+from jaxprof.analysis.measured import seconds_of_threads, stage_times
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.guard import Guarded

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.analysis.steps import FOUND_BY
+from jaxprof.analysis.profile import FOUND_BY
 from jaxprof.text import safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import MARKS
@@ -21,8 +21,7 @@ from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent_or_less, se
 
 if TYPE_CHECKING:
     from jaxprof.analysis.measured import MeasuredKernel
-    from jaxprof.analysis.profile import ProfileOverview, ProfileProgram
-    from jaxprof.analysis.steps import DeviceSteps
+    from jaxprof.analysis.profile import DeviceSteps, ProfileOverview, ProfileProgram
 
 KERNELS, PROGRAMS, DEVICES, DOUBTS = 12, 8, 16, 4
 """How many of each are shown, of kernels and programs at least; a line counts the rest."""

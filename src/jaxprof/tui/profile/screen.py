@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Container, Vertical
 from textual.content import Content
 
-from jaxprof.analysis.flame.graphs import kernel_flame
+from jaxprof.analysis.flame import kernel_flame
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.timeline import TEXT_NAME

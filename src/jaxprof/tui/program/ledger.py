@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, row_seconds
-from jaxprof.analysis.programs.reasons import brief, briefest
+from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount, brief, briefest, row_seconds
 from jaxprof.events import Compiled, SignatureLeaf
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of

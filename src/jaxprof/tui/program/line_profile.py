@@ -22,7 +22,7 @@ from jaxprof.tui.kit.table_view import TableView
 from jaxprof.units import UNKNOWN, percent, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.parts import LineTime
+    from jaxprof.analysis.programs.result import LineTime
     from jaxprof.events import SourceLocation
 
 

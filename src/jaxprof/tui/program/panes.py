@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from textual.containers import Container, Vertical
 from textual.content import Content
 
-from jaxprof.analysis.flame.graphs import program_flame
+from jaxprof.analysis.flame import program_flame
 from jaxprof.report.recording.words import verdict
 from jaxprof.text import safe
 from jaxprof.tui.kit.claims import Claim, ClaimList

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from jaxprof.analysis.programs.findings.copied import copies_remark
+from jaxprof.analysis.programs.findings.arrays import copies_remark
 from jaxprof.facts.programs import rows_of
 from jaxprof.report.recording.tables import TRANSFERS_TEXT
 from jaxprof.report.recording.words import loop

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from jaxprof.analysis.memory import peak_memory
-from jaxprof.analysis.warnings import modes_text, what_is_wrong, worst_element
+from jaxprof.analysis.run_result import modes_text, what_is_wrong, worst_element
 from jaxprof.report.runs import break_even_text, one_time_text
 from jaxprof.text import columns, safe, safe_lines
 from jaxprof.tui.kit.drawing import cell

@@ -14,8 +14,7 @@ from textual.content import Content
 
 from jaxprof.analysis import RunResult, result
 from jaxprof.analysis.ab import side_title
-from jaxprof.analysis.run_cost import prompt_cost
-from jaxprof.analysis.run_result import break_even_curve
+from jaxprof.analysis.run_result import break_even_curve, prompt_cost
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.captures import RunKeys

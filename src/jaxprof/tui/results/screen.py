@@ -16,7 +16,7 @@ from textual.content import Content
 from jaxprof.analysis import RunResult, SweepGroup, result, sweep_groups
 from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.run_cost import is_uncounted, prompt_cost, run_cost
+from jaxprof.analysis.run_result import is_uncounted, prompt_cost, run_cost
 from jaxprof.errors import UsageError
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import columns, safe

@@ -7,50 +7,150 @@ is true of nearly every run (the cache is off, compiling takes most of a short r
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.programs.findings import arrays, copied, cost, halts, loops, recompiles
+from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.programs.findings import arrays, compiling, loops
 from jaxprof.analysis.programs.findings.claims import Claims
-from jaxprof.analysis.programs.result import ProgramFinding, Remark
+from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN
+from jaxprof.events import NOWHERE
+from jaxprof.text import safe
+from jaxprof.units import bytes_, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events import ProgramSampled, SourceLocation
 
-__all__ = ["CODES", "REMARKS", "ProgramFinding", "Remark", "findings", "remarks"]
+_NO_MEMORY: Final = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
+_ASKED: Final = re.compile(r"(?:allocat\w*|Used) (\d{1,20}(?:\.\d{1,6})?) ?(bytes|[KMGT])", re.IGNORECASE)
+"""`allocating 1024 bytes`, `trying to allocate 1.50GiB`, `Attempting to allocate 4.00G`, `Unable to allocate 8.00 TiB`,
+`Used 21.05G of 15.48G hbm`."""
+_SCALE: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_ERROR: Final = "Mend what the error names, and run it again: its figures end there."
+_NO_ERROR: Final = "What it wrote last on stderr says why. Its figures end there."
+_LESS_MEMORY: Final = (
+    "Make it smaller (the batch, the sequence, the model), free what else is held, donate what is replaced "
+    "(donate_argnums), or compute it again in the backward pass (jax.checkpoint). Calls return before their work is "
+    "done, so a call before this line may have asked for it."
+)
 
-_LOOKS: Final[dict[str, Callable[[ProgramResult, Claims], Iterator[ProgramFinding]]]] = {
-    "program_failed": halts.program_failed,
-    "stopped": halts.stopped,
-    "debug_settings": cost.debug_settings,
-    "caches_cleared": recompiles.caches_cleared,
-    "closure_varies": recompiles.closure_varies,
-    "recompile_in_loop": recompiles.recompile_in_loop,
-    "varying_shapes": recompiles.varying_shapes,
-    "static_argument_varies": recompiles.static_argument_varies,
-    "weak_type_flips": recompiles.weak_type_flips,
-    "arguments_vary": recompiles.arguments_vary,
-    "cache_thrashing": cost.cache_thrashing,
-    "large_program": cost.large_program,
+
+def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    """The exception, signal or exit code that a program ended with. One that somebody interrupted has not failed."""
+    run = result.run
+    if run.status not in ("failed", "crashed"):
+        return
+    error, where = _error(result)
+    if _NO_MEMORY.search(error):
+        asked = asked_bytes(error)
+        size = f": {bytes_(asked)} were asked for" if asked is not None else ""
+        yield Finding(
+            "program_failed", f"it ran out of memory{size} ({safe(error)})", _LESS_MEMORY, (where,), bytes=asked
+        )
+    elif error:
+        yield Finding("program_failed", f"it ended with {safe(error)}", run.advice or _ERROR, (where,))
+    else:
+        # an exit code is given by a line that no sample needs to have seen
+        last = _last_line(result.sample_windows) if run.status == "crashed" else None
+        seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
+        yield Finding(
+            "program_failed", f"it ended: {safe(run.error or run.status)}{seen}", run.advice or _NO_ERROR, (last,)
+        )
+
+
+def asked_bytes(error: str) -> int | None:
+    """How much memory an error says was asked for; None if it does not say so."""
+    found = _ASKED.search(error)
+    return round(float(found[1]) * _SCALE[found[2][0].lower()]) if found is not None else None
+
+
+def _error(result: ProgramResult) -> tuple[str, SourceLocation]:
+    """The exception that ended it, and the user's line; empty without one."""
+    run = result.run
+    ended = run.program.ended if run.program is not None else None
+    if ended is not None and ended.error:
+        return ended.error, ended.error_at
+    from jaxprof.last_words import raised_at  # only for what has failed before jax was there
+
+    lines = [line.text for line in run.log if line.stream == "stderr"]
+    number = raised_at(lines)
+    return (lines[number].strip() if number is not None else ""), NOWHERE
+
+
+def _last_line(windows: tuple[ProgramSampled, ...]) -> SourceLocation | None:
+    """The line that took most of the last sample window: a signal leaves no better witness."""
+    lines = windows[-1].lines if windows else []
+    most = max(lines, key=lambda line: line.seconds, default=None)
+    return most.place if most is not None and most.file else None
+
+
+_MESSAGES: Final = {
+    SIGNAL: "stopped for {} by a signal, {}",
+    UNKNOWN: "stood still for {}, {}: stopped together with what recorded it, or by something that leaves no trace",
+    SUSPENDED: "the machine was suspended for {}, {}",
+}
+_ADVICE: Final = {
+    SIGNAL: "Look for what sends SIGSTOP or SIGTSTP (ctrl+z, a batch system). No line of it takes this time.",
+    UNKNOWN: "Look for ctrl+z, a container that was frozen, or a virtual machine. No line of it takes this time.",
+    SUSPENDED: "A machine that sleeps computes nothing. No other time of this program holds these seconds.",
+}
+
+
+def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    """The stops of each cause together. Only a stop by a signal was seen; the others were concluded from clocks."""
+    for cause, message in _MESSAGES.items():
+        found = [stop for stop in result.stops if stop.cause == cause]
+        if not found:
+            continue
+        took = sum(stop.seconds for stop in found)
+        first = f"{seconds(found[0].began_seconds)} after it began"
+        when = first if len(found) == 1 else f"{len(found)} times, first {first}"
+        cost = None if cause == SUSPENDED else took
+        yield Finding(
+            "stopped",
+            message.format(seconds(took), when),
+            _ADVICE[cause],
+            (),
+            seconds=cost,
+            saves_seconds=cost,
+            estimate=cause == UNKNOWN,
+        )
+
+
+_LOOKS: Final[dict[str, Callable[[ProgramResult, Claims], Iterator[Finding]]]] = {
+    "program_failed": program_failed,
+    "stopped": stopped,
+    "debug_settings": compiling.debug_settings,
+    "caches_cleared": compiling.caches_cleared,
+    "closure_varies": compiling.closure_varies,
+    "recompile_in_loop": compiling.recompile_in_loop,
+    "varying_shapes": compiling.varying_shapes,
+    "static_argument_varies": compiling.static_argument_varies,
+    "weak_type_flips": compiling.weak_type_flips,
+    "arguments_vary": compiling.arguments_vary,
+    "cache_thrashing": compiling.cache_thrashing,
+    "large_program": compiling.large_program,
     "callback_in_loop": loops.callback_in_loop,
     "repeated_fetch": loops.repeated_fetch,
     "host_sync": loops.host_sync,
-    "numpy_argument": copied.numpy_argument,
+    "numpy_argument": arrays.numpy_argument,
     "op_by_op_loop": loops.op_by_op_loop,
-    "implicit_transfers": copied.implicit_transfers,
+    "implicit_transfers": arrays.implicit_transfers,
     "data_waits": loops.data_waits,
     "host_work": loops.host_work,
     "dispatch_bound": loops.dispatch_bound,
-    "many_tiny_jits": cost.many_tiny_jits,
-    "slow_tracing": cost.slow_tracing,
-    "captured_constants": cost.captured_constants,
+    "many_tiny_jits": compiling.many_tiny_jits,
+    "slow_tracing": compiling.slow_tracing,
+    "captured_constants": compiling.captured_constants,
     "arrays_grow": arrays.arrays_grow,
     "unused_donation": arrays.unused_donation,
 }
-_REMARKS: Final[dict[str, Callable[[ProgramResult], Iterator[Remark]]]] = {
-    "compile_dominates": cost.compile_dominates,
-    "cache_off": cost.cache_off,
+_REMARKS: Final[dict[str, Callable[[ProgramResult], Iterator[Finding]]]] = {
+    "compile_dominates": compiling.compile_dominates,
+    "cache_off": compiling.cache_off,
 }
 CODES: Final = tuple(_LOOKS)
 """Every code that a finding can have."""
@@ -58,7 +158,7 @@ REMARKS: Final = tuple(_REMARKS)
 """Every code that a remark can have."""
 
 
-def findings(result: ProgramResult) -> tuple[ProgramFinding, ...]:
+def findings(result: ProgramResult) -> tuple[Finding, ...]:
     """The findings of a program: its failure, then those whose fix would save most, last those whose saving is
     unknown."""
     claims = Claims(result)
@@ -66,6 +166,6 @@ def findings(result: ProgramResult) -> tuple[ProgramFinding, ...]:
     return tuple(sorted(every, key=lambda found: (found.code != "program_failed", -(found.saves_seconds or 0.0))))
 
 
-def remarks(result: ProgramResult) -> tuple[Remark, ...]:
+def remarks(result: ProgramResult) -> tuple[Finding, ...]:
     """Remarks about the run as a whole, which no line of the program can change."""
     return tuple(remark for look in _REMARKS.values() for remark in look(result))

@@ -1,20 +1,25 @@
-"""Memory: live arrays that keep growing in number or size, and donated arrays that no output can reuse."""
+"""What arrays cost a program: implicit copies between host and device, live arrays that keep growing in number or size,
+donated arrays that no output can reuse; and what a report says below a table of copies.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.programs.result import ProgramFinding, finding
+from jaxprof.analysis.finding import Finding
+from jaxprof.events import SignatureLeaf, SourceLocation
 from jaxprof.text import safe
-from jaxprof.units import bytes_, integer, percent, seconds
+from jaxprof.units import and_more, bytes_, integer, percent, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from jaxprof.analysis.programs.findings.claims import Claims
-    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.analysis.programs.result import ProgramResult, Transfer
+    from jaxprof.events import Compiled
+    from jaxprof.session import Run
 
 COUNTS: Final = 6
 """Counts after the start that a slope needs."""
@@ -42,7 +47,7 @@ _PAIRS_OF: Final = 60
 """Number of counts that the slope is taken from, evenly spread if there are more: the pairs grow with the square."""
 
 
-def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[ProgramFinding]:
+def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """The number of live arrays, or their bytes, rises to the end of the program."""
     if result.arrays is None:
         return
@@ -62,7 +67,7 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[ProgramFindi
         return
     rate = f"{integer(60 * slope)} arrays" if by_number else bytes_(60 * slope)
     loop = result.steps
-    yield finding(
+    yield Finding(
         "arrays_grow",
         f"live arrays keep growing: {integer(numbers[0])} ({bytes_(sizes[0])}) to {integer(numbers[-1])} "
         f"({bytes_(sizes[-1])}) in {seconds(times[-1] - times[0])}, {rate} a minute; {percent(_rising(chosen))} of "
@@ -71,11 +76,11 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[ProgramFindi
         "numbers (jax.device_get every N steps) instead of arrays, and drop references to old states.",
         (loop.where if loop is not None else None,),
         estimate=True,
-        held=int(sizes[-1] - sizes[0]),
+        bytes=int(sizes[-1] - sizes[0]),
     )
 
 
-def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[ProgramFinding]:
+def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     """Arrays were donated that no output of the program can reuse: their memory is wasted."""
     for function in result.functions:
         rows = [row for row in function.rows if row.unused_donations]
@@ -84,17 +89,16 @@ def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[ProgramF
         if row is None or size < UNUSED_BYTES:
             continue
         leaves = sorted(row.unused_donations, key=lambda leaf: -(leaf.bytes or 0))
-        named = ", ".join(f"{leaf.name}: {leaf.type}" for leaf in leaves[:_LEAVES_NAMED])
-        more = f" and {len(leaves) - _LEAVES_NAMED} more" if len(leaves) > _LEAVES_NAMED else ""
-        yield finding(
+        named = and_more([f"{leaf.name}: {leaf.type}" for leaf in leaves], _LEAVES_NAMED)
+        yield Finding(
             "unused_donation",
-            f"`{safe(function.function)}` donates {bytes_(size)} that no output can reuse ({safe(named)}{more}): the "
+            f"`{safe(function.function)}` donates {bytes_(size)} that no output can reuse ({safe(named)}): the "
             "caller loses the arrays, and no memory is saved",
             "Donate (donate_argnums) only arrays that come back with the same shape and dtype, or return the new "
             "array with the dtype of the old one.",
             (function.called_from, function.defined_at),
             function=function.function,
-            held=size,
+            bytes=size,
         )
 
 
@@ -126,3 +130,158 @@ def _slope(times: Sequence[float], values: Sequence[float]) -> float:
         if end > start
     ]
     return median(slopes) if slopes else 0.0
+
+
+def counted(run: Run) -> bool:
+    """Whether JAX's transfer guard was set to log every implicit copy, and was not refused."""
+    program = run.program
+    asked = program is not None and program.started is not None and program.started.options.get("transfers") is True
+    return asked and not any(warning.code == "transfers_not_counted" for warning in run.warnings)
+
+
+def size_text(rows: Sequence[Transfer]) -> str:
+    """`, 9.38 MiB` of copies that the guard counted, and how many copies have no known size."""
+    sizes = [row.bytes for row in rows if row.bytes is not None]
+    if not sizes:
+        return ""
+    silent = sum(row.count for row in rows if row.bytes is None)
+    size = bytes_(sum(sizes))
+    return f", {size}; JAX reports no size for {integer(silent)}" if silent else f", {size}"
+
+
+def copies_remark(run: Run, rows: Sequence[Transfer]) -> str:
+    """The note below a table of copies."""
+    if not counted(run) and not any(row.source == "guard" for row in rows):
+        return "Samples show the lines, not the number of copies: jaxprof script --transfers counts them exactly."
+    silent = any(row.source == "guard" and row.bytes is None for row in rows)
+    return (
+        "The transfer guard counts every implicit copy, without its line. It sees neither explicit copies "
+        "(device_put, device_get) nor, on a CPU, float(), .item() and np.asarray."
+    ) + (" On the fast path of jitted calls JAX reports neither type nor bytes to it." if silent else "")
+
+
+GUARD_COUNT: Final = 100
+"""Implicit copies in one direction: fewer are the set-up."""
+GUARD_BYTES: Final = 64 << 20
+"""Or this many bytes: some 5 ms over PCIe, and 64 MiB of host memory in any case."""
+LARGE_BYTES: Final = 1 << 20
+"""Size of NumPy arguments from which the time of a call may be the copy: some 0.2 ms."""
+_COPIES: Final = ("transfer", "dispatch", "call")
+"""The other states that a call with NumPy arguments is seen in: the copy happens inside it."""
+_ASKED: Final = re.compile(r"(^|\.)device_put\(\)$|^(jnp|jax\.numpy)\.\w+\(\)$")
+"""Calls that make an array on the device: their copies are no implicit ones."""
+_LINES_NAMED: Final = 3
+
+_DIRECTIONS: Final = {
+    "host_to_device": (
+        "host to device",
+        "Put what stays the same on the device once, before the loop (jax.device_put), and supply batches as jax "
+        "arrays; NumPy arrays and Python numbers that are passed to a jitted function are copied at each call.",
+    ),
+    "device_to_host": (
+        "device to host",
+        "Fetch values together and less often (jax.device_get of a tree): NumPy functions and Python operators on a "
+        "jax array copy it to the host.",
+    ),
+    "device_to_device": (
+        "device to device",
+        "Create or place the arrays with the sharding that the function expects, so that it need not copy them.",
+    ),
+}
+
+
+def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """A compiled function is called with NumPy arrays, which are copied to the device at every call."""
+    loop = result.hot
+    fed = {(row.place.file, row.place.line): row for row in _given_numpy(result)}
+    spots = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if spot.sites and (spot.kind == "fed" or (spot.kind in _COPIES and (spot.place.file, spot.place.line) in fed))
+    ]
+    took = sum(spot.seconds for spot in spots)
+    if not spots or not claims.worth(took, sum(spot.samples for spot in spots)):
+        return
+    claims.take(spots)
+    rows = [fed[key] for key in dict.fromkeys((spot.place.file, spot.place.line) for spot in spots) if key in fed]
+    size = max((row.bytes for row in rows), default=0)
+    named = next((row.names for row in rows), "")
+    function = f"`{safe(rows[0].function)}`" if rows else "a compiled function"
+    whole = loop.seconds
+    yield Finding(
+        "numpy_argument",
+        f"{function} is called with NumPy arrays{f' ({safe(named)})' if named else ''} and copies "
+        f"{f'{bytes_(size)} ' if size else 'them '}to the device at every call: about "
+        f"{seconds(took, 2)}{f', {percent(took / whole)} of the loop' if whole else ''}",
+        "Put what stays the same on the device once, before the loop (jax.device_put); keep a whole data set there "
+        "and index it in the compiled function, so that only new data is copied, ahead of its step.",
+        tuple(dict.fromkeys(spot.place for spot in spots)),
+        seconds=took,
+        saves_seconds=took,
+        estimate=True,
+    )
+
+
+class _Given:
+    """A call of a compiled function with NumPy arrays."""
+
+    __slots__ = ("bytes", "function", "names", "place")
+
+    def __init__(self, row: Compiled, where: SourceLocation) -> None:
+        self.place, self.function, self.bytes = where, row.function, row.numpy_bytes
+        leaves = [leaf for leaf in row.signature if leaf.from_numpy and not _is_kept(leaf)]
+        leaves.sort(key=lambda leaf: -(leaf.bytes or 0))
+        self.names = ", ".join(f"{leaf.name}: {leaf.type}" for leaf in leaves[:_LINES_NAMED])
+
+
+def _is_kept(leaf: SignatureLeaf) -> bool:
+    """Whether a NumPy argument is not copied at every call: it is used in place, or replaced by the result."""
+    return leaf.zero_copy or leaf.replaced
+
+
+def _given_numpy(result: ProgramResult) -> Iterator[_Given]:
+    for row in result.compiles:
+        if row.numpy_bytes >= LARGE_BYTES and row.called_from:
+            yield _Given(row, row.called_from)
+
+
+def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Copies in each direction: those that JAX's guard counted, with the lines that samples saw."""
+    for direction, (words, advice) in _DIRECTIONS.items():
+        rows = [row for row in result.transfers if row.direction == direction]
+        counted = [row for row in rows if row.source == "guard"]
+        spots = [
+            spot
+            for spot in claims.free_spots(result.spots)
+            if spot.kind == "transfer" and spot.sites and not _ASKED.search(spot.call)
+        ]
+        sampled = [row for row in rows if row.source != "guard"]
+        lines = {(row.where.file, row.where.line) for row in sampled if row.where is not None}
+        spots = [spot for spot in spots if (spot.place.file, spot.place.line) in lines]
+        count, moved = sum(row.count for row in counted), sum(row.bytes or 0 for row in counted)
+        took = sum(spot.seconds for spot in spots)
+        exact = count >= GUARD_COUNT or moved >= GUARD_BYTES
+        if not exact and not (spots and claims.worth(took, sum(spot.samples for spot in spots))):
+            continue
+        claims.take(spots)
+        message = (
+            f"{integer(count)} implicit copies from {words}{size_text(counted)}"
+            if count
+            else f"implicit copies from {words}"
+        )
+        at = f"; by samples about {seconds(took, 2)}{_transfer_lines(result, sampled)}" if took else ""
+        yield Finding(
+            "implicit_transfers",
+            message + at,
+            advice,
+            tuple(row.where for row in sampled),
+            seconds=took or None,
+            saves_seconds=took or None,
+            estimate=not exact,
+        )
+
+
+def _transfer_lines(result: ProgramResult, rows: Sequence[Transfer]) -> str:
+    """`, at train.py:88, train.py:91`; nothing for a single line, which the finding names anyway."""
+    named = list(dict.fromkeys(row.where.short(result.directory) for row in rows if row.where is not None))
+    return safe(f", at {', '.join(named[:_LINES_NAMED])}") if len(named) > 1 else ""

@@ -10,8 +10,9 @@ from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.verdict import DEVICE, interval
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.result import ProgramFinding, ProgramResult
-    from jaxprof.analysis.programs.spots import Spot
+    from jaxprof.analysis.finding import Finding
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.analysis.programs.verdict import Spot
     from jaxprof.events import Compiled
 
 WORTH: Final = 0.05
@@ -65,7 +66,7 @@ class Claims:
         self.taken.update(map(id, rows))
         return sum(spot.seconds for spot in spots) + sum(map(row_seconds, rows))
 
-    def bounded(self, findings: Sequence[ProgramFinding]) -> list[ProgramFinding]:
+    def bounded(self, findings: Sequence[Finding]) -> list[Finding]:
         """The findings, of which those about the hot loop together save no more than there is beside its device's work.
         What they save of what JAX announced, and of times in which the program was stopped, is not of that loop."""
         of_loop = {id(each): _of_loop(each) for each in findings}
@@ -98,7 +99,7 @@ class Claims:
         return saves >= WORTH * work and saves * sure >= SURELY * work
 
 
-def _of_loop(finding: ProgramFinding) -> float:
+def _of_loop(finding: Finding) -> float:
     """What a finding saves of the hot loop's sampled time."""
     if not finding.estimate or finding.code == "stopped":
         return 0.0

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.result import ProgramFinding, finding, is_single
+from jaxprof.analysis.programs.result import is_single
 from jaxprof.analysis.programs.verdict import COMPILE, DATA, DISPATCH, HOST, interval, leaves_of
 from jaxprof.events import SourceLocation
 from jaxprof.text import safe, shorten
@@ -21,7 +22,7 @@ from jaxprof.units import bytes_, counted, integer, percent, seconds
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.analysis.programs.spots import Spot
+    from jaxprof.analysis.programs.verdict import Spot
     from jaxprof.events import Compiled
 
 LARGE_BYTES: Final = 1 << 20
@@ -101,7 +102,7 @@ _MORE_WORKERS: Final = (
 )
 
 
-def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Compiled functions of the loop that call Python on the host, and wait for it."""
     spots = [spot for spot in claims.free_spots(result.hot.spots) if spot.kind == "callback" and spot.sites]
     took = _seconds(spots)
@@ -109,7 +110,7 @@ def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[ProgramF
     if not spots or not _of_loop(result, spots) or not claims.worth(saves, _samples(spots)):
         return
     claims.take(spots)
-    yield finding(
+    yield Finding(
         "callback_in_loop",
         f"compiled functions of the loop call Python on the host, and wait for it: {_calls(result, spots)}, "
         f"{_about(result, took)}{_called_back(result, spots)}{_named(result, spots)}",
@@ -117,12 +118,12 @@ def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[ProgramF
         "them after the loop; what jax.numpy can compute need not leave the compiled function.",
         _places(result, spots),
         seconds=took,
-        saves=saves,
+        saves_seconds=saves,
         estimate=True,
     )
 
 
-def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Large arrays are copied to the host in each pass of the loop."""
     loop = result.hot
     large = [
@@ -141,7 +142,7 @@ def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
         return
     size = max(spot.bytes or 0 for spot in spots)
     claims.take(spots)
-    yield finding(
+    yield Finding(
         "repeated_fetch",
         f"each pass of the loop copies arrays of up to {bytes_(size)} to the host: {_calls(result, spots)}, "
         f"{_about(result, took)}{_named(result, spots)}",
@@ -149,12 +150,12 @@ def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
         "(orbax's AsyncCheckpointer), so that the loop goes on.",
         _places(result, spots),
         seconds=took,
-        saves=saves,
+        saves_seconds=saves,
         estimate=True,
     )
 
 
-def host_sync(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Lines of the loop that need a value on the host in each pass, and wait for the device until it is there."""
     loop = result.hot
     spots = [
@@ -185,14 +186,14 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]
     claims.take(spots)
     claims.waits = took if brief else None
     busy = "" if saves > took / 2 else f"; the device is busy meanwhile, so at most {seconds(saves, 2)} can be saved"
-    yield finding(
+    yield Finding(
         "host_sync",
         f"the host waits for a value in each pass of the loop: {_calls(result, spots)}, {_about(result, took)}"
         f"{_named(result, spots)}{busy}",
         _DECIDE_SELDOM if _steers(result, spots) else _FETCH_SELDOM,
         _places(result, spots),
         seconds=took,
-        saves=saves,
+        saves_seconds=saves,
         estimate=True,
     )
 
@@ -211,7 +212,7 @@ def _is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
     )
 
 
-def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Operations of the loop that are dispatched one by one, outside any jit, with the cost of compiling them."""
     loop = result.hot
     spots = [spot for spot in claims.free_spots(loop.spots) if _is_of_operations(result, spot)]
@@ -235,7 +236,7 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[ProgramFind
     listed = ", ".join(kinds[:_LINES_NAMED]) + (", …" if len(kinds) > _LINES_NAMED else "")
     compiled = f"; compiling them {seconds(took - running, 2)}" if took > running else ""
     first = _places(result, spots)
-    yield finding(
+    yield Finding(
         "op_by_op_loop",
         f"{integer(len(kinds))} kinds of operations run one by one in the loop ({safe(listed)}): "
         f"{_about(result, running)}{compiled}{_named(result, spots)}",
@@ -243,9 +244,9 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[ProgramFind
         "dispatch instead of one for each operation.",
         first,
         seconds=took,
-        saves=took * (1 - 1 / len(kinds)),
+        saves_seconds=took * (1 - 1 / len(kinds)),
         estimate=True,
-        announced=compiling,
+        announced_seconds=compiling,
     )
 
 
@@ -269,7 +270,7 @@ def _is_run_in(result: ProgramResult, row: Compiled, spots: Sequence[Spot]) -> b
     return any((spot.place.file, spot.place.function) == (at.file, at.function) for spot in spots)
 
 
-def data_waits(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """The loop waits for the arguments of its compiled functions, whatever produces them."""
     loop = result.hot
     spots = [
@@ -283,19 +284,19 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding
     if not spots or not _of_loop(result, spots) or not claims.worth(saves, _samples(spots)):
         return
     claims.take(spots)
-    yield finding(
+    yield Finding(
         "data_waits",
         f"the loop waits for what it passes to the device: {_calls(result, spots)}, {_about(result, took)}"
         f"{_named(result, spots)}",
         _MORE_WORKERS if _OF_WORKERS.search(spots[0].call) else _PREFETCH,
         _places(result, spots),
         seconds=took,
-        saves=saves,
+        saves_seconds=saves,
         estimate=True,
     )
 
 
-def host_work(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Lines of the loop that compute or wait on the host, where no result goes into its compiled functions."""
     loop = result.hot
     spots = [
@@ -309,7 +310,7 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]
         return
     claims.take(spots)
     waits = _seconds(spot for spot in spots if spot.state == "waiting") > took / 2
-    yield finding(
+    yield Finding(
         "host_work",
         f"the loop {'waits' if waits else 'works'} on the host, and no result of this goes to the device: "
         f"{_calls(result, spots)}, {_about(result, took)}{_named(result, spots)}",
@@ -317,7 +318,7 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]
         "into the compiled function.",
         _places(result, spots),
         seconds=took,
-        saves=saves,
+        saves_seconds=saves,
         estimate=True,
     )
 
@@ -335,7 +336,7 @@ def _is_brief(result: ProgramResult, spot: Spot) -> bool:
     return each is not None and each < BRIEF_SECONDS
 
 
-def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """The loop spends its time calling compiled functions: they are small, or a library's Python is around them, or
     their arguments have many leaves."""
     loop = result.hot
@@ -361,13 +362,13 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
         of = f", most of them unused: its program has {counted(many.operations or 0, 'operation')}" if few else ""
         does = f"calls `{safe(many.function)}` with {integer(leaves_of(many))} leaves{of}"
         advice, function = (_PASS_USED, many.function) if few else (_FEWER_LEAVES, "")
-    yield finding(
+    yield Finding(
         "dispatch_bound",
         f"the loop {does}:{each} {_calls(result, calls)}, {_about(result, took)}{_named(result, calls)}",
         advice,
         _places(result, calls),
         seconds=took,
-        saves=saves,
+        saves_seconds=saves,
         estimate=True,
         function=function,
     )

@@ -1,0 +1,436 @@
+"""What is to be explained of measured runs (failures, wrong results, slower sides), of captures (where the time of the
+devices' steps went) and of recorded programs; and what each of them leaves unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.analysis.explain.catalogue import TRIED_OF_PROGRAMS, find_entry
+from jaxprof.analysis.explain.model import (
+    Abstention,
+    FindingCost,
+    RankedFinding,
+    Scope,
+    code_line,
+    command,
+    program_verified,
+    record_again,
+    run_verified,
+)
+from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.measured import passes_in, stage_times
+from jaxprof.analysis.memory import buffers_of
+from jaxprof.analysis.profile import causes_text
+from jaxprof.analysis.programs.verdict import interval
+from jaxprof.analysis.run_result import result
+from jaxprof.units import bytes_, counted, integer, percent, ratio_interval, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.ab import AbResult, AbVersus
+    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.events import StepParts, StepTimes, TrustCheck
+    from jaxprof.session import Run, Session
+
+_FAULTS: Final = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
+"""Warnings after which the times mean nothing."""
+_TO_CHANGE: Final = ("compiled_again", "dtype_narrowed")
+"""Warnings about the program that leave its times right."""
+_DOUBTS: Final = (
+    "throttled", "busy_machine", "disturbed", "unsettled", "not_idle", "drift", "two_modes", "noise", "outliers",
+    "no_interval", "few_samples",
+    "over_budget", "max_seconds_reached", "not_captured",
+)  # fmt: skip
+"""Warnings about the measurement: figures that cannot be had from it."""
+_DISPATCH_SHARE: Final = 0.5
+"""Share of a call on an accelerator from which its dispatch is what it takes."""
+_SLOW_STAGES: Final = {
+    "autotuning": ("slow-autotuning", 0.3, 1.0),
+    "PTX": ("slow-ptx", 0.3, 1.0),
+    "LLVM": ("slow-llvm", 0.5, 5.0),  # it is most of every compile for a CPU: only where someone waits for it
+}
+"""XLA's stages that can be shortened: code, and the share of a compile and the seconds from which they are findings."""
+_FOLDING: Final = "constant_folding"
+_FOLDING_SHARE: Final = 0.3
+_FOLDING_SECONDS: Final = 1.0
+_MORE_LAUNCHES: Final = 10
+_KERNELS_NAMED: Final = 3
+
+
+def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> Iterator[RankedFinding]:
+    """Failures and warnings of a run that someone has to act on. `baselines` are the runs that others are compared
+    with."""
+    verify = run_verified(name, run)
+    if run.shown.status not in ("ok", "running", "queued", "cancelled"):
+        yield _failure(session, run, verify)
+    for warning in result(session, run.id).warnings:
+        if warning.code in _TO_CHANGE and run.id in baselines:
+            continue  # a baseline is there to be compared with, and not to be changed
+        if warning.code in _FAULTS + _TO_CHANGE:
+            yield RankedFinding(
+                code=warning.code,
+                message=warning.message,
+                fix=warning.advice,
+                cost=FindingCost(scope="call"),
+                verify=verify,
+                run=run.id,
+                fault=warning.code in _FAULTS,
+            )
+
+
+def call_findings(session: Session, run: Run, name: str) -> Iterator[RankedFinding]:
+    """What the phases of a run show: calls that only dispatch, copies that outweigh the work, slow parts of a compile.
+    Of a CPU, which runs small programs inside their call and copies nothing, only the compile is told."""
+    figures, verify = result(session, run.id), run_verified(name, run)
+    summary = figures.summary
+    if summary is not None and run.plan.device.partition(":")[0] not in ("cpu", "host", "numpy"):
+        dispatch = figures.dispatch_median_seconds
+        if dispatch is not None and dispatch >= _DISPATCH_SHARE * summary.median:
+            yield _of_call(
+                "dispatch-bound-call", run, verify, dispatch, summary.median,
+                f"a call takes {seconds(summary.median)}, and {seconds(dispatch)} of it until it returns: the host "
+                "takes longer to start the work than the device to do it",
+            )  # fmt: skip
+        moved = [name for name in figures.transfers if name in run.phases and not run.phases[name].zero_copy]
+        copying = sum(figures.transfers[name].median for name in moved)
+        if copying > summary.median:
+            yield _of_call(
+                "copies-outweigh-work", run, verify, copying, summary.median + copying,
+                f"copying the arguments in and the result out takes {seconds(copying)}, the call "
+                f"{seconds(summary.median)}",
+            )  # fmt: skip
+    if run.compile_passes is not None:
+        tree = run.compile_passes.tree
+        for stage in stage_times(tree):
+            code, share, least = _SLOW_STAGES.get(stage.stage, ("", 0.0, 0.0))
+            if code and tree.seconds > 0 and stage.seconds >= max(share * tree.seconds, least):
+                threads = ", on all threads together," if stage.seconds > tree.seconds else ""
+                yield _of_call(
+                    code, run, verify, min(stage.seconds, tree.seconds), tree.seconds,
+                    f"{stage.stage} took {seconds(stage.seconds)}{threads} of a compile of {seconds(tree.seconds)}",
+                    "compile",
+                )  # fmt: skip
+        folding = sum(node.self_seconds for node in passes_in(tree) if node.name.replace("-", "_") == _FOLDING)
+        if tree.seconds > 0 and folding >= max(_FOLDING_SHARE * tree.seconds, _FOLDING_SECONDS):
+            yield _of_call(
+                "slow-constant-folding", run, verify, min(folding, tree.seconds), tree.seconds,
+                f"the pass {_FOLDING} took {seconds(folding)} of a compile of {seconds(tree.seconds)}", "compile",
+            )  # fmt: skip
+
+
+def _of_call(
+    code: str, run: Run, verify: str, took: float, whole: float, message: str, scope: Scope = "call"
+) -> RankedFinding:
+    cost = FindingCost(scope=scope, seconds=took, share=took / whole, at_most=True)
+    return RankedFinding(code=code, message=message, fix=find_entry(code).fix, cost=cost, verify=verify, run=run.id)
+
+
+def _failure(session: Session, run: Run, verify: str) -> RankedFinding:
+    picture = buffers_of(session, run.id)
+    asked = picture.asked_bytes if picture is not None else None
+    largest = [buffer for buffer in picture.buffers[:_KERNELS_NAMED] if buffer.instruction] if picture else []
+    named = "; largest buffers: " + ", ".join(f"{each.instruction} {bytes_(each.bytes)}" for each in largest)
+    end = run.shown
+    error = end.error.partition("\n")[0] or end.status
+    return RankedFinding(
+        code="run-failed" if asked is None else "out-of-memory",
+        message=f"{run.label} {end.status}: {error}" + (named if asked is not None and largest else ""),
+        fix=end.advice or "Mend what the error names, and run it again.",
+        cost=FindingCost(scope="call", bytes=asked, held=True),
+        verify=verify,
+        run=run.id,
+        kernels=tuple(each.instruction for each in largest) if asked is not None else (),
+        fault=True,
+    )
+
+
+def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterator[Abstention]:
+    """What the measured runs cannot tell, those of one kind together."""
+    doubted: dict[str, list[tuple[Run, str]]] = {}
+    for run in runs:
+        for warning in result(session, run.id).warnings:
+            if warning.code in _DOUBTS:
+                doubted.setdefault(warning.code, []).append((run, warning.message))
+    for code in _DOUBTS:
+        if code in doubted:
+            (run, message), *others = doubted[code]
+            also = f"; also {', '.join(each.id for each, _ in others)}" if others else ""
+            yield Abstention(code, f"{run.id} {run.label}: {message}{also}", measured_longer(name, run))
+
+
+def measured_longer(name: str, run: Run, launches: int = _MORE_LAUNCHES) -> str:
+    """Measures a run again in more processes; of a side, its whole comparison."""
+    if run.plan.how in ("compile", "imported", "program"):
+        return ""
+    return command("run", "--from", name if run.plan.side else f"{name}:{run.id}", "--launches", str(launches))
+
+
+def captured_too(session: Session, run: Run) -> str:
+    """Measures a run again with its kernels; of a side, the comparison as it was typed, with `--capture`."""
+    if run.plan.side:
+        words = session.header.command[1:]
+        return command(*words, "--capture") if words[:1] == ["ab"] else ""
+    settings = [] if run.plan.target else [f"{key}={value}" for key, value in run.plan.parameters.items()]
+    return command(
+        "run",
+        run.plan.target or run.plan.workload,
+        *("--variant", run.plan.variant),
+        *(word for setting in settings for word in ("--set", setting)),
+        *(word for argument in run.plan.arguments for word in ("--arg", argument)),
+        *(("--device", run.plan.device) if run.plan.device != "cpu:0" else ()),
+    )
+
+
+def side_findings(compared: AbResult, name: str) -> Iterator[RankedFinding]:
+    """The sides of a comparison that are slower than A, with the kernels that grew."""
+    first = compared.sides[0].summary
+    for versus in compared.versus:
+        if versus.verdict == "slower" and first is not None:
+            yield _slower(compared, versus, first.median, name)
+
+
+def _slower(compared: AbResult, versus: AbVersus, median: float, name: str) -> RankedFinding:
+    times = versus.times
+    own = next((side for side in compared.sides if side.run is versus.run), None)
+    here = own.summary.median if own is not None and own.summary is not None else None
+    (pair,) = compared.difference(versus).runs
+    matched = pair.difference.kernels
+    grown = [row for row in (matched.rows if matched is not None else ()) if (row.part_seconds or 0.0) > 0]
+    grown = sorted(grown, key=lambda row: -(row.part_seconds or 0.0))[:_KERNELS_NAMED]
+    changed = [row.name for row in (matched.rows if matched is not None else ()) if row.status in ("new", "changed")]
+    more = ", ".join(f"{row.name} +{seconds(row.part_seconds)}" for row in grown)
+    others = f"new or changed kernels: {integer(len(changed))}" if changed else "its kernels are the same"
+    low, high = times.low, times.high
+    words = ratio_interval(times.ratio, low, high) if times.ratio is not None else ""
+    return RankedFinding(
+        code="slower",
+        message=f"{versus.label} is slower than A: {words} as fast; {f'kernels that grew: {more}' if more else others}",
+        fix="Keep A, or mend these kernels: jaxprof compare shows what changed in each.",
+        cost=FindingCost(
+            scope="call",
+            seconds=None if here is None else max(0.0, here - median),
+            low=None if high is None or high <= 0 else max(0.0, median / high - median),
+            high=None if low is None or low <= 0 else max(0.0, median / low - median),
+            share=None if times.ratio is None else max(0.0, 1 - times.ratio),
+            saves_seconds=None if here is None else max(0.0, here - median),
+        ),
+        verify=command("run", "--from", name),
+        run=versus.run.id,
+        kernels=tuple(row.name for row in grown) or tuple(changed[:_KERNELS_NAMED]),
+    )
+
+
+def side_abstentions(compared: AbResult, name: str) -> Iterator[Abstention]:
+    """Comparisons without a verdict, and how many launches would decide them."""
+    for versus in compared.versus:
+        if versus.verdict == "inconclusive":
+            launches = versus.times.launches + (versus.times.launches_to_decide() or _MORE_LAUNCHES)
+            yield Abstention(
+                "inconclusive",
+                f"whether {versus.label} is faster than A: {versus.reason or 'the interval holds both'}",
+                measured_longer(name, versus.run, min(100, launches)),
+            )
+
+
+_WORTH: Final = 0.1
+"""Share of the steps from which a part of them is a finding."""
+_DOUBTED: Final = (
+    "no_kernels", "lost_kernels", "clock", "file", "profiler_error", "dropped", "unmatched", "modules", "slowdown",
+    "sum", "unrecorded", "compile", "uneven_steps", "attribution",
+)  # fmt: skip
+"""Trust rows that say what figures cannot be had; the others qualify figures that are shown beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    code: str
+    words: str
+    of: Callable[[StepParts], float]
+    whole_program: bool = False
+    """Whether only a capture of a whole program shows it: calls that are measured one by one wait on purpose."""
+    by_cause: bool = False
+    """Whether what the host did meanwhile is its cause."""
+
+
+_IDLE_FIXES: Final = {
+    "compile": "Compile before the steps: the same shapes, dtypes and function objects from the first step on "
+    "(jaxprof script FILE.py names what compiled again, and why).",
+    "copy": "Place what stays the same on the device once, copy the next batch while the device works (jax.device_put "
+    "ahead of the step), and fetch results less often.",
+    "launch": "Give each call more to do: several steps in lax.scan, fewer and larger arrays as arguments.",
+    "wait": "Do not block in every step: keep results as arrays, and fetch them every N steps or after the loop.",
+    "host": "Do it while the device works: prepare the next batch in a thread, worker processes or a queue, and log, "
+    "plot or save less often.",
+}
+"""What to do about the longest cause."""
+_PARTS: Final = (
+    _Part("device-idle", "the device waited", lambda parts: parts.idle, whole_program=True, by_cause=True),
+    _Part("launch-gaps", "gaps between kernels", lambda parts: parts.launch_gaps),
+    _Part("exposed-collectives", "waiting for collectives", lambda parts: parts.collectives_exposed),
+    _Part("copies-in-steps", "only copying to or from the host", lambda parts: parts.transfers),
+)
+
+
+def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -> Iterator[RankedFinding]:
+    """What the steps of an accelerator's capture went to besides kernels. Of a CPU nothing is said: there the time
+    between two recorded ops may be an op that the runtime does not record."""
+    steps = run.steps
+    if steps is None or all(capture.platform in ("", "cpu") for capture in run.captures.values()):
+        return
+    if any(_makes_idle_time(row) for event in run.trust.values() for row in event.rows):
+        return
+    by_device: dict[str, list[StepTimes]] = {}
+    for step in steps.steps:
+        if step.complete:
+            by_device.setdefault(step.device, []).append(step)
+    found_by = {device.device: device.found_by or steps.found_by for device in steps.devices}
+    for part in _PARTS:
+        if part.whole_program and not whole_program:
+            continue
+        shares = {
+            device: (sum(part.of(step.parts) for step in own), sum(step.seconds for step in own), len(own))
+            for device, own in by_device.items()
+            if found_by.get(device, steps.found_by) != "whole"
+        }
+        known = {device: took / whole for device, (took, whole, _) in shares.items() if whole > 0}
+        device = max(known, key=lambda name: known[name], default="")
+        if not device or known[device] < _WORTH:
+            continue
+        took, _, count = shares[device]
+        each = took / count
+        others = sum(share >= _WORTH for share in known.values()) - 1
+        beside = f" and {counted(others, 'more device')}" if others else ""
+        causes = next((each.idle_causes for each in steps.devices if each.device == device and part.by_cause), ())
+        meanwhile = f"; meanwhile the host: {causes_text(causes)}" if causes else ""
+        yield RankedFinding(
+            code=part.code,
+            message=f"{part.words}: {seconds(each)} of each step on {device}{beside}, {percent(known[device])} of "
+            f"{counted(count, 'step')}{meanwhile}",
+            fix=(_IDLE_FIXES.get(causes[0].cause) if causes else None) or find_entry(part.code).fix,
+            cost=FindingCost(
+                scope=scope, seconds=each if scope == "call" else took, share=known[device], saves_seconds=None
+            ),
+            verify=verify,
+            run=run.id,
+        )
+
+
+def _makes_idle_time(row: TrustCheck) -> bool:
+    """Whether pauses of the device may be kernels that are missing, or stand at a wrong time."""
+    return (row.code == "lost_kernels" and row.verdict != "good") or (row.code == "clock" and row.verdict == "bad")
+
+
+def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
+    """The worst of what makes a capture doubtful, and how many more doubts there are."""
+    rows = [row for event in run.trust.values() for row in event.rows if row.verdict in ("bad", "doubt")]
+    rows = [row for row in rows if row.code in _DOUBTED and (row.code, row.verdict) != ("clock", "doubt")]
+    if rows:
+        row, *others = sorted(rows, key=lambda row: (row.verdict != "bad", _DOUBTED.index(row.code)))
+        more = f" ({counted(len(others), 'more doubt')})" if others else ""
+        yield Abstention(row.code, f"{run.id}: {row.message}{more}", command("show", name, "--run", run.id, "--trust"))
+
+
+_PROGRAM_FAULTS: Final = ("program_failed", "debug_settings")
+"""Findings after which the other figures are those of another program, or of a part of it."""
+_CACHE_SHARE: Final = 0.5
+"""Share of the program's own time, spent on compilations that are in no finding, from which keeping them is one."""
+
+
+def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[RankedFinding]:
+    """The findings of a recorded program; their seconds are parts of its wall time."""
+    verify = program_verified(name, program)
+    for finding in program.findings:
+        rows = [row for function in program.functions for row in function.rows if row.function == finding.function]
+        yield RankedFinding(
+            code=finding.code,
+            message=finding.message,
+            fix=finding.advice,
+            cost=program_cost(program, finding),
+            verify=verify,
+            run=program.run.id,
+            where=finding.where,
+            directory=program.directory,
+            code_line=code_line(finding.where, session.header.wall_seconds, program.run.sources),
+            function=finding.function,
+            compilations=sum(row.count for row in rows),
+            fault=finding.code in _PROGRAM_FAULTS,
+        )
+    yield from _compilations_to_keep(program, verify)
+
+
+def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[RankedFinding]:
+    """That compilations are not kept, where they are most of what the program did."""
+    for remark in program.remarks:
+        seconds = _unclaimed(program, remark)
+        if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
+            share = program.of_wall(seconds)
+            cost = FindingCost(scope="program", seconds=seconds, share=share, saves_seconds=seconds)
+            yield _of_remark(program, remark, cost, verify)
+
+
+def _unclaimed(program: ProgramResult, remark: Finding) -> float:
+    """The seconds of a remark about compilations that are in no finding."""
+    claimed = sum(
+        finding.announced_seconds if finding.estimate else finding.seconds or 0.0 for finding in program.findings
+    )
+    return max(0.0, (remark.seconds or 0.0) - claimed)
+
+
+def _of_remark(program: ProgramResult, remark: Finding, cost: FindingCost, verify: str) -> RankedFinding:
+    return RankedFinding(
+        code=remark.code, message=remark.message, fix=remark.advice, cost=cost, verify=verify, run=program.run.id
+    )
+
+
+def remarks_to_try(program: ProgramResult, name: str) -> Iterator[RankedFinding]:
+    """The remarks whose advice `--try` can measure, as findings: true of nearly every run, so told only there."""
+    verify = program_verified(name, program)
+    for remark in program.remarks:
+        if remark.code in TRIED_OF_PROGRAMS:
+            cost = FindingCost(scope="program", seconds=remark.seconds, share=program.of_wall(remark.seconds))
+            yield _of_remark(program, remark, cost, verify)
+
+
+def program_cost(program: ProgramResult, finding: Finding) -> FindingCost:
+    """What a finding costs the program, with its interval where it rests on samples."""
+    low, high = _interval(program, finding) if finding.estimate else (None, None)
+    return FindingCost(
+        scope="program",
+        seconds=finding.seconds,
+        low=low,
+        high=high,
+        share=program.of_wall(finding.seconds),
+        saves_seconds=finding.saves_seconds,
+        bytes=finding.bytes,
+        held=finding.bytes is not None,
+        estimate=finding.estimate,
+    )
+
+
+def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, float | None]:
+    """Wilson's interval of the share that samples saw, as seconds, beside what JAX announced. The exact times of lines
+    narrow it further."""
+    whole, samples = program.active_seconds, program.samples_of_work
+    sampled = (finding.seconds or 0.0) - finding.announced_seconds
+    if not 0 < sampled <= whole or samples <= 0:
+        return None, None
+    low, high = (finding.announced_seconds + whole * end for end in interval(sampled / whole, samples))
+    return low, high
+
+
+def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:
+    """What the recording of a program leaves unknown."""
+    if not program.verdict.seconds and not program.compiles:
+        note = next((note.message for note in program.notes if note.message), "")
+        yield Abstention("no-jax", note or "JAX was not seen at work", record_again(program))
+        return
+    if program.verdict.kind is None and program.verdict.reason:
+        yield Abstention("no-verdict", f"what bounds the loop: {program.verdict.reason}", record_again(program))
+    if not has_capture:
+        yield Abstention(
+            "no-capture",
+            "no capture: kernels, their times and their HLO are unknown",
+            record_again(program, "--capture-steps", "5"),
+        )

@@ -1,1 +1,0 @@
-"""The flame graph: time, or bytes, as frames inside frames."""

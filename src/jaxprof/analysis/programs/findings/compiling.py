@@ -1,0 +1,558 @@
+"""What compiling costs a program: functions that are compiled again and again, each with the reason in the ledger and
+its fix; and the program as a whole: its share, tracing, the cache, the constants of a program.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.programs.functions import most_frequent, row_seconds
+from jaxprof.analysis.programs.result import (
+    TINY_OPERATIONS,
+    is_single,
+    seconds_by_place,
+)
+from jaxprof.text import safe, shorten
+from jaxprof.units import bytes_, counted, integer, percent, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jaxprof.analysis.programs.findings.claims import Claims
+    from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events import Compiled, ProgramSampled
+
+AGAIN: Final = 3
+"""Recompilations for one reason from which it is a finding: a last short batch and an evaluation make two."""
+AGAIN_CLEARED: Final = 2
+"""The same for programs that were compiled before the caches were cleared."""
+_VARYING_NAMED: Final = 4
+WEAK_TYPE_SECONDS: Final = 0.25
+"""Seconds from which a single compilation for a weak type is reported: a cast saves it every time."""
+DEAR_SECONDS: Final = 1.0
+"""Seconds from which a single compilation for another dtype, structure, sharding or setting is reported: it is paid at
+each start, and nothing was gained by it."""
+_ANOTHER: Final = " → another "
+"""Words of a reason: an object that prints like the previous one, and is not equal to it."""
+_OTHER_VALUE: Final = (
+    "Where it is only computed with, take it out of static_argnums and pass it as an array; where it steers control "
+    "flow, use lax.cond, lax.switch or fori_loop; where it sets a shape, keep to a few values."
+)
+_OTHER_OBJECT: Final = (
+    "JAX compares static arguments with == and hash, which treat every new object as a different one: make the "
+    "object once, give its class __eq__ and __hash__ over what the program depends on (a frozen dataclass has "
+    "them), or make it a pytree and pass it as an argument."
+)
+_NAMED_WIDTH: Final = 100
+"""Columns of text for the arguments that vary: a function of many arrays has many of them."""
+
+
+def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """The function object is a new one each time, so JAX finds nothing in its caches."""
+    for function, reason in _again(claims, "new_function"):
+        if reason.count < AGAIN:
+            continue
+        made = reason.called_from or function.defined_at
+        line = f" at {made.short(result.directory)}" if made is not None else ""
+        yield Finding(
+            "recompile_in_loop",
+            f"{_name(function)} was compiled again {_times(reason.count)}, each time as a new function "
+            f"object{_cost(result, reason)}",
+            f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for each "
+            f"call{line} belongs before the loop or at module level; pass what changes as arguments.",
+            (made, function.defined_at),
+            function=function.function,
+            seconds=_claim(claims, function, reason.code),
+            saves_seconds=_saved(function, reason),
+        )
+
+
+def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """A factory makes a new function each time, over other values: each one is a separate program."""
+    for function, reason in _again(claims, "closure"):
+        if reason.count < AGAIN:
+            continue
+        rows = [row for row in function.rows if row.reason_code == "closure"]
+        made = most_frequent([row.made_at for row in rows])
+        factory = next((row.factory for row in rows if row.factory), "")
+        varying = list(dict.fromkeys(each.name for row in rows for each in row.closure))
+        by = f" by `{safe(factory)}`" if factory else ""
+        over = f", over other values of {safe(shorten(', '.join(varying), _NAMED_WIDTH))}" if varying else ""
+        yield Finding(
+            "closure_varies",
+            f"{_name(function)} was compiled again {_times(reason.count)}, made anew{by} each "
+            f"time{over}{_cost(result, reason)}",
+            f"Call {f'`{safe(factory)}`' if factory else 'what makes it'} once, before the loop, and pass what changes "
+            f"({safe(', '.join(varying[:_VARYING_NAMED])) or 'the values that it closes over'}) as an argument of the "
+            "compiled function.",
+            (made, reason.called_from, function.defined_at),
+            function=function.function,
+            seconds=_claim(claims, function, reason.code),
+            saves_seconds=_saved(function, reason),
+        )
+
+
+def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """JAX's caches were cleared, and the same programs were compiled again."""
+    rows = claims.free_rows(row for row in result.compiles if row.reason_code == "caches_cleared")
+    took, count = sum(map(row_seconds, rows)), sum(row.count for row in rows)
+    if count < AGAIN_CLEARED or not claims.worth(took):
+        return
+    cleared = most_frequent([row.cleared_at for row in rows])
+    functions = len({row.function for row in rows})
+    yield Finding(
+        "caches_cleared",
+        f"jax.clear_caches() was called, and {counted(functions, 'function')} had to be "
+        f"compiled again, {integer(count)} times in all ({seconds(took)}, {percent(result.of_wall(took))} of the wall "
+        "time)",
+        "Leave the caches alone while the program still needs them; where they take too much memory, compile for "
+        "fewer shapes, or run the parts in separate processes.",
+        (cleared, most_frequent([row.called_from for row in rows])),
+        seconds=claims.take(rows=rows),
+        saves_seconds=took,
+    )
+
+
+def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Shapes differ from call to call, and each is a separate program. Operations outside any jit are left out."""
+    for function, reason in _again(claims, "shape"):
+        if reason.count < AGAIN or function.op_by_op:
+            continue
+        named = "; ".join(f"{each.name} {each.summary}" for each in reason.varying) or "its arguments"
+        own = _claim(claims, function, reason.code)
+        beside = claims.take(rows=_operations_beside(claims, reason))
+        saved = _saved(function, reason)
+        besides = f"; the operations around it {seconds(beside)}" if claims.worth(beside) else ""
+        yield Finding(
+            "varying_shapes",
+            f"{_name(function)} was compiled again for {integer(reason.count)} other shapes: "
+            f"{shorten(named, _NAMED_WIDTH)}{_cost(result, reason)}{besides}",
+            _shape_advice(function, reason),
+            (reason.called_from, function.defined_at),
+            function=function.function,
+            seconds=own + beside,
+            saves_seconds=saved + beside * (saved / reason.seconds if reason.seconds else 1.0),
+        )
+
+
+def _operations_beside(claims: Claims, reason: ReasonCount) -> list[Compiled]:
+    """Operations outside any jit that were compiled for other shapes, too, where that function is called from: the same
+    arrays vary, and the same padding mends it."""
+    at = reason.called_from
+    rows = (row for row in claims.result.compiles if is_single(row) and row.reason_code == "shape")
+    return [
+        row
+        for row in claims.free_rows(rows)
+        if at is not None and (row.called_from.file, row.called_from.function) == (at.file, at.function)
+    ]
+
+
+def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """A static argument takes many values, each a separate program."""
+    for function, reason in _again(claims, "static_argument"):
+        if reason.count < AGAIN or function.op_by_op:
+            continue
+        named = "; ".join(f"{each.name} = {each.summary}" for each in function.varying if each.static) or reason.text
+        yield Finding(
+            "static_argument_varies",
+            f"{_name(function)} was compiled again for {integer(reason.count)} other values of a static argument: "
+            f"{shorten(named, _NAMED_WIDTH)}{_cost(result, reason)}",
+            _OTHER_OBJECT if _ANOTHER in reason.text else _OTHER_VALUE,
+            (reason.called_from, function.defined_at),
+            function=function.function,
+            seconds=_claim(claims, function, reason.code),
+            saves_seconds=_saved(function, reason),
+        )
+
+
+def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """A Python number in one call and an array in the next: two programs for one function."""
+    for function, reason in _again(claims, "weak_type"):
+        if function.op_by_op or (reason.count < AGAIN and reason.seconds < WEAK_TYPE_SECONDS):
+            continue
+        yield Finding(
+            "weak_type_flips",
+            f"{_name(function)} was compiled again {_times(reason.count)} because of a weak type "
+            f"({reason.text}){_cost(result, reason)}",
+            "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...), "
+            "jnp.zeros((), jnp.int32) for a counter that starts at 0, or jnp.full(shape, 0.1, jnp.float32): without a "
+            "dtype, jnp.full and jnp.asarray keep a Python number's weak type.",
+            (reason.called_from, function.defined_at),
+            function=function.function,
+            seconds=_claim(claims, function, reason.code),
+            saves_seconds=_saved(function, reason),
+        )
+
+
+_OTHER: Final = {
+    "dtype": (
+        "dtypes of its arguments",
+        "Cast once where the data comes in (x.astype(...)): NumPy gives float64 and int64 where JAX has 32 bits.",
+    ),
+    "structure": (
+        "structures of its arguments",
+        "Keep the structure of the arguments the same: no keys that come and go, and no growing list; stack a list "
+        "into one array.",
+    ),
+    "sharding": (
+        "shardings of its arguments",
+        "Give the arguments their sharding before the first call (jax.device_put with the NamedSharding that the "
+        "function returns), or fix both with in_shardings and out_shardings.",
+    ),
+    "config": (
+        "settings of JAX",
+        "Set jax.config once, before the first compilation; a context manager inside the loop makes a second program.",
+    ),
+}
+
+
+def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """The other reasons for which a call compiles again, each with its own advice."""
+    for code, (what, advice) in _OTHER.items():
+        for function, reason in _again(claims, code):
+            if function.op_by_op or (reason.count < AGAIN and reason.seconds < DEAR_SECONDS):
+                continue
+            times = f"for {integer(reason.count)} other {what}" if reason.count > 1 else f"once for other {what}"
+            yield Finding(
+                "arguments_vary",
+                f"{_name(function)} was compiled again {times}: {reason.text}{_cost(result, reason)}",
+                advice,
+                (reason.called_from, function.defined_at),
+                function=function.function,
+                seconds=_claim(claims, function, reason.code),
+                saves_seconds=_saved(function, reason),
+            )
+
+
+def _shape_advice(function: FunctionCompiles, reason: ReasonCount) -> str:
+    """How many compilations padding would leave, and how many seconds it would have saved; counted, not guessed."""
+    padding = function.padding
+    if padding is None:
+        return "Bring the arguments to one shape before the call: pad and mask, or drop the last short batch."
+    sizes = f"sizes {integer(padding.smallest)}..{integer(padding.largest)}"
+    if padding.buckets <= 2 or padding.largest < 2 * padding.smallest:
+        return f"Pad and mask to the largest ({sizes}): one compilation instead of {integer(padding.shapes)}."
+    if padding.buckets == padding.shapes:
+        return f"Pad and mask to a few fixed sizes ({sizes}): one compilation for each instead of {padding.shapes}."
+    saved = reason.seconds * (1 - padding.buckets / padding.shapes)
+    return (
+        f"Pad and mask ({sizes}) to the next power of two: {counted(padding.buckets, 'compilation')} instead of "
+        f"{integer(padding.shapes)}, about {seconds(saved, 2)} less; to the largest alone: one."
+    )
+
+
+def _again(claims: Claims, code: str) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
+    """The functions that were compiled for that reason, with those compilations, where they are worth a finding."""
+    for function in claims.result.functions:
+        reason = function.reason(code)
+        if reason is not None and claims.worth(reason.seconds):
+            yield function, reason
+
+
+def _claim(claims: Claims, function: FunctionCompiles, code: str) -> float:
+    """The seconds of a function's compilations for a reason."""
+    return claims.take(rows=claims.free_rows(row for row in function.rows if row.reason_code == code))
+
+
+def _saved(function: FunctionCompiles, reason: ReasonCount) -> float:
+    """All of a reason's seconds, minus what padding would leave; the first compilation has a reason of its own."""
+    if reason.code != "shape" or function.padding is None or function.padding.buckets >= function.padding.shapes:
+        return reason.seconds
+    kept = 1 if function.padding.largest < 2 * function.padding.smallest else function.padding.buckets
+    return reason.seconds * (1 - max(0, kept - 1) / max(1, function.padding.shapes - 1))
+
+
+def _name(function: FunctionCompiles) -> str:
+    return f"`{safe(function.function)}`"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{integer(count)} times"
+
+
+def _cost(result: ProgramResult, reason: ReasonCount) -> str:
+    share = result.of_wall(reason.seconds)
+    of_wall = f", {percent(share)} of the wall time" if share is not None else ""
+    return f" ({seconds(reason.seconds)}{of_wall})"
+
+
+MANY: Final = 20
+"""Number of tiny programs from which they are reported: fewer are the set-up of any script."""
+TINY_SHARE: Final = 0.05
+"""Share of the program's own time that compiling them as one program would save."""
+TINY_SECONDS: Final = 0.2
+"""What they must cost together: enough for a person to notice."""
+DOMINATES: Final = 0.5
+"""Share of the wall time from which the program mostly compiles."""
+DOMINATES_SECONDS: Final = 1.0
+"""The seconds that this must be at least: a script of half a second compiles for half of it, whatever it does."""
+TRACING: Final = 0.15
+"""Share of the program's own time from which tracing is slow."""
+LARGE_SHARE: Final = 0.1
+"""The same for making one large program."""
+TRACING_SECONDS: Final = 1.0
+CACHE_SECONDS: Final = 2.0
+"""Backend seconds, repeated at every start, from which the persistent cache is worth switching on."""
+CACHE_KEEPS_SECONDS: Final = 1.0
+"""JAX caches what took longer than this to compile (jax_persistent_cache_min_compile_time_secs, its default)."""
+THRASHES: Final = 3
+"""Misses of one program with the same arguments in one run: the second should have been a hit."""
+THRASHING_SECONDS: Final = 0.5
+CONSTANT_BYTES: Final = 1 << 20
+"""Size of the constants in one program; smaller ones fold in milliseconds and hardly enlarge the executable."""
+UNROLLED_OPERATIONS: Final = 5_000
+"""A program with more operations is, more often than not, a Python loop that tracing unrolled."""
+LARGE_OPERATIONS: Final = 1_000
+"""The same where making it is most of what the program does: XLA needs a millisecond or two for each operation."""
+MOST_SHARE: Final = 0.25
+LARGE_SECONDS: Final = 1.0
+_LINES_NAMED: Final = 3
+_UNROLLED: Final = (
+    "Most operations of a program this large are the same ones over and over: layers, steps or stages that tracing "
+    "wrote out one by one. jax.lax.scan, fori_loop or jax.vmap over them compiles their body once; otherwise keep the "
+    "program in the persistent cache."
+)
+_TRACE_LESS: Final = (
+    "Tracing runs the Python code: use lax.scan or vmap instead of Python loops over layers, steps or examples, and "
+    "compute what does not depend on the arguments beforehand, with NumPy."
+)
+_OF_A_LIBRARY: Final = (
+    "Tracing was mostly in the Python of {}, which is not yours to change: call it from fewer places and with options "
+    "that trace less (fewer stages or layers), "
+)
+
+
+def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Many programs of a few operations each, including operations that were called outside any jit."""
+    tiny = [row for row in claims.free_rows(result.compiles) if _is_tiny(row)]
+    count, took = sum(row.count for row in tiny), sum(map(row_seconds, tiny))
+    saves = took * (1 - 1 / TINY_OPERATIONS)
+    if count < MANY or took < TINY_SECONDS or saves < TINY_SHARE * claims.work:
+        return
+    claims.take(rows=tiny)
+    single = sum(row.count for row in tiny if is_single(row))
+    where = most_frequent([row.called_from for row in tiny])
+    of_them = f", {integer(single)} of them single operations outside any jit" if single else ""
+    most = f", most at {where.short(result.directory)}" if where is not None else ""
+    yield Finding(
+        "many_tiny_jits",
+        f"{integer(count)} compilations were of programs with at most {TINY_OPERATIONS} operations{of_them}: "
+        f"{seconds(took)}, {percent(_share(took, result.compile_seconds))} of the compile time{most}",
+        "Where they are in your code (initialisation included), call them from one function under jax.jit: one "
+        "program compiles once and is dispatched once. Where a library calls them, the persistent cache with "
+        "jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start.",
+        (where,),
+        seconds=took,
+        saves_seconds=saves,
+    )
+
+
+def _is_tiny(row: Compiled) -> bool:
+    """A recompilation that has a reason of its own is reported under that reason."""
+    if row.operations is not None and row.operations > TINY_OPERATIONS:
+        return False
+    return is_single(row) or (row.reason_code == "first" and row.operations is not None)
+
+
+def compile_dominates(result: ProgramResult) -> Iterator[Finding]:
+    """More than half of the wall time went into making programs rather than running them."""
+    took = result.main_compile_seconds
+    share = result.of_wall(took)
+    if share is None or share < DOMINATES or took < DOMINATES_SECONDS or not result.functions:
+        return
+    most = result.functions[0]
+    operations = max((row.operations for row in most.rows if row.operations is not None), default=None)
+    size = f" ({counted(operations, 'operation')})" if operations is not None else ""
+    yield Finding(
+        "compile_dominates",
+        f"tracing, lowering and compiling took {seconds(took)}, {percent(share)} of the wall time; the largest part "
+        f"for `{safe(most.function)}`{size}: {seconds(most.seconds)} in {_compilations(most.count)}",
+        "Compile fewer programs (the ledger shows what is compiled again), and keep them in the persistent cache "
+        "(JAX_COMPILATION_CACHE_DIR); in a longer run compiling is a smaller share.",
+    )
+
+
+def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """A program of so many operations that making it takes most of the time: a Python loop that tracing unrolled."""
+    traced = _traced_library(result)
+    for function in result.functions:
+        if function.library:
+            continue  # its loops are not the reader's to change
+        rows = [row for row in claims.free_rows(function.rows) if (row.operations or 0) > LARGE_OPERATIONS]
+        took = sum(map(row_seconds, rows))
+        huge = any((row.operations or 0) > UNROLLED_OPERATIONS for row in rows)
+        if took < (LARGE_SHARE if huge else MOST_SHARE) * claims.work or took < LARGE_SECONDS:
+            continue
+        claims.take(rows=rows)
+        operations = max(row.operations or 0 for row in rows)
+        # below the larger size, a model that is as large as it has to be is as likely as an unrolled loop
+        saves = took * (1 - LARGE_OPERATIONS / (2 * operations)) * (1.0 if huge else 0.5)
+        yield Finding(
+            "large_program",
+            f"the program of `{safe(function.function)}` has {integer(operations)} operations: tracing, lowering and "
+            f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time",
+            _OF_A_LIBRARY.format(traced) + "otherwise keep the program in the persistent cache."
+            if traced
+            else _UNROLLED,
+            (function.defined_at, function.called_from),
+            function=function.function,
+            seconds=took,
+            saves_seconds=saves,
+        )
+
+
+def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Tracing the Python code takes long; the lines are from samples."""
+    rows = [row for row in claims.free_rows(result.compiles) if not row.thread and row.trace_seconds]
+    took = sum(row.trace_seconds or 0.0 for row in rows)
+    if took < TRACING_SECONDS or took < TRACING * claims.work:
+        return
+    share, traced = result.of_wall(took), _traced_library(result)
+    claims.take(rows=rows)
+    lines = list(seconds_by_place(line for line in result.lines if line.state == "trace").items())[:_LINES_NAMED]
+    named = ", ".join(f"{where.short(result.directory)} {seconds(spent, 2)}" for where, spent in lines)
+    slowest = max(
+        result.functions, key=lambda function: sum(row.trace_seconds or 0.0 for row in function.rows), default=None
+    )
+    most = f", the most for `{safe(slowest.function)}`" if slowest is not None else ""
+    yield Finding(
+        "slow_tracing",
+        f"tracing took {seconds(took)}, {percent(share)} of the wall time{most}"
+        f"{f'; by samples: {named}' if named else ''}",
+        _OF_A_LIBRARY.format(traced) + "otherwise keep what was traced with jax.export." if traced else _TRACE_LESS,
+        (*(where for where, _ in lines), slowest.defined_at if slowest is not None else None),
+        seconds=took,
+        saves_seconds=took / 2,
+    )
+
+
+def _traced_library(result: ProgramResult) -> str:
+    """The library whose Python most samples of tracing were in; empty if most were in none."""
+    by_library: dict[str, float] = {}
+    for spot in result.spots:
+        if spot.kind == "trace":
+            by_library[spot.through] = by_library.get(spot.through, 0.0) + spot.seconds
+    most = max(by_library, key=lambda name: by_library[name], default="")
+    return safe(most) if 2 * by_library.get(most, 0.0) > sum(by_library.values()) else ""
+
+
+def cache_off(result: ProgramResult) -> Iterator[Finding]:
+    """The same programs are compiled again at every start."""
+    rows = [row for row in result.compiles if row.cache == "off"]
+    took = sum(row.compile_seconds or 0.0 for row in rows)
+    if took < CACHE_SECONDS:
+        return
+    kept = sum(row.compile_seconds or 0.0 for row in rows if _each(row) >= CACHE_KEEPS_SECONDS)
+    small = (
+        " Most of them compile in under 1 s: to keep those too, set jax_persistent_cache_min_compile_time_secs to 0."
+        if kept < took / 2
+        else ""
+    )
+    yield Finding(
+        "cache_off",
+        f"the persistent compilation cache is off: {seconds(took)} of backend compilation are repeated at each start",
+        "Set JAX_COMPILATION_CACHE_DIR to a permanent folder, or call jax.config.update('jax_compilation_cache_dir', "
+        f"...) before the first compilation.{small}",
+        seconds=took,
+    )
+
+
+def cache_thrashing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """The cache is on, and one program with the same arguments misses it again and again."""
+    for function in result.functions:
+        missed: dict[str, list[Compiled]] = {}
+        for row in function.rows:
+            if row.cache == "miss":
+                missed.setdefault(repr((row.signature, row.operations)), []).append(row)
+        for rows in missed.values():
+            count, took = sum(row.count for row in rows), sum(row.compile_seconds or 0.0 for row in rows)
+            if count < THRASHES or took < THRASHING_SECONDS or len(claims.free_rows(rows)) < len(rows):
+                continue
+            claims.take(rows=rows)
+            kept = any(_each(row) >= CACHE_KEEPS_SECONDS for row in rows)
+            yield Finding(
+                "cache_thrashing",
+                f"`{safe(function.function)}` missed the persistent cache {integer(count)} times with the same "
+                f"arguments ({seconds(took)})",
+                "Its program differs each time: look for a constant captured by closure that changes, or a cache "
+                "whose size limit (jax_compilation_cache_max_size) evicts it; pass what changes as an argument."
+                if kept
+                else "Each compilation is shorter than jax_persistent_cache_min_compile_time_secs (1 s), so the "
+                "program is not kept: set that to 0, or compile the program once.",
+                (function.called_from, function.defined_at),
+                function=function.function,
+                seconds=took,
+                saves_seconds=took * (1 - 1 / count),
+            )
+
+
+_SETTINGS: Final = {
+    "jax_debug_nans": "each call waits for its results and looks for NaN in them",
+    "jax_debug_infs": "each call waits for its results and looks for infinities in them",
+    "jax_disable_jit": "functions under jax.jit run one operation at a time",
+    "jax_disable_most_optimizations": "XLA leaves out most of its optimisations",
+    "jax_check_tracer_leaks": "each trace is searched for leaked tracers, and none is kept",
+}
+_MOSTLY: Final = 0.5
+"""Share of the program's own time under a setting from which the program runs with it, and not a part of it."""
+
+
+def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
+    """Options that help to find faults were on for most of the program: its times are not those without them."""
+    worked = [(window, _worked(window)) for window in result.sample_windows]
+    whole = sum(took for _, took in worked)
+    for name, words in _SETTINGS.items():
+        took = sum(took for window, took in worked if name in window.debug_settings)
+        if took > _MOSTLY * whole:
+            yield Finding(
+                "debug_settings",
+                f"{name} was on: {words}",
+                f"Turn it off, and measure again: jax.config.update('{name}', False), or {name.upper()}=0 in the "
+                "environment.",
+                (next((window.debug_settings_at.get(name) for window in reversed(result.sample_windows)), None),),
+            )
+
+
+def _worked(window: ProgramSampled) -> float:
+    return sum(took for state, took in window.states.items() if state != "import")
+
+
+def captured_constants(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
+    """Arrays that a function closed over became constants of its program."""
+    for function in result.functions:
+        holding = [row for row in function.rows if row.constants and _constant_bytes(row) >= CONSTANT_BYTES]
+        if not holding:
+            continue
+        row = max(holding, key=_constant_bytes)
+        types = [constant.type for constant in row.constants]
+        named = ", ".join(types[:_LINES_NAMED]) + (", …" if len(types) > _LINES_NAMED else "")
+        copies = sum(each.count for each in holding)
+        again = f", in each of its {integer(copies)} compilations" if copies > 1 else ""
+        yield Finding(
+            "captured_constants",
+            f"the program of `{safe(function.function)}` holds {bytes_(_constant_bytes(row))} of constants "
+            f"({safe(named)}){again}",
+            "Pass the arrays as arguments instead of closing over them: constants are copied by every compilation, "
+            "can take minutes to fold, and take up device memory once for each program.",
+            (function.defined_at, function.called_from),
+            function=function.function,
+            bytes=_constant_bytes(row),
+        )
+
+
+def _constant_bytes(row: Compiled) -> int:
+    return sum(constant.bytes or 0 for constant in row.constants)
+
+
+def _each(row: Compiled) -> float:
+    return (row.compile_seconds or 0.0) / max(1, row.count)
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole > 0 else None
+
+
+def _compilations(count: int) -> str:
+    return "one compilation" if count == 1 else f"{integer(count)} compilations"
