@@ -205,7 +205,10 @@ def test_an_explanation_names_the_command_only_where_something_can_be_tried(call
 FAKE_JAX = """
 import time, types
 
-tree = types.SimpleNamespace(leaves=lambda x: [x], structure=lambda x: "*", map=lambda function, x: x)
+def leaves(x):
+    return [leaf for each in x for leaf in leaves(each)] if isinstance(x, (tuple, list)) else [x]
+
+tree = types.SimpleNamespace(leaves=leaves, structure=lambda x: "*", map=lambda function, x: x)
 inside = []
 
 def jit(function):
