@@ -119,7 +119,7 @@ class SqlAnswer:
     def first(self, count: int | None) -> tuple[list[list[Any]], bool]:
         """The first rows as Python values, or all if `count` is None, and whether there are more. Raises UsageError."""
         rows = self.rows()
-        taken = list(islice(rows, count))
+        taken = list(islice(rows, count if count is None else min(count, sys.maxsize)))
         return taken, next(rows, None) is not None
 
     def table(self) -> Any:
