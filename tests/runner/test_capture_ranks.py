@@ -11,7 +11,7 @@ import pytest
 from jaxprof.analysis.jobs.figures import process_figures
 from jaxprof.engine.protocol.recording import RecordingOptions
 from jaxprof.errors import UsageError
-from jaxprof.runner import capture_ranks
+from jaxprof.runner import job_launch
 from jaxprof.runner.job_launch import CaptureChoice, CaptureRanks, options_of, read_choice, read_ranks, slowest
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
@@ -101,10 +101,10 @@ def test_all_processes_come_to_one_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"processes": 3}', '{"processes": ["x"]}'])
 def test_a_choice_that_is_torn_is_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / capture_ranks.CHOICE).write_text(text)
+    (tmp_path / job_launch.CHOICE).write_text(text)
     assert read_choice(tmp_path) is None
 
 
 def test_a_pipe_in_the_place_of_a_choice_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / capture_ranks.CHOICE)
+    os.mkfifo(tmp_path / job_launch.CHOICE)
     assert read_choice(tmp_path) is None
