@@ -78,14 +78,14 @@ def _seconds(value: Any) -> Value | None:
 SETTINGS: Final = (
     Setting("theme", "the colours of the app", _text, "auto, dark, light, or the name of a theme: textual-dark"),
     Setting("preset", "the sizes of a run; the app keeps the last one", _preset, "quick or published"),
-    Setting("devices", "where to run; `ab` and the times of `gate` take the first", _words,
+    Setting("devices", "where to run; `compare` and the times of `gate` take the first", _words,
             'devices: ["cuda:0", "cpu:0"]'),
     Setting("budget", "seconds of sampling for each run", _seconds, "a number of seconds above 0"),
-    Setting("comparison_budget", "seconds of `ab`, and of the times of `gate`, in all", _seconds,
+    Setting("comparison_budget", "seconds of `compare`, and of the times of `gate`, in all", _seconds,
             "a number of seconds above 0"),
     Setting("upload_wait", "seconds that `script --out URL` uploads at its end", _seconds,
             "a number of seconds above 0"),
-    Setting("margin", "closer than this is the same, in `ab`", _share, "a share: 2% or 0.02"),
+    Setting("margin", "closer than this is the same, in `compare`", _share, "a share: 2% or 0.02"),
     Setting("fail_on", "the limits of `gate`", _words, 'limits: ["kernels", "run:5%"]'),
 )  # fmt: skip
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
@@ -93,7 +93,7 @@ _OF_PROJECTS = {name: setting for name, setting in _BY_NAME.items() if name != "
 """How the app looks, and its keys, are not a project's business."""
 _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "run": {"preset": "preset", "devices": "devices", "budget_seconds": "budget"},
-    "ab": {"preset": "preset", "device": "devices", "budget_seconds": "comparison_budget", "margin": "margin"},
+    "compare": {"preset": "preset", "device": "devices", "budget_seconds": "comparison_budget", "margin": "margin"},
     "hlo": {"preset": "preset"},
     "gate": {"device": "devices", "budget_seconds": "comparison_budget", "limits": "fail_on"},
 }

@@ -31,7 +31,7 @@ class Said:
 
 
 class Caller:
-    """`call("show", "x")` is `jaxprof show x`. An answer in JSON has to be what its schema says."""
+    """`call("show", "x")` is `jaxprof open x`. An answer in JSON has to be what its schema says."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys

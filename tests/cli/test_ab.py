@@ -1,4 +1,4 @@
-"""`jaxprof ab` as a user runs it: words that do not fit, revisions, a few real sides on a small budget, interrupts."""
+"""`jaxprof compare` as a user runs it: words that do not fit, revisions, a few real sides on a small budget, interrupts."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def repository(folder: Path, committed: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "what", "hint"),
     [
-        ((), "ab needs the sides", "jaxprof ab old.py:step new.py:step"),
-        (("sides.py:step",), "ab needs two sides", "--git REV"),
+        ((), "compare needs the sides", "jaxprof compare old.py:step new.py:step"),
+        (("sides.py:step",), "compare needs two sides", "--git REV"),
         (("sides.py:step", "nowhere.py:step"), "nowhere.py", ""),
         (("sides.py:step", "--env-b", "7"), "cannot read the variable '7'", "--env-b XLA_FLAGS"),
         (("sides.py:step", "--git", "HEAD"), "not in a git repository", "repository of the target"),

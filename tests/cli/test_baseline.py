@@ -1,4 +1,4 @@
-"""`jaxprof baseline`, and the gate against one: saved, shown, accepted up to a value, deleted."""
+"""`jaxprof gate baseline`, and the gate against one: saved, shown, accepted up to a value, deleted."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_what_is_about_one_process_says_so_of_a_job(call: Caller, tmp_path: Path
     said = call(*words, folder)
     assert said.code == 2
     assert str(folder) in said.err
-    assert "process-00000.jaxprof" in said.err or "jaxprof show" in said.err or "Name a session in it" in said.err
+    assert "process-00000.jaxprof" in said.err or "jaxprof open" in said.err or "Name a session in it" in said.err
     assert sorted(path.name for path in folder.iterdir()) == ["process-00000.jaxprof", "process-00001.jaxprof"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cli.calling import Caller, environment
 from jaxprof import __version__
-from jaxprof.cli.main import COMMANDS
+from jaxprof.cli.main import COMMANDS, FORMER, WITHIN
 from jaxprof.cli.output import ExitCode, for_error
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, WorkerError
 
@@ -27,6 +27,43 @@ def test_every_command_loads_and_has_help(call: Caller, name: str) -> None:
     said = call(name, "--help")
     assert said.code == 0
     assert said.out.startswith(f"Usage: jaxprof {name}")
+
+
+@pytest.mark.parametrize("words", [*WITHIN, *((former,) for former in FORMER)], ids=" ".join)
+def test_words_that_stand_for_a_command_have_its_help(call: Caller, words: tuple[str, ...]) -> None:
+    said = call(*words, "--help")
+    now = " ".join(FORMER[words[0]][:2]) if len(words) == 1 else " ".join(words)
+    assert said.code == 0
+    assert said.out.startswith(f"Usage: jaxprof {now.split(' --')[0]}")
+
+
+def test_former_commands_do_what_they_did(call: Caller, kept: Path) -> None:
+    assert call("show", kept).out == call("open", kept).out
+    assert call("workloads").out == call("run").out == call("run", "--describe").out
+    assert "sort" in call("workloads", "sort").out
+    assert call("history", "--format", "json").data == call("compare", "--over-time", "--format", "json").data
+    assert "compare needs" in call("ab").err
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (("open", "KEPT", "--browser", "--kernels"), "--kernels is not of a page in a browser"),
+        (("open", "KEPT", "--port", "80"), "--port has no effect without --browser"),
+        (("open", "KEPT", "--keep", "--run", "r1"), "--run is not of a profile that is kept"),
+        (("open", "localhost:99", "--seconds", "1", "--steps"), "--steps is not of a program that is running"),
+        (("open", "KEPT", "--force"), "--force replaces the file of --out"),
+        (("compare", "KEPT", "last", "--capture"), "--capture is not of sessions"),
+        (("compare", "KEPT", "last", "--phase", "run"), "--phase has no effect without --over-time"),
+        (("compare", "--over-time", "selu", "--git", "HEAD"), "--git is not of a trend"),
+        (("compare", "selu", "KEPT"), "selu is run, and"),
+        (("run", "--describe", "selu", "--budget", "1"), "--budget is an option of a run"),
+    ],
+)
+def test_an_option_of_another_way_is_refused(call: Caller, kept: Path, words: tuple[str, ...], refused: str) -> None:
+    said = call(*(str(kept) if word == "KEPT" else word for word in words))
+    assert said.code == ExitCode.USAGE
+    assert refused in said.err
 
 
 def test_version(call: Caller) -> None:

@@ -79,7 +79,7 @@ def test_import_keeps_a_session_and_export_gives_its_timeline(call: Caller, prof
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "command"), [("text", "is HLO, not a profile", "hlo"), ("session", "is a session", "show")]
+    ("name", "said", "command"), [("text", "is HLO, not a profile", "hlo"), ("session", "is a session", "open")]
 )
 def test_what_is_no_profile_is_not_imported(call: Caller, tmp_path: Path, name: str, said: str, command: str) -> None:
     path, out = SOURCES[name](tmp_path), tmp_path / "out.jaxprof"

@@ -1,4 +1,4 @@
-"""`jaxprof serve`: who may read the page, how it follows a session, how it ends."""
+"""`jaxprof open --browser`: who may read the page, how it follows a session, how it ends."""
 
 from __future__ import annotations
 

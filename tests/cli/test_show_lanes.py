@@ -1,4 +1,4 @@
-"""`jaxprof show FILE --lanes --from TIME --to TIME`."""
+"""`jaxprof open FILE --lanes --from TIME --to TIME`."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from report import sessions
 HOSTILE = "a\x1b]0;x\x07\r\x9b31m\x7f\u202eb\u2028c\u200b\nforged"
 FILE_NAME = "k\x1b[31m\u202e\nforged $(touch PWNED).jaxprof"
 SOURCE = Path(jaxprof.__file__).parent
-READING = {"show", "compare", "explain", "gate", "hlo", "export", "history", "query"}
+READING = {"open", "compare", "explain", "gate", "hlo", "export", "query"}
 BINARY = {"parquet", "arrow"}
 """Commands with a format that read a session, and whose output can hold its names."""
 
@@ -44,6 +44,8 @@ def ways() -> Iterator[tuple[str, ...]]:
         views = [one.opts[0] for one in command.params if isinstance(one, click.Option) and one.callback is _collect]
         for choice in set(form.type.choices) - BINARY:
             yield (name, "--format", str(choice))
+            if name == "compare":
+                yield (name, "--over-time", "--format", str(choice))
             yield from ((name, view, "--format", str(choice)) for view in views)
 
 
@@ -127,12 +129,11 @@ def is_inert(text: str) -> bool:
 def test_no_format_of_a_command_passes_a_control_character_on(call: Caller, hostile: Path) -> None:
     more = {
         "compare": [f"{hostile}:r1", f"{hostile}:r2"],
-        "history": [],
         "query": [str(hostile), "SELECT * FROM runs"],
         "gate": [str(hostile), "--base", str(hostile), "--fail-on", "kernels"],
     }
     for name, *options in sorted(ways()):
-        said = call(name, *more.get(name, [str(hostile)]), *options)
+        said = call(name, *([] if "--over-time" in options else more.get(name, [str(hostile)])), *options)
         words = (name, *options)
         assert said.code in set(ExitCode), words
         assert said.out or said.err, words
@@ -235,10 +236,10 @@ def test_a_completion_is_never_more_than_a_word(hostile: Path, tmp_path: Path) -
     (binary / "jaxprof").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m jaxprof "$@"\n')
     (binary / "jaxprof").chmod(0o755)
     script = """
-        eval "$(jaxprof completion bash | sed 's/complete -o nosort/complete/')"
+        eval "$(jaxprof config completion bash | sed 's/complete -o nosort/complete/')"
         compopt() { :; }
         for typed in '$' '`' a x '~' l p; do
-            COMPREPLY=() COMP_WORDS=(jaxprof show "$typed") COMP_CWORD=2
+            COMPREPLY=() COMP_WORDS=(jaxprof open "$typed") COMP_CWORD=2
             _jaxprof_completion jaxprof
             for inserted in "${COMPREPLY[@]}"; do echo "$inserted"; eval "true $inserted"; done
         done

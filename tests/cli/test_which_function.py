@@ -65,7 +65,7 @@ def test_workloads_lists_them_all(call: Caller, mine: str) -> None:
     said = call("workloads", mine)
     assert "mine.py:twice" in said.out
     assert "mine.py:product" in said.out
-    assert "jaxprof workloads mine.py:twice" in said.err
+    assert "jaxprof run --describe mine.py:twice" in said.err
     data = call("workloads", mine, "--format", "json").data
     assert [one["name"] for one in data["workloads"]] == ["mine.py:twice", "mine.py:product"]
 

@@ -1,6 +1,6 @@
 """Modules compiled for a GPU and for TPUs, which are not here: read as jaxlib reads them, from text and from protos.
 
-Needs the vendor's compiler (`jaxprof target install nvidia`, `... tpu`).
+Needs the vendor's compiler (`jaxprof devices target install nvidia`, `... tpu`).
 """
 
 from __future__ import annotations

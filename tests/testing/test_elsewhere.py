@@ -66,7 +66,9 @@ def test_without_its_compiler_the_test_is_skipped(
 ) -> None:
     monkeypatch.setenv("JAXPROF_TARGETS", str(folder / "none"))
     result = run_tests_here(TESTS.replace("DEVICE", "tpu-v5e"), "-q", "-rs")
-    result.stdout.fnmatch_lines(["SKIPPED*compiling for tpu devices needs packages*jaxprof target install tpu*"])
+    result.stdout.fnmatch_lines(
+        ["SKIPPED*compiling for tpu devices needs packages*jaxprof devices target install tpu*"]
+    )
     result.assert_outcomes(skipped=2)
 
 

@@ -1,7 +1,7 @@
 """What the kept sessions say about one measurement over time: its points, and where it changed for good.
 
 The sessions were measured at different times, beside whatever else the machine did: a slower machine looks the same as
-a slower program. So a change is named with what else changed there, and its cause is left to `jaxprof ab`, which
+a slower program. So a change is named with what else changed there, and its cause is left to `jaxprof compare`, which
 measures both in turns.
 """
 

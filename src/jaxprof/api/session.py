@@ -88,7 +88,7 @@ class Session(fold_room.Session):
 def load(path: str | Path) -> Session:
     """Load the session in a file, even one that was interrupted. Raises FileRefusedError if it is not a session, and
     UsageError for a URL."""
-    return load_file(path_here(path, "`jaxprof show URL` and the other commands fetch it."), Session)
+    return load_file(path_here(path, "`jaxprof open URL` and the other commands fetch it."), Session)
 
 
 def profile(

@@ -53,18 +53,18 @@ def next_of_session(session: Session, place: str | Path) -> list[str]:
     runs, place = session.runs.values(), Library().name_of(Path(place))
     named = [command_line("explain", place)]
     if any(run.plan.how == "program" for run in runs):
-        named += [command_line("show", place, f"--{view}") for view in ("findings", "compiles")]
+        named += [command_line("open", place, f"--{view}") for view in ("findings", "compiles")]
     if any(run.measured for run in runs):
-        named.append(command_line("show", place, "--kernels"))
+        named.append(command_line("open", place, "--kernels"))
     elif any("hlo" in run.texts for run in runs):
         named.append(command_line("hlo", place, "--kernels"))
     if any("hlo" in run.texts for run in runs):
         named.append(command_line("hlo", place, "--findings"))
     if any(check.verdict != "good" for run in runs for trust in run.trust.values() for check in trust.rows):
-        named.append(command_line("show", place, "--trust"))
+        named.append(command_line("open", place, "--trust"))
     if any(run.compile_passes is not None for run in runs):
-        named.append(command_line("show", place, "--compile"))
-    return [*named, command_line("show", place, "--full")]
+        named.append(command_line("open", place, "--compile"))
+    return [*named, command_line("open", place, "--full")]
 
 
 def print_session(session: Session, place: str | Path | None, *, live: bool = False) -> None:

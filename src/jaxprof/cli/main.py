@@ -34,37 +34,54 @@ if TYPE_CHECKING:
     from jaxprof.early_start import Started
     from jaxprof.errors import JaxprofError
 
-COMMANDS = {
-    "devices": ("devices", "The devices that JAX sees, with live readings, and those it does not use."),
-    "workloads": ("workloads", "What can be run: names, parameters, variants, published figures."),
-    "run": ("run", "Measure workloads, or your own functions, phase by phase."),
-    "ab": ("ab", "Compare two functions, settings or revisions: which is faster, and do they agree?"),
-    "script": ("script", "Run a program of yours unchanged, and record what it compiles and where its time goes."),
-    "open": ("open_", "Open a session, or a recorded profile, in the terminal app."),
-    "explain": ("explain", "What to change, the most expensive first: of a session, a profile or HLO."),
-    "show": ("show", "Print a session, or a recorded profile, as text, JSON, CSV or Markdown."),
-    "serve": ("serve", "Show a session in a browser, and follow it while it is written."),
-    "compare": ("compare", "Compare sessions: environments, times, exact facts, kernels."),
-    "query": ("query", "Ask sessions in SQL: runs, samples, kernels, compiles, findings and more, over many at once."),
-    "rollup": ("rollup", "Tables of a job of many processes, as Parquet: for jaxprof, and for other engines."),
-    "history": ("history", "The trend of each measurement over the kept sessions, and where it changed for good."),
-    "gate": ("gate", "Fail if kernels, FLOPs, bytes, peak or the times of a program have grown."),
-    "baseline": ("baseline", "Keep programs by name, for `gate --base NAME`, with the decisions about them."),
-    "hlo": ("hlo", "What XLA made of a program: kernels, costs, barriers, findings, texts; here or elsewhere."),
-    "target": ("target", "Install compilers for devices that are not here, for `hlo TARGET --for h100`."),
-    "import": ("import_", "Turn a profile that was recorded elsewhere into a session."),
-    "attach": ("import_:attach", "Capture a running program that called jax.profiler.start_server."),
-    "export": ("export", "Write a page for a browser, or a file for Perfetto, speedscope, pprof or dashboards."),
-    "mcp": ("mcp", "Serve sessions, HLO and documents to a coding agent, as tools over stdin and stdout."),
-    "agent": ("agent", "Write a file that tells coding agents what to ask jaxprof, in which order."),
-    "sessions": ("sessions", "List, rename, delete and prune the kept sessions."),
-    "config": ("config", "Show and change your settings: theme, preset, devices, budgets, limits, keys."),
-    "completion": ("completion", "Print the completion script of a shell."),
+GROUPS = {
+    "Every day": {
+        "run": "Measure workloads, or your own functions, phase by phase; without a name, list them.",
+        "script": "Run a program of yours unchanged, and record what it compiles and where its time goes.",
+        "explain": "What to change, the most expensive first: of a session, a profile or HLO.",
+        "compare": "Which is faster: two functions, settings or revisions; what differs between two sessions.",
+        "hlo": "What XLA made of a program: kernels, costs, barriers, findings, texts; here or elsewhere.",
+        "open": "Open a session, a profile or HLO: in the app, in a browser, or printed.",
+    },
+    "In CI, and for agents": {
+        "gate": "Fail if kernels, FLOPs, bytes, peak or the times of a program have grown.",
+        "query": "Ask sessions in SQL: runs, samples, kernels, compiles, findings and more, over many at once.",
+        "export": "Write a page for a browser, or a file for Perfetto, speedscope, pprof or dashboards.",
+        "agent": "Tell coding agents what to ask jaxprof, and serve them sessions as tools.",
+    },
+    "Files and settings": {
+        "sessions": "List, rename, delete and prune the kept sessions; roll up those of a job.",
+        "devices": "The devices that JAX sees, those it does not use, and compilers for those not here.",
+        "config": "Show and change your settings: theme, preset, devices, budgets, limits, keys.",
+    },
 }
-"""Command name → its module under `commands` (with a click command called `command`, or as after the
-colon) and its line in the help."""
+"""The commands by what they are for, each with its line in the help."""
 
-CONFIGURED = frozenset({"run", "ab", "hlo", "gate"})
+COMMANDS = {name: "open_" if name == "open" else name for group in GROUPS.values() for name in group}
+"""Command name → its module under `commands`, which has a click command called `command`."""
+
+WITHIN = {
+    ("gate", "baseline"): "baseline",
+    ("agent", "mcp"): "mcp",
+    ("sessions", "rollup"): "rollup",
+    ("devices", "target"): "target",
+    ("config", "completion"): "completion",
+}
+"""Two words that name a command of its own module."""
+
+FORMER = {
+    "show": ("open", "--format", "text"),
+    "serve": ("open", "--browser"),
+    "import": ("open", "--keep"),
+    "attach": ("open", "--seconds", "2"),
+    "ab": ("compare",),
+    "history": ("compare", "--over-time"),
+    "workloads": ("run", "--describe"),
+    **{second: (first, second) for first, second in WITHIN},
+}
+"""Former commands, which go on working, with the words that stand for each now."""
+
+CONFIGURED = frozenset({"run", "compare", "hlo", "gate"})
 """Commands whose options have the user's and the project's settings for defaults."""
 
 EPILOG = """\b
@@ -82,29 +99,39 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        from importlib import import_module
-
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(import_module(f"jaxprof.cli.commands.{module}"), name or "command")
-        assert isinstance(command, click.Command)
-        return command
+        return _command(COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] in FORMER:
+            now = FORMER[args[0]]
+            if sys.stderr.isatty() and not ctx.resilient_parsing:
+                note(f"`jaxprof {args[0]}` is `jaxprof {' '.join(now[:2])}` now")
+            args = [*now, *args[1:]]
+        within = WITHIN.get((args[0], args[1])) if len(args) > 1 else None
+        if within is not None:
+            return " ".join(args[:2]), _command(within), args[2:]
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             from jaxprof.cli.target import command_for
             from jaxprof.tui.launch import terminal_problem
 
-            name = command_for(args, COMMANDS, in_terminal=not terminal_problem())
+            name = command_for(args, (*COMMANDS, *FORMER), in_terminal=not terminal_problem())
             return name, self.get_command(ctx, name), args
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
+
+
+def _command(module: str) -> click.Command:
+    from importlib import import_module
+
+    command = import_module(f"jaxprof.cli.commands.{module}").command
+    assert isinstance(command, click.Command)
+    return command
 
 
 @click.group(

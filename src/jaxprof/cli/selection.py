@@ -71,7 +71,7 @@ def _asked(target: str, infos: Sequence[WorkloadInfo], *, several: bool) -> list
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             f"{target} has {len(infos)} functions: {', '.join(functions)}",
-            f"Name one: {next(iter(functions.values())).origin}. jaxprof workloads {target} lists them.",
+            f"Name one: {next(iter(functions.values())).origin}. jaxprof run --describe {target} lists them.",
         )
     for number, (name, function) in enumerate(functions.items(), start=1):
         note(f"  {number}  {name}  {function.title}")

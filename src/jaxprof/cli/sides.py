@@ -82,17 +82,18 @@ def read_sides(words: AllWords) -> Iterator[ReadSides]:
 def _targets(words: AllWords) -> tuple[str, ...]:
     targets = words.targets
     if not targets:
-        raise UsageError("ab needs the sides to compare", "jaxprof ab old.py:step new.py:step")
+        raise UsageError("compare needs the sides to compare", "jaxprof compare old.py:step new.py:step")
     if words.revision is not None and len(targets) > 1:
         raise UsageError("--git compares one target with another revision of it", "Name the target once.")
     if len(targets) == 1 and not words.differ:
         raise UsageError(
-            "ab needs two sides",
-            f"Name the other: jaxprof ab {targets[0]} OTHER; or say how the sides differ, with --git REV, --env-b K=V, "
-            f"--set-b, --precision-b or --python-b. jaxprof ab {targets[0]} {targets[0]} compares it with itself.",
+            "compare needs two sides",
+            f"Name the other: jaxprof compare {targets[0]} OTHER; or say how the sides differ, with --git REV, "
+            f"--env-b K=V, --set-b, --precision-b or --python-b. "
+            f"jaxprof compare {targets[0]} {targets[0]} compares it with itself.",
         )
     if len(targets) > len(LABELS):
-        raise UsageError(f"ab compares at most {len(LABELS)} sides", "Compare fewer at a time.")
+        raise UsageError(f"compare measures at most {len(LABELS)} sides", "Compare fewer at a time.")
     return targets * 2 if len(targets) == 1 else targets
 
 

@@ -253,8 +253,8 @@ def refuse_of_profile(word: str) -> None:
 def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal: bool) -> str:
     """The command that `words` stand for, a file and what follows it: `jaxprof FILE`. Nothing is run here.
 
-    `script` for a program, `run` for `FILE.py:function`; for a session, a job, a profile or HLO `open`, and without a
-    terminal, or with options, the command that prints it: `show`, or `hlo`. Raises UsageError for a word that is
+    `script` for a program, `run` for `FILE.py:function`; `open` for a session, a job, a profile or HLO; `hlo` for the
+    last without a terminal, or with options. Raises UsageError for a word that is
     neither a command nor a path, MissingFileError where there is nothing, FileRefusedError for a file of another kind.
     """
     word, *rest = words
@@ -267,9 +267,8 @@ def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal:
         raise missing_file(word) if is_path(word) else unknown_name("command", word, commands)
     if local == word and (path.suffix == ".py" or (path / "__main__.py").is_file()):  # nothing that was fetched is run
         return "script"
-    shown = in_terminal and not rest
     if job_at(local) is not None:
-        return "open" if shown else "show"
+        return "open"
     from jaxprof.analysis.opener import Kind, kind_of
 
     kind = kind_of(path)
@@ -278,4 +277,4 @@ def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal:
             f"{word} is neither a program in Python nor a session, a job, a profile or HLO",
             "jaxprof FILE.py profiles a program; jaxprof FILE.jaxprof opens a session.",
         )
-    return "open" if shown else "hlo" if kind is Kind.HLO else "show"
+    return "hlo" if kind is Kind.HLO and (rest or not in_terminal) else "open"

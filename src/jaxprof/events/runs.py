@@ -57,8 +57,8 @@ class RunSpec:
     launches: int = 1
     """How many fresh processes measure it, among which the budget is divided."""
     side: str = ""
-    """Its name in a comparison by `jaxprof ab`: `A`, `B`...; `A'` is the control, `A` once more in processes of its
-    own. Empty for all other runs."""
+    """Its name in a comparison: `A`, `B`...; `A'` is the control, `A` once more in processes of its own. Empty for
+    all other runs."""
     until_half_width: float | None = None
     """Launches end once half the 95 % interval of the speed-up is this narrow, as a share; None: when all are done."""
     donated: tuple[int, ...] = ()

@@ -16,7 +16,7 @@ from jaxprof.redaction import REDACTED, url_secrets, without_url_secrets
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::[^\s:]+)*://\S")
 """At least two letters before the colon: `C://x` is a path on Windows."""
 URLS: Final = "JAXPROF_URLS"
-"""The variable that keeps a process, and what it starts, from URLs: the tools of `jaxprof mcp` read files alone."""
+"""The variable that keeps a process, and what it starts, from URLs: tools of `jaxprof agent mcp` read files alone."""
 ALLOWED, REFUSED = "allowed", "refused"
 _UNSAFE: Final = re.compile(r"[^\w.+@-]+")
 

@@ -377,7 +377,7 @@ def _filesystem(place: RemotePlace) -> tuple[Any, str]:
     if os.environ.get(URLS) == REFUSED:
         raise UsageError(
             f"{place.shown} is a URL, and URLs are not allowed here",
-            "`jaxprof mcp --allow-urls` allows its tools them.",
+            "`jaxprof agent mcp --allow-urls` allows its tools them.",
         )
     try:
         from fsspec.core import url_to_fs

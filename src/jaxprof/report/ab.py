@@ -1,4 +1,4 @@
-"""What `jaxprof ab` prints: the verdicts, what they stand on, exact facts, then times; and the same as JSON."""
+"""What `jaxprof compare` prints: the verdicts, what they stand on, exact facts, then times; and the same as JSON."""
 
 from __future__ import annotations
 

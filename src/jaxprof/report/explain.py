@@ -186,7 +186,7 @@ def _verify(explanation: Explanation) -> str:
 
 def _more(explanation: Explanation) -> str:
     of_job = explanation.subject == "job"
-    return command("show", explanation.name) + " has them" if of_job else "--format json and show --findings have them"
+    return command("open", explanation.name) + " has them" if of_job else "--format json and open --findings have them"
 
 
 def try_command(explanation: Explanation) -> str:

@@ -23,8 +23,8 @@ WIDTH: Final = 80
 POINTS_SHOWN: Final = 20
 """Points that text lists of a longer history, the newest."""
 APART: Final = (
-    "The sessions were not measured together: a slower machine looks the same as a slower program. jaxprof ab measures "
-    "two in turns."
+    "The sessions were not measured together: a slower machine looks the same as a slower program. jaxprof compare "
+    "measures two in turns."
 )
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _TREND: Final = 12

@@ -1,6 +1,6 @@
 """The sides of a comparison in words and as JSON: the verdict in one line, and what it stands on.
 
-Whatever shows a session that holds a comparison shows these: `ab` itself, `show`, `compare`, the app.
+Whatever shows a session that holds a comparison shows these: `compare` itself, `open`, the app.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A session as plain text, 80 columns wide: what `print(session)`, `jaxprof show` and `jaxprof run` give."""
+"""A session as plain text, 80 columns wide: what `print(session)`, `jaxprof open` and `jaxprof run` give."""
 
 from __future__ import annotations
 

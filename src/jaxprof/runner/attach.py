@@ -27,7 +27,7 @@ CONNECT_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 60.0
 """In addition to the requested seconds: time to start the child, and to send and write a large profile."""
 _WRITTEN: Final = b"Dumped profiling information"
-_EXAMPLE: Final = "jaxprof attach localhost:9999, for a program that called jax.profiler.start_server(9999)."
+_EXAMPLE: Final = "jaxprof open --seconds 2 localhost:9999, if it called jax.profiler.start_server(9999)."
 _LISTENS_ELSEWHERE: Final = "Is the program still running, and did it call jax.profiler.start_server with this port?"
 
 

@@ -62,7 +62,7 @@ def known_interpreter(recorded: str, given: Interpreter | None = None) -> Interp
     if not _same(recorded, here.path):
         raise UsageError(
             f"it was recorded with {recorded or 'an unknown interpreter'}, and {here.path} is the one here",
-            "--python PATH names another one; a comparison of two is made by jaxprof ab.",
+            "--python PATH names another one; a comparison of two is made by jaxprof compare.",
         )
     return here
 
@@ -107,9 +107,9 @@ def kept_variables(recorded: Mapping[str, str]) -> Mapping[str, str]:
     session (a path, for one), and for a variable that says what is loaded (`LD_PRELOAD`)."""
     for name, value in recorded.items():
         if kept_value(name, value) != value or HIDDEN in value:
-            raise UsageError(f"{name}={value} is no setting that a session holds", "jaxprof ab --env sets it.")
+            raise UsageError(f"{name}={value} is no setting that a session holds", "jaxprof compare --env sets it.")
         if name not in (*SETTINGS, *FLAGS) and _CHOOSES_CODE.fullmatch(name):
-            raise UsageError(f"{name} of a session file could choose what is loaded", "jaxprof ab --env sets it.")
+            raise UsageError(f"{name} of a session file could choose what is loaded", "jaxprof compare --env sets it.")
     return recorded
 
 

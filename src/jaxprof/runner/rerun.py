@@ -194,7 +194,7 @@ def _comparison(session: Session, first: Run, sides: SidesAgain) -> list[Planned
         raise UsageError(
             f"{first.plan.workload} is side {first.plan.side} of a comparison, and its session does not keep what it "
             "was run with",
-            "jaxprof ab A B compares again.",
+            "jaxprof compare A B compares again.",
         )
     sides.ask(recorded_starts(session, first))
     specs = {spec.label: spec for spec in plan.sides}
@@ -203,7 +203,7 @@ def _comparison(session: Session, first: Run, sides: SidesAgain) -> list[Planned
     for run in runs:
         label = run.plan.side.removesuffix("'")
         if label not in specs:
-            raise UsageError(f"the session does not keep what side {label} was", "jaxprof ab A B compares again.")
+            raise UsageError(f"the session does not keep what side {label} was", "jaxprof compare A B compares again.")
         try:
             planned.append(_side(session, run, specs[label], plan, planned[0] if planned else None, sides))
         except (UsageError, WorkerError) as error:
@@ -228,7 +228,7 @@ def _side(
     if spec.revision:
         if sides.check_out is None:
             raise UsageError(
-                f"{spec.title} has to be checked out", "jaxprof run --from SESSION does that, or jaxprof ab --git."
+                f"{spec.title} has to be checked out", "jaxprof run --from SESSION does that, or jaxprof compare --git."
             )
         if run.plan.is_control and baseline is not None:
             target, tree = baseline.spec.target, SideTree(variables=baseline.environment, stays_at=baseline.stays_at)

@@ -271,7 +271,7 @@ def _names(runs: Sequence[Run]) -> list[str]:
 def _compared(comparison: ComparedPrograms, rows: Sequence[_Row]) -> Iterator[str]:
     yield f"compared with {comparison.base}"
     if any(row.before_seconds is not None and row.median_seconds is not None for row in rows):
-        yield "the medians were not measured together: jaxprof ab says whether one is faster"
+        yield "the medians were not measured together: jaxprof compare says whether one is faster"
     yield from _listed("not in the base", comparison.new)
     yield from _listed("in the base, and not called now", comparison.gone)
     if not comparison.limits:

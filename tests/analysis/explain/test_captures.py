@@ -149,4 +149,4 @@ def test_of_several_doubts_the_worst_is_told_then_the_first_of_their_order(
     run: Any = SimpleNamespace(id="r1", trust={"run": SimpleNamespace(rows=checks)})
     abstentions = list(capture_abstentions(run, "s"))
     assert [(each.code, each.reason) for each in abstentions] == said
-    assert all(each.command == "jaxprof show s --run r1 --trust" for each in abstentions)
+    assert all(each.command == "jaxprof open s --run r1 --trust" for each in abstentions)

@@ -28,8 +28,8 @@ def program(how: str = "script", argv: tuple[str, ...] = ("train.py", "--epochs"
 
 
 def test_a_word_is_quoted_where_a_shell_would_not_take_it_as_it_is() -> None:
-    assert command("show", "", "my session", "--arg", "f32[8]") == "jaxprof show '' 'my session' --arg 'f32[8]'"
-    assert command("show", "[redacted]") == "", "nobody could type it"
+    assert command("open", "", "my session", "--arg", "f32[8]") == "jaxprof open '' 'my session' --arg 'f32[8]'"
+    assert command("open", "[redacted]") == "", "nobody could type it"
 
 
 def test_a_program_is_recorded_again_unless_it_records_itself() -> None:
@@ -49,10 +49,10 @@ def test_a_function_is_compared_with_the_committed_one_where_there_is_one(tmp_pa
     file = tmp_path / "deep" / "f.py"
     again = "jaxprof run --from s:r2 && jaxprof compare s last"
     found = run_verified("s", run(target=f"{file}:step", arguments=("f32[8]",)))
-    assert found == (f"jaxprof ab --git HEAD --arg 'f32[8]' {file}:step" if committed else again)
+    assert found == (f"jaxprof compare --git HEAD --arg 'f32[8]' {file}:step" if committed else again)
     if committed:
         on_gpu = run(target=f"{file}:step", device="cuda:1")
-        assert run_verified("s", on_gpu) == f"jaxprof ab --git HEAD --device cuda:1 {file}:step"
+        assert run_verified("s", on_gpu) == f"jaxprof compare --git HEAD --device cuda:1 {file}:step"
     assert run_verified("s", run(target=str(file))) == again, "which function it was is not known"
     assert run_verified("s", run(target=f"{tmp_path}/f:step")) == again
     assert run_verified("s", run()) == again

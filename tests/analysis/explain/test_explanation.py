@@ -255,7 +255,7 @@ def test_a_doubtful_capture_is_one_abstention_with_its_worst_row() -> None:
     taken = (kernels(fusion_1=3e-3), e.TrustReported(run="r2", kind="run", rows=rows))
     (doubt,) = explanation(run_of(MENDED, *taken), "s").abstentions
     assert (doubt.code, doubt.reason) == ("slowdown", "r2: 5.6 times as long (1 more doubt)")
-    assert doubt.command == "jaxprof show s --run r2 --trust"
+    assert doubt.command == "jaxprof open s --run r2 --trust"
 
 
 def test_findings_of_several_runs_are_one_with_the_others_named() -> None:

@@ -169,7 +169,7 @@ def test_installing_goes_into_a_folder_of_our_own_and_only_the_child_sees_it(
     python = fake_python(tmp_path, 'while [ "$1" != "--target" ]; do shift; done; mkdir -p "$2"; exit 0')
     with pytest.raises(JaxprofError, match="not here") as caught:
         wheels.environment("nvidia", python)
-    assert "jaxprof target install nvidia" in caught.value.hint
+    assert "jaxprof devices target install nvidia" in caught.value.hint
     assert wheels.installed("nvidia", python) is None
     said: list[str] = []
     place = wheels.install("nvidia", python, said.append)

@@ -210,4 +210,4 @@ def test_without_the_wheels_the_run_fails_with_the_command_that_installs_them(
     scheduler.run()
     run = scheduler.session.runs["r1"]
     assert run.status == "failed"
-    assert "jaxprof target install tpu" in run.advice
+    assert "jaxprof devices target install tpu" in run.advice

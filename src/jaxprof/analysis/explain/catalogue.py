@@ -253,7 +253,7 @@ _OF_JOBS: Final = (
         "process-failed",
         "the process that failed first",
         "It raised an exception or was killed, and the other processes of the job ended because it had gone.",
-        "Its last words are in its session: jaxprof show FOLDER/process-00002.jaxprof.",
+        "Its last words are in its session: jaxprof open FOLDER/process-00002.jaxprof.",
     ),
     _job(
         "failed-after",

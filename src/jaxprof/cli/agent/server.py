@@ -1,4 +1,4 @@
-"""The tools of `jaxprof mcp`: thin, over the commands. They read what was recorded; those that run code are there only
+"""The tools of `jaxprof agent mcp`: thin, over the commands. They read what was recorded; those that run code are there only
 if the user has allowed them.
 
 A tool runs the command as a process of its own and answers with its JSON, shortened for the reader. So it says what the
@@ -223,7 +223,7 @@ async def show(session: Session = "last", view: View = "summary", run: Run = "",
     missing, who is late. Seconds and bytes; null is unknown."""
     options = [] if view == "summary" else [f"--{view}"]
     options += [f"--run={run}"] if run else []
-    return _result(await answer_of_command("show", options, [session], seconds=_READ_SECONDS, limit=limit))
+    return _result(await answer_of_command("open", options, [session], seconds=_READ_SECONDS, limit=limit))
 
 
 async def query(
@@ -331,7 +331,7 @@ async def ab(
     """Which of two functions is faster, measured in turns, with a verdict, and whether they compute the same. This runs
     their code. `inconclusive` is an answer: do not report a speed-up then."""
     options = [f"--arg={argument}" for argument in arguments]
-    return _result(await answer_of_command("ab", options, [before, after], seconds=_COMPILE_SECONDS, limit=20))
+    return _result(await answer_of_command("compare", options, [before, after], seconds=_COMPILE_SECONDS, limit=20))
 
 
 def _pages() -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""`jaxprof baseline`: sessions kept by name, to be held against with `gate --base NAME`."""
+"""`jaxprof gate baseline`: sessions kept by name, to be held against with `gate --base NAME`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def save(name: str, programs: tuple[str, ...], force: bool, form: str, **compili
     note(f"baseline: {path}")
     if form == "json":
         data = {"name": name, "path": str(path), "decisions_dropped": dropped}
-        print_json("baseline-save", data, [command_line("baseline", "show", name)])
+        print_json("baseline-save", data, [command_line("gate", "baseline", "show", name)])
     return ExitCode.OK
 
 
@@ -86,7 +86,7 @@ def _saved(name: str, targets: tuple[str, ...], options: CompileOptions, *, repl
     find_modules(targets[0], None, None, options)  # the same refusals: no session, options without an effect
     source = Library().find(targets[0])
     if kind_of(source) is not Kind.SESSION:
-        raise UsageError(f"{targets[0]} is no session", "jaxprof import makes one of a profile.")
+        raise UsageError(f"{targets[0]} is no session", "jaxprof open --keep makes one of a profile.")
     return baselines.save(name, source, replace=replace), dropped
 
 
@@ -110,7 +110,7 @@ def list_(form: str) -> None:
     folder = str(Baselines().folder)
     entries = [_entry(name) for name in Baselines().names()]
     if form == "json":
-        named = [command_line("baseline", "show", entry.name) for entry in entries[:5]]
+        named = [command_line("gate", "baseline", "show", entry.name) for entry in entries[:5]]
         print_json("baselines", {"folder": folder, "baselines": list(map(recorder(BASELINES), entries))}, named)
     else:
         print_lines(baselines_lines(entries, folder))

@@ -1,21 +1,24 @@
-"""`jaxprof compare A B [C...]`: sessions compared with the first one, run by run."""
+"""`jaxprof compare A B...`: what can be run is measured in turns, sessions are compared with the first, run by run."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from jaxprof.cli.answers import command_line
-from jaxprof.cli.complete import complete_session
+from jaxprof.cli.complete import complete_target
 from jaxprof.cli.job_answers import compare_jobs
-from jaxprof.cli.options import arguments_option, python_option, refuse_without, settings_option, target_options
+from jaxprof.cli.measured_comparison import compare_measured, measured_options
+from jaxprof.cli.options import arguments_option, refuse, refuse_others, refuse_without, target_options
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
-from jaxprof.cli.target import Recorded, local_source, recorded, refuse_job, split_run
+from jaxprof.cli.target import Recorded, is_compiled_now, local_word, recorded, refuse_job, split_run
+from jaxprof.cli.trend import TREND, print_trend, trend_options
 from jaxprof.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -23,40 +26,80 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 
-@click.command("compare")
-@click.argument(
-    "files", metavar="A B [C...]", nargs=-1, required=True, callback=local_source, shell_complete=complete_session
-)
-@target_options("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
-@arguments_option(help="With --for: f32[1024,1024].")
-@settings_option(help="With --for: a parameter of a workload.")
-@python_option(help="With --for: whose jax compiles.")
-@format_option("text", "json", "markdown", "csv")
-def command(files: tuple[str, ...], form: str, **compiling: Any) -> None:
-    """Compare the sessions B, C... with the session A: environments, times, exact facts, kernels.
+_COMPILED: Final = ("targets", "axes", "shard", "arguments", "settings", "python", "form")
+_RUN: Final = re.compile(r".+:r\d+")
 
-    Each is a path, the name of a kept session, a part of it, or `last`, as for `show`; a profile that was recorded
-    elsewhere works too. Runs of the same workload, variant, kind of device and parameters belong together. A:r2 B:r5
-    compares these two runs, whatever they are; A:r1 A:r2 two runs of one session. Two folders of jobs are
-    compared process by process. With --for, each is a function of yours or a workload, compiled for a device that need
-    not be here.
+
+@click.command("compare")
+@click.argument("files", metavar="[A] [B]...", nargs=-1, shell_complete=complete_target)
+@target_options("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
+@arguments_option(help="An argument of your functions: f32[1024,1024].")
+@measured_options
+@trend_options
+@format_option("text", "json", "markdown", "csv")
+def command(files: tuple[str, ...], form: str, over_time: bool, **words: Any) -> int | None:
+    """Compare A with B: what can be run is measured, what was recorded is compared as it is.
+
+    Functions of yours (path/to/file.py:function), workloads (selu, selu:jit), or two settings of one: which is faster,
+    and do they compute the same? A, A once more as a control, and B are measured in turns, in fresh processes, on the
+    same inputs. Exits with 0 whatever the verdict is, and with 1 if a side failed. With --for, each is compiled for a
+    device that need not be here.
+
+    Sessions B, C... with the session A: environments, times, exact facts, kernels. Each is a path, the name of a kept
+    session, a part of it, or `last`; a profile that was recorded elsewhere works too. Runs of the same workload,
+    variant, kind of device and parameters belong together. A:r2 B:r5 compares these two runs, whatever they are; A:r1
+    A:r2 two runs of one session. Two folders of jobs are compared process by process.
+
+    With --over-time, a workload over the kept sessions, and where it changed for good, found by e-divisive with a
+    permutation test in six points and more. These sessions were not measured together, so a slower machine looks the
+    same as a slower program.
     """
-    if len(files) < 2:
-        raise UsageError("compare needs two sessions", "jaxprof sessions lists those that are kept.")
-    refuse_without(
-        "targets", ("axes", "shard", "arguments", "settings", "python"), "Sessions are compared as they are."
-    )
-    if compiling["targets"]:
+    if over_time:
+        refuse_others("a trend over the kept sessions", "files", "over_time", *TREND, "form")
+        if len(files) > 1:
+            raise UsageError("--over-time takes one workload, or none", f"jaxprof compare --over-time {files[0]}")
+        print_trend(files[0] if files else "", *(words[name] for name in TREND), form)
+        return None
+    refuse(TREND, "has no effect without --over-time", "Add --over-time.")
+    if words["targets"]:
+        refuse_others("what is compiled alone", "files", *_COMPILED)
+        _refuse_alone(files)
         for each in files:
             refuse_job("jaxprof compare", each, "--for")
-        _show(_compiled(files, compiling), form)
-        return
+        names = [name for name in _COMPILED if name != "form"]
+        _show(_compiled(files, {name: words[name] for name in names}), form)
+        return None
+    refuse_without("targets", ("axes", "shard"))
+    if _are_measured(files):
+        return compare_measured(files, form, words)
+    refuse_others("sessions, which are compared as they are", "files", "form")
+    _refuse_alone(files)
+    files = tuple(map(local_word, files))
     if compare_jobs(files, form):
-        return
+        return None
     with ExitStack() as stack:
         sides = [_side(name, stack) for name in files]
         _refuse_twice(sides)
         _print(sides, form)
+    return None
+
+
+def _are_measured(files: tuple[str, ...]) -> bool:
+    """Whether the sides are run: functions and workloads, not sessions. Raises UsageError for both at once."""
+    run = [file for file in files if is_compiled_now(file) and "://" not in file and not _RUN.fullmatch(file)]
+    if run and len(run) < len(files):
+        kept = next(file for file in files if file not in run)
+        raise UsageError(
+            f"{run[0]} is run, and {kept} is a session or a profile", "Compare two that are run, or two sessions."
+        )
+    return bool(run)
+
+
+def _refuse_alone(files: tuple[str, ...]) -> None:
+    if len(files) < 2:
+        raise UsageError(
+            "compare needs two sessions, or two that can be run", "jaxprof sessions lists those that are kept."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +181,7 @@ def _print(sides: list[_Side], form: str) -> None:
         )
         for side in sides[1:]
     ]
-    _show(differences, form, [command_line("show", path) for path in dict.fromkeys(side.path for side in sides)])
+    _show(differences, form, [command_line("open", path) for path in dict.fromkeys(side.path for side in sides)])
 
 
 def _show(differences: list[SessionDifference], form: str, named: Sequence[str] = ()) -> None:

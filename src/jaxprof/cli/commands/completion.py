@@ -1,4 +1,4 @@
-"""`jaxprof completion SHELL`: the script that makes a shell complete jaxprof's commands, names and sessions."""
+"""`jaxprof config completion SHELL`: the script that makes a shell complete jaxprof's commands, names and sessions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def command(shell: str) -> None:
     """Print the completion script of SHELL.
 
     \b
-    bash:  jaxprof completion bash > ~/.local/share/bash-completion/completions/jaxprof
-    zsh:   jaxprof completion zsh > "${fpath[1]}/_jaxprof"
-    fish:  jaxprof completion fish > ~/.config/fish/completions/jaxprof.fish
+    bash:  jaxprof config completion bash > ~/.local/share/bash-completion/completions/jaxprof
+    zsh:   jaxprof config completion zsh > "${fpath[1]}/_jaxprof"
+    fish:  jaxprof config completion fish > ~/.config/fish/completions/jaxprof.fish
     """
     from click.shell_completion import get_completion_class
 

@@ -20,9 +20,9 @@ _TEMPLATE = """\
 # preset = "quick"
 # devices = ["cuda:0"]
 # budget = 2
-# comparison_budget = 60            # of ab, and of the times of gate
+# comparison_budget = 60            # of compare, and of the times of gate
 # upload_wait = 60                  # seconds, of script --out URL, at its end
-# margin = "2%"                     # of ab
+# margin = "2%"                     # of compare
 # fail_on = ["kernels", "run:5%"]   # of gate
 
 # [keys]                          # the ids are in docs/keys.md

@@ -88,13 +88,13 @@ def command(
     """Fail if an exact fact of TARGET, or a time, has grown since BASE.
 
     TARGET is a function of yours (path/to/file.py:function), a workload, or a session (of `run`, or of `hlo --out`).
-    BASE is one of these, a baseline (jaxprof baseline save NAME), or a git revision of the repository that holds
+    BASE is one of these, a baseline (jaxprof gate baseline save NAME), or a git revision of the repository that holds
     TARGET.
 
     For facts both are compiled, and nothing is run: kernels, launches, flops, bytes, transcendentals, product_bytes,
     peak, argument, output, temporary, constant, donated (must not shrink), code, collectives, collective_bytes,
-    compiles. Times are measured in turns, as `ab` does: run:5% (a call), first_run, trace, lower, compile. Exit codes:
-    0 within, 1 a side failed, 3 a limit was passed, 4 undecided (--strict).
+    compiles. Times are measured in turns: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a
+    side failed, 3 a limit was passed, 4 undecided (--strict).
     """
     from jaxprof.analysis.gate import (
         GateResult,
@@ -217,7 +217,7 @@ def _decisions(base: GateBase, accept: str | None) -> tuple[Decision, ...]:
     if accept is not None:
         raise UsageError(
             f"--accept keeps a decision beside a named baseline, and {base.name} is none",
-            "jaxprof baseline save NAME TARGET, then --base NAME.",
+            "jaxprof gate baseline save NAME TARGET, then --base NAME.",
         )
     return ()
 
@@ -334,7 +334,7 @@ def _print(result: GateResult, form: str, path: str | None, *, strict: bool) -> 
     from jaxprof.report import gate as report
 
     if form == "json":
-        print_json("gate", report.gate_json(result), [command_line("show", path)] if path is not None else [])
+        print_json("gate", report.gate_json(result), [command_line("open", path)] if path is not None else [])
     elif form == "junit":
         print_pieces([report.gate_junit(result, strict=strict)])
     else:

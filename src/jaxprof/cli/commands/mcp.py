@@ -1,4 +1,4 @@
-"""`jaxprof mcp`: sessions, HLO and documents as tools of the Model Context Protocol, over stdin and stdout."""
+"""`jaxprof agent mcp`: sessions, HLO and documents as tools of the Model Context Protocol, over stdin and stdout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def command(allow_run: bool, allow_urls: bool) -> None:
         )
     if sys.stdin.isatty():
         raise UsageError(
-            "`mcp` talks to a client over stdin, and this is a terminal", "Let a client start it: jaxprof mcp."
+            "`mcp` talks to a client over stdin, and this is a terminal", "Let a client start it: jaxprof agent mcp."
         )
     from jaxprof.cli.agent.server import make_server
 

@@ -1,39 +1,145 @@
-"""`jaxprof open FILE`, and `jaxprof` alone: the terminal app."""
+"""`jaxprof open FILE`: in the terminal app, in a browser, on stdout, or kept as a session; and `jaxprof` alone.
+
+A session that was interrupted or has failed runs is shown too.
+"""
 
 from __future__ import annotations
 
+import getpass
+import os
+import socket
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from jaxprof.cli.answers import next_of_session, print_imported, print_session, refuse_existing
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.options import profile_options, python_option, refuse
-from jaxprof.cli.target import follow_fetched, job_named, local_source, recorded, refuse_of_profile
+from jaxprof.cli.options import (
+    chosen_view,
+    force_option,
+    is_given,
+    out_option,
+    profile_options,
+    python_option,
+    refuse,
+    refuse_others,
+    refuse_without,
+    run_option,
+    seconds_of,
+    view_options,
+)
+from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
+from jaxprof.cli.target import (
+    follow_fetched,
+    job_at,
+    job_named,
+    local_word,
+    of_one_process,
+    recorded,
+    refuse_of_profile,
+)
+from jaxprof.errors import UsageError
 from jaxprof.files import with_home
 
 if TYPE_CHECKING:
     from jaxprof.runner import Interpreter
+    from jaxprof.session import Session
+
+_PRINTED: Final = ("form", "run_id", "begin", "end")
+"""Parameters that say what is printed, besides the views."""
 
 
 @click.command("open")
-@click.argument("file", metavar="FILE", callback=local_source, shell_complete=complete_session)
-@python_option(help="The interpreter or environment whose jax the app measures.")
+@click.argument("file", metavar="FILE", shell_complete=complete_session)
+@view_options(
+    {
+        "kernels": "The measured kernels alone.",
+        "compile": "Where the compile time went: XLA's phases and passes.",
+        "steps": "Where the time of each step went.",
+        "memory": "What the peak memory is made of, and the largest buffers.",
+        "trust": "Whether the captures can be trusted.",
+        "flame": "Time as frames inside frames: of a program its lines, else kernels by named scope.",
+        "compiles": "For a program: each compilation, and why.",
+        "findings": "For a program: what to change, and at which line.",
+        "transfers": "For a program: implicit copies, host to device.",
+        "timeline": "For a program: where its wall time went.",
+        "hosts": "For the folder of a job: its processes beside each other, and which one is late.",
+        "lanes": "Busy and idle time of each lane of the timeline, and its kernels, --from a time --to another.",
+    }
+)
+@click.option(
+    "--from",
+    "begin",
+    metavar="TIME",
+    callback=seconds_of,
+    help="With --lanes: from this time of the timeline, 1.5ms or 2s.",
+)
+@click.option("--to", "end", metavar="TIME", callback=seconds_of, help="With --lanes: up to this time.")
+@run_option(help="Only this run (r2) and its baseline.")
+@click.option("--browser", is_flag=True, help="Show the page in a browser, and follow the session.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="With --browser: any that is free.")
+@click.option("--keep", is_flag=True, help="Keep a profile as a session: among the others, or as --out FILE.")
+@out_option("-o")
+@force_option()
+@click.option(
+    "--seconds",
+    "duration",
+    type=click.FloatRange(min=0.001, max=600),
+    metavar="S",
+    help="FILE is the HOST:PORT of a profiler server: capture its program for so long.",
+)
 @click.option(
     "--follow", is_flag=True, help="Follow a session that another process, or another host, is still writing."
 )
 @profile_options
-def command(file: str, python: Path | None, follow: bool, profile_run: str, hosts: tuple[str, ...]) -> int:
-    """Open FILE in the terminal app: a session's path or name, part of it, the folder of a job (run.jaxprof.d), or
-    `last`, the newest of them.
+@python_option(help="The interpreter whose jax the app measures; of HOST:PORT, that has jax and xprof.")
+@format_option("text", "json", "csv", "markdown")
+def command(file: str, python: Path | None, browser: bool, follow: bool, **words: Any) -> int | None:
+    """Open FILE: a session's path or name, part of it, the folder of a job (run.jaxprof.d), or `last`, the newest.
+
+    In a terminal this opens the app. Without one, with --format, or with an option that names a view, it prints.
+    FILE can also be HLO (text, a proto, the folder of an XLA dump), or a profile that was recorded elsewhere: an
+    .xplane.pb (or .gz), a .trace.json.gz, the folder that jax.profiler wrote to. --keep makes a session of a profile.
+    Each can be at a URL: gs://, s3://, ssh://, https://...
+
+    HOST:PORT with --seconds captures a running program that called jax.profiler.start_server(PORT), and keeps its
+    kernels, steps and HLO as a session. PORT alone means this machine. Anyone who can reach the machine
+    can use that server. Needs xprof: the extra `xprof`.
+
+    The page of --browser is served on 127.0.0.1 alone, under an address with a random token, which is printed. The
+    printed `ssh -L` brings it from a machine that you reach by SSH to your own. ctrl+c ends it.
 
     A session that a process on this machine is writing is followed anyway. --follow is for a writer that cannot be
     seen, such as another host writing to a shared folder.
-
-    FILE can also be a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that
-    jax.profiler wrote to. `jaxprof import` keeps one as a session. It can also be HLO: text, a proto, the folder of an
-    XLA dump.
     """
+    profile = words["profile_run"], words["hosts"]
+    if is_given("duration"):  # nothing but this option makes a name an address: reading a file asks no other machine
+        refuse_others("a program that is running", "file", "duration", "out", "force", "python", "form")
+        return _attach(file, words["duration"], words["out"], python, words["form"], force=words["force"])
+    file = local_word(file)
+    if browser:
+        refuse_others("a page in a browser", "file", "browser", "port", "profile_run", "hosts")
+        return _serve(file, words["port"], *profile)
+    refuse(("port",), "has no effect without --browser", "Add --browser.")
+    if words["keep"] or is_given("out"):
+        refuse_others("a profile that is kept", "file", "keep", "out", "force", "profile_run", "hosts", "form")
+        return _keep(Path(file), words["out"], words["form"], *profile, force=words["force"])
+    refuse(("force",), "replaces the file of --out", "Add --out FILE.")
+    if not follow and not is_given("python") and _is_printed():
+        return _print(file, words["begin"], words["end"], words["run_id"], *profile, words["form"])
+    refuse_others("the app", "file", "follow", "python", "profile_run", "hosts")
+    return _open(file, python, *profile, follow=follow)
+
+
+def _is_printed() -> bool:
+    from jaxprof.tui.launch import terminal_problem
+
+    return any(map(is_given, _PRINTED)) or chosen_view() is not None or bool(terminal_problem())
+
+
+def _open(file: str, python: Path | None, profile_run: str, hosts: tuple[str, ...], *, follow: bool) -> int:
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.session import Session
     from jaxprof.session.log import Follower
@@ -74,12 +180,11 @@ def launch_app(path: Path | None, python: Path | None, *, follow: bool = False) 
 
 
 def _refuse_without_terminal() -> None:
-    from jaxprof.errors import UsageError
     from jaxprof.tui.launch import terminal_problem
 
     problem = terminal_problem()
     if problem:
-        instead = "jaxprof run NAME measures without the app, and jaxprof show FILE prints a session."
+        instead = "jaxprof run NAME measures without the app, and jaxprof open FILE prints a session."
         raise UsageError(problem, instead)
 
 
@@ -90,3 +195,210 @@ def _interpreter(python: Path | None) -> Interpreter | None:
     from jaxprof.runner import find_interpreter
 
     return find_interpreter(python)
+
+
+def _attach(address: str, duration: float, out: Path | None, python: Path | None, form: str, *, force: bool) -> None:
+    from jaxprof.cli.profiles import import_to
+    from jaxprof.operating_system import refuse_to_run
+    from jaxprof.reaper import TemporaryFolder
+    from jaxprof.runner import find_interpreter
+    from jaxprof.runner.attach import collect, read_address
+
+    refuse_to_run("jaxprof open HOST:PORT")
+    place = read_address(address)
+    if out is not None and not out.is_dir() and not force:
+        refuse_existing(out)
+    target = _new_session(out, form)
+    with TemporaryFolder("attach") as folder:
+        note(f"capturing {place} for {duration:g} s")
+        collect(place, duration, folder, find_interpreter(python))
+        session = import_to(folder, target, replace=force and out is not None)
+    print_imported(session, target, form)
+
+
+def _new_session(out: Path | None, form: str) -> Path:
+    """Where a profile is kept as a session. Raises UsageError, also for a format that such an answer does not have."""
+    from jaxprof.session.log import Library, new_header
+
+    if form not in ("text", "json"):
+        raise UsageError(f"what is kept as a session has no {form} form", "It has --format text and json.")
+    refuse_without("out", ("force",))
+    if out is not None and out.is_dir():
+        raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'profile.jaxprof'}")
+    return out if out is not None else Library().new_path(new_header({}))
+
+
+def _keep(path: Path, out: Path | None, form: str, profile_run: str, hosts: tuple[str, ...], *, force: bool) -> None:
+    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.cli.profiles import import_to
+    from jaxprof.errors import FileRefusedError, missing_file
+
+    target = _new_session(out, form)
+    if not path.exists():
+        raise missing_file(path)
+    if job_at(str(path)) is not None:
+        raise FileRefusedError(f"{path} is a job, not a profile", f"jaxprof open {path} prints it.")
+    kind = kind_of(path) if path.is_file() else None
+    if kind in (Kind.HLO, Kind.SESSION):
+        printing = "hlo" if kind is Kind.HLO else "open"
+        raise FileRefusedError(f"{path} is {kind.value}, not a profile", f"jaxprof {printing} {path} prints it.")
+    session = import_to(path, target, profile_run, hosts, replace=force and out is not None)
+    print_imported(session, target, form)
+
+
+def _serve(file: str, port: int, profile_run: str, hosts: tuple[str, ...]) -> None:
+    from jaxprof.cli.page_server import ADDRESS, FollowedPage, PageServer
+    from jaxprof.errors import system_words
+    from jaxprof.exports.formats import FORMATS
+
+    with recorded(file, profile_run, hosts, FORMATS["html"].views) as found:
+        if found.imported is None:
+            follow_fetched()
+        page = FollowedPage(found.path, found.name)
+        try:
+            server = PageServer(page, port)
+        except OSError as error:
+            raise UsageError(f"port {port} cannot be used: {system_words(error)}", "Leave --port out.") from error
+        with server:
+            print_text(server.address)
+            tunnel = f"ssh -L {server.port}:{ADDRESS}:{server.port} {_own_name()}"
+            note(f"on another machine: {tunnel}, and the same address there")
+            note("following the session while it is written; ctrl+c ends this")
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                note("ended")
+
+
+def _own_name() -> str:
+    """What ssh calls this machine: by the address that the present connection came to, if this is one."""
+    connection = os.environ.get("SSH_CONNECTION", "").split()
+    host = connection[2] if len(connection) == 4 else socket.gethostname()
+    try:
+        return f"{getpass.getuser()}@{host}"
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        return host
+
+
+def _print(
+    file: str,
+    begin: float | None,
+    end: float | None,
+    run_id: str | None,
+    profile_run: str,
+    hosts: tuple[str, ...],
+    form: str,
+) -> None:
+    view = chosen_view()
+    if view != "lanes":
+        refuse(("begin", "end"), "has no effect without --lanes", "Add --lanes, or leave it out.")
+    job = job_named(file)
+    if view == "hosts" or job is not None:
+        _print_job(job or with_home(file), view, run_id, form)
+        return
+    show = partial(_print_lanes, begin, end) if view == "lanes" else partial(_print_view, view) if view else None
+    with recorded(file, profile_run, hosts, _needed(view)) as found:
+        session = _only(found.session, run_id, with_baseline=view is None, with_programs=view == "flame")
+        if show is not None:
+            show(session, form, found.given)
+        else:
+            _print_session(session, form, found.given, live=found.live)
+
+
+def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) -> None:
+    from jaxprof.cli.job_answers import print_job, read
+
+    if view not in (None, "hosts") or run_id is not None:
+        raise of_one_process("jaxprof open", folder, f"--{view}" if view is not None else "--run")
+    print_job(read(folder), form)
+
+
+def _only(session: Session, run_id: str | None, *, with_baseline: bool = False, with_programs: bool = False) -> Session:
+    """`session` with this run alone, or with it and its baseline, or of a profile its programs. Raises UsageError."""
+    if run_id is None:
+        return session
+    from copy import copy
+
+    from jaxprof.errors import unknown_name
+
+    if run_id not in session.runs:
+        raise unknown_name("run", run_id, session.runs)
+    kept = {run_id, session.runs[run_id].plan.baseline if with_baseline else run_id}
+    if with_programs:
+        from jaxprof.analysis.profile import programs_of
+
+        kept |= {program.id for program in programs_of(session, session.runs[run_id])}
+    part = copy(session)
+    part.runs = {name: run for name, run in session.runs.items() if name in kept}
+    return part
+
+
+def _needed(view: str | None) -> tuple[str, ...]:
+    """The views to derive from a profile: without a chosen view, all except the timeline, which is not printed."""
+    if view is None:
+        return ("kernels", "steps", "compile", "memory", "trust")
+    if view == "lanes":
+        return ("timeline",)
+    if view == "flame":
+        return ("kernels", "trust")
+    return (view,) if view in ("kernels", "compile", "steps", "memory", "trust") else ("trust",)
+
+
+def _print_session(session: Session, form: str, path: Path, *, live: bool = False) -> None:
+    if form == "json":
+        print_session(session, path, live=live)
+    elif form == "csv":
+        from jaxprof.report.runs import to_csv
+
+        print_pieces([to_csv(session, live=live)])
+    elif form == "markdown":
+        from jaxprof.report.markdown import to_markdown
+
+        print_text(to_markdown(session, live=live))
+    else:
+        from jaxprof.report.text import to_text
+        from jaxprof.report.views import is_profile, profile_text
+
+        print_text(profile_text(session) if is_profile(session) else to_text(session, live=live))
+
+
+def _print_view(view: str, session: Session, form: str, path: Path) -> None:
+    """One view of the captures, or of a program. Raises UsageError for a format that it does not have."""
+    if view in ("compiles", "findings", "transfers", "timeline"):
+        from jaxprof.report.recording import tables, text
+
+        forms = tables.program_view_json, tables.program_view_csv, text.program_view_text
+    else:
+        from jaxprof.report import views
+
+        forms = views.view_json, views.view_csv, views.view_text
+    as_json, as_csv, as_text = forms
+    if form == "json":
+        others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
+        print_json(f"session-{view}", as_json(session, view), others)
+    elif form == "csv":
+        print_pieces([as_csv(session, view)])
+    elif form == "text":
+        print_text(as_text(session, view))
+    else:
+        raise _no_form(view)
+
+
+def _print_lanes(begin: float | None, end: float | None, session: Session, form: str, path: Path) -> None:
+    """The totals of a range of the timeline. Raises UsageError for a range with nothing in it."""
+    from jaxprof.report.lanes import lanes_csv, lanes_json, lanes_text, ranges
+
+    if form == "markdown":
+        raise _no_form("lanes")
+    found = ranges(session, begin, end)
+    if form == "json":
+        others = [line for line in next_of_session(session, path) if " --lanes " not in line]
+        print_json("session-lanes", lanes_json(found), others)
+    elif form == "csv":
+        print_pieces([lanes_csv(found)])
+    else:
+        print_text(lanes_text(found))
+
+
+def _no_form(view: str) -> UsageError:
+    return UsageError(f"--{view} has no markdown form", "It has --format text, json and csv.")

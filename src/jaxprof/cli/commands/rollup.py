@@ -1,4 +1,4 @@
-"""`jaxprof rollup DIR`: tables of a job's sessions, for jaxprof itself and for other engines."""
+"""`jaxprof sessions rollup DIR`: tables of a job's sessions, for jaxprof itself and for other engines."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def command(folder: str, on: str, address: str | None, workers: int | None, ever
         from jaxprof.facts import recorder
 
         data = {"folder": shown, "processes": list(map(recorder(ROLL_UP), reports)), "notices": notices}
-        print_json("rollup", data, [command_line("show", shown)])
+        print_json("rollup", data, [command_line("open", shown)])
     else:
         print_text("\n".join(_lines(shown, reports, notices)))
     return ExitCode.FAILED if failed else ExitCode.OK

@@ -33,7 +33,7 @@ from jaxprof.cli.options import (
     silence_option,
     yes_option,
 )
-from jaxprof.cli.output import SIGNAL_BASE, ExitCode, asks, format_option, note, print_lines, print_text
+from jaxprof.cli.output import SIGNAL_BASE, ExitCode, asks, format_option, print_text
 
 if TYPE_CHECKING:
     from jaxprof.cli.run_headless import HeadlessRuns
@@ -49,6 +49,7 @@ def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -
 
 @click.command("run")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_workload)
+@click.option("--describe", is_flag=True, help="Say what NAME is, and what was published of it; run nothing.")
 @click.option("--all", "everything", is_flag=True, help="Every built-in workload.")
 @click.option(
     "--from",
@@ -122,6 +123,7 @@ def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -
 @format_option("text", "json")
 def command(
     names: tuple[str, ...],
+    describe: bool,
     everything: bool,
     source: str | None,
     devices: tuple[str, ...],
@@ -138,13 +140,16 @@ def command(
     """Measure workloads phase by phase, each variant in a fresh process; print the session and keep it.
 
     NAME is a built-in workload, or a function of your own: path/to/file.py:function or package.module:function.
-    Without a NAME, lists the names. With --from, the runs of a session are repeated with their original options.
+    Without a NAME, lists what can be run. With --from, the runs of a session are repeated with their original options.
     """
     refuse_without("out", ("force",))
     refuse_without("source", ("yes",))
-    if not names and not everything and source is None:
-        _refuse_without_a_name()
-        return _list_names()
+    if describe or not (names or everything or source is not None):
+        from jaxprof.cli.catalogue import print_catalogue
+
+        _refuse_to_describe(names, describe=describe)
+        print_catalogue(names[0] if names else None, python, planning["arguments"], form)
+        return ExitCode.OK
     if not planning["capture"]:
         refuse(("keep_trace",), "keeps what --no-capture omits", "Give only one of them.")
     from jaxprof import workloads
@@ -166,7 +171,7 @@ def command(
             planned = planned_from(source, _given_changes(options), options.devices[0] if devices else "", sides)
             if python and any(run.spec.side for run in planned):
                 raise UsageError(
-                    "each side of a comparison has its own interpreter", "jaxprof ab --python-a, --python-b."
+                    "each side of a comparison has its own interpreter", "jaxprof compare --python-a, --python-b."
                 )
             notes = [said for run in planned if run.comparison is not None for said in run.comparison.notes]
             return _work(
@@ -226,10 +231,23 @@ _CHANGES = (
 """Plan options that change how the runs of a session are repeated."""
 
 
-def _refuse_without_a_name() -> None:
+def _refuse_to_describe(names: Sequence[str], *, describe: bool) -> None:
     """Raises UsageError for run options without a run."""
-    options = [name for name in click.get_current_context().params if name not in ("names", "everything", "source")]
-    refuse(options, "is an option of a run, and no workload was named", "jaxprof run NAME..., or --all.")
+    from jaxprof.errors import UsageError
+
+    if len(names) > 1:
+        raise UsageError("--describe takes one name", f"jaxprof run --describe {names[0]}")
+    why = (
+        "is an option of a run, and --describe runs nothing"
+        if describe
+        else ("is an option of a run, and no workload was named")
+    )
+    known = ("names", "describe", "python", "arguments", "form")
+    refuse(
+        [name for name in click.get_current_context().params if name not in known],
+        why,
+        "jaxprof run NAME..., or --all.",
+    )
 
 
 def _refuse_beside_from(devices: Sequence[str]) -> None:
@@ -242,21 +260,13 @@ def _refuse_beside_from(devices: Sequence[str]) -> None:
         raise UsageError(
             "--from repeats the runs of a session; names, --all, --variant, --preset, --set, --sweep and --arg cannot "
             "be combined with it",
-            "jaxprof show SESSION lists its runs; --from SESSION:r2 is one of them.",
+            "jaxprof open SESSION lists its runs; --from SESSION:r2 is one of them.",
         )
 
 
 def _given_changes(options: PlanOptions) -> dict[str, Any]:
     """The options that the user gave, which replace the session's."""
     return {name: getattr(options, name) for name in _CHANGES if is_given(name)}
-
-
-def _list_names() -> int:
-    from jaxprof import workloads
-
-    print_lines(workloads.names())
-    note("jaxprof run NAME... measures them, --all all of them; jaxprof workloads NAME describes one.")
-    return ExitCode.OK
 
 
 def _finish(headless_runs: HeadlessRuns, path: Path | None, *, kept: bool, form: str) -> int:

@@ -158,7 +158,7 @@ def _list(form: str) -> None:
         from jaxprof.facts import recorder
 
         listed = list(map(recorder(ENTRY), entries))
-        named = [command_line("show", entry.path) for entry in entries[:1]]
+        named = [command_line("open", entry.path) for entry in entries[:1]]
         print_json("sessions", {"folder": str(library.folder), "size_bytes": total, "sessions": listed}, named)
         return
     from jaxprof.report.renderers import text_lines

@@ -1,4 +1,4 @@
-"""`jaxprof target`: the compilers for devices that are not here, in a folder of jaxprof's own."""
+"""`jaxprof devices target`: the compilers for devices that are not here, in a folder of jaxprof's own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def list_(form: str) -> None:
         Fact("devices", COUNT, "Devices of a chip", title="a chip", show=lambda count: counted(count, "device"),
              right=False),
         Fact("vendor", TEXT, "Whose compiler it needs", title="needs",
-             show=lambda vendor: f"jaxprof target install {vendor}", right=False),
+             show=lambda vendor: f"jaxprof devices target install {vendor}", right=False),
     )  # fmt: skip
     table = Table(columns, CHIPS)
     if form == "json":

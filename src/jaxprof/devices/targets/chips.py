@@ -139,8 +139,8 @@ _WHY_NOT = {
     "NVIDIA": "jaxprof lacks the figures that XLA's compiler needs for it",
 }
 _CEILINGS_ONLY = (
-    "Its ceilings are known: the app's HLO screen compares any module with them. `jaxprof target list` names the "
-    "devices that can be compiled for."
+    "Its ceilings are known: the app's HLO screen compares any module with them. `jaxprof devices target list` names "
+    "the devices that can be compiled for."
 )
 
 

@@ -169,7 +169,7 @@ def environment(vendor: Vendor, python: str) -> dict[str, str]:
         return common
     raise JaxprofError(
         f"compiling for {vendor} devices needs packages that are not here",
-        f"jaxprof target install {vendor} puts them into {place} (about {kit.megabytes} MB to download); "
+        f"jaxprof devices target install {vendor} puts them into {place} (about {kit.megabytes} MB to download); "
         "your own environment stays as it is.",
     )
 

@@ -135,7 +135,7 @@ def clock(trace: Trace) -> Iterator[TrustCheck]:
             "doubt",
             f"{spans}; {len(trace.hosts)} hosts are joined by their wall clocks: by how much these differ is not "
             "known, milliseconds where they are synchronised, else up to minutes",
-            "What begins on one host before another is certain only within that. The folder of a job (jaxprof show "
+            "What begins on one host before another is certain only within that. The folder of a job (jaxprof open "
             "run.jaxprof.d) has the offsets of the clocks, from collectives.",
         )
     else:

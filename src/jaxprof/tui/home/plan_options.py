@@ -129,8 +129,8 @@ class HomeOptions:
         return planned
 
     def comparison(self, infos: Sequence[WorkloadInfo]) -> PlanSides:
-        """What plans the comparison of `infos`, A first, as `jaxprof ab` does: each with its compiled variant, on the
-        chosen device. For a thread: children make the inputs, and it raises UsageError if they do not fit.
+        """What plans the comparison of `infos`, A first, as `jaxprof compare` does: each with its compiled variant, on
+        the chosen device. For a thread: children make the inputs, and it raises UsageError if they do not fit.
 
         Raises UsageError for options that a comparison cannot have.
         """

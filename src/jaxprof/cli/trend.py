@@ -1,4 +1,4 @@
-"""`jaxprof history [WORKLOAD]`: how a figure went over the kept sessions, and where it changed for good."""
+"""`jaxprof compare --over-time [WORKLOAD]`: how a figure went over the kept sessions, and where it changed for good."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.answers import command_line
-from jaxprof.cli.complete import complete_workload
-from jaxprof.cli.output import format_option, print_json, print_pieces, print_text
+from jaxprof.cli.options import together
+from jaxprof.cli.output import print_json, print_pieces, print_text
 
 if TYPE_CHECKING:
     from jaxprof.analysis.history import LibraryHistory
@@ -32,34 +32,46 @@ def since(value: str) -> float:
         raise click.BadParameter(f"{value!r} is neither an age such as 7d nor a date such as 2026-11-20") from None
 
 
-@click.command("history")
-@click.argument("workload", default="", shell_complete=complete_workload)
-@click.option(
-    "--phase",
-    type=click.Choice(("run", "trace", "lower", "compile", "first_run")),
-    help="Which time: the steady call (run, the default), or what is paid once.",
+trend_options = together(
+    click.option(
+        "--over-time",
+        is_flag=True,
+        help="The trend of A (a workload, WORKLOAD:VARIANT, a function of yours), or of all, over the kept sessions.",
+    ),
+    click.option(
+        "--phase",
+        type=click.Choice(("run", "trace", "lower", "compile", "first_run")),
+        help="With --over-time: the steady call (run, the default), or what is paid once.",
+    ),
+    click.option(
+        "--fact",
+        type=click.Choice(("flops", "bytes", "peak")),
+        help="With --over-time: an exact fact instead of a time.",
+    ),
+    click.option(
+        "--last", type=click.IntRange(1), metavar="N", help="With --over-time: the newest N points of each measurement."
+    ),
+    click.option(
+        "--since", type=since, metavar="WHEN", help="With --over-time: later points alone: 7d, 12h, 2026-11-20 (UTC)."
+    ),
 )
-@click.option("--fact", type=click.Choice(("flops", "bytes", "peak")), help="An exact fact instead of a time.")
-@click.option("--last", type=click.IntRange(1), metavar="N", help="Only the newest N points of each measurement.")
-@click.option("--since", "since_", type=since, metavar="WHEN", help="Only later points: 7d, 12h, 2026-11-20 (UTC).")
-@format_option("text", "json", "csv", "markdown")
-def command(
-    workload: str, phase: str | None, fact: str | None, last: int | None, since_: float | None, form: str
-) -> None:
-    """The trend of each measurement over the kept sessions, with the points where it changed for good.
+TREND = ("phase", "fact", "last", "since")
+"""The parameters that a trend takes alone."""
 
-    WORKLOAD is a workload, WORKLOAD:VARIANT, or a function of yours as `run` takes it; without it, each measurement of
-    any workload has a line. Runs of the same workload, variant, kind of device, parameters, arguments and precision on
-    the same hardware are one measurement. A change is found by e-divisive with a permutation test, in six points and
-    more; the sessions were not measured together, so a slower machine looks the same as a slower program.
-    """
+
+def print_trend(
+    workload: str, phase: str | None, fact: str | None, last: int | None, since: float | None, form: str
+) -> None:
+    """Print the trend of each measurement of the workload (of all, where it is empty), with the points where it changed
+    for good. Runs of the same workload, variant, kind of device, parameters, arguments and precision on the same
+    hardware are one measurement."""
     if phase is not None and fact is not None:
         raise click.UsageError("--phase chooses a time, --fact an exact fact: give one of them.")
     from jaxprof.analysis.history import read_history
     from jaxprof.report import history as report
     from jaxprof.session.log import Library
 
-    found = read_history(Library().paths(), fact or phase or "run", workload, last=last, since=since_)
+    found = read_history(Library().paths(), fact or phase or "run", workload, last=last, since=since)
     if form == "json":
         print_json("history", report.history_json(found), _next(found))
     elif form == "csv":

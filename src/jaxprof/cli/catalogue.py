@@ -1,15 +1,12 @@
-"""`jaxprof workloads`: the catalogue. Imports no jax: the declarations import it inside their functions."""
+"""What can be run, as `jaxprof run` without a name and `run --describe NAME` print it. Imports no jax:
+the declarations import it inside their functions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from jaxprof.cli.answers import command_line
-from jaxprof.cli.complete import complete_workload
-from jaxprof.cli.options import arguments_option, python_option
-from jaxprof.cli.output import format_option, note, print_json, print_lines
+from jaxprof.cli.output import note, print_json, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +19,8 @@ if TYPE_CHECKING:
 WIDTH = 80
 
 
-@click.command("workloads")
-@click.argument("name", required=False, shell_complete=complete_workload)
-@python_option(help="The interpreter that imports a function of your own.")
-@arguments_option(help="An argument of your function: f32[1024,1024].")
-@format_option("text", "json")
-def command(name: str | None, python: Path | None, arguments: tuple[str, ...], form: str) -> None:
-    """List what can be run, or describe the workload NAME (built in, or a function of your own)."""
+def print_catalogue(name: str | None, python: Path | None, arguments: tuple[str, ...], form: str) -> None:
+    """List what can be run, or describe the workload `name` (built in, or a function of the user's own)."""
     infos = _infos(name, python, arguments)
     if form == "json":
         from jaxprof.cli.kinds import workload_facts
@@ -36,13 +28,13 @@ def command(name: str | None, python: Path | None, arguments: tuple[str, ...], f
 
         several = name is None or len(infos) > 1
         listed = list(map(recorder(workload_facts()), infos))
-        named = [command_line("workloads" if several else "run", info.target) for info in infos[:1]]
+        named = [command_line("run", *(["--describe"] if several else []), info.target) for info in infos[:1]]
         print_json("workloads" if several else "workload", {"workloads": listed}, named)
     elif name is None:
         print_lines(_list(infos))
     elif len(infos) > 1:
         print_lines(_list(infos))
-        note(f"jaxprof workloads {infos[0].origin} describes one.")
+        note(f"jaxprof run --describe {infos[0].origin} describes one.")
     else:
         print_lines(_detail(infos[0]))
 
@@ -72,7 +64,7 @@ def _refuse_own_options(python: Path | None, arguments: tuple[str, ...]) -> None
     for option, given in (("--arg", arguments), ("--python", python)):
         if given:
             raise UsageError(
-                f"{option} applies to a function of your own", "Name it: jaxprof workloads FILE.py:FUNCTION ..."
+                f"{option} applies to a function of your own", "Name it: jaxprof run --describe FILE.py:FUNCTION ..."
             )
 
 

@@ -1,4 +1,4 @@
-"""`jaxprof ab`: measures two or more sides in turns, and says which is faster, or that it is not known."""
+"""`jaxprof compare` of what can be run: sides are measured in turns. Which is faster, or that it is not known."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxprof.cli.answers import command_line, new_writer
-from jaxprof.cli.complete import (
-    complete_parameter,
-    complete_workload,
-)
+from jaxprof.cli.complete import complete_parameter
 from jaxprof.cli.options import (
-    arguments_option,
     device_option,
     measuring_options,
     preset_option,
     refuse_without,
     share,
+    together,
     variant_option,
 )
-from jaxprof.cli.output import format_option, print_json, print_lines
+from jaxprof.cli.output import print_json, print_lines
+from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,44 +67,43 @@ def _of_each_side(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command("ab")
-@click.argument("targets", nargs=-1, metavar="TARGET_A [TARGET_B]...", shell_complete=complete_workload)
-@click.option("--git", "revision", metavar="REV", help="A is the target at this revision, B the one on disk.")
-@_of_each_side
-@variant_option(
-    default="jit",
-    show_default=True,
-    metavar="V",
-    help="Which variant; one side's stands behind its name (selu:numpy selu:jit).",
+measured_options = together(
+    click.option("--git", "revision", metavar="REV", help="A is the target at this revision, B the one on disk."),
+    _of_each_side,
+    variant_option(
+        default="jit",
+        show_default=True,
+        metavar="V",
+        help="Which variant; one side's stands behind its name (selu:numpy selu:jit).",
+    ),
+    device_option(help="Where."),
+    preset_option(),
+    click.option(
+        "--margin", type=share, default="2%", show_default=True, metavar="M", help="Closer than this is the same."
+    ),
+    measuring_options(),
+    click.option("--capture", is_flag=True, help="Capture kernel times, in a pass of their own."),
 )
-@device_option(help="Where.")
-@preset_option()
-@arguments_option(help="An argument of your functions: f32[1024,1024].")
-@click.option(
-    "--margin", type=share, default="2%", show_default=True, metavar="M", help="Closer than this is the same."
-)
-@measuring_options()
-@click.option("--capture", is_flag=True, help="Capture kernel times, in a pass of their own.")
-@format_option("text", "json")
-def command(out: Path | None, force: bool, form: str, **words: Any) -> int:
-    """Compare two or more targets, or two settings of one: which is faster, and do they compute the same?
+"""What a comparison of sides that are measured takes, besides `--arg`."""
 
-    A, A once more as a control, and B are measured in turns, in fresh processes, on the same inputs. Exits with 0
-    whatever the verdict is, and with 1 if a side failed.
-    """
+
+def compare_measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int:
+    """Measure the sides, print the comparison, and return the exit code. `words`: by the names of the parameters."""
+    if form not in ("text", "json"):
+        raise UsageError(f"a comparison that is measured has no {form} form", "It has --format text and json.")
     refuse_without("out", ("force",))
     from jaxprof.cli.sides import measure, read_sides
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.reaper import TemporaryFolder
 
-    refuse_to_run("jaxprof ab")
+    refuse_to_run("jaxprof compare")
     with (
         unwound_by_signals(),
         TemporaryFolder("ab") as folder,
-        read_sides(_all_words(words)) as read,
+        read_sides(_all_words({**words, "targets": targets})) as read,
     ):
         options = _options(words, read, folder)
-        measured = measure(read, options, lambda: new_writer(out, replace_existing=force))
+        measured = measure(read, options, lambda: new_writer(words["out"], replace_existing=words["force"]))
     return _printed(measured, form)
 
 
@@ -116,7 +113,7 @@ def _all_words(words: dict[str, Any]) -> AllWords:
     def side(suffix: str) -> SideWords:
         return SideWords(
             environment=words[f"environment{suffix}"],
-            python=words[f"python{suffix}"],
+            python=None if words[f"python{suffix}"] is None else str(words[f"python{suffix}"]),
             settings=words[f"settings{suffix}"],
             precision=words[f"precision{suffix}"],
         )
@@ -158,7 +155,7 @@ def _printed(measured: MeasuredSides, form: str) -> int:
 
     result = measured.result
     if result is not None and form == "json":
-        named = [command_line("show", measured.path, "--full")] if measured.path is not None else []
+        named = [command_line("open", measured.path, "--full")] if measured.path is not None else []
         print_json("ab", {"session": measured.path, **ab_json(result)}, named)
     elif result is not None:
         print_lines(ab_lines(result))

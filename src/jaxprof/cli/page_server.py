@@ -1,4 +1,4 @@
-"""`jaxprof serve FILE`: the page of a session in a browser of this machine, following it while it is being written.
+"""`jaxprof open --browser`: the page of a session in a browser of this machine, following it while it is being written.
 
 Whoever reads the page must know a random token, which is the first part of every path, so that other users of the
 machine and pages in the reader's browser cannot. A request under another host's name is refused, or a page elsewhere
@@ -7,11 +7,8 @@ could point its own name at 127.0.0.1 (DNS rebinding) and read what comes back. 
 
 from __future__ import annotations
 
-import getpass
 import hmac
-import os
 import secrets
-import socket
 import sys
 import threading
 from http import HTTPStatus
@@ -19,13 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
 
-import click
-
-from jaxprof.cli.complete import complete_session
-from jaxprof.cli.options import profile_options
-from jaxprof.cli.output import note, print_text
-from jaxprof.cli.target import follow_fetched, local_source, recorded
-from jaxprof.errors import JaxprofError, UsageError, system_words
+from jaxprof.errors import JaxprofError
 from jaxprof.report.page.document import to_page
 from jaxprof.session import Session
 from jaxprof.session.log.reader import Follower, is_live
@@ -144,50 +135,3 @@ class _Requests(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Nothing: the token would stand in it."""
-
-
-@click.command("serve")
-@click.argument("file", metavar="FILE", callback=local_source, shell_complete=complete_session)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Default: any that is free.")
-@profile_options
-def command(file: str, port: int, profile_run: str, hosts: tuple[str, ...]) -> None:
-    """Show the session FILE in a browser, and follow it while it is being written.
-
-    The page is served on 127.0.0.1 alone, under an address with a random token, which is printed on stdout. The printed
-    `ssh -L` brings it from a machine that you reach by SSH to your own. ctrl+c ends it.
-
-    FILE can also be a profile that was recorded elsewhere.
-    """
-    from jaxprof.exports.formats import FORMATS
-
-    with recorded(file, profile_run, hosts, FORMATS["html"].views) as found:
-        if found.imported is None:
-            follow_fetched()
-        _serve(found.path, found.name, port)
-
-
-def _serve(path: Path, name: str, port: int) -> None:
-    page = FollowedPage(path, name)
-    try:
-        server = PageServer(page, port)
-    except OSError as error:
-        raise UsageError(f"port {port} cannot be used: {system_words(error)}", "Leave --port out.") from error
-    with server:
-        print_text(server.address)
-        tunnel = f"ssh -L {server.port}:{ADDRESS}:{server.port} {_own_name()}"
-        note(f"on another machine: {tunnel}, and the same address there")
-        note("following the session while it is written; ctrl+c ends this")
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            note("ended")
-
-
-def _own_name() -> str:
-    """What ssh calls this machine: by the address that the present connection came to, if this is one."""
-    connection = os.environ.get("SSH_CONNECTION", "").split()
-    host = connection[2] if len(connection) == 4 else socket.gethostname()
-    try:
-        return f"{getpass.getuser()}@{host}"
-    except (KeyError, OSError):  # a user without a name, as in some containers
-        return host
