@@ -1,4 +1,4 @@
-"""`jaxprof compare` as a user runs it: words that do not fit, revisions, a few real sides on a small budget, interrupts."""
+"""`jaxprof compare` of what can be run: words that do not fit, revisions, a few real sides, interrupts."""
 
 from __future__ import annotations
 

@@ -103,6 +103,7 @@ def test_a_program_that_ends_badly_with_it(call: Caller, tmp_path: Path) -> None
     assert "failed: with it the program fails: exit code 1: no cache here" in said.out
 
 
+@pytest.mark.process  # the folder that it would be tried in has a reaper
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

@@ -60,7 +60,7 @@ TREND = ("phase", "fact", "last", "since")
 
 
 def print_trend(
-    workload: str, phase: str | None, fact: str | None, last: int | None, since: float | None, form: str
+    workload: str, form: str, *, phase: str | None, fact: str | None, last: int | None, since: float | None
 ) -> None:
     """Print the trend of each measurement of the workload (of all, where it is empty), with the points where it changed
     for good. Runs of the same workload, variant, kind of device, parameters, arguments and precision on the same

@@ -58,7 +58,7 @@ def command(files: tuple[str, ...], form: str, over_time: bool, **words: Any) ->
         refuse_others("a trend over the kept sessions", "files", "over_time", *TREND, "form")
         if len(files) > 1:
             raise UsageError("--over-time takes one workload, or none", f"jaxprof compare --over-time {files[0]}")
-        print_trend(files[0] if files else "", *(words[name] for name in TREND), form)
+        print_trend(files[0] if files else "", form, **{name: words[name] for name in TREND})
         return None
     refuse(TREND, "has no effect without --over-time", "Add --over-time.")
     if words["targets"]:

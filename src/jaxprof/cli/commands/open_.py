@@ -117,18 +117,22 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
     profile = words["profile_run"], words["hosts"]
     if is_given("duration"):  # nothing but this option makes a name an address: reading a file asks no other machine
         refuse_others("a program that is running", "file", "duration", "out", "force", "python", "form")
-        return _attach(file, words["duration"], words["out"], python, words["form"], force=words["force"])
+        _attach(file, words["duration"], words["out"], python, words["form"], force=words["force"])
+        return None
     file = local_word(file)
     if browser:
         refuse_others("a page in a browser", "file", "browser", "port", "profile_run", "hosts")
-        return _serve(file, words["port"], *profile)
+        _serve(file, words["port"], *profile)
+        return None
     refuse(("port",), "has no effect without --browser", "Add --browser.")
     if words["keep"] or is_given("out"):
         refuse_others("a profile that is kept", "file", "keep", "out", "force", "profile_run", "hosts", "form")
-        return _keep(Path(file), words["out"], words["form"], *profile, force=words["force"])
+        _keep(Path(file), words["out"], words["form"], *profile, force=words["force"])
+        return None
     refuse(("force",), "replaces the file of --out", "Add --out FILE.")
     if not follow and not is_given("python") and _is_printed():
-        return _print(file, words["begin"], words["end"], words["run_id"], *profile, words["form"])
+        _print(file, words["begin"], words["end"], words["run_id"], *profile, words["form"])
+        return None
     refuse_others("the app", "file", "follow", "python", "profile_run", "hosts")
     return _open(file, python, *profile, follow=follow)
 
