@@ -138,9 +138,11 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
 
 
 def _is_printed() -> bool:
+    if any(map(is_given, _PRINTED)) or chosen_view() is not None:
+        return True
     from jaxprof.tui.launch import terminal_problem
 
-    return any(map(is_given, _PRINTED)) or chosen_view() is not None or bool(terminal_problem())
+    return bool(terminal_problem())
 
 
 def _open(file: str, python: Path | None, profile_run: str, hosts: tuple[str, ...], *, follow: bool) -> int:
