@@ -294,12 +294,11 @@ _WRITERS = {"click.echo", "click.secho", "click.prompt", "click.confirm", "print
 _PLACES = {
     **{name: {"cli/output.py", "api/magics.py"} for name in _WRITERS},
     "sys.stderr.write": {"tui/launch.py"},
-    "sys.stdout.write": {"cli/output.py", "api/magics.py", "cli/kinds.py"},
     "CompletionItem": {"cli/complete.py:_offered", "cli/complete.py:_files"},
     "csv.writer": {"report/renderers.py:csv_lines"},
     "html.escape": set(),
     "escape": {"report/page/elements.py", "report/renderers.py:html_text", "hlo/graph.py:_markup"},
-    "json.dumps": {"trace/timeline.py", "events/wire.py", "analysis/ceilings.py", "cli/kinds.py"},
+    "json.dumps": {"trace/timeline.py", "events/base.py", "analysis/ceilings.py"},
 }
 """What writes, or escapes for a medium, and the only files or functions that may call it. `json.dumps` stands where
 programs alone read the text."""

@@ -134,7 +134,7 @@ def test_a_number_that_json_does_not_have_is_unknown(number: float) -> None:
 
 
 def answer(kind: str, data: Any, limit: int | None = None) -> Any:
-    text = "".join(answer_pieces(kind, data, ["jaxprof show last"], limit))
+    text = "".join(answer_pieces(kind, data, ["jaxprof open last"], limit))
     assert text.endswith("}\n")
     assert text.count("\n") == 1
     return json.loads(text)
@@ -146,7 +146,7 @@ def test_the_envelope() -> None:
         "kind": "any",
         "data": {"a": 1},
         "truncated": {},
-        "next": ["jaxprof show last"],
+        "next": ["jaxprof open last"],
     }
 
 

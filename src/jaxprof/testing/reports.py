@@ -80,7 +80,7 @@ def save(session: Session, root: Path, name: str) -> Path:
 
 def find(name: str, root: Path) -> Path:
     """The session that `--jaxprof-compare` names: a path, one of `.jaxprof` by its number, its name (the newest) or
-    both, a baseline (`jaxprof baseline save`), or a session that `jaxprof sessions` lists. Raises UsageError."""
+    both, a baseline (`jaxprof gate baseline save`), or a session that `jaxprof sessions` lists. Raises UsageError."""
     kept = _kept(root / FOLDER)
     for path in reversed(kept):
         match = _NUMBERED.fullmatch(path.stem)

@@ -63,7 +63,7 @@ def run_verified(name: str, run: Run) -> str:
         return command("hlo", plan.target or plan.workload, *variant, *_given(run), *elsewhere, "--findings")
     if not plan.side and _is_committed(plan.target):
         device = ("--device", plan.device) if plan.device != "cpu:0" else ()
-        return command("ab", "--git", "HEAD", *_given(run), *device, plan.target)
+        return command("compare", "--git", "HEAD", *_given(run), *device, plan.target)
     again = command("run", "--from", name if plan.side else f"{name}:{run.id}")
     return f"{again} && {command('compare', name, 'last')}"
 

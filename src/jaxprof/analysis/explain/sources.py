@@ -171,7 +171,7 @@ def captured_too(session: Session, run: Run) -> str:
     """Measures a run again with its kernels; of a side, the comparison as it was typed, with `--capture`."""
     if run.plan.side:
         words = session.header.command[1:]
-        return command(*words, "--capture") if words[:1] == ["ab"] else ""
+        return command(*words, "--capture") if words[:1] in (["ab"], ["compare"]) else ""
     settings = [] if run.plan.target else [f"{key}={value}" for key, value in run.plan.parameters.items()]
     return command(
         "run",
@@ -329,7 +329,7 @@ def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
     if rows:
         row, *others = sorted(rows, key=lambda row: (row.verdict != "bad", _DOUBTED.index(row.code)))
         more = f" ({counted(len(others), 'more doubt')})" if others else ""
-        yield Abstention(row.code, f"{run.id}: {row.message}{more}", command("show", name, "--run", run.id, "--trust"))
+        yield Abstention(row.code, f"{run.id}: {row.message}{more}", command("open", name, "--run", run.id, "--trust"))
 
 
 _PROGRAM_FAULTS: Final = ("program_failed", "debug_settings")

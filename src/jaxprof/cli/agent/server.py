@@ -1,5 +1,5 @@
-"""The tools of `jaxprof agent mcp`: thin, over the commands. They read what was recorded; those that run code are there only
-if the user has allowed them.
+"""The tools of `jaxprof agent mcp`: thin, over the commands. They read what was recorded; those that run code are there
+only if the user has allowed them.
 
 A tool runs the command as a process of its own and answers with its JSON, shortened for the reader. So it says what the
 command says, errors included; what a query takes of the machine, and what ends in it, is not the server's.

@@ -23,7 +23,8 @@ jaxprof measures and explains JAX programs. Ask in this order, and stop as soon 
 1. `explain` of the session: what to change, the most expensive first, with the line, the fix, and the command that
    verifies it; and what cannot be said (`unknown`). Report these abstentions too. The folder of a job
    (run.jaxprof.d) is explained as a whole; each session in it, process-00002.jaxprof, alone.
-2. `show` with one view (kernels, compiles, findings, memory, steps, timeline) for the evidence of a finding.
+2. `show` (on the command line: `open`) with one view (kernels, compiles, findings, memory, steps, timeline) for the
+   evidence of a finding.
 3. `query` in SQL for any other figure, and for many sessions at once; `query_schema` has the columns.
 4. `hlo` for what XLA made of it; with a target device, what it would be there (lower bounds, nothing measured).
 5. `compare` for what a change did. Exact facts (kernels, FLOPs, bytes, compilations) have no noise; times of two
@@ -43,7 +44,7 @@ _COMMANDS: Final = """\
 | What should be changed first? | `jaxprof explain last --format json` |
 | Which process of a job is late? | `jaxprof script -n 4 train.py` (or `srun`), then `jaxprof explain train.jaxprof.d` |
 | What does this code mean? | `jaxprof explain --code host-sync` |
-| Which of two is faster? | `jaxprof ab old.py:step new.py:step`, or `jaxprof ab model.py:step --git HEAD~1` |
+| Which of two is faster? | `jaxprof compare old.py:step new.py:step`, or `jaxprof compare model.py:step --git HEAD~1` |
 | What did XLA make of it? | `jaxprof hlo last --kernels`, `--findings`, `--barriers` |
 | What would it be on another device? | `jaxprof hlo model.py:step --arg "f32[64,256]" --for h100` |
 | Any figure, of one or hundreds of sessions | `jaxprof query last "SELECT ..."`; `jaxprof query --schema` |
@@ -52,12 +53,12 @@ _COMMANDS: Final = """\
 Every command takes `--format json`: one line, at most 50 rows of a list; `truncated` says what was left out, `next`
 names commands that go on, and an error is an answer, too. Exit code 0 is success, 1 a failed run, 2 wrong usage.
 
-`jaxprof mcp` has the same as tools over the Model Context Protocol (the extra `mcp`).
+`jaxprof agent mcp` has the same as tools over the Model Context Protocol (the extra `mcp`).
 
 ## After a change
 
-Run the `verify` command of the finding. A time is better only if `ab` says `faster`; `same` and `inconclusive` are not.
-Check that `ab` found the same results.
+Run the `verify` command of the finding. A time is better only if `compare` says `faster`; `same` and
+`inconclusive` are not. Check that it found the same results.
 """
 
 SKILL: Final = f"""\
