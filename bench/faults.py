@@ -44,11 +44,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
 
-from jaxprof.cli.commands.serve import FollowedPage, PageServer  # noqa: E402
-
 from cli.test_kills import JIT_PHASES, Measuring, check, every_case  # noqa: E402
 from jaxprof import reaper  # noqa: E402
 from jaxprof.cli.agent.server import make_server  # noqa: E402
+from jaxprof.cli.page_server import FollowedPage, PageServer  # noqa: E402
 from jaxprof.errors import JaxprofError  # noqa: E402
 from jaxprof.events import RunPlanned, RunSpec, WorkerStarted  # noqa: E402
 from jaxprof.session.log import LogWriter, new_header  # noqa: E402

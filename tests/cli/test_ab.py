@@ -83,7 +83,7 @@ def repository(folder: Path, committed: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "what", "hint"),
     [
-        ((), "compare needs the sides", "jaxprof compare old.py:step new.py:step"),
+        ((), "compare needs two sessions, or two that can be run", "jaxprof compare old.py:step new.py:step"),
         (("sides.py:step",), "compare needs two sides", "--git REV"),
         (("sides.py:step", "nowhere.py:step"), "nowhere.py", ""),
         (("sides.py:step", "--env-b", "7"), "cannot read the variable '7'", "--env-b XLA_FLAGS"),

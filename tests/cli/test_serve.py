@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from jaxprof.cli.commands.serve import FollowedPage, PageServer
 
 import browser
 from cli.calling import Caller, start
 from jaxprof import events as e
+from jaxprof.cli.page_server import FollowedPage, PageServer
 from jaxprof.session.log import LogWriter, new_header
 from report import sessions
 from report.page.pages import timeline_text

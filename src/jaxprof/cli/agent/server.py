@@ -295,7 +295,7 @@ def _hlo(*, allow_run: bool) -> Any:
         for each in filter(None, (target, diff)):
             if not allow_run and is_compiled_now(each) and not is_workload(each):
                 what = f"compiling {each} runs your code, which is not allowed"
-            return _result(error_answer("not_allowed", what, "Start the server with --allow-run to allow it."))
+                return _result(error_answer("not_allowed", what, "Start the server with --allow-run to allow it."))
         options = [f"--diff={diff}"] if diff else [] if view == "summary" else [f"--{view}"]
         options += [f"--run={run}"] if run else []
         options += [f"--for={for_device}"] if for_device else []

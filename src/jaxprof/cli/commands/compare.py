@@ -97,9 +97,8 @@ def _are_measured(files: tuple[str, ...]) -> bool:
 
 def _refuse_alone(files: tuple[str, ...]) -> None:
     if len(files) < 2:
-        raise UsageError(
-            "compare needs two sessions, or two that can be run", "jaxprof sessions lists those that are kept."
-        )
+        hint = "jaxprof compare old.py:step new.py:step measures; jaxprof sessions lists the sessions that are kept."
+        raise UsageError("compare needs two sessions, or two that can be run", hint)
 
 
 @dataclass(frozen=True, slots=True)
