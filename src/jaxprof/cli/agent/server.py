@@ -254,7 +254,9 @@ async def compare(
 ) -> CallToolResult:
     """What differs between two sessions: environments, times, exact facts (kernels, FLOPs, bytes, peak), kernels. Times
     of two sessions were not measured together, so that their verdict is often inconclusive: exact facts come first."""
-    return _result(await answer_of_command("compare", [], [before, after], seconds=_READ_SECONDS, limit=limit))
+    return _result(
+        await answer_of_command("compare", ["--no-run"], [before, after], seconds=_READ_SECONDS, limit=limit)
+    )
 
 
 async def list_sessions(limit: Limit = 20) -> CallToolResult:

@@ -36,8 +36,9 @@ _RUN: Final = re.compile(r".+:r\d+")
 @arguments_option(help="An argument of your functions: f32[1024,1024].")
 @measured_options
 @trend_options
+@click.option("--no-run", is_flag=True, help="Run nothing: A and B are sessions, whatever their names are.")
 @format_option("text", "json", "markdown", "csv")
-def command(files: tuple[str, ...], form: str, over_time: bool, **words: Any) -> int | None:
+def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **words: Any) -> int | None:
     """Compare A with B: what can be run is measured, what was recorded is compared as it is.
 
     Functions of yours (path/to/file.py:function), workloads (selu, selu:jit), or two settings of one: which is faster,
@@ -70,9 +71,9 @@ def command(files: tuple[str, ...], form: str, over_time: bool, **words: Any) ->
         _show(_compiled(files, {name: words[name] for name in names}), form)
         return None
     refuse_without("targets", ("axes", "shard"))
-    if _are_measured(files):
+    if not no_run and _are_measured(files):
         return compare_measured(files, form, words)
-    refuse_others("sessions, which are compared as they are", "files", "form")
+    refuse_others("sessions, which are compared as they are", "files", "form", "no_run")
     _refuse_alone(files)
     files = tuple(map(local_word, files))
     if compare_jobs(files, form):
