@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError, StorageError
-from jaxprof.report.runs import state_of
+from jaxprof.facts.sessions import state_of
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter, load, new_header
 from jaxprof.session.log.codec import decode_line, encode_header, encode_line, newer_minor
