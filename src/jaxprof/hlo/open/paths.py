@@ -36,7 +36,7 @@ _DUMP = re.compile(r"(?P<module>[^/]+?)\.(?:(?P<before>before_optimizations)|(?:
 the module go on after that (`-buffer-assignment`, `_memory-usage-report`)."""
 _DEVICE: Final = re.compile(r'^device_description_str: "([^"\\]{1,100})"', re.MULTILINE)
 _MOST_CONFIG_BYTES: Final = 64 << 10
-_BESIDE: Final = {"assignment": "-buffer-assignment.txt", "thunks": ".thunk_sequence.txt"}
+_BESIDE: Final = {"assignment": "-buffer-assignment.txt"}
 HOW_TO_DUMP: Final = (
     "XLA_FLAGS=--xla_dump_to=FOLDER makes a folder of HLO; jax.jit(f).lower(...).compile().as_text() gives text."
 )

@@ -49,7 +49,7 @@ class ModuleStages:
     device: str = ""
     """`cuda:0`; of a dump JAX's kind of the device that it was compiled for, where the dump says it."""
     beside: Mapping[str, Callable[[], str]] = field(default_factory=dict)
-    """How to read what else XLA dumped of it: `assignment` (of buffers), `thunks` (what its runtime executes)."""
+    """How to read what else XLA dumped of it: `assignment` (of buffers)."""
     recorded_seconds: float | None = None
     """Unix time at which it was recorded: newer source files may differ from what ran."""
 
