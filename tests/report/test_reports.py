@@ -111,11 +111,11 @@ def test_pieces_add_up_to_what_json_writes(data: Any) -> None:
     assert "".join(json_pieces(_streamed(data))) == expected
 
 
-def test_an_iterator_is_asked_for_one_item_at_a_time_and_an_empty_one_is_a_list() -> None:
+def test_an_iterator_is_asked_for_few_items_at_a_time_and_an_empty_one_is_a_list() -> None:
     asked = []
 
     def items() -> Iterator[dict[str, int]]:
-        for number in range(3):
+        for number in range(1000):
             asked.append(number)
             yield {"n": number}
 
@@ -123,8 +123,8 @@ def test_an_iterator_is_asked_for_one_item_at_a_time_and_an_empty_one_is_a_list(
     text = ""
     while '"n":0' not in text:
         text += next(pieces)
-    assert asked == [0]
-    assert json.loads(text + "".join(pieces)) == {"items": [{"n": 0}, {"n": 1}, {"n": 2}], "none": []}
+    assert len(asked) < 100
+    assert json.loads(text + "".join(pieces)) == {"items": [{"n": number} for number in range(1000)], "none": []}
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

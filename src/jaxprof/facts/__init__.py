@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from jaxprof.facts.units import OBJECT, TEXT, Unit, plain
 
@@ -38,7 +39,12 @@ def at(path: str) -> Callable[[Any], Any]:
                 row = getattr(row, name)
             return row
 
+    _paths[read] = path
     return read
+
+
+_paths: Final[WeakKeyDictionary[Callable[[Any], Any], str]] = WeakKeyDictionary()
+"""Of what `at` made: the path that it reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +226,11 @@ def within(of: Callable[[Any], Any], facts: Iterable[Fact[Any]]) -> Iterator[Fac
     def through(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return lambda row: None if (inner := of(row)) is None else read(inner)
 
-    return (replace(fact, read=through(fact.reader()), when=fact.when and through(fact.when)) for fact in facts)
+    def read(fact: Fact[Any]) -> Callable[[Any], Any]:
+        path = _paths.get(fact.read) if fact.read is not None else fact.key
+        return at(f"{_paths[of]}.{path}") if path and of in _paths else through(fact.reader())  # one step, not three
+
+    return (replace(fact, read=read(fact), when=fact.when and through(fact.when)) for fact in facts)
 
 
 def json_schema(facts: Iterable[Fact[Any]]) -> dict[str, Any]:

@@ -253,16 +253,30 @@ def error_text(code: str, message: str, hint: str) -> str:
     return json_text({"schema": SCHEMA, "kind": "error", "error": error}, compact=True)
 
 
+_AT_ONCE: Final = 32
+"""Items of an iterator that are encoded together: an encoder costs as much to set up as an item takes."""
+
+
 def json_pieces(data: Any) -> Iterator[str]:
     """`data` as compact JSON, in pieces; an iterator in it is a list."""
     if isinstance(data, Iterator):
         opened = "["
+        whole: list[Any] = []
         for value in data:
-            if isinstance(value, dict) and not _has_iterator(value):
-                yield opened + _encoded(value)
-            else:
+            if not isinstance(value, dict) or _has_iterator(value):
+                if whole:
+                    yield opened + _encoded(whole)[1:-1]
+                    opened, whole = ",", []
                 yield opened
                 yield from json_pieces(value)
+                opened = ","
+                continue
+            whole.append(value)
+            if len(whole) == _AT_ONCE:
+                yield opened + _encoded(whole)[1:-1]
+                opened, whole = ",", []
+        if whole:
+            yield opened + _encoded(whole)[1:-1]
             opened = ","
         yield "]" if opened == "," else "[]"
     elif isinstance(data, dict) and _has_iterator(data):

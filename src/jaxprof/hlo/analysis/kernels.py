@@ -62,7 +62,7 @@ class Kernel:
     A module may have half a million of them, most of a few kinds: what several have in common they share.
     """
 
-    __slots__ = ("_origins", "_traits", "conditional", "count", "instruction")
+    __slots__ = ("_origins", "_sources", "_traits", "conditional", "count", "instruction")
 
     def __init__(self, instruction: Instruction, traits: KernelTraits, count: int | None, conditional: bool) -> None:
         self.instruction: Final = instruction
@@ -72,6 +72,7 @@ class Kernel:
         """In a branch that may not be taken: `count` is then an upper bound."""
         self._traits: Final = traits
         self._origins: tuple[Origin, ...] | None = None
+        self._sources: tuple[HloSourceLocation, ...] | None = None
 
     def __repr__(self) -> str:
         return f"<Kernel {self.computation}/{self.name}: {self.kind}>"
@@ -183,7 +184,7 @@ class Kernel:
 
     def release(self) -> None:
         """Gives back what was read of its origins: of half a million kernels that is more than all else."""
-        self._origins = None
+        self._origins = self._sources = None
 
     @property
     def operand_bytes(self) -> tuple[tuple[str, int], ...]:
@@ -228,7 +229,9 @@ class Kernel:
     @property
     def sources(self) -> tuple[HloSourceLocation, ...]:
         """All lines that it came from, each once: the user's own first, its own operation's before those fused in."""
-        return sources_of([origin.source for origin in self.origins])
+        if self._sources is None:
+            self._sources = sources_of([origin.source for origin in self.origins])
+        return self._sources
 
     @property
     def uses_matrix_units(self) -> bool:
