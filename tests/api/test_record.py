@@ -247,7 +247,7 @@ def test_our_own_set_up_is_no_time_of_the_program(tmp_path: Path, monkeypatch: p
 @pytest.mark.process
 def test_a_window_joins_the_session_and_leaves_no_folder(tmp_path: Path) -> None:
     text = (
-        PROGRAM.replace('"run.jaxprof"', '"run.jaxprof", capture_after_seconds=0, capture_seconds=0.2')
+        PROGRAM.replace('"run.jaxprof"', '"run.jaxprof", capture_after_seconds=0, capture_seconds=0.6')
         + """
     def ended():
         return any(window.state == "ended" for window in recording.session.runs["r1"].program.windows)

@@ -73,7 +73,7 @@ def test_every_interpreter_is_recorded(python: str, tmp_path: Path) -> None:
     assert run.environment.devices
     assert run.program.sampled
     codes = [warning.code for warning in run.warnings]
-    assert codes == ([] if _monitors(run.environment.python) else ["steps_not_counted"])
+    assert set(codes) <= (set() if _monitors(run.environment.python) else {"steps_not_counted"}), "if a loop was seen"
 
 
 def _monitors(python: str) -> bool:
@@ -119,13 +119,13 @@ def test_what_a_recorded_program_waits_for_is_little(tmp_path: Path) -> None:
     assert "jaxprof.engine.measure.run" not in out
     hook = (
         "import sys; sys.addaudithook(lambda event, _: event == 'subprocess.Popen'"
-        " and print('\\n'.join(sys.modules), file=sys.stderr)); "
+        " and print('\\n'.join([*sys.modules, 'STARTED']), file=sys.stderr)); "
     )
     arguments = "sys.argv[1:] = ['script', '--plain', 'x.py']; "
     command = [sys.executable, "-c", hook + arguments + CLIENT]
     imported = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
-    before = set(imported.stderr.splitlines())
-    assert "jaxprof.runner.program" in before
+    before = set(imported.stderr.partition("STARTED")[0].splitlines())  # more processes may be started later
+    assert "jaxprof.early_start" in before
     assert not before & {"jax", "numpy", "textual", "psutil", "msgspec", "importlib.metadata", "jaxprof.analysis"}
 
 
