@@ -1,21 +1,234 @@
-"""What leaves for the terminal: only ASCII where the terminal has nothing else.
+"""What leaves for the terminal: only the cells that change, and only ASCII where the terminal has nothing else.
 
-A character that the terminal lacks is replaced by one of the same width where the bytes leave, which saves every
-widget, ours and Textual's, a second way to draw.
+Both are done where the bytes leave, which saves every widget, ours and Textual's, a second way to draw: a character
+that the terminal lacks is replaced by one of the same width.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sys
-from typing import TYPE_CHECKING
+import unicodedata
+from functools import lru_cache
+from itertools import repeat
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.operating_system import can_run
 from jaxprof.text import columns
 from jaxprof.tui.terminal_background import keys_of_typed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
     from textual.driver import Driver
+
+
+Cell = tuple[str, str]
+"""A character with its combining marks, and the parameters of its style; the second half of a wide one is empty."""
+
+_PIECE = re.compile(r"\x1b\[(?P<place>[\d;]*)H|\x1b\[(?P<style>[\d;]*)m|(?P<text>[^\x00-\x1f\x7f]+)|(?P<line>\n)")
+_MODES = re.compile(r"(?:\x1b\[[?>=<][\d;]*\$?[a-z]|\x1b\]52;[^\x07\x1b]*(?:\x07|\x1b\\))+")
+"""What changes no cell: modes of the terminal, questions to it, and the clipboard."""
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+"""Around a frame, for terminals that show all of it at once."""
+_SCREENS: Final = "\x1b[?1049"
+"""Changes between the two screens of a terminal."""
+_SHOWN_ON_BLANKS: Final = frozenset({"4", "7", "9", "21", "53"})
+"""Underlined, reversed, struck out, underlined twice, overlined."""
+_SHORT_GAP = 4
+"""Cells that did not change are written again if they are no more than this: to skip them costs as many bytes."""
+
+
+class ChangedCells:
+    """One terminal, for one thread that writes to it."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, list[Cell | None]] = {}
+        """What the terminal shows; None is not known."""
+        self._place: tuple[int, int] | None = None
+        """Row and column of the cursor; None is not known."""
+        self._style: str | None = None
+        self._begins = ""
+        self._stale = False
+
+    def forget(self) -> None:
+        """Notes that what the terminal shows is not known. Safe in a signal handler."""
+        self._stale = True
+
+    def changes(self, data: str, size: tuple[int, int]) -> str:
+        """What has to be written instead of `data` to a terminal of `size` (columns, rows) to make it look the same."""
+        if data == _BEGIN:
+            self._begins = data
+            return ""
+        if data == _END and self._begins:
+            self._begins = ""
+            return ""
+        if self._stale:
+            self._rows, self._place, self._style, self._stale = {}, None, None, False
+        before, self._begins = self._begins, ""
+        written = self._changes(data, size)
+        self._begins = "" if written else before
+        return before + written if written else ""
+
+    def _changes(self, data: str, size: tuple[int, int]) -> str:
+        if _MODES.fullmatch(data) and _SCREENS not in data:
+            return data
+        wanted = _wanted(data)
+        if wanted is None:
+            plain = "" if self._style == "" else "\x1b[0m"  # Textual leaves no style behind, and the shell comes next
+            self._rows, self._place, self._style = {}, None, None
+            return plain + data
+        rows, place = wanted
+        written: list[str] = []
+        for y, cells in sorted(rows.items()):
+            written += self._row(y, cells, size[0])
+        if any(y >= size[1] or len(cells) > size[0] for y, cells in rows.items()):
+            self.forget()  # a frame of another size than the terminal's: it shows what does not fit in its last cells
+        if place is not None and place != self._place:
+            written.append(f"\x1b[{place[0] + 1};{place[1] + 1}H")
+            self._place = place
+        return "".join(written)
+
+    def _row(self, y: int, wanted: list[Cell | None], width: int) -> Iterator[str]:
+        """What makes row `y` of `width` cells show the cells that are wanted; None stays as it is."""
+        shown = self._rows.setdefault(y, [])
+        shown.extend(repeat(None, len(wanted) - len(shown)))
+        if shown[: len(wanted)] == wanted:
+            return
+        for begin, end in _runs(shown, wanted):
+            if self._place != (y, begin):
+                skipped = begin - self._place[1] if self._place is not None and self._place[0] == y else 0
+                yield f"\x1b[{skipped}C" if skipped > 0 else f"\x1b[{y + 1};{begin + 1}H"
+            for cell in wanted[begin:end]:
+                if cell is None:
+                    continue
+                character, style = cell
+                if style != self._style and not (character == " " and _on_blanks(self._style) == style):
+                    yield _change(self._style, style)
+                    self._style = style
+                yield character
+            shown[begin:end] = wanted[begin:end]
+            self._place = (y, end) if end < width else None  # behind the right edge: terminals differ in where that is
+
+
+def _runs(shown: list[Cell | None], wanted: list[Cell | None]) -> Iterator[tuple[int, int]]:
+    """Begin and end of what is to be written of a row; short gaps between changes are written again."""
+    begin = end = -1
+    for at, cell in enumerate(wanted):
+        if cell is None or cell == shown[at]:
+            continue
+        first = at if cell[0] or not at else at - 1  # half of a wide character is written with the other
+        after = wanted[at + 1] if at + 1 < len(wanted) else None
+        if begin < 0:
+            begin = first
+        elif first - end > _SHORT_GAP or None in wanted[end:first]:
+            yield begin, end
+            begin = first
+        end = at + 1 if after is None or after[0] else at + 2
+    if begin >= 0:
+        yield begin, end
+
+
+def _wanted(data: str) -> tuple[dict[int, list[Cell | None]], tuple[int, int] | None] | None:
+    """The cells that `data` writes, by row, and where it leaves the cursor; None if it holds more than text, styles and
+    places."""
+    rows: dict[int, list[Cell | None]] = {}
+    x = y = -1
+    style, at, moved = "", 0, False
+    while at < len(data):
+        piece = _PIECE.match(data, at)
+        if piece is None:
+            return None
+        at = piece.end()
+        if piece.lastgroup == "style":
+            style = _normal(piece["style"])
+        elif piece.lastgroup == "place":
+            row, _, column = piece["place"].partition(";")
+            y, x, moved = int(row or 1) - 1, int(column or 1) - 1, True
+        elif y < 0:
+            return None
+        elif piece.lastgroup == "line":
+            y, moved = y + 1, False
+        else:
+            cells = _cells(piece["text"], style)
+            row_cells = rows.setdefault(y, [])
+            row_cells.extend(repeat(None, x + len(cells) - len(row_cells)))
+            row_cells[x : x + len(cells)] = cells
+            x, moved = x + len(cells), False
+    return rows, ((y, x) if moved else None)
+
+
+def _cells(text: str, style: str) -> list[Cell]:
+    blank = (" ", _on_blanks(style) or "")
+    if text.isascii():
+        return [(character, style) if character != " " else blank for character in text]
+    cells: list[Cell] = []
+    for character in text:
+        if character == " ":
+            cells.append(blank)
+        elif unicodedata.combining(character) and cells:
+            cells[-1] = (cells[-1][0] + character, style)
+        else:
+            cells.append((character, style))
+            if unicodedata.east_asian_width(character) in "WF":
+                cells.append(("", style))
+    return cells
+
+
+@lru_cache(maxsize=4096)
+def _normal(parameters: str) -> str:
+    """Parameters without the reset at their begin: each style of Textual is whole."""
+    return parameters.removeprefix("0").removeprefix(";")
+
+
+@lru_cache(maxsize=4096)
+def _parts(style: str) -> tuple[frozenset[str], str, str]:
+    """Attributes, foreground and background of a style."""
+    attributes, foreground, background = set(), "", ""
+    numbers = style.split(";") if style else []
+    while numbers:
+        number = numbers.pop(0)
+        if number in ("38", "48"):
+            count = 4 if numbers[:1] == ["2"] else 2
+            colour = ";".join([number, *numbers[:count]])
+            del numbers[:count]
+        else:
+            colour = number
+        if number == "38" or (len(number) == 2 and number[0] in "39"):
+            foreground = colour
+        elif number == "48" or (len(number) == 2 and number[0] == "4") or (len(number) == 3 and number[:2] == "10"):
+            background = colour
+        else:
+            attributes.add(number)
+    return frozenset(attributes), foreground, background
+
+
+@lru_cache(maxsize=4096)
+def _on_blanks(style: str | None) -> str | None:
+    """The part of a style that a blank shows: its background, unless the style draws on blanks."""
+    if style is None:
+        return None
+    attributes, _, background = _parts(style)
+    return style if attributes & _SHOWN_ON_BLANKS else background
+
+
+@lru_cache(maxsize=4096)
+def _change(before: str | None, after: str) -> str:
+    """The shortest code that leads from one style to another."""
+    whole = f"\x1b[0;{after}m" if after else "\x1b[0m"
+    if before is None:
+        return whole
+    attributes, foreground, background = _parts(before)
+    wanted, new_foreground, new_background = _parts(after)
+    if attributes - wanted or (foreground and not new_foreground) or (background and not new_background):
+        return whole
+    codes = sorted(wanted - attributes)
+    codes += [new_foreground] if new_foreground != foreground else []
+    codes += [new_background] if new_background != background else []
+    return f"\x1b[{';'.join(codes)}m"
 
 
 ASCII_VARIABLE = "JAXPROF_ASCII"
@@ -130,8 +343,8 @@ def wants_ascii() -> bool:
 
 
 def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
-    """Textual's driver, which writes ASCII where the terminal has nothing else. None on Windows, whose consoles show
-    every character: Textual's own. `typed`: what the user typed before the app started."""
+    """The driver that writes only what changes, and that in ASCII where the terminal has nothing else. None on Windows,
+    whose consoles show every character: Textual's own. `typed`: what the user typed before the app started."""
     if not can_run():
         return None
     from textual import events
@@ -139,18 +352,33 @@ def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
 
     waiting = keys_of_typed(typed)
 
-    class TerminalDriver(LinuxDriver):
-        """Writes what this terminal can show."""
+    class LeanDriver(LinuxDriver):
+        """Writes what differs from what the terminal shows."""
 
         in_ascii = wants_ascii()
+        _cells = ChangedCells()
 
         def start_application_mode(self) -> None:
             for key, character in waiting:
                 self.process_message(events.Key(key, character))
             waiting.clear()  # the app stops and goes on with ctrl+z
             super().start_application_mode()  # type: ignore[no-untyped-call]
+            resized = signal.getsignal(signal.SIGWINCH)
+
+            def forget(number: int, frame: FrameType | None) -> None:
+                self._cells.forget()  # each terminal does as it likes with what it shows
+                if callable(resized):
+                    resized(number, frame)
+
+            signal.signal(signal.SIGWINCH, forget)
 
         def write(self, data: str) -> None:
-            super().write(data if not self.in_ascii or data.isascii() else data.translate(TO_ASCII))
+            shown = data if not self.in_ascii or data.isascii() else data.translate(TO_ASCII)
+            try:
+                size = os.get_terminal_size(self.fileno)
+            except OSError:  # it is gone
+                size = os.terminal_size((0, 0))
+            if changes := self._cells.changes(shown, size):
+                super().write(changes)
 
-    return TerminalDriver
+    return LeanDriver
