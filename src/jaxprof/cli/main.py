@@ -107,7 +107,8 @@ class LazyGroup(click.Group):
         if args and args[0] in FORMER:
             now = FORMER[args[0]]
             if sys.stderr.isatty() and not ctx.resilient_parsing:
-                note(f"`jaxprof {args[0]}` is `jaxprof {' '.join(now[:2])}` now")
+                shown = " ".join(now[:1] if len(now) > 2 else now)  # without a value that stands for what was meant
+                note(f"`jaxprof {args[0]}` is `jaxprof {shown}` now")
             args = [*now, *args[1:]]
         within = WITHIN.get((args[0], args[1])) if len(args) > 1 else None
         if within is not None:
