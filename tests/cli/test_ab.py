@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -181,8 +180,11 @@ def test_a_comparison_with_a_revision_is_kept_and_asks_before_it_is_measured_aga
     assert len(listed.stdout.splitlines()) == 1
 
 
-def test_an_interrupt_keeps_what_was_measured_and_removes_the_worktree(repository: Path) -> None:
-    before = set(Path(tempfile.gettempdir()).glob("jaxprof-git-*"))
+def test_an_interrupt_keeps_what_was_measured_and_removes_the_worktree(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setenv("TMPDIR", str(temporary))
     process = start("ab", "sides.py:step", "--git", "HEAD~1", "--launches", "50", "--out", "s.jaxprof", cwd=repository)
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline and not re.search(r'"series":"run".*"block":\d', _text(repository / "s.jaxprof")):
@@ -195,7 +197,7 @@ def test_an_interrupt_keeps_what_was_measured_and_removes_the_worktree(repositor
     assert session.runs["r1"].samples("run")
     listed = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, text=True, check=True)
     assert len(listed.stdout.splitlines()) == 1
-    assert set(Path(tempfile.gettempdir()).glob("jaxprof-git-*")) <= before
+    assert list(temporary.glob("jaxprof-git-*")) == []
 
 
 def _text(path: Path) -> str:
