@@ -16,7 +16,7 @@ from cli.calling import SOURCE, Caller
 
 PROGRAM = """\
 import os, sys, time
-print("rank", os.environ.get("RANK", "none"))
+sys.stdout.write(f"rank {os.environ.get('RANK', 'none')}\\n")
 raise SystemExit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 """
 
