@@ -121,7 +121,7 @@ class _Kernels:
     def __init__(self, timeline: Timeline, device: str, known: Mapping[tuple[str, str], Exchanged]) -> None:
         import numpy as np
 
-        from jaxprof.analysis.lanes import united
+        from jaxprof.analysis.lanes.rows import united
 
         spans = [np.empty((0, 2), np.int64)]
         for lane in timeline.lanes:
@@ -141,7 +141,7 @@ class _Kernels:
 
     def beside(self, begins: np.ndarray[Any, Any], ends: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """For how many nanoseconds of each range it ran any of it."""
-        from jaxprof.analysis.lanes import covered
+        from jaxprof.analysis.lanes.rows import covered
 
         return covered(self._starts, self._ends, begins, ends) if len(self._starts) else begins * 0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.explain.catalogue import MechanicalFix, fix_of
+from jaxprof.analysis.explain.mechanical_fixes import MechanicalFix, fix_of
 from jaxprof.analysis.explain.model import FixTrial, NumbersCompared, compare_printed
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import JaxprofError, UsageError

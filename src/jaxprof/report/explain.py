@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.explain.catalogue import SOURCES, entries, mechanical_of
+from jaxprof.analysis.explain.catalogue import SOURCES, entries
+from jaxprof.analysis.explain.mechanical_fixes import mechanical_of
 from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding, command
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, at, recorder

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ab import AbResult, ab_results
-from jaxprof.analysis.explain.catalogue import fix_of
+from jaxprof.analysis.explain.mechanical_fixes import fix_of
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.explain.catalogue import TRIED_OF_PROGRAMS, find_entry
+from jaxprof.analysis.explain.catalogue import find_entry
+from jaxprof.analysis.explain.mechanical_fixes import TRIED_OF_PROGRAMS
 from jaxprof.analysis.explain.model import (
     Abstention,
     FindingCost,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from jaxprof.analysis.lanes import Lanes, lanes_of
+from jaxprof.analysis.lanes.rows import Lanes, lanes_of
 from jaxprof.analysis.timeline import read_timeline
 from tui import profiles
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.analysis.lanes import lanes_of
+from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.tui.profile.timeline.browse import LEAST_NS, AxisWindow, Browse, extent
 from tui import profiles

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.analysis.lanes import LaneGroup, lanes_of
+from jaxprof.analysis.lanes.rows import LaneGroup, lanes_of
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.text import columns
 from jaxprof.tui.profile.timeline.drawing import lane_names, threads_of

@@ -24,7 +24,7 @@ def test_steps_of_several_devices_are_not_added_up_to_more_steps() -> None:
 
 def test_the_cursor_and_the_ruler_have_one_zero() -> None:
     """The first interval begins at 47 ms: what is under the cursor there is at 47 ms, as the ruler says."""
-    from jaxprof.analysis.lanes import lanes_of
+    from jaxprof.analysis.lanes.rows import lanes_of
     from jaxprof.analysis.timeline import read_timeline
     from jaxprof.tui.kit.canvas import AxisWindow, Scale, ruler
     from jaxprof.tui.profile.timeline.drawing import ruler_time

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof import events as e
-from jaxprof.analysis.lanes import DEEPEST, KINDS, Busy, LaneGroup, Lanes, lanes_of
+from jaxprof.analysis.lanes.kinds import KINDS
+from jaxprof.analysis.lanes.rows import DEEPEST, Busy, LaneGroup, Lanes, lanes_of
 from jaxprof.analysis.timeline import TimelineCounter, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
 from jaxprof.tui.kit.canvas import AxisWindow

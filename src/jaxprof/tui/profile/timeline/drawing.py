@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from rich.segment import Segment
 from textual.strip import Strip
 
-from jaxprof.analysis.lanes import COUNTED_LANES, KINDS, Busy, Ints, LaneGroup, LaneRow
+from jaxprof.analysis.lanes.kinds import COUNTED_LANES, KINDS
+from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.canvas import AxisWindow
 from jaxprof.units import integer
@@ -23,7 +24,8 @@ from jaxprof.units import integer
 if TYPE_CHECKING:
     from rich.style import Style
 
-    from jaxprof.analysis.lanes import Lanes, Matches
+    from jaxprof.analysis.lanes.rows import Lanes
+    from jaxprof.analysis.lanes.search import Matches
     from jaxprof.tui.profile.timeline.browse import Browse
 
 

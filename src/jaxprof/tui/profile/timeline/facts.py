@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from textual.content import Content
 
-from jaxprof.analysis.lanes import COUNTER, KINDS, WORDS
+from jaxprof.analysis.lanes.kinds import COUNTER, KINDS, WORDS
 from jaxprof.analysis.profile import mean_step
 from jaxprof.events import StepParts, StepTimes
 from jaxprof.text import safe, shorten, shorten_middle
@@ -19,17 +19,10 @@ from jaxprof.tui.profile.timeline.drawing import lane_name
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes import (
-        End,
-        LaneGroup,
-        LaneRow,
-        Lanes,
-        LaneTotals,
-        Matches,
-        NameTotal,
-        RangeTotals,
-        Stretch,
-    )
+    from jaxprof.analysis.lanes.jumps import Stretch
+    from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
+    from jaxprof.analysis.lanes.search import End, Matches
+    from jaxprof.analysis.lanes.totals import LaneTotals, NameTotal, RangeTotals
     from jaxprof.events import StepsMeasured
 
 

@@ -24,7 +24,9 @@ from jaxprof.units import counted, integer, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.lanes import Lanes, Matches, RangeTotals
+    from jaxprof.analysis.lanes.rows import Lanes
+    from jaxprof.analysis.lanes.search import Matches
+    from jaxprof.analysis.lanes.totals import RangeTotals
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Session
     from jaxprof.tui.profile.timeline.browse import Browse
@@ -94,7 +96,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def _read(self, session: Session, run: str) -> None:
         """Runs in a thread: posts the lanes with kinds guessed from names, then with the kinds from the HLO."""
-        from jaxprof.analysis.lanes import lanes_of
+        from jaxprof.analysis.lanes.rows import lanes_of
         from jaxprof.analysis.timeline import TEXT_NAME, read_timeline, readings_within
 
         timeline = read_timeline(session.text(run, TEXT_NAME) or "")
@@ -194,7 +196,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     def _totals_of(self, lanes: Lanes, span: tuple[int, int]) -> RangeTotals:
         """The totals of a range, which are kept: most keys leave it as it is."""
-        from jaxprof.analysis.lanes import range_totals
+        from jaxprof.analysis.lanes.totals import range_totals
 
         if self._totals is None or self._totals[0] is not lanes or (self._totals[1].begin, self._totals[1].end) != span:
             self._totals = lanes, range_totals(lanes, *span)
@@ -237,7 +239,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
     @on(FilterLine.Edited)
     def _search(self, message: FilterLine.Edited) -> None:
-        from jaxprof.analysis.lanes import search
+        from jaxprof.analysis.lanes.search import search
 
         self._pattern, lanes = message.text, self.view.lanes
         self._matches = None
@@ -304,7 +306,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     def _go_to_kernel(self, name: str) -> bool:
         import re
 
-        from jaxprof.analysis.lanes import search
+        from jaxprof.analysis.lanes.search import search
 
         lanes = self.view.lanes
         if lanes is None:

@@ -14,7 +14,7 @@ from rich.style import Style
 from textual import events
 from textual.strip import Strip
 
-from jaxprof.analysis.lanes import KINDS
+from jaxprof.analysis.lanes.kinds import KINDS
 from jaxprof.tui.kit.canvas import Scale, ruler
 from jaxprof.tui.profile.timeline.browse import Browse, TimelineKeys, TimelineRow
 from jaxprof.tui.profile.timeline.drawing import Overlays, cells, ruler_time, title, with_range
@@ -22,7 +22,8 @@ from jaxprof.tui.profile.timeline.facts import NS
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.lanes import Lanes, Matches
+    from jaxprof.analysis.lanes.rows import Lanes
+    from jaxprof.analysis.lanes.search import Matches
     from jaxprof.tui.profile.timeline.drawing import Minimap
 
 

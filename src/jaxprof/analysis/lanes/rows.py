@@ -1,0 +1,335 @@
+"""The lanes of a timeline as sorted arrays, so that what is drawn costs what is shown, not what there is.
+
+A lane is a device stream or a group of threads. It has a row for each level of nesting of each thread; the intervals of
+a row do not overlap. A lane of several rows also has a summary of its outermost intervals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxprof.analysis.lanes.kinds import COUNTER, DEVICE_LANES, KINDS, kind_of
+from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, TimelineOp
+from jaxprof.errors import FileRefusedError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+DEEPEST = 16
+"""Levels of nesting that get a row; deeper intervals are counted, not drawn."""
+LONGEST_NS = 1 << 56
+"""Two years: a greater number is not a time."""
+_NUMBER = re.compile(r"[-/#_ ]*-?\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The total length of some intervals up to any time, whether or not they overlap."""
+
+    starts: Ints
+    ends: Ints
+    """Sorted independently: the n-th end need not belong to the n-th start."""
+    _before_start: Ints
+    _before_end: Ints
+
+    @classmethod
+    def of(cls, starts: Ints, ends: Ints) -> Busy:
+        """From intervals in any order."""
+        starts, ends = np.sort(starts), np.sort(ends)
+        return cls(starts, ends, _prefix(starts), _prefix(ends))
+
+    def until(self, times: Ints) -> Ints:
+        """Nanoseconds up to each of `times`; overlapping intervals all count."""
+        begun = np.searchsorted(self.starts, times, "right")
+        over = np.searchsorted(self.ends, times, "right")
+        result: Ints = times * (begun - over) - self._before_start[begun] + self._before_end[over]
+        return result
+
+    def between(self, begin: int, end: int) -> int:
+        """Nanoseconds in a range of time."""
+        until = self.until(np.array([begin, end], np.int64))
+        return int(until[1] - until[0])
+
+
+def _prefix(values: Ints) -> Ints:
+    sums = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(values, out=sums[1:])
+    return sums
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRow:
+    """Intervals in order of their start. Nanoseconds since the start of the timeline."""
+
+    name: str
+    """The thread or stream."""
+    level: int
+    """The depth of nesting, 0 for the outermost."""
+    starts: Ints
+    ends: Ints
+    label: Ints
+    """Index in the lane's labels."""
+    busy: Mapping[int, Busy]
+    """The intervals of each kind, by the index of the kind."""
+    own: Floats
+    """The self time of each interval: without that of the intervals one level deeper."""
+    capacity: int = 1
+    """How many intervals may run at once: above 1 in a summary of several threads, whose intervals overlap."""
+    correlation: Ints | None = None
+    """The id that a launch shares with its kernel; -1 for other intervals."""
+    values: Floats | None = None
+    """For a counter, its value in each interval, which ends when the value changes."""
+
+    def at(self, time: int) -> int | None:
+        """Index of the interval at a time, the last to begin if there are several; None in a gap."""
+        last = int(np.searchsorted(self.starts, time, "right"))
+        first = last - 1 if self.capacity == 1 else max(0, last - 4096)
+        for index in range(last - 1, max(-1, first - 1), -1):
+            if self.ends[index] > time:
+                return index
+        return None
+
+    def inside(self, begin: int, end: int) -> slice:
+        """The intervals of a row of one thread that are at least partly in a range: they do not overlap, so their ends
+        ascend as well."""
+        first = int(np.searchsorted(self.ends, begin, "right"))
+        return slice(first, max(first, int(np.searchsorted(self.starts, end, "left"))))
+
+    def near(self, time: int, step: int) -> int | None:
+        """Index of the first interval that begins after `time` (`step` > 0), or of the last that begins before it."""
+        if step > 0:
+            index = int(np.searchsorted(self.starts, time, "right"))
+            return index if index < len(self.starts) else None
+        index = int(np.searchsorted(self.starts, time, "left")) - 1
+        return index if index >= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneGroup:
+    """One stream, or the threads of one pool."""
+
+    device: str
+    kind: str
+    title: str
+    labels: Sequence[tuple[str, int | None]]
+    """Names, each with the index of its op, or None without one."""
+    kind_of_label: Sequence[int]
+    rows: tuple[LaneRow, ...]
+    summary: LaneRow
+    """The row that is drawn while the lane is closed; for a lane of one row, that row."""
+    active: Busy
+    """When anything ran, at any depth; of several threads each counts. Where intervals are left out, how much of each
+    small part of the profile."""
+    hidden: int = 0
+    """Intervals that are nested too deep to be drawn."""
+    unit: str = ""
+    """The unit of a counter; empty for other lanes."""
+    left_out: int | None = 0
+    """Intervals that the timeline lacks, which `active` has; None where it is not known whether it lacks some."""
+
+    @property
+    def on_device(self) -> bool:
+        """Whether kernels run in this lane, so that gaps are meaningful."""
+        return self.kind in DEVICE_LANES
+
+    @property
+    def opens(self) -> bool:
+        """Whether the lane has more rows than its summary."""
+        return len(self.rows) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """A whole timeline, host lanes first."""
+
+    lanes: tuple[LaneGroup, ...]
+    ops: Sequence[TimelineOp]
+    begin: int
+    end: int
+    left_out: int
+    kinds: tuple[int, ...] = field(default=())
+    """The kinds that occur, in the order of the legend."""
+
+    @property
+    def intervals(self) -> int:
+        """The number of intervals in all rows."""
+        return sum(len(row.starts) for lane in self.lanes for row in lane.rows)
+
+
+def lanes_of(
+    timeline: Timeline, kernels: Mapping[str, str] | None = None, readings: Sequence[TimelineCounter] = ()
+) -> Lanes:
+    """The arrays of a timeline; `kernels` gives the HLO's kind of a kernel by its name, `readings` are more counters.
+
+    Raises FileRefusedError if a time or a value of the timeline is not a usable number.
+    """
+    groups: dict[tuple[str, str, str], list[TimelineLane]] = {}
+    for lane in timeline.lanes:
+        if len(lane):
+            groups.setdefault(_group(lane), []).append(lane)
+    try:
+        lanes = [_lane(title, members, timeline.ops, kernels) for (_, _, title), members in groups.items()]
+        end = max((int(row.ends.max()) for lane in lanes for row in lane.rows), default=0)
+        lanes += [_counter(counter, end) for counter in (*timeline.counters, *readings) if counter.times]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FileRefusedError(f"the timeline of this session is damaged: {error}") from error
+    lanes.sort(key=_order)
+    ends = [int(row.ends.max()) for lane in lanes for row in lane.rows]
+    starts = [int(row.starts[0]) for lane in lanes for row in lane.rows]
+    present = sorted({kind for lane in lanes for row in lane.rows for kind in row.busy})
+    begin = min(starts, default=0)
+    return Lanes(tuple(lanes), timeline.ops, begin, max(ends, default=begin + 1), timeline.left_out, tuple(present))
+
+
+def _order(lane: LaneGroup) -> tuple[bool, str, float]:
+    """The hosts first, the busiest thread first; then the devices, each with its counters before its lanes."""
+    if lane.kind == COUNTER:
+        return not lane.device.endswith("host"), lane.device, -1.0 if not lane.device.endswith("host") else 0.0
+    return (
+        lane.on_device,
+        lane.device,
+        0.0 if lane.on_device else -float((lane.summary.ends - lane.summary.starts).sum()),
+    )
+
+
+def _counter(counter: TimelineCounter, end: int) -> LaneGroup:
+    """A lane whose intervals reach from one value to the next, the last to the end of the recording."""
+    starts = _times(counter.times)
+    order = np.argsort(starts, kind="stable")
+    starts, values = starts[order], np.asarray(counter.values, np.float64)[order]
+    if not np.isfinite(values).all():
+        raise ValueError("a counter has a value that is not a finite number")
+    ends = np.maximum(np.append(starts[1:], max(end, int(starts[-1]) + 1)), starts)
+    kind = KINDS.index(COUNTER)
+    label = np.zeros(len(starts), np.int64)
+    held = Busy.of(starts, ends)
+    row = LaneRow(counter.name, 0, starts, ends, label, {kind: held}, (ends - starts).astype(np.float64), values=values)
+    return LaneGroup(
+        counter.device, COUNTER, counter.name, [(counter.name, None)], [kind], (row,), row, held, unit=counter.unit
+    )
+
+
+def _group(lane: TimelineLane) -> tuple[str, str, str]:
+    """The key that groups the threads of one pool; each stream or line of a device has a key of its own."""
+    name = _NUMBER.sub("", lane.name) or lane.name if lane.kind in ("thread", "host") else lane.name
+    return lane.device, lane.kind, name
+
+
+def _lane(
+    title: str, members: list[TimelineLane], ops: Sequence[TimelineOp], kernels: Mapping[str, str] | None
+) -> LaneGroup:
+    first = members[0]
+    labels: list[tuple[str, int | None]] = []
+    rows: list[LaneRow] = []
+    kinds = np.zeros(0, np.int64)
+    active: list[tuple[Ints, Ints]] = []
+    hidden = 0
+    lacking = [member.left_out for member in members]
+    for member in members:
+        offset = len(labels)
+        labels += member.labels
+        more = [kind_of(first.kind, name, None if op is None else ops[op].name, kernels) for name, op in member.labels]
+        kinds = np.concatenate([kinds, np.array(more, np.int64)])
+        starts = _times(member.starts)
+        ends = starts + np.maximum(_times(member.durations), 1)
+        label = np.asarray(member.label_of, np.int64) + offset
+        order = np.lexsort((-ends, starts))
+        joined = None if member.correlations is None else np.asarray(member.correlations, np.int64)[order]
+        active.append(united(starts[order], ends[order]) if member.active is None else _parts(*member.active))
+        levels, deeper = _levels(member.name, starts[order], ends[order], label[order], kinds, joined)
+        rows += levels
+        hidden += deeper
+    return LaneGroup(
+        first.device,
+        first.kind,
+        title,
+        labels,
+        kinds.tolist(),
+        tuple(rows),
+        _summary(title, rows, kinds),
+        Busy.of(*(np.concatenate(column) for column in zip(*active, strict=True))),
+        hidden,
+        left_out=None if None in lacking else sum(number or 0 for number in lacking),
+    )
+
+
+def _parts(begins: list[int], busy: list[int]) -> tuple[Ints, Ints]:
+    starts, took = _times(begins), _times(busy)
+    return starts[took > 0], (starts + took)[took > 0]
+
+
+def _times(values: list[int]) -> Ints:
+    times = np.asarray(values, np.int64)
+    if times.ndim != 1 or np.abs(times).max(initial=0) > LONGEST_NS:
+        raise ValueError("not a list of times")
+    return times
+
+
+def united(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """Intervals in order of their start, with those that touch or overlap as one."""
+    reach = np.maximum.accumulate(ends)
+    first = np.append(0, np.flatnonzero(starts[1:] > reach[:-1]) + 1)
+    return starts[first], reach[np.append(first[1:] - 1, len(starts) - 1)]
+
+
+def covered(starts: Ints, ends: Ints, begins: Ints, stops: Ints) -> Ints:
+    """How much of each range (`begins`, `stops`) is in the intervals, which do not overlap, in nanoseconds."""
+    busy = Busy(starts, ends, _prefix(starts), _prefix(ends))
+    return busy.until(stops) - busy.until(begins)
+
+
+def _levels(
+    name: str, starts: Ints, ends: Ints, label: Ints, kinds: Ints, correlation: Ints | None
+) -> tuple[list[LaneRow], int]:
+    """A row for each level of nesting, and the number of intervals deeper than `DEEPEST`.
+
+    An interval that begins before an earlier one has ended goes a level deeper.
+    """
+    levels: list[tuple[Ints, Ints, Ints, Ints | None]] = []
+    while len(starts) and len(levels) < DEEPEST:
+        reach = np.maximum.accumulate(ends)
+        top = np.ones(len(starts), np.bool_)
+        top[1:] = starts[1:] >= reach[:-1]
+        levels.append((starts[top], ends[top], label[top], None if correlation is None else correlation[top]))
+        starts, ends, label = starts[~top], ends[~top], label[~top]
+        correlation = None if correlation is None else correlation[~top]
+    rows = []
+    for level, (begun, over, labels, joined) in enumerate(levels):
+        own = over - begun
+        if level + 1 < len(levels):
+            own = own - covered(*levels[level + 1][:2], begun, over)
+        rows.append(_row(name, level, begun, over, labels, kinds, own, correlation=joined))
+    return rows, len(starts)
+
+
+def _row(
+    name: str,
+    level: int,
+    starts: Ints,
+    ends: Ints,
+    label: Ints,
+    kinds: Ints,
+    own: Ints,
+    capacity: int = 1,
+    correlation: Ints | None = None,
+) -> LaneRow:
+    of_kind = kinds[label]
+    busy = {int(kind): Busy.of(starts[of_kind == kind], ends[of_kind == kind]) for kind in np.unique(of_kind)}
+    return LaneRow(name, level, starts, ends, label, busy, own.astype(np.float64), capacity, correlation)
+
+
+def _summary(title: str, rows: list[LaneRow], kinds: Ints) -> LaneRow:
+    outermost = [row for row in rows if row.level == 0]
+    if len(outermost) == 1:
+        return outermost[0]
+    starts = np.concatenate([row.starts for row in outermost])
+    order = np.argsort(starts, kind="stable")
+    ends, label, own = (
+        np.concatenate([getattr(row, name) for row in outermost])[order] for name in ("ends", "label", "own")
+    )
+    return _row(title, 0, starts[order], ends, label, kinds, own, len(outermost))
