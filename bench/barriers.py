@@ -12,7 +12,7 @@ words, as for a module that lacks them, and held against them:
   that excludes ours.
 
 Without a PATH (HLO text or a dump) the compiled variants of all workloads are compiled for the device, with the wheels
-of `jaxprof target install`. Exits 1 where a barrier in twenty contradicts XLA.
+of `jaxprof devices target install`. Exits 1 where a barrier in twenty contradicts XLA.
 """
 
 from __future__ import annotations

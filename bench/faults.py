@@ -219,7 +219,7 @@ def try_sql(home: Path, chance: random.Random) -> tuple[int, str]:
 def try_job(home: Path, chance: random.Random) -> tuple[int, str]:
     """The folder of a job, in which some files are others."""
     folder = job(home / "run.jaxprof.d", loop(), loop())
-    called(["rollup", "--workers", "1", str(folder)], home)
+    called(["sessions", "rollup", "--workers", "1", str(folder)], home)
     for path in [
         *folder.rglob("*"),
         folder / "process-00007.jaxprof",
@@ -246,14 +246,14 @@ def try_job(home: Path, chance: random.Random) -> tuple[int, str]:
     command = chance.choice(
         (
             ["explain"],
-            ["show"],
-            ["rollup", "--workers", "1"],
-            ["show", "--timeline"],
+            ["open", "--format", "text"],
+            ["sessions", "rollup", "--workers", "1"],
+            ["open", "--timeline"],
             ["sessions", "list"],
             ["compare", str(folder)],
         )
     )
-    return called([*command, *([] if command[0] == "sessions" else [str(folder)])], home)
+    return called([*command, *([] if command[-1] == "list" else [str(folder)])], home)
 
 
 def try_command(home: Path, chance: random.Random) -> tuple[int, str]:
@@ -273,7 +273,9 @@ def try_command(home: Path, chance: random.Random) -> tuple[int, str]:
     ):
         writer.append(event)
     writer.close()
-    words = chance.choice((["run", "--from"], ["explain", "--try"], ["script", "--from"], ["show"], ["explain"]))
+    words = chance.choice(
+        (["run", "--from"], ["explain", "--try"], ["script", "--from"], ["open", "--format", "text"], ["explain"])
+    )
     code, said = called([*words, str(path)], home)
     return code, said + ("Traceback (most recent call last): the bait ran" if (home / "bait").exists() else "")
 
@@ -310,7 +312,7 @@ def try_web(home: Path, chance: random.Random) -> tuple[int, str]:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         name = chance.choice(("a.jaxprof", "run.jaxprof.d", "x.hlo"))
         url = f"http://127.0.0.1:{server.server_address[1]}/{chance.choice(WEB)}/{name}"
-        ended = in_environment(["show", url], home, JAXPROF_LIMITS="fetched=2MiB,fetch_time=4")
+        ended = in_environment(["open", "--format", "text", url], home, JAXPROF_LIMITS="fetched=2MiB,fetch_time=4")
         server.shutdown()
     return ended[0], ended[1] + "".join(
         f"Traceback (most recent call last): {path}" for path in home.rglob("*.partial")

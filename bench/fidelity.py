@@ -1,9 +1,9 @@
-"""Whether `jaxprof run` and `ab` say of NumPy and JAX what loops written by hand say, each in a fresh process.
+"""Whether `jaxprof run` and `compare` say of NumPy and JAX what loops written by hand say, each in a fresh process.
 
     python bench/fidelity.py [--rounds 5] [--only matmul-512,selu] [--busy 0.1] [--json FILE] [--smoke]
 
 In each round a loop by hand (`bench/programs/hand_loop.py`) measures each side alone, `jaxprof run WORKLOAD` the NumPy
-twin and the compiled variant by default, where `ab` is compared `jaxprof ab` as well, and then come the loops again:
+twin and the compiled variant by default, `jaxprof compare` both where a case has `ab`, and then come the loops again:
 whole processes in turns. The loops share the workload's functions and inputs with jaxprof, and nothing else.
 
 A row has a figure: its median over the rounds by hand and by jaxprof, the median of the ratios of the rounds, and
@@ -59,7 +59,7 @@ class Case:
     parameters: dict[str, int] = field(default_factory=dict)
     compiled: str = "jit"
     ab: bool = False
-    """Whether `jaxprof ab` compares the two as well."""
+    """Whether `jaxprof compare` compares the two as well."""
 
 
 CASES = {
@@ -151,7 +151,7 @@ def cores_used(folder: str, work: Callable[[str], Measured]) -> tuple[Measured, 
 
 
 def one_round(case: Case, options: Sequence[str], hand_seconds: float) -> Round:
-    """Whole processes in turns: NumPy by hand, JAX by hand, `jaxprof run`, `jaxprof ab` where the case has it, and the
+    """Whole processes in turns: NumPy by hand, JAX by hand, `jaxprof run`, `jaxprof compare` where the case has it,
     loops by hand again."""
     settings = [word for name, value in case.parameters.items() for word in ("--set", f"{name}={value}")]
     variants = ("numpy", case.compiled)
@@ -171,7 +171,7 @@ def one_round(case: Case, options: Sequence[str], hand_seconds: float) -> Round:
         runs = printed([*command, "--format", "json"], folder)["data"]["runs"]
         said = [said_by_run(run) for run in runs if run.get("versus")]
         if case.ab:
-            command = ["-m", "jaxprof", "ab", *(f"{case.workload}:{variant}" for variant in variants), *settings]
+            command = ["-m", "jaxprof", "compare", *(f"{case.workload}:{variant}" for variant in variants), *settings]
             (versus,) = printed([*command, "--format", "json"], folder)["data"]["versus"]
             said.append(SpeedUp("ab", versus["verdict"], versus["low"], versus["high"]))
         ours = {key: value for run in runs for key, value in figures_of(run).items()}

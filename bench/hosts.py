@@ -50,7 +50,7 @@ CALIBRATED_WITH = 200
 
 
 def recorded(kind: str, late: int, processes: int, steps: int, folder: Path) -> tuple[dict[str, Any], float | None]:
-    """The answer of `jaxprof show`, and the seconds of the loop; None without them."""
+    """The answer of `jaxprof open`, and the seconds of the loop; None without them."""
     out = folder / f"{kind}-{late}-{time.monotonic_ns()}.jaxprof.d"
     options = ["--capture-after", "5s", "--capture-steps", "100"] if kind in ("none", "compute") else []
     command = [sys.executable, "-m", "jaxprof", "script", "-n", str(processes), "--out", str(out), *options]
@@ -59,7 +59,7 @@ def recorded(kind: str, late: int, processes: int, steps: int, folder: Path) -> 
         capture_output=True, text=True, check=False, env=_environment(),
     )  # fmt: skip
     shown = subprocess.run(
-        [sys.executable, "-m", "jaxprof", "show", str(out), "--format", "json", "--full"],
+        [sys.executable, "-m", "jaxprof", "open", str(out), "--format", "json", "--full"],
         capture_output=True, text=True, check=False, env=_environment(),
     )  # fmt: skip
     if shown.returncode:

@@ -91,7 +91,7 @@ def main() -> None:
         print(f"{given.processes} processes, {given.steps} steps: {len(sizes)} files, {each / 1e3:.1f} KB a process")
         for number in range(2 * given.times):
             if number == given.times:
-                subprocess.run([sys.executable, "-m", "jaxprof", "rollup", str(folder)], check=True)
+                subprocess.run([sys.executable, "-m", "jaxprof", "sessions", "rollup", str(folder)], check=True)
             floor, found = _fresh(READ, folder), _fresh(OPEN, folder)
             times = found["seconds"] / floor["seconds"]
             print(

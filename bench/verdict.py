@@ -8,7 +8,7 @@ more steps. With `--neighbour`, a process of its own burns one core, then two, i
 the while. The ways are
 
 - *run*: variants of a workload beside its baseline, as `jaxprof run` has them by default;
-- *ab*: two files, as `jaxprof ab` compares them by default;
+- *ab*: two files, as `jaxprof compare` compares them by default;
 - *gate*: two files, `jaxprof gate --fail-on run:2%`; passed reads as slower, within as the same;
 - *peers*: five processes for one file, then five for the other, each of one warm-up and three values of 0.1 s, and what
   three tools say of these times: an i.i.d. bootstrap of the calls' medians (*bootstrap*), Student's two-sample t test
@@ -181,7 +181,7 @@ def run(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
 
 def ab(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
     targets = [f"{file}:step" for file in files_of(workload, variants, folder)]
-    said = output(["-m", "jaxprof", "ab", *targets, *options, "--format", "json"], folder)["data"]
+    said = output(["-m", "jaxprof", "compare", *targets, *options, "--format", "json"], folder)["data"]
     compared = [
         Compared("ab", workload, variant, one["verdict"], one["reason"], one["low"], one["high"])
         for variant, one in zip(variants, said["versus"], strict=True)
