@@ -52,6 +52,7 @@ def test_former_commands_do_what_they_did(call: Caller, kept: Path) -> None:
         (("open", "KEPT", "--port", "80"), "--port has no effect without --browser"),
         (("open", "KEPT", "--keep", "--run", "r1"), "--run is not of a profile that is kept"),
         (("open", "localhost:99", "--seconds", "1", "--steps"), "--steps is not of a program that is running"),
+        (("open", "localhost:9999"), "localhost:9999 is no session\n  If a profiler server listens there"),
         (("open", "KEPT", "--force"), "--force replaces the file of --out"),
         (("compare", "KEPT", "last", "--capture"), "--capture is not of sessions"),
         (("compare", "KEPT", "last", "--phase", "run"), "--phase has no effect without --over-time"),

@@ -117,7 +117,7 @@ def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_pat
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("signal_name", "words"),
-    [("SIGKILL", "out of memory"), ("SIGABRT", "XLA aborted"), ("SIGSEGV", "SIGSEGV"), ("SIGUSR1", "SIGUSR1")],
+    [("SIGKILL", "killed (SIGKILL)"), ("SIGABRT", "XLA aborted"), ("SIGSEGV", "SIGSEGV"), ("SIGUSR1", "SIGUSR1")],
 )
 def test_a_killed_engine_is_explained_and_the_next_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signal_name: str, words: str

@@ -52,8 +52,8 @@ _BY_SIGNAL = {  # by name: Windows has only a few of them
     "SIGFPE": Exit("crashed with SIGFPE", "Native code divided by zero: report it with the log."),
     "SIGTERM": Exit("terminated (SIGTERM)", "Another process ended it; the machine may be shutting down."),
     "SIGKILL": Exit(
-        "killed (SIGKILL), probably out of memory",
-        "Choose a smaller size, or free memory; `dmesg` shows whether the kernel did it.",
+        "killed (SIGKILL)",
+        "Somebody killed it, or memory ran out: `dmesg` shows whether the kernel did it.",
     ),
 }
 

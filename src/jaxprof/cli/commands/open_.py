@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import socket
 from functools import partial
 from pathlib import Path
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from jaxprof.runner import Interpreter
     from jaxprof.session import Session
 
+_ADDRESS: Final = re.compile(r"(localhost|\d+(\.\d+){3}|\[[\da-f:]+\]):\d{1,5}")
 _PRINTED: Final = ("form", "run_id", "begin", "end")
 """Parameters that say what is printed, besides the views."""
 
@@ -119,6 +121,7 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
         refuse_others("a program that is running", "file", "duration", "out", "force", "python", "form")
         _attach(file, words["duration"], words["out"], python, words["form"], force=words["force"])
         return None
+    _refuse_address(file)
     file = local_word(file)
     if browser:
         refuse_others("a page in a browser", "file", "browser", "port", "profile_run", "hosts")
@@ -135,6 +138,12 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
         return None
     refuse_others("the app", "file", "follow", "python", "profile_run", "hosts")
     return _open(file, python, *profile, follow=follow)
+
+
+def _refuse_address(word: str) -> None:
+    """Raises UsageError for what reads like the address of a profiler server, and is no file."""
+    if _ADDRESS.fullmatch(word) and not os.path.exists(with_home(word)):
+        raise UsageError(f"{word} is no session", "If a profiler server listens there, say how long: --seconds 2.")
 
 
 def _is_printed() -> bool:

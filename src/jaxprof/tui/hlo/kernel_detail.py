@@ -153,10 +153,10 @@ def _cost(ranked: Ranked, width: int) -> list[FactLine]:
     if kernel.transcendentals:
         flops += f" + {scaled(kernel.transcendentals)} transcendental"
     facts.append(figure_fact("FLOPs", flops if kernel.flops is not None else "unknown: a library call reports none"))
-    moved, of = bytes_(kernel.bytes), f"= {bytes_(kernel.bytes_read)} read + {bytes_(kernel.bytes_written)} written"
-    together = f"{moved} {of}"
-    fits = columns(together) <= width - _LABEL
-    facts += [figure_fact("bytes", together)] if fits else [figure_fact("bytes", moved), figure_fact("", of)]
+    parts = [bytes_(kernel.bytes), f"= {bytes_(kernel.bytes_read)} read", f"+ {bytes_(kernel.bytes_written)} written"]
+    fits = columns(" ".join(parts)) <= width - _LABEL
+    lines = [" ".join(parts)] if fits else parts
+    facts += [figure_fact("" if number else "bytes", line) for number, line in enumerate(lines)]
     intensity = f"{scaled(kernel.intensity)} FLOP/B" if kernel.intensity is not None else UNKNOWN
     if roof is not None and roof.ridge is not None:
         intensity += f" (the ridge is at {scaled(roof.ridge)})"
