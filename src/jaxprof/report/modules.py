@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.notices import Notice
     from jaxprof.hlo.analysis.origin import HloSourceLocation
     from jaxprof.hlo.model import Computation, Instruction, Module
+    from jaxprof.hlo.read.record import Record
     from jaxprof.session import Run
 
 
@@ -94,21 +95,25 @@ def _computations(program: HloProgram) -> Iterator[Computation]:
             computation.forget()
 
 
-_Placed = tuple["Instruction", "HloSourceLocation | None"]
+_Placed = tuple["Instruction", "Record", "HloSourceLocation | None"]
+"""An instruction, its text taken apart, which is looked up once, and where it came from."""
 _INSTRUCTION: Final[tuple[Fact[_Placed], ...]] = (
     Fact("name", TEXT, "Its name", lambda row: row[0].name),
     Fact("opcode", TEXT, "The HLO operation", lambda row: row[0].opcode),
-    Fact("shape", TEXT, "Its type and shape", lambda row: str(row[0].shape)),
-    Fact("operands", LIST, "The instructions that it reads", lambda row: row[0].operands),
+    Fact("shape", TEXT, "Its type and shape", lambda row: str(row[1].shape)),
+    Fact("operands", LIST, "The instructions that it reads", lambda row: row[1].operands),
     Fact("called", LIST, "The computations that it calls", lambda row: row[0].called),
-    Fact("op_name", TEXT, "JAX's path", lambda row: row[0].metadata.op_name),
-    Fact("file", TEXT, "File of the source line", lambda row: row[1] and row[1].file),
-    Fact("line", INDEX, "Line of the source", lambda row: row[1] and row[1].line),
+    Fact("op_name", TEXT, "JAX's path", lambda row: row[1].metadata.op_name),
+    Fact("file", TEXT, "File of the source line", lambda row: row[2] and row[2].file),
+    Fact("line", INDEX, "Line of the source", lambda row: row[2] and row[2].line),
 )
 
 
 def _placed(computation: Computation) -> Iterator[_Placed]:
-    return ((instruction, place_of(instruction.stack)) for instruction in computation.instructions)
+    stack_of = computation.module.stack_of
+    for instruction in computation.instructions:
+        parts = instruction.parts
+        yield instruction, parts, place_of(stack_of(parts.metadata))
 
 
 _COMPUTATION: Final[tuple[Fact[Computation], ...]] = (

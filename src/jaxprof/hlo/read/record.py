@@ -42,16 +42,14 @@ _TUPLE_THEN_OPCODE = re.compile(
 )
 _OPCODE = re.compile(r"\s*+([A-Za-z][\w\-]*+)\(", re.ASCII)
 _FLAT_OPERANDS = re.compile(r"[^()\"/]*+\)")
-_MAY_CALL = re.compile(
-    r"(?:calls|to_apply|body|condition|branch_computations|true_computation|false_computation|called_computations"
-    r"|select|scatter|async_wrapped|decomposition|on_true|on_false|output_fusion|computations?)\s*="
-)
 CALLING_ATTRIBUTES: Final = (
     "calls", "to_apply", "body", "condition", "branch_computations", "true_computation", "false_computation",
     "called_computations", "select", "scatter", "decomposition",
 )  # fmt: skip
 """The attributes whose value is one computation or a braced list of them, in the order in which XLA lists the called
 (`HloInstruction::called_computations`: a while loop's body before its condition)."""
+# With what stands before the name: without that the search is three times as long.
+_MAY_CALL = re.compile(rf"\W(?:{'|'.join(CALLING_ATTRIBUTES)})\s*=", re.ASCII)
 _COMMENT = re.compile(COMMENT)
 _COMPACT_ELEMENT = re.compile(r"(?<=[\w.\-])#\d")
 COMPUTATION_NAME = re.compile(r"%?([A-Za-z_0-9][\w.\-]*)")
