@@ -57,7 +57,7 @@ ENTRY: Final[tuple[Fact[Entry], ...]] = (
              lambda job: list(job.by_status.items()), inside=(
                  Fact("status", TEXT, "ok, failed, crashed, cancelled, running, interrupted, unreadable",
                       lambda pair: pair[0]),
-                 Fact("count", COUNT, "How many", lambda pair: pair[1]),
+                 Fact("count", COUNT, "How many processes ended so", lambda pair: pair[1]),
              )),
     )),
     Fact("runs", ROWS, "Runs that have ended", at("closed"), inside=(
@@ -162,10 +162,10 @@ def _explanation() -> Facts:
 
 _PLAIN: Final[Mapping[str, tuple[tuple[str, Unit, str], ...]]] = {
     "sessions-path": (("folder", TEXT, "The folder of the sessions"),),
-    "sessions-rename": (("path", TEXT, "Where it is now"),),
+    "sessions-rename": (("path", TEXT, "Path of the session after it was renamed"),),
     "sessions-delete": (
         ("deleted", LIST, "What was deleted"),
-        ("size_bytes", BYTES, "Its size on disk"),
+        ("size_bytes", BYTES, "Size on disk of what was deleted"),
         ("dry_run", TRUTH, "Whether nothing was deleted"),
     ),
     "sessions-scrub": (
@@ -184,11 +184,11 @@ _PLAIN: Final[Mapping[str, tuple[tuple[str, Unit, str], ...]]] = {
     ),
     "baseline-delete": (("deleted", LIST, "Names of the baselines that were deleted"),),
     "target-install": (
-        ("vendor", TEXT, "Whose compiler"),
+        ("vendor", TEXT, "Vendor of the compiler"),
         ("path", TEXT, "Where it is"),
         ("was_installed", TRUTH, "Whether it was there before"),
     ),
-    "target-remove": (("vendor", TEXT, "Whose compiler"), ("removed", LIST, "Folders that were deleted")),
+    "target-remove": (("vendor", TEXT, "Vendor of the compiler"), ("removed", LIST, "Folders that were deleted")),
 }
 """Kinds whose data is flat."""
 _EXPORT: Final[Facts] = (
@@ -230,7 +230,7 @@ _TABLES: Final[Facts] = (
 )  # fmt: skip
 _TARGETS: Final[Facts] = (
     Fact("name", TEXT, "Its name, as --for takes it"),
-    Fact("device_kind", TEXT, "As JAX names it"),
+    Fact("device_kind", TEXT, "Kind of the device, as JAX names it"),
     Fact("memory_bytes", BYTES, "Its memory"),
     Fact("devices", COUNT, "Devices of a chip"),
     Fact("vendor", TEXT, "Whose compiler it needs"),

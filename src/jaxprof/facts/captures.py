@@ -57,7 +57,7 @@ DEVICE_STEPS: Final[tuple[Fact[DeviceSteps], ...]] = (
 COPIES: Final[tuple[Fact[CopyTimes], ...]] = (
     Fact("direction", TEXT, "host_to_device, device_to_host, device_to_device"),
     Fact("device", TEXT, "gpu:0, cpu:0"),
-    Fact("count", COUNT, "How many"),
+    Fact("count", COUNT, "How many copies"),
     Fact("total_seconds", SECONDS, "Sum of their times"),
     Fact("bytes", BYTES, "Bytes of all of these copies"),
     Fact("bytes_per_second", BYTE_RATE, "Bytes over the time",

@@ -29,17 +29,10 @@ if TYPE_CHECKING:
     from jaxprof.analysis.measured import MeasuredKernel
     from jaxprof.analysis.ranking import Ranked
     from jaxprof.hlo.analysis.kernels import Kernel
-    from jaxprof.hlo.analysis.origin import HloSourceLocation
     from jaxprof.session import Run, Session
 
 LEAST_SHARE: Final = 0.0001
 """A smaller share is shown as less than this one."""
-
-
-def _is_own(place: HloSourceLocation) -> bool:
-    from jaxprof.hlo.frames import is_own  # only for what has HLO
-
-    return is_own(place.file)
 
 
 def _share_text(share: float | None) -> str:
@@ -63,7 +56,7 @@ KERNEL: Final[tuple[Fact[Kernel], ...]] = (
     Fact("sources", ROWS, "All lines that were fused into it", inside=(
         Fact("file", TEXT, "The file"),
         Fact("line", INDEX, "The line"),
-        Fact("own", TRUTH, "Whether it is outside installed packages", _is_own),
+        Fact("own", TRUTH, "Whether it is outside installed packages", at("is_own")),
     )),
     Fact("op_name", TEXT, "JAX's path: jit(f)/dot_general"),
     Fact("computation", TEXT, "Its computation: the entry, a loop's body, a branch"),

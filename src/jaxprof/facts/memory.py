@@ -38,7 +38,7 @@ _SOURCE: Final[tuple[Fact[Any], ...]] = (
     Fact("line", INDEX, "Line of the source", lambda value: value.line if value.file else None),
 )
 _VALUE: Final[tuple[Fact[Any], ...]] = (
-    Fact("bytes", BYTES, "Size", title="bytes"),
+    Fact("bytes", BYTES, "Size of the buffer", title="bytes"),
     Fact("kind", TEXT, "argument, output, temporary, constant", title="kind"),
     Fact("instruction", TEXT, "The HLO instruction that makes it", title="instruction", widest=40),
     Fact("shape", TEXT, "Its type and shape", title="shape", widest=40),

@@ -140,7 +140,7 @@ _RECORDED: Final[tuple[Fact[ProcessFile], ...]] = (
     Fact("unit", TEXT, "What begins and ends count: step, or time (seconds in the loop)", at("trace.unit")),
     Fact("numbered_by", TEXT, "The variable that numbers the steps", at("trace.numbered_by")),
     Fact("begins", NUMBER, "Where its loop begins, in that unit", lambda file: file.extent[0]),
-    Fact("ends", NUMBER, "Where it ends", lambda file: file.extent[1]),
+    Fact("ends", NUMBER, "Where its loop ends, in that unit", lambda file: file.extent[1]),
     Fact("steps", COUNT, "Steps of the loop that were timed", lambda file: _timed(file, "counts")),
     Fact("steps_seconds", SECONDS, "Time of these steps", lambda file: _timed(file, "seconds")),
     Fact("clock_seconds", NUMBER, "Unix time less the monotonic time of the session"),

@@ -89,12 +89,12 @@ def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str
     """A figure of both sides. `of`: where a side has it; by default the row has both at their keys."""
     for side, word in (("before", "first"), ("after", "second")):
         read = None if of is None else at(f"{side}.{of}" if of else side)
-        yield Fact(f"{side}_{key}", unit, f"{meaning} of the {word} side", read, f"{title} {word}".lstrip())
+        yield Fact(f"{side}_{key}", unit, f"{meaning} on the {word} side", read, f"{title} {word}".lstrip())
 
 
 STATUS: Final[Fact[Any]] = Fact("status", TEXT, "new, gone, changed, same; outside (not of the HLO)", title="")
 ENVIRONMENT: Final[tuple[Fact[EnvironmentDifference], ...]] = (
-    Fact("name", TEXT, "What of the environment", title="environment"),
+    Fact("name", TEXT, "Name of what may differ in the environment", title="environment"),
     Fact("before", TEXT, "What the first side has", title="first", widest=36),
     Fact("after", TEXT, "What the second side has", title="second", widest=36),
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
@@ -171,16 +171,16 @@ KERNELS_COMPARED: Final[tuple[Fact[KernelDifference], ...]] = (
     Fact("speed", TEXT, "faster or slower, where its times say so", title=""),
     column("line", _lines, widest=24),
     Fact("file", TEXT, "File of the source line that it comes from", at("kernel.source.file")),
-    Fact("line", INDEX, "That line", at("kernel.source.line")),
+    Fact("line", INDEX, "Line of the source that it comes from", at("kernel.source.line")),
     Fact("merged_into", LIST, "Of one that is gone the kernels of the second side that do its operations now",
          lambda row: list(row.moved) if row.status == "gone" else []),
     Fact("split_from", LIST, "Of a new one the kernels of the first side that did its operations before",
          lambda row: list(row.moved) if row.status == "new" else []),
     column("what changed", _changes, gives_way=True),
     Fact("changes", ROWS, "What differs", inside=(
-        Fact("what", TEXT, "Which of its properties"),
-        Fact("before", ANY, "On the first side"),
-        Fact("after", ANY, "On the second side"),
+        Fact("what", TEXT, "Which property of the kernel"),
+        Fact("before", ANY, "The property on the first side"),
+        Fact("after", ANY, "The property on the second side"),
     )),
 )  # fmt: skip
 COLLECTIVES_COMPARED: Final[tuple[Fact[CollectiveDifference], ...]] = (
@@ -193,8 +193,8 @@ COLLECTIVES_COMPARED: Final[tuple[Fact[CollectiveDifference], ...]] = (
 FINDINGS_COMPARED: Final[tuple[Fact[Pair[HloFinding]], ...]] = (
     STATUS,
     Fact("code", TEXT, "What kind it is, as the documents list them", at("either.code"), "finding"),
-    Fact("before", TEXT, "The sentence of the first side", at("before.message")),
-    Fact("after", TEXT, "The sentence of the second side", at("after.message")),
+    Fact("before", TEXT, "The finding on the first side, in a sentence", at("before.message")),
+    Fact("after", TEXT, "The finding on the second side, in a sentence", at("after.message")),
     column("what", at("either.message"), gives_way=True),
 )
 STAGES_COMPARED: Final[tuple[Fact[FigureDifference], ...]] = (
@@ -214,7 +214,7 @@ BUFFERS_COMPARED: Final[tuple[Fact[Pair[MemoryBuffer]], ...]] = (
 _REASONS: Final[tuple[Fact[Any], ...]] = (
     Fact("code", TEXT, "first, shape, dtype, static_argument, ..."),
     Fact("count", COUNT, "Compilations"),
-    Fact("text", TEXT, "In words"),
+    Fact("text", TEXT, "The reason in words"),
 )
 FUNCTIONS_COMPARED: Final[tuple[Fact[Pair[FunctionCompiles]], ...]] = (
     STATUS,

@@ -155,12 +155,12 @@ _SIDE: Final[tuple[Fact[Session], ...]] = (
     Fact("created", TEXT, "When it was begun, in UTC", at("header.created")),
     Fact("host", TEXT, "Name of the machine", at("header.host")),
     Fact("state", TEXT, "complete, interrupted, or the signal that ended it", state_of),
-    Fact("notices", LIST, "What of it could not be read"),
+    Fact("notices", LIST, "What of the session could not be read"),
     Fact("comparisons", ROWS, "Comparisons of ab that it holds", ab_results, inside=KEPT),
 )
 _OF_BOTH: Final[tuple[Fact[Any], ...]] = (
-    Fact("before", NUMBER, "Of the first program"),
-    Fact("after", NUMBER, "Of the second program"),
+    Fact("before", NUMBER, "The figure of the first program"),
+    Fact("after", NUMBER, "The figure of the second program"),
 )
 
 
@@ -195,9 +195,9 @@ def _all_kernels(pair: RunComparison) -> KernelDifferences | None:
 PAIR: Final[tuple[Fact[RunComparison], ...]] = (
     Fact("before", OBJECT, "The first run", inside=RUN_COMPARED),
     Fact("after", OBJECT, "The second run", inside=RUN_COMPARED),
-    Fact("side", OBJECT, "What ab said of the two",
+    Fact("side", OBJECT, "How the two compare, where ab measured them together",
          lambda pair: side_versus(pair.session_before, pair.before, pair.after), inside=VERSUS),
-    Fact("unlike", LIST, "Why they are not the same measurement", at("difference.unlike")),
+    Fact("unlike", LIST, "Why the two runs are not the same measurement", at("difference.unlike")),
     Fact("differs", TRUTH, "Whether they differ in exact facts; null if unknown", at("difference.differs")),
     Fact("answer", TEXT, "What differs in exact facts, in a line", answer),
     Fact("phases", ROWS, "The phases of a call", inside=PHASES),
@@ -206,8 +206,8 @@ PAIR: Final[tuple[Fact[RunComparison], ...]] = (
         Fact("kernels", ROWS, "Kernels", at("kernels.rows"), inside=KERNELS_COMPARED),
     )),
     Fact("kernels_seconds", OBJECT, "Time of all kernels of a call", _all_kernels, inside=(
-        Fact("before", SECONDS, "Of the first side", at("before_seconds")),
-        Fact("after", SECONDS, "Of the second side", at("after_seconds")),
+        Fact("before", SECONDS, "Time of all kernels on the first side", at("before_seconds")),
+        Fact("after", SECONDS, "Time of all kernels on the second side", at("after_seconds")),
         Fact("difference", SECONDS, "The second less the first", at("difference_seconds")),
     )),
     *within(at("difference"), (
@@ -216,7 +216,7 @@ PAIR: Final[tuple[Fact[RunComparison], ...]] = (
         Fact("buffers", ROWS, "Buffers", inside=BUFFERS_COMPARED),
         Fact("passes", ROWS, "Stages of the compiler", inside=STAGES_COMPARED),
     )),
-    Fact("program", OBJECT, "Of two recorded programs", inside=_PROGRAM, when=at("program")),
+    Fact("program", OBJECT, "What differs between two recorded programs", inside=_PROGRAM, when=at("program")),
 )  # fmt: skip
 DIFFERENCE: Final[tuple[Fact[SessionDifference], ...]] = (
     Fact("before", OBJECT, "The first session", inside=_SIDE),

@@ -169,11 +169,11 @@ DEVICES: Final[tuple[Fact[ListedDevice], ...]] = (
         (
             Fact("allocator_limit_bytes", BYTES, "What JAX's allocator may take"),
             Fact("core_count", NUMBER, "Cores or multiprocessors"),
-            Fact("compute_capability", TEXT, "Of an NVIDIA GPU"),
+            Fact("compute_capability", TEXT, "Compute capability of an NVIDIA GPU"),
             Fact("uuid", TEXT, "Its UUID"),
             Fact("pci_bus_id", TEXT, "Its place on the bus"),
             Fact("used_by_jax", TRUTH, "Whether JAX uses it; null if JAX was not asked"),
-            Fact("reason", TEXT, "Why not"),
+            Fact("reason", TEXT, "Why JAX does not use it"),
             Fact("hint", TEXT, "What makes JAX use it"),
         ),
     ),

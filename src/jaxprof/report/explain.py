@@ -287,7 +287,12 @@ _EVIDENCE: Final[tuple[Fact[RankedFinding], ...]] = (
     _if_any("also", LIST, "More runs that have it", lambda finding: finding.also[:5]),
     _if_any("source", TEXT, "file:line", _source),
     _if_any("line", TEXT, "Text of that line", lambda finding: finding.code_line[:_LINE]),
-    _if_any("kernels", LIST, "Those with the most weight first", lambda finding: finding.kernels[:_KERNELS_NAMED]),
+    _if_any(
+        "kernels",
+        LIST,
+        "Kernels that it is about, those with the most weight first",
+        lambda finding: finding.kernels[:_KERNELS_NAMED],
+    ),
     Fact("process", INDEX, "Which process of a job, from 0", when=lambda finding: finding.process is not None),
     _if_any("host", TEXT, "Where that process ran"),
     _if_any("function", TEXT, "The compiled function"),
@@ -373,7 +378,7 @@ def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
 ENTRY: Final[tuple[Fact[CatalogueEntry], ...]] = (
     Fact("code", TEXT, "What kind of finding it is"),
     Fact("source", TEXT, "Where it is found: program, hlo, ..."),
-    Fact("title", TEXT, "In a line"),
+    Fact("title", TEXT, "What it says, in a line"),
     Fact("means", TEXT, "What it means"),
     Fact("fix", TEXT, "What to do about it"),
     Fact("mechanical", TEXT, "What --try changes to measure the fix", lambda entry: mechanical_of(entry.code)),

@@ -139,7 +139,7 @@ def _environment(name: str) -> Fact[_Row]:
 
 
 _CHANGED: Final[tuple[Fact[EnvironmentDifference], ...]] = (
-    Fact("name", TEXT, "What of the environment"),
+    Fact("name", TEXT, "Name of what changed in the environment"),
     Fact("before", TEXT, "What it was"),
     Fact("after", TEXT, "What it is since then"),
 )
@@ -287,7 +287,7 @@ _CHANGE: Final[tuple[Fact[LastingChange], ...]] = (
     Fact("first_session", TEXT, "The first session after it", at("first.session")),
     Fact("before", NUMBER, "The figure before it"),
     Fact("after", NUMBER, "The figure after it"),
-    Fact("ratio", RATIO, "The first over the second; above 1: faster, or less"),
+    Fact("ratio", RATIO, "The figure before over the figure after; above 1: faster, or less"),
     Fact("p_value", NUMBER, "How likely such a change is in a history without one; null for an exact fact"),
     Fact("measured_together", TRUTH, "Whether the two were measured in turns", lambda change: False),
     Fact("changed", ROWS, "What of the environment changed with it", inside=_CHANGED),

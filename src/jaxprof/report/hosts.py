@@ -32,7 +32,7 @@ FINDINGS: Final[tuple[Fact[Finding], ...]] = (
     Fact("part", TEXT, "What makes a process late: a part of its loop"),
     Fact("seconds", SECONDS, "What it cost"),
     Fact("since_seconds", SECONDS, "How long its loop had gone on when it became late; 0 from the start"),
-    Fact("until_seconds", SECONDS, "How long when it was late no more; null to the end"),
+    Fact("until_seconds", SECONDS, "How long its loop had gone on when it stopped being late; null: late to the end"),
     Fact("since_step", INDEX, "Number of the first step from which it is late; null if steps were not numbered"),
     Fact("file", TEXT, "File of the line", at("where.file")),
     Fact("line", INDEX, "Line of the source", at("where.line")),
@@ -55,7 +55,7 @@ class ArrivalRow:
 ARRIVALS: Final[tuple[Fact[ArrivalRow], ...]] = (
     Fact("process", INDEX, "Index of the process in its job", at("index"), "process"),
     Fact("last_count", COUNT, "Executions at which it arrived last", title="arrives last"),
-    Fact("last_share", SHARE, "Their share", title="share"),
+    Fact("last_share", SHARE, "Share of the executions at which it arrived last", title="share"),
     Fact("late_seconds", SECONDS,
          "How much later than the middle one of the others it mostly arrives; negative before it",
          title="after the others"),
@@ -73,9 +73,10 @@ COLLECTIVES: Final[tuple[Fact[CollectiveFigures], ...]] = (
     Fact("bytes", BYTES, "Size of what is exchanged", at("exchanged.bytes"), "bytes"),
     Fact("devices", COUNT, "Devices that take part", at("exchanged.devices"), "devices"),
     Fact("instances", COUNT, "Executions that all captures hold", title="times"),
-    Fact("exposed_seconds", SECONDS, "Of the exchange, in which the device of the median process ran no other kernel",
+    Fact("exposed_seconds", SECONDS,
+         "Time of the exchange in which the device of the median process ran no other kernel",
          title="alone"),
-    Fact("exposed_share", SHARE, "Its share of the captured time", title="share"),
+    Fact("exposed_share", SHARE, "Share of the captured time in which it ran alone", title="share"),
     Fact("exchange_median_seconds", SECONDS, "The median exchange, without waiting for a late process",
          title="exchange"),
     Fact("bus_bytes_per_second", BYTE_RATE, "Bus bandwidth of the median exchange", title="bus"),
@@ -145,8 +146,8 @@ CAUSE_WORDS: Final = {
 CAUSES: Final[tuple[Fact[_Cause], ...]] = (
     Fact("cause", TEXT, "What the time went to, as the documents list it", title="wall time of all processes",
          show=lambda cause: CAUSE_WORDS[cause], right=False),
-    Fact("share", SHARE, "Of the wall time of all processes", title="share"),
-    Fact("seconds", SECONDS, "Of all processes together", title="time"),
+    Fact("share", SHARE, "Share of the wall time of all processes", title="share"),
+    Fact("seconds", SECONDS, "Time of all processes together", title="time"),
 )  # fmt: skip
 
 

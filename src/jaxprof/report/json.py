@@ -244,7 +244,7 @@ PHASE: Final[tuple[Fact[_PhaseOf], ...]] = (
     *_of_phase("is_run", Fact("modes", ROWS, "The two modes of the samples; null if one may be all there is", _modes,
                               inside=(Fact("seconds", SECONDS, "Where it is", lambda mode: mode[0]),
                                       Fact("share", SHARE, "Its share of the samples", lambda mode: mode[1])))),
-    Fact("launches_seconds", NUMBERS, "Of each launch", _launches,
+    Fact("launches_seconds", NUMBERS, "What it took in each launch", _launches,
          when=lambda phase: phase.name in phase.derived.over_launches),
     Fact("note", TEXT, "What else is known of it", at("recorded.note"), when=at("recorded.note")),
 )  # fmt: skip
@@ -313,7 +313,8 @@ _VERSUS: Final[tuple[Fact[RunResult], ...]] = (
     _judged("reason", TEXT, "Why it is inconclusive"),
     Fact("basis", TEXT, "What the interval rests on, in words", at("versus.speedup.basis")),
     Fact("launches", COUNT, "Launches that it rests on", at("versus.speedup.launches")),
-    Fact("launches_to_decide", COUNT, "How many more would give a verdict", at("versus.speedup.launches_to_decide")),
+    Fact("launches_to_decide", COUNT, "How many more launches would give a verdict",
+         at("versus.speedup.launches_to_decide")),
     Fact("between_share", SHARE, "Of the variance of a ratio, the share that differs between launches",
          at("versus.speedup.between_share")),
 )  # fmt: skip

@@ -85,7 +85,7 @@ LANES: Final[tuple[Fact[LaneOfRange], ...]] = (
     Fact("names", ROWS, "What took most of it, without what is nested inside",
          lambda row: row.totals.names[:_NAMES], inside=(
              Fact("name", TEXT, "What ran"),
-             Fact("count", COUNT, "How often"),
+             Fact("count", COUNT, "How often it ran"),
              Fact("self_seconds", SECONDS, "How long, without what ran inside it", _seconds("self_ns")),
          )),
 )  # fmt: skip

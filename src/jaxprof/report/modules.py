@@ -22,7 +22,6 @@ from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, problems
 from jaxprof.hlo.analysis.origin import place_of
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.analysis.tree import text_tree, tree
-from jaxprof.hlo.frames import is_own
 from jaxprof.report.kernel_list import LARGE, KernelOptions, rows_of
 from jaxprof.report.kernels import KERNEL
 from jaxprof.report.renderers import text_lines
@@ -125,7 +124,7 @@ BARRIERS: Final[tuple[Fact[Barrier], ...]] = (
     Fact("producer", TEXT, "The kernel that writes the data", title="producer", widest=40),
     Fact("consumer", TEXT, "The kernel that reads the data", title="consumer", widest=40),
     Fact("reason", TEXT, "Why the two are not one kernel, as the documents list it"),
-    Fact("words", TEXT, "Why, in words", title="why not fused"),
+    Fact("words", TEXT, "Why the two are not one kernel, in words", title="why not fused"),
     Fact("bytes", BYTES, "What fusing would save", title="bytes"),
 )
 FINDINGS: Final[tuple[Fact[HloFinding], ...]] = (
@@ -136,7 +135,7 @@ FINDINGS: Final[tuple[Fact[HloFinding], ...]] = (
 _NOTICES: Final[tuple[Fact[Notice], ...]] = (
     Fact("code", TEXT, "What kind it is"),
     Fact("message", TEXT, "What of the module was not seen"),
-    Fact("hint", TEXT, "What shows it"),
+    Fact("hint", TEXT, "What would show it"),
     Fact("serious", TRUTH, "Whether it makes conclusions doubtful"),
 )
 _PROBLEMS: Final[tuple[Fact[Any], ...]] = (
@@ -152,7 +151,7 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
         at("step"),
         (
             Fact("least_seconds", SECONDS, "Lower bound of one run", at("bound_seconds")),
-            Fact("bound", TEXT, "What sets it", at("limit")),
+            Fact("bound", TEXT, "What sets the lower bound", at("limit")),
             Fact("estimate_seconds", SECONDS, "Estimate of one run, with collectives by their model"),
         ),
     ),
@@ -160,7 +159,7 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
     Fact("links", ROWS, "Its links to other devices", at("machine.levels"), inside=(
         Fact("name", TEXT, "Name of the link"),
         Fact("devices", COUNT, "Devices of a unit"),
-        Fact("bytes_per_second", BYTE_RATE, "What it sends", at("bandwidth")),
+        Fact("bytes_per_second", BYTE_RATE, "Bandwidth of the link", at("bandwidth")),
         Fact("source", TEXT, "The document that says so", at("document")),
     )),
 )  # fmt: skip
@@ -281,9 +280,7 @@ def flame_text(module: Module, machine: Machine | None, run: Run | None) -> list
 def tree_text(kernel: Kernel) -> list[str]:
     """The tree of a kernel, from its root to its parameters, and all source lines that it came from."""
     lines = text_tree(tree(kernel.instruction))
-    places = [
-        f"{place.file}:{place.line}" + ("" if is_own(place.file) else "  (a package)") for place in kernel.sources
-    ]
+    places = [f"{place.file}:{place.line}" + ("" if place.is_own else "  (a package)") for place in kernel.sources]
     return [safe(line) for line in (*lines, *(["", "from", *places] if places else []))]
 
 

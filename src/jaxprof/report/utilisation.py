@@ -45,7 +45,7 @@ def rounded_interval(row: Any) -> list[float | None] | None:
 UTILISATION: Final[tuple[Fact[Utilisation], ...]] = (
     Fact("run", TEXT, "Id of the run"),
     Fact("of", TEXT, "What was timed: call or step"),
-    Fact("seconds", SECONDS, "Its time", rounded("seconds")),
+    Fact("seconds", SECONDS, "Time of the call or step", rounded("seconds")),
     Fact("mfu", SHARE, "Share of the peak that the FLOPs of the model reach", rounded("mfu")),
     Fact("hfu", SHARE, "Share of the peak that all FLOPs reach, recomputed ones included", rounded("hfu")),
     Fact("at_least", TRUTH, "Whether the shares are lower bounds"),

@@ -119,7 +119,7 @@ COMPILES: Final = Relation(
         Fact("again", COUNT, "Those of them that were not the first"),
         Fact("seconds", SECONDS, "What all of them took"),
         Fact("reason_code", TEXT, "The most frequent reason"),
-        Fact("reason", TEXT, "In words"),
+        Fact("reason", TEXT, "The reason in words"),
         Fact("library", TRUTH, "Whether it is one of a library, or a single operation"),
     ),
     arrays=_columns(rows.compiles),

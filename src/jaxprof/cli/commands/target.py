@@ -33,7 +33,7 @@ def list_(form: str) -> None:
 
     columns: tuple[Fact[Chip], ...] = (
         Fact("name", TEXT, "Its name, as --for takes it", title="device"),
-        Fact("device_kind", TEXT, "As JAX names it", title="as JAX names it"),
+        Fact("device_kind", TEXT, "Kind of the device, as JAX names it", title="as JAX names it"),
         Fact("memory_bytes", BYTES, "Its memory", lambda chip: chip.memory_bytes or device(chip.name).memory_bytes,
              "memory"),
         Fact("devices", COUNT, "Devices of a chip", title="a chip", show=lambda count: counted(count, "device"),

@@ -60,6 +60,11 @@ class HloSourceLocation(NamedTuple):
     file: str
     line: int
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is outside installed packages."""
+        return is_own(self.file)
+
 
 class Origin(NamedTuple):
     """One place that a kernel's instructions came from."""
@@ -80,7 +85,7 @@ class Origin(NamedTuple):
     @property
     def is_own(self) -> bool:
         """Whether its line is the user's own rather than an installed package's."""
-        return self.source is not None and is_own(self.source.file)
+        return self.source is not None and self.source.is_own
 
     @property
     def path(self) -> OpPath:
@@ -183,7 +188,7 @@ def sources_of(places: Iterable[HloSourceLocation | None]) -> tuple[HloSourceLoc
     stated = [place for place in places if place is not None]
     if len(stated) < 2:
         return tuple(stated)
-    return tuple(dict.fromkeys(sorted(stated, key=lambda place: not is_own(place.file))))
+    return tuple(dict.fromkeys(sorted(stated, key=lambda place: not place.is_own)))
 
 
 def _first_name(op_name: str) -> str:

@@ -62,7 +62,7 @@ FIGURES_COMPARED: Final[tuple[Fact[JobRow], ...]] = (
     Fact("after", OBJECT, "Over the processes of the second job; null where none has it", inside=_OVER),
     Fact("verdict", TEXT, "same or differs (exact), more, less or same (shares), undecided"),
     Fact("reason", TEXT, "Why it is undecided"),
-    Fact("difference", NUMBER, "Of the means over processes, the second less the first"),
+    Fact("difference", NUMBER, "Difference of the means over processes, the second less the first"),
     Fact("ci95_low", NUMBER, "Lower bound of its 95 % interval over processes", at("low")),
     Fact("ci95_high", NUMBER, "Upper bound of the 95 % interval", at("high")),
 )  # fmt: skip
