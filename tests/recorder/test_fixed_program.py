@@ -115,7 +115,7 @@ results = [step(tree, jnp.ones(2) * n) for n in range(4)]
         names, fix = run(self.LEAVES.format(used='tree["p1"]'), "bind", ("step", 5), checks=True)
         assert (fix.found, fix.calls, fix.apart, fix.note) == (1, 4, {"float32": 0.0}, "")
         names, _ = run(self.LEAVES.format(used='tree["p1"]'), "bind", ("step", 5))
-        ((used, _),) = names["step"]._few.values()
+        ((used, *_),) = names["step"]._few.values()
         assert used == [0, 1, 40]
         assert [float(last[1][0]) for last in names["results"]] == [0, 1, 2, 3]
 
@@ -127,6 +127,18 @@ results = [step(tree, jnp.ones(2) * n) for n in range(4)]
         source = self.LEAVES.format(used='[jax.debug.callback(print, leaf) for leaf in tree.values()] and tree["p1"]')
         names, _ = run(source, "bind", ("step", 5))
         assert list(names["step"]._few.values()) == [None]
+
+    def test_another_shape_of_an_unused_leaf_and_a_static_argument_give_the_program_its_own_result(self) -> None:
+        source = """
+@partial(jax.jit, static_argnames="times")
+def step(tree, times=1):
+    return tree["a"] * times + tree["b"].shape[0]
+results = [step({"a": 1.0, "b": jnp.ones(size), "c": 0}) for size in (3, 4, 3)]
+static = step({"a": 1.0, "b": jnp.ones(3), "c": 0, "d": 0}, 2)
+"""
+        names, _ = run(source, "bind", ("step", 5))
+        assert [float(result) for result in names["results"]] == [4, 5, 4]
+        assert float(names["static"]) == 5
 
     def test_modules_of_nnx_are_bound_and_learn_as_before(self) -> None:
         pytest.importorskip("flax.nnx")

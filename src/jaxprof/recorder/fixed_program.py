@@ -287,7 +287,7 @@ class _Bound(_InPlaceOf):
         super().__init__(function)
         self._modules: tuple[Any, ...] = ()
         self._bound: Callable[..., Any] = function
-        self._few: dict[Any, tuple[list[int], Callable[..., Any]] | None] = {}
+        self._few: dict[Any, tuple[list[int], dict[int, Any], Callable[..., Any]] | None] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         modules = _modules(args)
@@ -304,14 +304,20 @@ class _Bound(_InPlaceOf):
         if structure not in self._few:
             self._few[structure] = self._of_used(leaves, structure)
         known = self._few[structure]
-        if known is None or any(isinstance(leaves[at], jax.core.Tracer) for at in known[0]):
+        if known is None:
             return self._function(*args, **kwargs)
-        used, few = known
+        used, unused, few = known
+        if any(isinstance(leaves[at], jax.core.Tracer) for at in used):
+            return self._function(*args, **kwargs)
+        if any(_shape(leaves[at]) != shape for at, shape in unused.items()):  # the result may depend on that
+            return self._function(*args, **kwargs)
         return few([leaves[at] for at in used])
 
-    def _of_used(self, leaves: list[Any], structure: Any) -> tuple[list[int], Callable[..., Any]] | None:
-        """Which leaves the program uses, and a function of these alone; None where it uses most, or that is not
-        known."""
+    def _of_used(
+        self, leaves: list[Any], structure: Any
+    ) -> tuple[list[int], dict[int, Any], Callable[..., Any]] | None:
+        """Which leaves the program uses, the shapes of the others, and a function of the used ones alone; None where it
+        uses most, or that is not known."""
         import jax
 
         def whole(*each: Any) -> Any:
@@ -320,7 +326,7 @@ class _Bound(_InPlaceOf):
 
         try:
             used = sorted(_used(jax.make_jaxpr(whole)(*leaves).jaxpr))
-        except TypeError:  # a static argument
+        except (TypeError, ValueError):  # a static argument: text, or what JAX does not hash as a tracer
             return None
         if 2 * len(used) > len(leaves):
             return None
@@ -335,7 +341,11 @@ class _Bound(_InPlaceOf):
                 )
             )
 
-        return used, jax.jit(few)
+        return used, {at: _shape(leaves[at]) for at in unused}, jax.jit(few)
+
+
+def _shape(leaf: Any) -> Any:
+    return getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
 
 
 def _used(program: Any) -> set[int]:
