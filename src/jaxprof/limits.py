@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,24 +120,29 @@ def _given(text: str) -> dict[str, int]:
     return given
 
 
+_bounding: Final = threading.RLock()
+"""Held while the bound is set: of two threads, the second would restore the bound of the first, and it would stay."""
+
+
 @contextmanager
 def bounded_memory() -> Iterator[None]:
     """Meanwhile the process cannot grow by more than twice the limit of a query: a single value (`repeat`) is no
     part of DuckDB's own account, and is copied on its way out. Not on systems that have no such bound."""
-    try:
-        import resource
+    with _bounding:
+        try:
+            import resource
 
-        used = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    except (ImportError, OSError, ValueError):
-        yield
-        return
-    most = used + 2 * QUERY_MEMORY.most
-    resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(soft, most), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+            used = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
+            soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        except (ImportError, OSError, ValueError):
+            yield
+            return
+        most = used + 2 * QUERY_MEMORY.most
+        resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(soft, most), hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def check() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -174,4 +175,25 @@ def test_a_value_that_is_too_large_does_not_take_the_machine() -> None:
     before = resource.getrlimit(resource.RLIMIT_AS)
     with bounded_memory(), pytest.raises(MemoryError):
         bytearray(3 * QUERY_MEMORY.most)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size of a process is read from /proc")
+def test_two_threads_with_a_bound_leave_none_behind() -> None:
+    import resource
+
+    before, inside, leave = resource.getrlimit(resource.RLIMIT_AS), threading.Event(), threading.Event()
+
+    def other() -> None:
+        with bounded_memory():
+            inside.set()
+            assert leave.wait(30)
+
+    thread = threading.Thread(target=other)
+    with bounded_memory():
+        thread.start()
+        inside.wait(0.2)
+    leave.set()
+    thread.join()
+    assert inside.is_set()
     assert resource.getrlimit(resource.RLIMIT_AS) == before
