@@ -388,3 +388,15 @@ def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path: 
         unchanged(file, session, run)
     run.sources.clear()
     unchanged(file, session, run)  # an older session has only its time
+
+
+def test_a_function_that_is_no_longer_the_measured_one_is_not_tried(call: Caller, tmp_path: Path) -> None:
+    for changes, why in (
+        ({"host": "elsewhere"}, "another machine (elsewhere)"),
+        ({"wall_seconds": 0.5}, "train.py was changed"),
+    ):
+        said = call("explain", measured(tmp_path, "raise SystemExit('imported')", **changes), "--try")
+        words = " ".join(said.out.split())
+        assert "not tried: " in words
+        assert why in words
+        (tmp_path / "runs.jaxprof").unlink()

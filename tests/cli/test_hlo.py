@@ -176,3 +176,11 @@ def test_diff_refuses_what_has_no_effect_and_says_what_is_missing(call: Caller, 
         assert said.code == 2, words
         assert said.err.startswith("jaxprof: "), words
     assert call("hlo", kept, "--diff", one).out.startswith("no difference")
+
+
+def test_escape_codes_in_a_dump_are_shown_and_not_obeyed(call: Caller, dump: Path) -> None:
+    dump.write_text(sessions.HLO.replace("jit(selu)/mul", "a\x1b[31mb"))
+    for form in ((), ("--kernels",)):
+        out = call("hlo", dump, *form).out
+        assert "\x1b" not in out
+        assert "a␛[31mb" in out

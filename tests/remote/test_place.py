@@ -57,6 +57,15 @@ def test_the_command_in_a_session_has_no_signature_of_a_url(secret: str) -> None
     assert redacted(["http://host/x?page=2&n=3"]) == ["http://host/x?page=2&n=3"]
 
 
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [("gs://b/a/run.jaxprof.d/", "run.jaxprof.d"), ("gs://bucket", "bucket"), ("http://h/a%20b/..%2F", "store"),
+     ("https://h/x.jaxprof?sig=1", "x.jaxprof"), ("https://h/..%2F..%2Fetc%00", "etc")],
+)  # fmt: skip
+def test_the_local_name_of_a_place_stays_in_its_folder(url: str, name: str) -> None:
+    assert RemotePlace(url).name == name
+
+
 def test_a_url_is_no_path_of_this_machine() -> None:
     assert path_here("~/run.jaxprof", "no") == Path.home() / "run.jaxprof"
     assert path_here(Path("run.jaxprof"), "no") == Path("run.jaxprof")

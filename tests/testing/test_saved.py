@@ -207,3 +207,10 @@ def test_a_run_of_several_tests_numbers_the_runs(tmp_path: Path) -> None:
     ]
     with pytest.raises(JaxprofError):
         saved.find("nothing", tmp_path)
+
+
+def test_names_from_outside_are_escaped(tmp_path: Path) -> None:
+    odd = [line.replace("t.py::test", "t.py::test[\\u001b[31m]") for line in lines()]
+    shown = report(ReportOptions(tmp_path, None, None, ()), {"t": odd})
+    assert "␛[31m" in "".join(shown.lines)
+    assert "\x1b" not in "".join(shown.lines)
