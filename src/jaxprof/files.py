@@ -74,11 +74,6 @@ def is_as_recorded(file: str, sources: Mapping[str, str], recorded_seconds: floa
         return False
 
 
-def is_regular(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a regular file at `path`."""
-    return Path(path).is_file()
-
-
 def with_home(path: str | os.PathLike[str]) -> Path:
     """The path with the home folder for a leading `~` or `~user`. With a user that does not exist it stays as it is:
     then there is no such file, where `Path.expanduser` raises a RuntimeError."""

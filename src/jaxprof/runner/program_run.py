@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch
 from jaxprof.errors import JaxprofError
@@ -38,9 +37,6 @@ from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingScheduler
 from jaxprof.session.log import LogWriter
-
-if TYPE_CHECKING:
-    pass
 
 WATCHED_AFTER_SECONDS = 0.5
 """Looking for devices takes longer than a short program."""

@@ -6,7 +6,6 @@ The most expensive function comes first; `s` changes the order. The filter searc
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from textual.content import Content
 
@@ -20,10 +19,6 @@ from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either, in_order
 from jaxprof.tui.kit.table_view import TreeView
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
-
-if TYPE_CHECKING:
-    pass
-
 
 REASON_WORDS = {
     "first": "first time",
