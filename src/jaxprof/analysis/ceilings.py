@@ -172,10 +172,10 @@ def remember(session: Session, folder: Path | None = None) -> None:
             place.write_text(json.dumps(payload, indent=1), encoding="utf-8")
 
 
-def kept_at(folder: Path | None = None) -> int:
+def kept_at() -> int:
     """When the kept rates were last written, in nanoseconds: figures of an older time may differ. 0: there are none."""
     try:
-        return _path(folder).stat().st_mtime_ns
+        return _path().stat().st_mtime_ns
     except OSError:
         return 0
 
@@ -188,7 +188,7 @@ def _measuring(session: Session) -> Iterable[Run]:
     ]
 
 
-def _path(folder: Path | None) -> Path:
+def _path(folder: Path | None = None) -> Path:
     return (folder or state_folder()) / "ceilings.json"
 
 

@@ -403,7 +403,7 @@ class Branches:
 
 
 PICOSECONDS: Final = 10**12
-"""In a second. The clocks of traces count in no finer unit."""
+"""Ticks per second; trace clocks are no finer."""
 BASES: Final = {
     "measured": "measured self time",
     "call": "measured self time of a call",

@@ -163,8 +163,8 @@ def goodput_lines(found: Goodput) -> Iterator[str]:
     yield from text_lines(Table(CAUSES, shown))
     yield (
         f"  goodput ≈ {percent(found.shares['useful'])} of {seconds(found.seconds)} "
-        f"({counted(found.processes, 'process', 'processes')} together), from samples; at most that: waiting that all "
-        "share is in it"
+        f"({counted(found.processes, 'process', 'processes')} together), from samples; upper bound: time that all "
+        "processes wait together counts as useful"
     )
 
 
@@ -235,7 +235,7 @@ def nothing_found(job: JobFigures) -> str:
     if job.arrivals is not None:
         return text
     return (
-        f"{text} A device that computes slowly is told only by captures: the others wait for it in the same call. "
+        f"{text} A slow device shows only in captures, because the others wait inside the same call. "
         "`jaxprof script --capture-steps 100` takes them."
     )
 

@@ -52,9 +52,9 @@ def match(query: str, text: str) -> float:
     return 0.5 + 0.4 * begins / len(words) - min(len(text), 200) / 2000
 
 
-def marked(query: str, text: str, style: str = "") -> Content:
+def marked(query: str, text: str) -> Content:
     """The text with the words of the query underlined."""
-    content, folded = Content.styled(text, style), text.casefold()
+    content, folded = Content(text), text.casefold()
     for word in query.casefold().split():
         at = folded.find(word)
         if at >= 0 and len(folded) == len(text):

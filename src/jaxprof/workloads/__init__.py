@@ -57,8 +57,8 @@ def names() -> list[str]:
     return [module.replace("_", "-") for module in CATALOGUE]
 
 
-def infos(*, sources: bool = True) -> list[WorkloadInfo]:
+def infos() -> list[WorkloadInfo]:
     """All built-in workloads as data."""
     from jaxprof.workloads.model import workload_info
 
-    return [workload_info(built_in(name), sources=sources) for name in names()]
+    return [workload_info(built_in(name)) for name in names()]

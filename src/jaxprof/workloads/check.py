@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import numpy
 
-from jaxprof.workloads.model import Workload
+    from jaxprof.workloads.model import Workload
 
 _FLOOR_BY_DTYPE = {
     "float8_e4m3fn": 0.25,

@@ -180,10 +180,10 @@ THINKING_IN_JAX: Final = 'JAX documentation, "How to think in JAX"'
 """https://docs.jax.dev/en/latest/notebooks/thinking_in_jax.html, which is executed when it is built."""
 
 
-def published_value(source: str, parameters: dict[str, Scalar], text: str, variant: str = "jax") -> Published:
+def published_value(source: str, parameters: dict[str, Scalar], text: str) -> Published:
     """For a source that prints the result, and not how long it takes: the same on any hardware."""
     return Published(
-        variant=variant,
+        variant="jax",
         phase="run",
         seconds=None,
         hardware="any",

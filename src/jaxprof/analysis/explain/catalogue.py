@@ -40,8 +40,8 @@ class CatalogueEntry:
     """A page of the documentation, with its heading: `programs.md#findings`."""
 
 
-def _program(code: str, title: str, means: str, fix: str, page: str = "programs.md#findings") -> CatalogueEntry:
-    return CatalogueEntry(code, "program", title, means, fix, page)
+def _program(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
+    return CatalogueEntry(code, "program", title, means, fix, "programs.md#findings")
 
 
 _OF_PROGRAMS: Final = (
@@ -50,7 +50,7 @@ _OF_PROGRAMS: Final = (
         "the program failed",
         "An exception, a signal or an exit code other than 0 ended it. Its figures are those of the time until then. "
         "The line is the innermost one of the user's own code; after a signal, that of the last samples.",
-        "Mend what the error names. Out of memory: smaller sizes, donated arguments, jax.checkpoint.",
+        "Fix what the error names. Out of memory: smaller sizes, donated arguments, jax.checkpoint.",
     ),
     _program(
         "stopped",
@@ -460,7 +460,7 @@ _OF_CAPTURES: Final = (
     _trust("guessed", "kernels whose op is a guess", "Capture with command buffers off for exact names."),
     _trust("modules", "kernels without their HLO", "Record with enable_hlo_proto on, and open the .xplane.pb."),
     _trust("dropped", "the profiler dropped events", "Capture fewer steps, or trace less of the host."),
-    _trust("profiler_error", "the profiler reported an error", "Mend what it names, and record again."),
+    _trust("profiler_error", "the profiler reported an error", "Fix what it names, and record again."),
     _trust("profiler_warning", "the profiler reported a warning", "Record again if it concerns what you look at."),
     _trust("file", "the file is incomplete", "Wait until the profiler has written all of it, and copy it again."),
     _trust("python_tracer", "the Python tracer was on", "Turn it off: it slows the host down."),
@@ -496,7 +496,7 @@ _OF_RUNS: Final = (
         "run-failed",
         "a run failed",
         "It ended with an error, crashed or ran past its limit: there are no times, or not all of them.",
-        "Mend what its error names, and run it again.",
+        "Fix what its error names, and run it again.",
     ),
     _run(
         "out-of-memory",

@@ -40,10 +40,8 @@ class JobStart:
         return command("script", "-n", str(self.count), *options, "--out", self.folder, *self.argv)
 
 
-def explanation_of_job(
-    job: JobFigures, name: str, again: JobStart | None = None, *, most: int = MOST_FINDINGS
-) -> Explanation:
-    """What to do about a job: at most `most` findings. `name`: what commands call its folder; `again`: None where a
+def explanation_of_job(job: JobFigures, name: str, again: JobStart | None = None) -> Explanation:
+    """What to do about a job: at most `MOST_FINDINGS`. `name`: what commands call its folder; `again`: None where a
     launcher starts it."""
     verify = f"{again.command()} && {command('compare', name, again.folder)}" if again is not None else ""
     found = [_ranked(job, finding, verify) for finding in job.findings]
@@ -52,8 +50,8 @@ def explanation_of_job(
     return Explanation(
         name=name,
         subject="job",
-        findings=tuple(found[:most]),
-        left_out=max(0, len(found) - most),
+        findings=tuple(found[:MOST_FINDINGS]),
+        left_out=max(0, len(found) - MOST_FINDINGS),
         abstentions=tuple(_unknown(job, again))[:MOST_ABSTENTIONS],
         job=job,
     )
@@ -82,12 +80,12 @@ def _ranked(job: JobFigures, finding: Finding, verify: str) -> RankedFinding:
 
 
 def _unknown(job: JobFigures, again: JobStart | None) -> Iterator[Abstention]:
-    """What is missing of the job; and that no capture tells who arrives last at the collectives."""
+    """What is missing of the job; and that no capture shows who arrives last at the collectives."""
     for number, notice in enumerate(job.notices):
         yield Abstention("job-incomplete" if number == 0 else f"job-incomplete-{number + 1}", notice)
     if job.arrivals is None and job.count > 1:
         yield Abstention(
             "no-arrivals",
-            "fewer than two processes have captured a collective: a device that computes slowly is not told",
+            "fewer than two processes have captured a collective: a slow device would not show",
             again.command("--capture-steps", "100") if again is not None else "",
         )

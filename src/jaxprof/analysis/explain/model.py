@@ -276,7 +276,7 @@ _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+
 _ACCEPTED: Final = 1e-4
 """Relative: what two ways to compute the same in float32 differ by at most, as in the check of results."""
 MOST_CHARACTERS: Final = 1 << 20
-"""Of what a launch prints, so much is compared."""
+"""Compare at most this many characters of a launch's output."""
 
 
 def compare_printed(unchanged: Sequence[str], changed: Sequence[str]) -> NumbersCompared:

@@ -138,7 +138,7 @@ def _failure(session: Session, run: Run, verify: str) -> RankedFinding:
     return RankedFinding(
         code="run-failed" if asked is None else "out-of-memory",
         message=f"{run.label} {end.status}: {error}" + (named if asked is not None and largest else ""),
-        fix=end.advice or "Mend what the error names, and run it again.",
+        fix=end.advice or "Fix what the error names, and run it again.",
         cost=FindingCost(scope="call", bytes=asked, held=True),
         verify=verify,
         run=run.id,
@@ -208,7 +208,7 @@ def _slower(compared: AbResult, versus: AbVersus, median: float, name: str) -> R
     return RankedFinding(
         code="slower",
         message=f"{versus.label} is slower than A: {words} as fast; {f'kernels that grew: {more}' if more else others}",
-        fix="Keep A, or mend these kernels: jaxprof compare shows what changed in each.",
+        fix="Keep A, or fix these kernels: jaxprof compare shows what changed in each.",
         cost=FindingCost(
             scope="call",
             seconds=None if here is None else max(0.0, here - median),

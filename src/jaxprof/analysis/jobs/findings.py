@@ -16,14 +16,14 @@ import numpy as np
 from jaxprof.analysis.arrivals import Arrivals, Exchanged
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import DeviceClock, OwnArguments, ProcessFigures, processes_named
-from jaxprof.analysis.jobs.late import FALSE, LEAST_DIFFERENCE, inflation_of, spread_of
+from jaxprof.analysis.jobs.late import FALSE_ALARM_RATE, LEAST_DIFFERENCE, inflation_of, spread_of
 from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN
 from jaxprof.analysis.programs.verdict import COMPILE, DEVICE
 from jaxprof.stats.student import t_quantile
 from jaxprof.units import bytes_, counted, percent, scaled, seconds
 
 _STARTED_TOGETHER_SECONDS: Final = 10.0
-"""Within which the processes of a job begin, by clocks that agree."""
+"""Processes of a job start within this time of each other."""
 _NOTICED_SECONDS: Final = 1.0
 """By how much the end of a process may be known later than the others notice it."""
 
@@ -271,13 +271,13 @@ def _is_late(seen: Arrivals, place: int) -> bool:
     variance = inflation_of(late - means[:, None]) * late[place].var(ddof=1) / count
     others = np.delete(means, place)
     error = math.sqrt(variance + spread_of(others, float(np.median(others))))
-    return bool(means[place] > t_quantile(1 - FALSE / len(means), count - 1) * error)
+    return bool(means[place] > t_quantile(1 - FALSE_ALARM_RATE / len(means), count - 1) * error)
 
 
 LEAST_MORE: Final = 0.25
 """Of the bytes on the others."""
 LEAST_BYTES: Final = 64 << 10
-"""By which they differ: of less a device does not become late."""
+"""Smallest difference reported; fewer bytes do not delay a device."""
 _UNEVEN_FIX: Final = (
     "Give each process as much: the same number of rows, the remainder dropped or padded on all, and long examples "
     "spread by their length."

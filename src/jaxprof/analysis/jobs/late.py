@@ -45,8 +45,8 @@ LEAST_BLOCKS: Final = 3
 """With fewer, Student's t is so wide that nobody could be late. With three it is enough: in simulated jobs in which
 nobody is late, somebody is named less often than with five."""
 MOST_BLOCKS: Final = 20
-FALSE: Final = 0.01
-"""The chance that somebody is named in a job in which nobody is late."""
+FALSE_ALARM_RATE: Final = 0.01
+"""Probability of blaming a process in a healthy job."""
 LEAST_DIFFERENCE: Final = 0.05
 """Of the loop's time."""
 _PASSES: Final = 10
@@ -200,7 +200,7 @@ class LoopComparison:
     """The loops of several processes beside each other."""
 
     def __init__(self, loops: Sequence[LoopBlocks], tests: int = 1) -> None:
-        """`tests`: how many such comparisons are made of one job, all of which share the chance of `FALSE`."""
+        """`tests`: how many such comparisons are made of one job, all of which share `FALSE_ALARM_RATE`."""
         self.loops = tuple(loops)
         self._tests = tests
         self._means: dict[str, _Means] = {}
@@ -218,7 +218,7 @@ class LoopComparison:
             return Excess(what, mean, usual, False)
         tested = [each for each in _BY_CLOCK if self.knows(each)] if what == OWN_WORK else [what]
         parts = 1 if what == OWN_WORK else len(PARTS_OF_ITS_OWN)
-        chance = FALSE / (self._tests * len(self.loops) * parts * len(tested))
+        chance = FALSE_ALARM_RATE / (self._tests * len(self.loops) * parts * len(tested))
         return Excess(what, mean, usual, any(self._is_certain(number, each, chance) for each in tested))
 
     def _is_certain(self, number: int, what: str, chance: float) -> bool:

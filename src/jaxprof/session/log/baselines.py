@@ -141,7 +141,7 @@ class Baselines:
             return ()
         except OSError as error:
             raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
-        hint = "It holds what was accepted. Mend it, or delete it to start anew: limits are then passed again."
+        hint = "It holds what was accepted. Fix it, or delete it to start anew: limits are then passed again."
         try:
             read = _DECODER.decode(data)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

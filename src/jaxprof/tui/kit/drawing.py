@@ -42,7 +42,7 @@ def styled_runs(characters: Iterable[tuple[str, str]]) -> Content:
     )
 
 
-def bar(fraction: float | None, width: int, style: str = "$bar", track: str = "$bar-track") -> Content:
+def bar(fraction: float | None, width: int, style: str = "$bar") -> Content:
     """A bar of `width` columns, filled to `fraction` (0..1) in eighths of a column; only the track if unknown."""
     if width <= 0:
         return Content("")
@@ -54,7 +54,7 @@ def bar(fraction: float | None, width: int, style: str = "$bar", track: str = "$
     partial = EIGHTHS[rest] if rest else ""
     empty = width - full - len(partial)
     return Content.assemble(
-        ("█" * full, f"{style} on {track}"), (partial, f"{style} on {track}"), (" " * empty, f"on {track}")
+        ("█" * full, f"{style} on $bar-track"), (partial, f"{style} on $bar-track"), (" " * empty, "on $bar-track")
     )
 
 
@@ -67,10 +67,8 @@ def spark(values: Sequence[float | None], width: int, style: str = "$bar") -> Co
     return Content.styled(text.rjust(width), style)
 
 
-def mark(on: bool, *, partial: bool = False) -> Content:
+def mark(on: bool) -> Content:
     """A mark box, on or off."""
-    if partial:
-        return Content.styled("▪", "$primary")
     return Content.styled(MARKED, "bold $primary") if on else Content.styled(UNMARKED, "$quiet")
 
 

@@ -263,7 +263,10 @@ def failure_lines(result: RunResult, width: int, *, traceback: bool = True) -> l
     return lines
 
 
-def compile_lines(result: RunResult, width: int, most: int = 12) -> list[Content]:
+_MOST_COMPILED = 12
+
+
+def compile_lines(result: RunResult, width: int) -> list[Content]:
     """The functions that were compiled op by op, longest first."""
     totals: dict[str, list[float]] = {}
     for compiled in result.run.compiles:
@@ -271,8 +274,8 @@ def compile_lines(result: RunResult, width: int, most: int = 12) -> list[Content
     if not totals:
         return []
     ranked = sorted(totals.items(), key=lambda item: -sum(item[1]))
-    lines = [line for name, spent in ranked[:most] for line in fact(seconds(sum(spent)), name, width)]
-    hidden = len(ranked) - most
+    lines = [line for name, spent in ranked[:_MOST_COMPILED] for line in fact(seconds(sum(spent)), name, width)]
+    hidden = len(ranked) - _MOST_COMPILED
     if hidden > 0:
         lines.append(Content.styled(f"{hidden} more", "$quiet"))
     return lines

@@ -29,7 +29,7 @@ _ASKED: Final = re.compile(r"(?:allocat\w*|Used) (\d{1,20}(?:\.\d{1,6})?) ?(byte
 """`allocating 1024 bytes`, `trying to allocate 1.50GiB`, `Attempting to allocate 4.00G`, `Unable to allocate 8.00 TiB`,
 `Used 21.05G of 15.48G hbm`."""
 _SCALE: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_ERROR: Final = "Mend what the error names, and run it again: its figures end there."
+_ERROR: Final = "Fix what the error names, and run it again: its figures end there."
 _NO_ERROR: Final = "What it wrote last on stderr says why. Its figures end there."
 _LESS_MEMORY: Final = (
     "Make it smaller (the batch, the sequence, the model), free what else is held, donate what is replaced "

@@ -139,7 +139,7 @@ def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 def _operations_beside(claims: Claims, reason: ReasonCount) -> list[Compiled]:
     """Operations outside any jit that were compiled for other shapes, too, where that function is called from: the same
-    arrays vary, and the same padding mends it."""
+    arrays vary, and the same padding fixes it."""
     at = reason.called_from
     rows = (row for row in claims.result.compiles if is_single(row) and row.reason_code == "shape")
     return [

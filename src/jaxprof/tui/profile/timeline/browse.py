@@ -108,7 +108,7 @@ class Browse:
         """Rebuilds the lines from the open, hidden and pinned lanes; the cursor stays on its lane."""
         lanes = self.lanes.lanes
         if not self._chosen and self.anchor is None:  # the totals of a range take lines, and no lane closes for them
-            self._open = as_many_as_fit(lanes, self._room)
+            self._open = fitting(lanes, self._room)
         before = self.places[self.line] if self.line < len(self.places) else None
         self.places = [
             TimelineRow(at, row)
@@ -326,7 +326,7 @@ class Browse:
             self.go(TimelineRow(end.lane, end.row), int(row.starts[end.index]))
 
 
-def as_many_as_fit(lanes: Sequence[LaneGroup], room: int) -> set[int]:
+def fitting(lanes: Sequence[LaneGroup], room: int) -> set[int]:
     """The lanes that can be open while every lane is in view; device lanes are opened first."""
     free, opened = room - len(lanes), set()
     for at in sorted(range(len(lanes)), key=lambda at: (not lanes[at].on_device, at)):
