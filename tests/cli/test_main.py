@@ -29,6 +29,11 @@ def test_every_command_loads_and_has_help(call: Caller, name: str) -> None:
     assert said.out.startswith(f"Usage: jaxprof {name}")
 
 
+@pytest.mark.parametrize("words", WITHIN, ids=" ".join)
+def test_the_help_of_a_command_names_the_one_within_it(call: Caller, words: tuple[str, str]) -> None:
+    assert f"jaxprof {' '.join(words)}" in call(words[0], "--help").out.rpartition("See also: ")[2]
+
+
 @pytest.mark.parametrize("words", [*WITHIN, *((former,) for former in FORMER)], ids=" ".join)
 def test_words_that_stand_for_a_command_have_its_help(call: Caller, words: tuple[str, ...]) -> None:
     said = call(*words, "--help")

@@ -132,6 +132,9 @@ def _command(module: str) -> click.Command:
 
     command = import_module(f"jaxprof.cli.commands.{module}").command
     assert isinstance(command, click.Command)
+    within = next((words for words in WITHIN if words[0] == module), None)
+    if within is not None:  # a module of its own: click does not list it
+        command.epilog = f"See also: jaxprof {' '.join(within)} --help."
     return command
 
 
