@@ -153,7 +153,8 @@ import json, sys
 from importlib import import_module
 for name in sys.argv[1:]:
     import_module(name)
-print(json.dumps({"code": 0, "modules": sorted({name.split(".")[0] for name in sys.modules})}))
+own = sorted(name for name in sys.modules if name.startswith("jaxprof."))
+print(json.dumps({"code": 0, "modules": sorted({name.split(".")[0] for name in sys.modules}), "own": own}))
 """
 
 
@@ -176,6 +177,12 @@ def test_the_engine_has_the_standard_library_numpy_and_jax_only() -> None:
 
 def test_the_client_does_not_load_jax() -> None:
     assert not modules_after(IMPORTS, "jaxprof.runner", "jaxprof.api", "jaxprof.analysis.measured") & HEAVY
+
+
+def test_a_program_is_followed_without_what_finds_devices() -> None:
+    own = _said(IMPORTS, "jaxprof.runner.program_run")["own"]
+    assert "jaxprof.runner.session_recorder" in own
+    assert not [name for name in own if name.startswith(("jaxprof.devices.inventory.", "jaxprof.devices.live.nvidia"))]
 
 
 def test_recording_a_short_program_imports_no_numpy_and_no_textual(tmp_path: Path) -> None:

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from jaxprof.devices.inventory.machine import gather, local_devices
-from jaxprof.devices.live.monitor import Monitor
 from jaxprof.errors import StorageError
 from jaxprof.events import (
     DeviceReading,
@@ -208,6 +206,10 @@ class DeviceWatch:
     def __init__(self, python: str, device: str = "") -> None:
         """Watches the device with this id for a run, or all of them for a program. `python`: the interpreter whose
         environment decides which GPUs JAX sees."""
+        # A fifth of what following a program imports, and a short program ends before its devices are read.
+        from jaxprof.devices.inventory.machine import gather, local_devices
+        from jaxprof.devices.live.monitor import Monitor
+
         devices = [each for each in local_devices(gather(python)) if device in ("", each.id)]
         self._monitor = Monitor(devices) if devices else None
         self._interval_seconds: float | None = RUN_SECONDS if device else PROGRAM_SECONDS
