@@ -142,7 +142,8 @@ async def test_tools_that_run_code_are_there_if_they_are_allowed(state_home: Pat
     async with serving(state_home, "--allow-run") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == READING | {"run", "ab"}
-        assert tools["run"].annotations.read_only_hint is False
+        at_will = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
+        assert at_will == READING - {"hlo"}, "what compiles a function of the user's runs its file"
 
 
 @pytest.mark.process

@@ -190,11 +190,16 @@ def make_server(*, allow_run: bool, allow_urls: bool) -> MCPServer:
     os.environ[URLS] = ALLOWED if allow_urls else REFUSED
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=allow_urls)
     server = _Server("jaxprof", version=__version__, instructions=ORDER, log_level="ERROR")
-    reading = (explain, explain_code, show, query, query_schema, compare, list_sessions, docs)
-    for tool in (*reading, _hlo(allow_run=allow_run)):
-        server.add_tool(tool, annotations=reads, structured_output=False)
-    for tool in (run, ab) if allow_run else ():
-        server.add_tool(tool, annotations=_RUNS, structured_output=False)
+    reading: list[Any] = [explain, explain_code, show, query, query_schema, compare, list_sessions, docs]
+    running: list[Any] = []
+    hlo = _hlo(allow_run=allow_run)
+    if allow_run:
+        running = [hlo, run, ab]  # what compiles a function of the user's runs its file
+    else:
+        reading.append(hlo)
+    for tools, hints in ((reading, reads), (running, _RUNS)):
+        for tool in tools:
+            server.add_tool(tool, annotations=hints, structured_output=False)
     return server
 
 
