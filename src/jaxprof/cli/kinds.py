@@ -154,6 +154,23 @@ def workload_facts() -> Facts:
     )
 
 
+def target_facts() -> Facts:
+    """Of a device to compile for."""
+    from jaxprof.hlo.analysis.cost.peaks import device
+    from jaxprof.units import counted
+
+    return (
+        Fact("name", TEXT, "Its name, as --for takes it", title="device"),
+        Fact("device_kind", TEXT, "Kind of the device, as JAX names it", title="as JAX names it"),
+        Fact("memory_bytes", BYTES, "Its memory", lambda chip: chip.memory_bytes or device(chip.name).memory_bytes,
+             "memory"),
+        Fact("devices", COUNT, "Devices of a chip", title="a chip", show=lambda count: counted(count, "device"),
+             right=False),
+        Fact("vendor", TEXT, "Whose compiler it needs", title="needs",
+             show=lambda vendor: f"jaxprof devices target install {vendor}", right=False),
+    )  # fmt: skip
+
+
 def _explanation() -> Facts:
     from jaxprof.report.explain import facts_of_explanation
 
@@ -228,13 +245,6 @@ _TABLES: Final[Facts] = (
         Fact("meaning", TEXT, "What it holds"),
     )),
 )  # fmt: skip
-_TARGETS: Final[Facts] = (
-    Fact("name", TEXT, "Its name, as --for takes it"),
-    Fact("device_kind", TEXT, "Kind of the device, as JAX names it"),
-    Fact("memory_bytes", BYTES, "Its memory"),
-    Fact("devices", COUNT, "Devices of a chip"),
-    Fact("vendor", TEXT, "Whose compiler it needs"),
-)
 _STAGE: Final[Facts] = (
     Fact("label", TEXT, "Name of the program"),
     Fact("stage", TEXT, "Which of its texts"),
@@ -285,7 +295,7 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     "sessions": lambda: _in_folder(
         "sessions", "The sessions, the newest first", ENTRY, Fact("size_bytes", BYTES, "Size of all of them")
     ),
-    "targets": lambda: (_rows("targets", "Devices to compile for", _TARGETS),),
+    "targets": lambda: (_rows("targets", "Devices to compile for", target_facts()),),
     **dict.fromkeys(("workload", "workloads"), lambda: (_rows("workloads", "What can be run", workload_facts()),)),
     **{kind: partial(tuple, [Fact(*fact) for fact in facts]) for kind, facts in _PLAIN.items()},
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.facts import RUN, Encoded, Fact, Part, Relation, Repeated, SessionFile, at, columns, recorder, within
@@ -131,15 +132,18 @@ PASSES: Final[tuple[Fact[PassRow], ...]] = (
 """The phases and passes of a compile."""
 
 
+@cache
+def _recorder() -> Callable[[PassTimes], dict[str, Any]]:
+    return recorder(TREE)
+
+
 TREE: Final[tuple[Fact[PassTimes], ...]] = (
     *_PASS,
-    Fact("children", ROWS, "The passes inside it, with the same keys", lambda node: list(map(_record, node.children))),
+    Fact(
+        "children", ROWS, "The passes inside it, with the same keys", lambda node: list(map(_recorder(), node.children))
+    ),
 )
 """The whole compile as a tree."""
-
-
-def _record(node: PassTimes) -> dict[str, Any]:
-    return recorder(TREE)(node)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,26 +22,12 @@ def command() -> None:
 @format_option("text", "json")
 def list_(form: str) -> None:
     """List the devices that jaxprof can compile for."""
+    from jaxprof.cli.kinds import target_facts
     from jaxprof.devices.targets import CHIPS
-    from jaxprof.devices.targets.chips import Chip
-    from jaxprof.facts import Fact
-    from jaxprof.facts.units import BYTES, COUNT, TEXT
-    from jaxprof.hlo.analysis.cost.peaks import device
     from jaxprof.report.renderers import records, text_lines
     from jaxprof.report.table import Table
-    from jaxprof.units import counted
 
-    columns: tuple[Fact[Chip], ...] = (
-        Fact("name", TEXT, "Its name, as --for takes it", title="device"),
-        Fact("device_kind", TEXT, "Kind of the device, as JAX names it", title="as JAX names it"),
-        Fact("memory_bytes", BYTES, "Its memory", lambda chip: chip.memory_bytes or device(chip.name).memory_bytes,
-             "memory"),
-        Fact("devices", COUNT, "Devices of a chip", title="a chip", show=lambda count: counted(count, "device"),
-             right=False),
-        Fact("vendor", TEXT, "Whose compiler it needs", title="needs",
-             show=lambda vendor: f"jaxprof devices target install {vendor}", right=False),
-    )  # fmt: skip
-    table = Table(columns, CHIPS)
+    table = Table(target_facts(), CHIPS)
     if form == "json":
         print_json("targets", {"targets": list(records(table))})
     else:
