@@ -67,10 +67,11 @@ def test_what_is_frozen_stays_and_what_is_not_changes() -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    wrong: list[tuple[Any, tuple[int, ...], dict[str, int]]] = [
-        (Point, (), {}), (Point, (1, 2, 3, 4, 5), {}), (Point, (1,), {"x": 1}), (Point, (1,), {"z": 1}),
-        (Named, (1,), {}),
+    wrong: list[tuple[Any, tuple[int, ...], dict[str, int], str]] = [
+        (Point, (), {}, "needs the argument 'x'"), (Point, (1, 2, 3, 4, 5), {}, "takes 4 .*, and 5 were given"),
+        (Point, (1,), {"x": 1}, "was given 'x' twice"), (Point, (1,), {"z": 1}, "has no argument 'z'"),
+        (Named, (1,), {}, "takes 0 .*, and 1 were given"),
     ]  # fmt: skip
-    for kind, positional, named in wrong:
-        with pytest.raises(TypeError):
+    for kind, positional, named, said in wrong:
+        with pytest.raises(TypeError, match=said):
             kind(*positional, **named)

@@ -61,8 +61,12 @@ def _init(self: Any, /, *args: Any, **values: Any) -> None:
     fields, positional, more = _layouts.get(kind) or _layout(kind)
     if args:
         given = dict(zip(positional, args, strict=False))
-        if len(args) > len(positional) or not given.keys().isdisjoint(values):
-            raise TypeError(f"{kind.__name__}() was given too many positional arguments")
+        if len(args) > len(positional):
+            raise TypeError(
+                f"{kind.__name__}() takes {len(positional)} positional arguments, and {len(args)} were given"
+            )
+        if not given.keys().isdisjoint(values):
+            raise TypeError(f"{kind.__name__}() was given {min(given.keys() & values)!r} twice")
         values |= given
     for name, put, default, factory in fields:
         if name in values:
@@ -119,4 +123,4 @@ def _set_state(self: Any, state: list[Any], /) -> None:
 
 
 def _refuse(self: Any, name: str, /, *_: object) -> NoReturn:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+    raise FrozenInstanceError(f"cannot assign to or delete field {name!r}")
