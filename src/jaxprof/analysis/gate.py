@@ -65,7 +65,7 @@ class GateLimit:
 
 @dataclass(frozen=True, slots=True)
 class GateBase:
-    """What a program is held against, and how the word for it was read."""
+    """What a program is compared with, and how the word for it was read."""
 
     name: str
     """As it was given."""

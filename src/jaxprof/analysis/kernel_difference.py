@@ -1,4 +1,4 @@
-"""The kernels of two modules held against each other: which are new, gone, merged, split or changed, and what changed.
+"""The kernels of two modules compared: which are new, gone, merged, split or changed, and what changed.
 
 `kernel_pairing` says which belong together. Where calls of both programs were captured, each row has its part in the
 difference of the totals, and the parts add up to it.

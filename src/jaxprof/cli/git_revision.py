@@ -212,13 +212,13 @@ def _default(target: str) -> Repository:
     """The repository whose HEAD is the base. Raises UsageError where there is none, or where it says nothing."""
     example = "--base takes a revision (origin/main), a baseline, a session, or another target."
     if is_workload(target) or not is_own(target) or Path(target).suffix == EXTENSION:
-        raise UsageError(f"what is {target} held against?", example)
+        raise UsageError(f"what is {target} compared with?", example)
     try:
         repository = repository_of(target)
     except UsageError as error:
-        raise UsageError(f"what is {target} held against? {error.what}", example) from error
+        raise UsageError(f"what is {target} compared with? {error.what}", example) from error
     if repository.commit(_HEAD) is None:
-        raise UsageError(f"what is {target} held against? {repository.folder} has no commit yet", example)
+        raise UsageError(f"what is {target} compared with? {repository.folder} has no commit yet", example)
     in_a_hook = "GIT_INDEX_FILE" in os.environ  # of `git commit --amend`, which may change the message alone
     if not repository.dirty and not in_a_hook:
         raise UsageError(

@@ -20,7 +20,7 @@ LimitState = Literal["within", "passed", "undecided"]
 
 @dataclass(frozen=True, slots=True)
 class GrowthVerdict:
-    """A growth held against a limit."""
+    """A growth compared with a limit."""
 
     state: LimitState
     reason: str = ""

@@ -1,4 +1,4 @@
-"""`jaxprof gate baseline`: sessions kept by name, to be held against with `gate --base NAME`."""
+"""`jaxprof gate baseline`: sessions kept by name, to compare with by `gate --base NAME`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.group("baseline")
 def command() -> None:
-    """Keep programs by name, and hold others against them: jaxprof gate TARGET --base NAME."""
+    """Keep programs by name, and compare others with them: jaxprof gate TARGET --base NAME."""
 
 
 @command.command("save")

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     "--base",
     metavar="BASE",
     shell_complete=complete_base,
-    help="What TARGET is held against; by default HEAD, where it has changes that are not committed.",
+    help="What TARGET is compared with; by default HEAD, where it has changes that are not committed.",
 )
 @click.option(
     "--fail-on",

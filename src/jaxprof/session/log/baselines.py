@@ -1,4 +1,4 @@
-"""Baselines by name: sessions that are kept to be held against, each with the decisions that were made about it.
+"""Baselines by name: sessions that later ones are compared with, each with the decisions that were made about it.
 
 A baseline is a session file `NAME.jaxprof`; the decisions are in `NAME.decisions.json` beside it. Both are written
 whole, into another file that takes their place, so that a reader never sees half of one. A file of decisions that
