@@ -125,7 +125,7 @@ def test_runs_without_a_usable_median_are_counted(tmp_path: Path) -> None:
         "failed": 1,
         "with fewer than two samples": 1,
         "not ended": 1,
-        "side of an `ab` comparison": 2,
+        "side of a measured comparison": 2,
     }
 
 

@@ -53,16 +53,17 @@ def test_former_commands_do_what_they_did(call: Caller, kept: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "refused"),
     [
-        (("open", "KEPT", "--browser", "--kernels"), "--kernels is not of a page in a browser"),
+        (("open", "KEPT", "--browser", "--kernels"), "--kernels does not apply to a page in a browser"),
         (("open", "KEPT", "--port", "80"), "--port has no effect without --browser"),
-        (("open", "KEPT", "--keep", "--run", "r1"), "--run is not of a profile that is kept"),
-        (("open", "localhost:99", "--seconds", "1", "--steps"), "--steps is not of a program that is running"),
+        (("open", "KEPT", "--keep", "--run", "r1"), "--run does not apply to a profile that is kept"),
+        (("open", "localhost:99", "--seconds", "1", "--steps"), "--steps does not apply to a program that is running"),
         (("open", "localhost:9999"), "localhost:9999 is no session\n  If a profiler server listens there"),
         (("open", "KEPT", "--force"), "--force replaces the file of --out"),
-        (("compare", "KEPT", "last", "--capture"), "--capture is not of sessions"),
+        (("compare", "KEPT", "last", "--capture"), "--capture does not apply to sessions"),
         (("compare", "KEPT", "last", "--phase", "run"), "--phase has no effect without --over-time"),
-        (("compare", "--over-time", "selu", "--git", "HEAD"), "--git is not of a trend"),
+        (("compare", "--over-time", "selu", "--git", "HEAD"), "--git does not apply to a trend"),
         (("compare", "selu", "KEPT"), "selu is run, and"),
+        (("compare", "missing.py:r1", "KEPT"), "missing.py:r1 is run, and"),
         (("run", "--describe", "selu", "--budget", "1"), "--budget is an option of a run"),
     ],
 )

@@ -296,7 +296,7 @@ def _point(path: Path, session: Session, run: Run, measure: str) -> HistoryPoint
     """The point of a run; else why it has none, in words; empty for a run that the measure does not apply to."""
     header = session.header
     if run.plan.side:
-        return "side of an `ab` comparison"
+        return "side of a measured comparison"
     if run.closed is None:
         return "not ended"
     if run.status != "ok":

@@ -265,9 +265,11 @@ def refuse(names: Sequence[str], why: str, hint: str) -> None:
 
 
 def refuse_others(what: str, *known: str) -> None:
-    """Raises UsageError if the user gave a parameter that is not `known`, because it is not of `what`."""
+    """Raises UsageError if the user gave a parameter that is not `known`, because it does not apply to `what`."""
     names = [parameter.name for parameter in click.get_current_context().command.params if parameter.name]
-    refuse([name for name in names if name not in (*known, "limit", "full")], f"is not of {what}", "Leave it out.")
+    refuse(
+        [name for name in names if name not in (*known, "limit", "full")], f"does not apply to {what}", "Leave it out."
+    )
 
 
 def refuse_without(needed: str, names: Sequence[str], hint: str = "") -> None:

@@ -36,7 +36,7 @@ class ExitCode(IntEnum):
     """The exit codes of every command."""
 
     OK = 0
-    """Success. `show` also succeeds on a session that was interrupted or has failed runs."""
+    """Success. `open` also succeeds on a session that was interrupted or has failed runs."""
     FAILED = 1
     """A run failed, crashed or was cancelled by its limits; or the session could not be written as requested; or a
     defect ended the app."""

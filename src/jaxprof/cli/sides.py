@@ -1,5 +1,5 @@
-"""The sides of a comparison, for `ab`, the times of `gate` and `explain --try`: the words of a command line as sides
-(which target, interpreter and environment each has), and their measuring in turns."""
+"""The sides of a comparison, for `compare`, the times of `gate` and `explain --try`: the words of a command line as
+sides (which target, interpreter and environment each has), and their measuring in turns."""
 
 from __future__ import annotations
 

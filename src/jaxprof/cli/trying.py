@@ -190,7 +190,7 @@ def _donated(session: Session, run: Run, finding: RankedFinding) -> tuple[int, .
 
 
 def _of_comparison(result: AbResult, fix: MechanicalFix) -> FixTrial:
-    """What the sides of `ab` showed."""
+    """What the measured sides showed."""
     from jaxprof.analysis.memory import peak_memory
 
     (versus,) = result.versus

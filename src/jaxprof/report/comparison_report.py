@@ -156,7 +156,7 @@ _SIDE: Final[tuple[Fact[Session], ...]] = (
     Fact("host", TEXT, "Name of the machine", at("header.host")),
     Fact("state", TEXT, "complete, interrupted, or the signal that ended it", state_of),
     Fact("notices", LIST, "What of the session could not be read"),
-    Fact("comparisons", ROWS, "Comparisons of ab that it holds", ab_results, inside=KEPT),
+    Fact("comparisons", ROWS, "Measured comparisons that it holds", ab_results, inside=KEPT),
 )
 _OF_BOTH: Final[tuple[Fact[Any], ...]] = (
     Fact("before", NUMBER, "The figure of the first program"),
@@ -195,7 +195,7 @@ def _all_kernels(pair: RunComparison) -> KernelDifferences | None:
 PAIR: Final[tuple[Fact[RunComparison], ...]] = (
     Fact("before", OBJECT, "The first run", inside=RUN_COMPARED),
     Fact("after", OBJECT, "The second run", inside=RUN_COMPARED),
-    Fact("side", OBJECT, "How the two compare, where ab measured them together",
+    Fact("side", OBJECT, "How the two compare, where they were measured in turns",
          lambda pair: side_versus(pair.session_before, pair.before, pair.after), inside=VERSUS),
     Fact("unlike", LIST, "Why the two runs are not the same measurement", at("difference.unlike")),
     Fact("differs", TRUTH, "Whether they differ in exact facts; null if unknown", at("difference.differs")),

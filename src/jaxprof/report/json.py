@@ -381,7 +381,7 @@ RUN: Final[tuple[Fact[_RunOf], ...]] = (
     Fact("id", TEXT, "Id of the run: r1", at("run.id")),
     *pick(RUNS.facts, "workload", "variant", "how", "device"),
     *within(at("run"), (
-        Fact("side", TEXT, "Its name in a comparison of ab: A, B, A' (the control)", at("plan.side"),
+        Fact("side", TEXT, "Which side of a measured comparison it is: A, B, A' (the control)", at("plan.side"),
              when=at("plan.side")),
         Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
         Fact("preset", TEXT, "Name of the sizes", at("plan.preset")),
@@ -488,7 +488,7 @@ SESSION: Final[tuple[Fact[_SessionOf], ...]] = (
     Fact("environment", OBJECT, "Versions, devices, machine and settings", at("session"), inside=_ENVIRONMENT),
     *within(at("first_program"), (*_OF_PROGRAM, _COPIES)),
     Fact("runs", ROWS, "Runs: one variant of a workload, or a program", inside=RUN),
-    Fact("comparisons", ROWS, "Comparisons of ab that it holds", inside=KEPT, when=at("comparisons")),
+    Fact("comparisons", ROWS, "Measured comparisons that it holds", inside=KEPT, when=at("comparisons")),
 )  # fmt: skip
 
 

@@ -164,7 +164,8 @@ def read_options(root: Path, name: str | None, base: str | None, limits: Sequenc
         read = read_limits(limits)
         if times := [limit.text for limit in read if limit.is_time]:
             raise UsageError(
-                f"--fail-on {times[0]} is a time", "Two runs of pytest are not measured together; ab and gate are."
+                f"--fail-on {times[0]} is a time",
+                "Two runs of pytest are not measured together; the sides of compare and gate are.",
             )
         return ReportOptions(root, name, find(base, root) if base else None, read)
     except JaxprofError as error:

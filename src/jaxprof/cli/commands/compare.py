@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 _COMPILED: Final = ("targets", "axes", "shard", "arguments", "settings", "python", "form")
-_RUN: Final = re.compile(r".+:r\d+")
+_RUN: Final = re.compile(r".+(?<!\.py):r\d+")
+"""A run of a session; `step.py:r1` is a function."""
 
 
 @click.command("compare")
@@ -63,7 +64,7 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
         return None
     refuse(TREND, "has no effect without --over-time", "Add --over-time.")
     if words["targets"]:
-        refuse_others("what is compiled alone", "files", *_COMPILED)
+        refuse_others("programs that are only compiled", "files", *_COMPILED)
         _refuse_alone(files)
         for each in files:
             refuse_job("jaxprof compare", each, "--for")
