@@ -119,6 +119,21 @@ async def test_rows_scroll_and_enter_opens_the_one_under_the_cursor(tmp_path: Pa
         assert stage.app.session_path == tmp_path / f"process-{found.browse.process:05}.jaxprof"
 
 
+async def test_the_row_of_the_cursor_is_in_view_however_late_a_new_size_is_announced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for index in range(40):
+        job_folders.process(tmp_path, index, 40, *job_folders.loop(3), header={"host": "big"})
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 30), notifications=True) as pilot:
+        found = await shown(stage, pilot, tmp_path)
+        found.change(lambda browse: browse.go_to(33))
+        await until(pilot, lambda: " 33 big" in screen_text(stage.app))
+        monkeypatch.setattr(JobMap, "on_resize", lambda self: None)
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: " 33 big" in screen_text(stage.app))
+
+
 def processes(count: int, per_host: int) -> list[MapProcess]:
     return [MapProcess(index, f"node{index // per_host}", float(index == 5), index == 5) for index in range(count)]
 

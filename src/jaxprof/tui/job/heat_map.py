@@ -28,6 +28,7 @@ from jaxprof.units import UNKNOWN, integer, percent, seconds
 
 if TYPE_CHECKING:
     from rich.style import Style
+    from textual.geometry import Region
 
     from jaxprof.analysis.jobs.step_grid import Standing, StepGrid
 
@@ -412,7 +413,6 @@ class JobMap(Browsing, keys="job_map"):
     def forget(self) -> None:
         """Prepares for another job."""
         self.browse, self.seen = MapBrowse(), None
-        self.browse.resize(self._room)
         self.changed()
 
     @property
@@ -444,7 +444,6 @@ class JobMap(Browsing, keys="job_map"):
         return max(1, self.size.height - LINES_AROUND)
 
     def on_resize(self) -> None:
-        self.browse.resize(self._room)
         self.post_message(self.Wanted())
         self.changed()
 
@@ -456,6 +455,7 @@ class JobMap(Browsing, keys="job_map"):
             self.post_message(self.Wanted())
 
     def changed(self) -> None:
+        self.browse.resize(self._room)
         self.browse.bring_into_view()
         super().changed()
 
@@ -463,6 +463,10 @@ class JobMap(Browsing, keys="job_map"):
 
     def _style(self, name: str) -> Style:
         return self.get_component_rich_style(f"job-map--{name}")
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self.browse.resize(self._room)  # it may be drawn at its new size before anybody has told it of that
+        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         width, height = self.size.width, self.size.height
