@@ -282,23 +282,29 @@ def _pad(path: Path, size_bytes: int) -> None:
     assert path.stat().st_size == size_bytes
 
 
-async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "", *, tries: int = 400) -> None:
+PATIENCE_SECONDS = 30.0
+"""How long a test of the app waits for something, on a machine that may have much else to do."""
+
+
+async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "") -> None:
     """Waits until something holds; the screen's text is in the failure."""
-    for _ in range(tries):
+    end = monotonic() + PATIENCE_SECONDS
+    while monotonic() < end:
         if holds():
             return
         await pilot.pause(0.01)
     raise AssertionError(f"it never held: {what}\n{screen_text(pilot.app)}")
 
 
-async def still(pilot: Pilot[Any], *, tries: int = 400) -> None:
+async def still(pilot: Pilot[Any]) -> None:
     """Waits until the picture stays the same for a few rounds of messages.
 
     `pilot.pause()` waits until the process uses no processor time, which on a loaded machine also holds for a process
     that waits for its turn: a layout may be due then.
     """
     before, same = "", 0
-    for _ in range(tries):
+    end = monotonic() + PATIENCE_SECONDS
+    while monotonic() < end:
         await pilot.pause(0.02)
         picture = _exported(pilot.app, styles=True)
         same = same + 1 if picture == before and READING not in screen_text(pilot.app) else 0

@@ -50,12 +50,12 @@ async def test_a_long_compile_is_seen_to_go_on_and_can_be_cancelled(tmp_path: Pa
             found = clock.search(screen_text(app))
             return float(found.group(1)) if found else 0.0
 
-        await until(pilot, lambda: seconds() > 0, "the compile is going on", tries=3000)
+        await until(pilot, lambda: seconds() > 0, "the compile is going on")
         seen, told = seconds(), app.session.last_seq
-        await until(pilot, lambda: seconds() >= seen + 0.5, "the clock advances", tries=1000)
+        await until(pilot, lambda: seconds() >= seen + 0.5, "the clock advances")
         assert app.session.last_seq == told, "the clock ran without an event from the worker"
         assert isinstance(app.screen, RunScreen)
         await pilot.press("C")
-        await until(pilot, lambda: app.session.runs["r1"].over, "the run is over", tries=1000)
+        await until(pilot, lambda: app.session.runs["r1"].over, "the run is over")
         assert app.session.runs["r1"].status == "cancelled"
-        await until(pilot, lambda: not app.screen.ticking and "cancelled" in screen_text(app), "it is told", tries=1000)
+        await until(pilot, lambda: not app.screen.ticking and "cancelled" in screen_text(app), "it is told")

@@ -48,7 +48,7 @@ async def test_given_to_the_app(name: str, tmp_path: Path) -> None:
     stage = Stage(SOURCES[name](tmp_path))
     async with stage.app.run_test(size=(80, 24)) as pilot:
         if name in SESSIONS:
-            await until(pilot, lambda: bool(stage.app.session.runs), tries=6000)
+            await until(pilot, lambda: bool(stage.app.session.runs))
             stage.app.action_go("hlo")
         await has_its_module(name, stage, pilot)
 
