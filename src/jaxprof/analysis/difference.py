@@ -1,6 +1,8 @@
 """What differs between two sides, whatever they are of: things that belong together in pairs, and figures of both.
 
-The comparisons of sessions, runs, modules, kernels, buffers, ledgers and findings are made of these.
+The comparisons of sessions, runs, modules, kernels, buffers, ledgers, jobs and findings, the limits of `gate` and the
+points of `history` are made of these. What a figure is called, its unit, and whether more of it is worse stand here
+once, in `FACTS` and `TIMES`.
 """
 
 from __future__ import annotations
@@ -8,11 +10,52 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
-Unit: TypeAlias = Literal["", "flop", "byte", "second"]
+Unit: TypeAlias = Literal["", "flop", "byte", "second", "rate"]
+"""Empty: a count; `rate`: in a second."""
 Existence: TypeAlias = Literal["same", "changed", "new", "gone"]
 Paired = TypeVar("Paired")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What a figure of both sides is. One in seconds is measured; all others are exact and have no noise."""
+
+    title: str
+    """In the words of a table."""
+    unit: Unit
+    less_is_worse: bool = False
+
+
+FACTS: Final[dict[str, Compared]] = {
+    "kernels": Compared("kernels", ""),
+    "launches": Compared("kernel launches", ""),
+    "flops": Compared("FLOPs", "flop"),
+    "bytes": Compared("bytes accessed", "byte"),
+    "transcendentals": Compared("transcendentals", ""),
+    "product_bytes": Compared("operands of products", "byte"),
+    "peak": Compared("peak memory", "byte"),
+    "argument": Compared("arguments", "byte"),
+    "output": Compared("outputs", "byte"),
+    "temporary": Compared("temporaries", "byte"),
+    "constant": Compared("constants", "byte"),
+    "donated": Compared("donated memory", "byte", less_is_worse=True),
+    "code": Compared("generated code", "byte"),
+    "collectives": Compared("collectives", ""),
+    "collective_bytes": Compared("bytes exchanged", "byte"),
+    "compiles": Compared("compiles", ""),
+}
+"""The exact facts of a compiled program, by code. `product_bytes`: what matrix products and convolutions take, with the
+dtypes that the program asks for: CPU's compiler computes 16-bit floats in float32, and hides an upcast."""
+TIMES: Final[dict[str, Compared]] = {
+    "run": Compared("time of a call", "second"),
+    "first_run": Compared("first call", "second"),
+    "trace": Compared("trace", "second"),
+    "lower": Compared("lower", "second"),
+    "compile": Compared("compile", "second"),
+}
+"""The phases of a call, by code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +97,11 @@ class FigureDifference:
         return None if self.before is None or self.after is None else self.before != self.after
 
     @property
+    def status(self) -> Existence | None:
+        """None where a side is unknown."""
+        return None if self.differs is None else "changed" if self.differs else "same"
+
+    @property
     def growth(self) -> float | None:
         """The difference as a share of the first: 0.1 is 10 % more. None where a side is unknown, or the first is 0 and
         the second is not."""
@@ -64,11 +112,39 @@ class FigureDifference:
         return self.after / self.before - 1 if self.before else None
 
 
+@dataclass(frozen=True, slots=True)
+class EnvironmentDifference:
+    """One thing that was found around both sides, in words. None: it was not reported."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+    @property
+    def differs(self) -> bool:
+        """Something that only one side reported differs."""
+        return self.before != self.after
+
+
 def figures(
     before: Mapping[str, float | None], after: Mapping[str, float | None], unit: Unit = ""
 ) -> tuple[FigureDifference, ...]:
     """The figures that either side has, in the order of the first."""
     return tuple(FigureDifference(code, before.get(code), after.get(code), unit) for code in {**before, **after})
+
+
+def exact_facts(
+    before: Mapping[str, float | None], after: Mapping[str, float | None], *, estimate: bool = False
+) -> tuple[FigureDifference, ...]:
+    """The facts that either side knows, in the order of `FACTS`."""
+    both = ((code, before.get(code), after.get(code), fact.unit) for code, fact in FACTS.items())
+    return tuple(FigureDifference(*row, estimate) for row in both if row[1] is not None or row[2] is not None)
+
+
+def environments(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[EnvironmentDifference, ...]:
+    """All that either side reported, what differs first."""
+    rows = [EnvironmentDifference(name, before.get(name), after.get(name)) for name in {**before, **after}]
+    return tuple(sorted(rows, key=lambda row: not row.differs))
 
 
 def pairs(

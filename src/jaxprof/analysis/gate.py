@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from jaxprof.analysis.run_difference import FACTS, CollectiveDifference, RunDifference
+from jaxprof.analysis.difference import FACTS, TIMES, Compared, FigureDifference
+from jaxprof.analysis.run_difference import CollectiveDifference, RunDifference
 from jaxprof.analysis.run_result import COUNTED, COUNTED_FACTS, OLD_COUNT
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import COUNTED_BY_XLA
@@ -30,16 +31,6 @@ if TYPE_CHECKING:
     from jaxprof.session import Run
     from jaxprof.stats import TimeComparison
 
-TIMES: Final[dict[str, str]] = {
-    "run": "time of a call",
-    "first_run": "first call",
-    "trace": "trace",
-    "lower": "lower",
-    "compile": "compile",
-}
-"""What can be limited beside the exact facts, in the words of a table."""
-LESS_IS_WORSE: Final = frozenset({"donated"})
-"""Facts that must not shrink."""
 _LIMIT: Final = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
 
 
@@ -56,6 +47,11 @@ class GateLimit:
     def is_time(self) -> bool:
         """Whether it limits a time."""
         return self.fact in TIMES
+
+    @property
+    def figure(self) -> Compared:
+        """What it limits."""
+        return {**FACTS, **TIMES}[self.fact]
 
     @property
     def text(self) -> str:
@@ -86,9 +82,7 @@ class GateRow:
     """The program and its device."""
     limit: GateLimit
     state: LimitState
-    before: float | None
-    after: float | None
-    unit: str
+    figure: FigureDifference
     reason: str = ""
     """Why it is undecided, or what passed the limit where the numbers do not say it."""
     growth: float | None = None
@@ -248,13 +242,13 @@ def old_counts(difference: RunDifference, decisions: Iterable[Decision]) -> list
 
 def decided(row: GateRow, reason: str, moment: str, run: Run) -> Decision:
     """The decision to accept what passed its limit. Raises ValueError for a row that did not, or is a time."""
-    if row.state != "passed" or row.limit.is_time or row.after is None:
+    if row.state != "passed" or row.limit.is_time or row.figure.after is None:
         raise ValueError(f"{row.limit.text} is {row.state}: there is nothing to accept")
     environment = run.environment
     return Decision(
         program=row.program,
         fact=row.limit.fact,
-        value=row.after,
+        value=row.figure.after,
         detail=row.reason,
         reason=reason,
         decided=moment,
@@ -266,9 +260,10 @@ def decided(row: GateRow, reason: str, moment: str, run: Run) -> Decision:
 
 def with_decision(row: GateRow, decision: Decision | None) -> GateRow:
     """The row, within its limit if what passed it is no more than `decision` accepts."""
-    if row.state != "passed" or decision is None or row.after is None or row.reason != decision.detail:
+    after = row.figure.after
+    if row.state != "passed" or decision is None or after is None or row.reason != decision.detail:
         return row
-    beyond = row.after < decision.value if row.limit.fact in LESS_IS_WORSE else row.after > decision.value
+    beyond = after < decision.value if row.limit.figure.less_is_worse else after > decision.value
     return row if beyond else replace(row, state="within", accepted=decision)
 
 
@@ -284,7 +279,7 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
         phase = phases.get(limit.fact)
         if phase is None:
             reason = versus.times.refusal or "not known of either side"
-            rows.append(GateRow(label, limit, "undecided", None, None, "second", reason))
+            rows.append(GateRow(label, limit, "undecided", FigureDifference(limit.fact, None, None, "second"), reason))
             continue
         times = phase.times
         if limit.fact != "run" and times.launches == 1:
@@ -299,19 +294,10 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
 def judged_apart(label: str, before: RunResult, after: RunResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
     """Each limit on a time where the two were not measured in turns: undecided, whatever the times are."""
     reason = "not measured together: --base REV measures both in turns"
-    return tuple(
-        GateRow(
-            label,
-            limit,
-            "undecided",
-            before.phase_seconds.get(limit.fact),
-            after.phase_seconds.get(limit.fact),
-            "second",
-            reason,
-        )
-        for limit in limits
-        if limit.is_time
-    )
+    ours, theirs = before.phase_seconds, after.phase_seconds
+    times = [limit for limit in limits if limit.is_time]
+    figures = [FigureDifference(each.fact, ours.get(each.fact), theirs.get(each.fact), "second") for each in times]
+    return tuple(GateRow(label, each, "undecided", figure, reason) for each, figure in zip(times, figures, strict=True))
 
 
 def _judged_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
@@ -321,9 +307,7 @@ def _judged_time(label: str, limit: GateLimit, phase: PhaseDifference, times: Ti
         label=label,
         limit=limit,
         state=verdict.state,
-        before=phase.before_seconds,
-        after=phase.after_seconds,
-        unit="second",
+        figure=FigureDifference(limit.fact, phase.before_seconds, phase.after_seconds, "second"),
         reason=verdict.reason,
         growth=growth(times),
         growth_low=low,
@@ -333,12 +317,11 @@ def _judged_time(label: str, limit: GateLimit, phase: PhaseDifference, times: Ti
 
 
 def _judged(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:
-    fact = difference.fact(limit.fact)
-    before, after = (fact.before, fact.after) if fact is not None else (None, None)
-    unit = fact.unit if fact is not None else ""
+    figure = difference.fact(limit.fact) or FigureDifference(limit.fact, None, None, limit.figure.unit)
+    before, after = figure.before, figure.after
 
     def row(state: LimitState, reason: str = "") -> GateRow:
-        return GateRow(label, limit, state, before, after, unit, reason)
+        return GateRow(label, limit, state, figure, reason)
 
     if difference.unlike:
         return row("undecided", f"not the same measurement: {'; '.join(difference.unlike)}")
@@ -346,7 +329,7 @@ def _judged(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:
         side = "either side" if before is None and after is None else "the baseline" if before is None else "this side"
         return row("undecided", f"not known of {side}")
     worse, allowed = after - before, before * limit.growth
-    if limit.fact in LESS_IS_WORSE:
+    if limit.figure.less_is_worse:
         worse = -worse
     if worse > allowed:
         return row("passed")

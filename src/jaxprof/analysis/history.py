@@ -17,11 +17,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from jaxprof.analysis.difference import Unit
+from jaxprof.analysis.difference import FACTS, EnvironmentDifference, Unit, environments
 from jaxprof.analysis.memory import peak_memory
-from jaxprof.analysis.run_difference import FACTS, measurement
+from jaxprof.analysis.run_difference import measurement
 from jaxprof.analysis.run_result import COUNTED_FACTS, run_cost, summaries_over_launches
-from jaxprof.analysis.session_difference import EnvironmentDifference, environment_facts
+from jaxprof.analysis.session_difference import environment_facts
 from jaxprof.errors import FileRefusedError, unknown_name
 from jaxprof.events import RunSpec, Scalar
 from jaxprof.session import Run, Session
@@ -32,8 +32,8 @@ from jaxprof.stats.changes import SHORTEST
 
 PHASES_KEPT: Final = ("run", "trace", "lower", "compile", "first_run")
 """The phases that have a history; the first is the steady call."""
-FACTS_KEPT: Final[dict[str, Unit]] = {"flops": "flop", "bytes": "byte", "peak": "byte"}
-"""The exact facts that have one, with their units."""
+FACTS_KEPT: Final = ("flops", "bytes", "peak")
+"""The exact facts that have one."""
 FEWEST: Final = 2 * SHORTEST
 """In fewer points no change is looked for."""
 _LAST_DATE: Final = 253_402_300_799.0
@@ -139,13 +139,13 @@ class LibraryHistory:
     @property
     def unit(self) -> Unit:
         """The unit of the points."""
-        return FACTS_KEPT.get(self.measure, "second")
+        return FACTS[self.measure].unit if self.measure in FACTS_KEPT else "second"
 
     @property
     def title(self) -> str:
         """What the points are, in words."""
         if self.measure in FACTS_KEPT:
-            return FACTS[self.measure]
+            return FACTS[self.measure].title
         return {"run": "steady call, median", "first_run": "first run"}.get(self.measure, self.measure)
 
 
@@ -284,12 +284,7 @@ def _exact_changes(points: list[HistoryPoint]) -> Iterator[LastingChange]:
 
 
 def _changed(before: HistoryPoint, after: HistoryPoint) -> tuple[EnvironmentDifference, ...]:
-    ours, theirs = before.environment, after.environment
-    return tuple(
-        EnvironmentDifference(name, ours.get(name), theirs.get(name))
-        for name in dict.fromkeys((*ours, *theirs))
-        if ours.get(name) != theirs.get(name)
-    )
+    return tuple(row for row in environments(before.environment, after.environment) if row.differs)
 
 
 def _point(path: Path, session: Session, run: Run, measure: str) -> HistoryPoint | str:
@@ -363,7 +358,7 @@ def _fact(session: Session, run: Run, code: str) -> _Value | str:
     }
     value = read[code]()
     if value is None and code in COUNTED_FACTS and run_cost(session, run).note:
-        return f"whose {FACTS[code]} are unknown"
+        return f"whose {FACTS[code].title} are unknown"
     return "" if value is None else (float(value), None, None)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from jaxprof.analysis.difference import FigureDifference, Pair, Unit, figures, pairs
+from jaxprof.analysis.difference import FACTS, Existence, FigureDifference, Pair, exact_facts, figures, pairs
 from jaxprof.analysis.measured import MeasuredKernel, measured, stage_times
 from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
 from jaxprof.analysis.run_result import RunCost, module_cost, run_cost
@@ -23,33 +23,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.kernel_difference import KernelDifferences
     from jaxprof.hlo.analysis.findings.finding import HloFinding
     from jaxprof.hlo.model import Module
-
-FACTS: Final[dict[str, str]] = {
-    "kernels": "kernels",
-    "launches": "kernel launches",
-    "flops": "FLOPs",
-    "bytes": "bytes accessed",
-    "transcendentals": "transcendentals",
-    "product_bytes": "operands of products",
-    "peak": "peak memory",
-    "argument": "arguments",
-    "output": "outputs",
-    "temporary": "temporaries",
-    "constant": "constants",
-    "donated": "donated memory",
-    "code": "generated code",
-    "collectives": "collectives",
-    "collective_bytes": "bytes exchanged",
-    "compiles": "compiles",
-}
-"""What is compared, by code, in the words of a table. `product_bytes`: what matrix products and convolutions take, with
-the dtypes that the program asks for: CPU's compiler computes 16-bit floats in float32, and hides an upcast."""
-_COUNTS: Final = frozenset({"kernels", "launches", "transcendentals", "collectives", "compiles"})
-
-
-def unit_of(code: str) -> Unit:
-    """The unit of the fact of that code."""
-    return "flop" if code == "flops" else "" if code in _COUNTS else "byte"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +45,11 @@ class CollectiveDifference:
         if None in (self.before_count, self.after_count):
             return None
         return (self.before_count, self.before_bytes) != (self.after_count, self.after_bytes)
+
+    @property
+    def status(self) -> Existence | None:
+        """None where a number of executions is unknown on a side."""
+        return None if self.differs is None else "changed" if self.differs else "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +130,7 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
         unlike=unlike(run_a, run_b),
         kernels=modules.kernels,
         facts=_facts(
-            (session_a, run_a), (session_b, run_b), memory, (*modules.facts, *_pairs_of(*map(_of_asked, asked)))
+            (session_a, run_a), (session_b, run_b), memory, (*modules.facts, *exact_facts(*map(_of_asked, asked)))
         ),
         collectives=modules.collectives,
         products=_products(*asked),
@@ -167,9 +145,9 @@ def facts_of(session: Session, run: Run) -> dict[str, float | None]:
 
     Raises FileRefusedError if a text of the session is damaged.
     """
-    sources = [_of_module(_module(session, run)), _of_run(run), _cost(session, run)]
+    sources = [_of_module(_module(session, run)), _of_run(run), _of_cost(run_cost(session, run))]
     sources += [_of_asked(_asked(session, run)), _of_memory(buffers_of(session, run.id))]
-    known = {code: value for source in sources for code, (value, _) in source.items() if value is not None}
+    known = {code: value for source in sources for code, value in source.items() if value is not None}
     return {code: known.get(code) for code in FACTS}
 
 
@@ -194,11 +172,11 @@ def module_difference(
     kernels = kernel_differences(before, after, before_measured, after_measured)
     if before is None or after is None:
         sides = [_of_module(before), _of_module(after)]
-        return ModuleDifference(kernels, _pairs_of(*sides), None, None)
+        return ModuleDifference(kernels, exact_facts(*sides), None, None)
     exchanged = _collectives(before, after)
     return ModuleDifference(
         kernels,
-        _pairs_of(_of_module(before), _of_module(after)),
+        exact_facts(_of_module(before), _of_module(after)),
         exchanged,
         _findings(findings(before), findings(after)),
     )
@@ -248,7 +226,7 @@ def _measured(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
     return capture.kernels if capture is not None else None
 
 
-_Known: TypeAlias = dict[str, tuple[float | None, Unit]]
+_Known: TypeAlias = dict[str, float | None]
 
 
 def _of_module(module: Module | None) -> _Known:
@@ -264,12 +242,12 @@ def _of_module(module: Module | None) -> _Known:
     exchanges = [collective.kernel.count for collective in exchanged]
     moved = [collective.bytes * (collective.kernel.count or 0) for collective in exchanged]
     return {
-        "kernels": (len(listed), ""),
-        "launches": (_sum(counts), ""),
+        "kernels": len(listed),
+        "launches": _sum(counts),
         **_of_cost(module_cost(module)),
-        "constant": (_constant_bytes(module), "byte"),
-        "collectives": (_sum(exchanges), ""),
-        "collective_bytes": (None if None in exchanges else sum(moved), "byte"),
+        "constant": _constant_bytes(module),
+        "collectives": _sum(exchanges),
+        "collective_bytes": None if None in exchanges else sum(moved),
     }
 
 
@@ -304,7 +282,7 @@ def _asked(session: Session, run: Run) -> _AskedProducts | None:
 
 
 def _of_asked(products: _AskedProducts | None) -> _Known:
-    return {} if products is None else {"product_bytes": (products.operand_bytes, "byte")}
+    return {} if products is None else {"product_bytes": products.operand_bytes}
 
 
 def _products(before: _AskedProducts | None, after: _AskedProducts | None) -> tuple[ProductDifference, ...] | None:
@@ -331,16 +309,6 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return None if None in counts else sum(value for value in counts if value is not None)
 
 
-def _pairs_of(before: _Known, after: _Known) -> tuple[FigureDifference, ...]:
-    nothing: tuple[float | None, Unit] = (None, "")
-    differences: list[FigureDifference] = []
-    for code in FACTS:
-        first, second = before.get(code, nothing), after.get(code, nothing)
-        if first[0] is not None or second[0] is not None:
-            differences.append(FigureDifference(code, first[0], second[0], first[1] or second[1]))
-    return tuple(differences)
-
-
 def _facts(
     before: tuple[Session, Run],
     after: tuple[Session, Run],
@@ -349,23 +317,23 @@ def _facts(
 ) -> tuple[FigureDifference, ...]:
     """Cost and memory are compared where both sides have them from the same source."""
     facts = {fact.code: fact for fact in of_modules}
-    facts |= {fact.code: fact for fact in _pairs_of(_of_run(before[1]), _of_run(after[1]))}
+    facts |= {fact.code: fact for fact in exact_facts(_of_run(before[1]), _of_run(after[1]))}
     costs = run_cost(*before), run_cost(*after)
     if costs[0].source == costs[1].source or not (costs[0].source and costs[1].source):
-        facts |= {fact.code: fact for fact in _pairs_of(*map(_of_cost, costs))}
+        facts |= {fact.code: fact for fact in exact_facts(*map(_of_cost, costs))}
     if len({picture.source for picture in memory if picture is not None}) == 1:
         estimate = any(picture is not None and picture.is_estimate for picture in memory)
-        pairs = _pairs_of(_of_memory(memory[0]), _of_memory(memory[1]))
-        facts |= {fact.code: replace(fact, estimate=estimate) for fact in pairs}
+        known = exact_facts(_of_memory(memory[0]), _of_memory(memory[1]), estimate=estimate)
+        facts |= {fact.code: fact for fact in known}
     return tuple(facts[code] for code in FACTS if code in facts)
 
 
 def _of_run(run: Run) -> _Known:
     memory = run.memory
     return {
-        "donated": (memory.alias_bytes if memory is not None else None, "byte"),
-        "code": (memory.generated_code_bytes if memory is not None else None, "byte"),
-        "compiles": (_compiles(run), ""),
+        "donated": memory.alias_bytes if memory is not None else None,
+        "code": memory.generated_code_bytes if memory is not None else None,
+        "compiles": _compiles(run),
     }
 
 
@@ -381,16 +349,8 @@ def _compiles(run: Run) -> int | None:
     return 1 if "compile" in run.phases and run.phases["compile"].seconds is not None else None
 
 
-def _cost(session: Session, run: Run) -> _Known:
-    return _of_cost(run_cost(session, run))
-
-
 def _of_cost(cost: RunCost) -> _Known:
-    return {
-        "flops": (cost.flops, "flop"),
-        "bytes": (cost.bytes_accessed, "byte"),
-        "transcendentals": (cost.transcendentals, ""),
-    }
+    return {"flops": cost.flops, "bytes": cost.bytes_accessed, "transcendentals": cost.transcendentals}
 
 
 def _of_memory(picture: MemoryPicture | None) -> _Known:
@@ -399,8 +359,7 @@ def _of_memory(picture: MemoryPicture | None) -> _Known:
         return {}
     parts = {part.kind: part.bytes for part in picture.parts}
     missing = 0 if picture.source in (ASSIGNMENT, SCHEDULE) else None
-    listed: _Known = {kind: (parts.get(kind, missing), "byte") for kind in KINDS}
-    return {"peak": (picture.peak_bytes, "byte"), **listed}
+    return {"peak": picture.peak_bytes, **{kind: parts.get(kind, missing) for kind in KINDS}}
 
 
 def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, ...]:

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.difference import FigureDifference, Pair, figures, paired, pairs
+from jaxprof.analysis.difference import (
+    EnvironmentDifference,
+    FigureDifference,
+    Pair,
+    environments,
+    figures,
+    paired,
+    pairs,
+)
 from jaxprof.analysis.run_difference import RunDifference, measurement, run_difference, unlike
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.speedup import compared
@@ -27,20 +35,6 @@ _SAMPLED_ONCE = ("transfer_in", "transfer_out")
 """Phases that are sampled, in the first launch alone."""
 _OF_THE_HOUR = ("load_average_before", "load_average_after", "other_busy_cores")
 """Settings that describe the hour, and not the environment: they always differ."""
-
-
-@dataclass(frozen=True, slots=True)
-class EnvironmentDifference:
-    """One thing that was found around both engines, in words. None: it was not reported."""
-
-    name: str
-    before: str | None
-    after: str | None
-
-    @property
-    def differs(self) -> bool:
-        """Something that only one side reported differs."""
-        return self.before != self.after
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +63,19 @@ class ProgramDifference:
     findings: tuple[Pair[Finding], ...]
 
     @property
-    def steps_per_second(self) -> tuple[float | None, float | None]:
-        """Of the hottest loop of each; None where none was found, or the timed steps do not stand for all."""
-        sides = [side.steps.per_second if side.steps is not None else None for side in (self.before, self.after)]
-        return sides[0], sides[1]
+    def sums(self) -> tuple[FigureDifference, ...]:
+        """Figures of the whole, by their names. Steps are those of the hottest loop of each; None where none was found,
+        or the timed steps do not stand for all."""
+        ours, theirs = self.before, self.after
+        steps = [side.steps.per_second if side.steps is not None else None for side in (ours, theirs)]
+        arrays = [side.arrays.peak_bytes if side.arrays is not None else None for side in (ours, theirs)]
+        return (
+            FigureDifference("wall time", ours.wall_seconds, theirs.wall_seconds, "second"),
+            FigureDifference("steps a second", *steps, "rate"),
+            FigureDifference("compilations", ours.compile_count, theirs.compile_count),
+            FigureDifference("compile time", ours.compile_seconds, theirs.compile_seconds, "second"),
+            FigureDifference("most live arrays", *arrays, "byte"),
+        )
 
     @property
     def differs(self) -> bool:
@@ -129,7 +132,7 @@ def session_difference(
     return SessionDifference(
         before,
         after,
-        environment_differences(_reporting(ours), _reporting(theirs)),
+        environments(environment_facts(_reporting(ours)), environment_facts(_reporting(theirs))),
         tuple(
             _comparison(before, first, after, second)
             for first, second in pairs
@@ -267,13 +270,6 @@ def _reporting(runs: Sequence[Run]) -> Run | None:
         (run for run in reported if run.environment and run.environment.jax is not None),
         reported[0] if reported else None,
     )
-
-
-def environment_differences(before: Run | None, after: Run | None) -> tuple[EnvironmentDifference, ...]:
-    """Versions, devices, settings and git commits around two runs, what differs first."""
-    ours, theirs = environment_facts(before), environment_facts(after)
-    rows = [EnvironmentDifference(name, ours.get(name), theirs.get(name)) for name in dict.fromkeys((*ours, *theirs))]
-    return tuple(sorted(rows, key=lambda row: not row.differs))
 
 
 def environment_facts(run: Run | None) -> dict[str, str]:

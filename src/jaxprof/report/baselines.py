@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from jaxprof.analysis.difference import FACTS, FigureDifference, exact_facts
 from jaxprof.analysis.gate import program_name, versions_of
-from jaxprof.analysis.run_difference import FACTS, facts_of, unit_of
+from jaxprof.analysis.run_difference import facts_of
 from jaxprof.facts import RUN, Fact, at, column, recorder, within
 from jaxprof.facts.units import BYTES, COUNT, LIST, NUMBER, NUMBER_BY_NAME, ROWS, TEXT
 from jaxprof.report.comparison import figure
@@ -58,15 +59,9 @@ DECISION: Final[tuple[Fact[Decision], ...]] = (
 """Growth that was accepted."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Fact:
-    code: str
-    value: float
-
-
-FACTS_KEPT: Final[tuple[Fact[_Fact], ...]] = (
-    column("exact fact", lambda row: FACTS[row.code]),
-    column("value", lambda row: figure(row.value, unit_of(row.code)), right=True),
+_FACTS_KEPT: Final[tuple[Fact[FigureDifference], ...]] = (
+    column("exact fact", lambda row: FACTS[row.code].title),
+    column("value", lambda row: figure(row.before, row.unit), right=True),
 )
 
 
@@ -83,15 +78,16 @@ def baseline_lines(entry: BaselineEntry, session: Session) -> Iterator[str]:
     for run in session.runs.values():
         yield ""
         yield f"{program_name(run)}, {versions_of(run) or 'jax unknown'}"
-        facts = [_Fact(code, value) for code, value in facts_of(session, run).items() if value]
-        yield from text_lines(Table(FACTS_KEPT, facts))
+        facts = [fact for fact in exact_facts(facts_of(session, run), {}) if fact.before]
+        yield from text_lines(Table(_FACTS_KEPT, facts))
     if entry.decisions:
         yield ""
         yield "decisions"
     for decision in entry.decisions:
-        value = figure(decision.value, unit_of(decision.fact))
+        fact = FACTS.get(decision.fact)
+        title, unit = (fact.title, fact.unit) if fact is not None else (decision.fact, "byte")
         detail = f" ({decision.detail})" if decision.detail else ""
-        said = f"{decision.program}: {FACTS.get(decision.fact, decision.fact)} {value}{detail}: {decision.reason}"
+        said = f"{decision.program}: {title} {figure(decision.value, unit)}{detail}: {decision.reason}"
         yield from wrap(f"{said} ({_when(decision.decided)})", width=WIDTH, indent="    ", first="  ")
 
 

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.difference import FigureDifference, Pair
+from jaxprof.analysis.difference import FACTS, EnvironmentDifference, FigureDifference, Pair
 from jaxprof.analysis.kernel_difference import KernelChange, KernelDifference, KernelDifferences
-from jaxprof.analysis.run_difference import FACTS, CollectiveDifference
-from jaxprof.analysis.session_difference import (
-    EnvironmentDifference,
-    PhaseDifference,
-    ProgramDifference,
-    RunComparison,
-    SessionDifference,
-)
+from jaxprof.analysis.run_difference import CollectiveDifference
+from jaxprof.analysis.session_difference import PhaseDifference, RunComparison, SessionDifference
 from jaxprof.facts import Fact, at, column
 from jaxprof.facts.units import ANY, BYTES, COUNT, INDEX, LIST, NUMBER, RATIO, ROWS, SECONDS, TEXT, TRUTH, Unit
 from jaxprof.report.kernels import places_text
@@ -61,7 +55,7 @@ def figure(value: float | None, unit: str) -> str:
         return bytes_(value)
     if unit == "second":
         return seconds(value)
-    return scaled(value) if unit == "flop" or (value is not None and value >= 1e6) else integer(value)
+    return scaled(value) if unit in ("flop", "rate") or (value is not None and value >= 1e6) else integer(value)
 
 
 def growth_text(fact: FigureDifference) -> str:
@@ -119,10 +113,13 @@ FIGURES: Final[tuple[Fact[FigureDifference], ...]] = (
     Fact("differs", TRUTH, "Whether they differ; null if one is unknown"),
     Fact("estimate", TRUTH, "Whether it is an estimate"),
 )
-_FIGURES_SHOWN: Final[tuple[Fact[FigureDifference], ...]] = (
-    column("exact fact", lambda row: FACTS[row.code] + (" (estimate)" if row.estimate else "")),
+_BOTH_SHOWN: Final[tuple[Fact[FigureDifference], ...]] = (
     column("first", lambda row: figure(row.before, row.unit), right=True),
     column("second", lambda row: figure(row.after, row.unit), right=True),
+)
+_FIGURES_SHOWN: Final[tuple[Fact[FigureDifference], ...]] = (
+    column("exact fact", lambda row: FACTS[row.code].title + (" (estimate)" if row.estimate else "")),
+    *_BOTH_SHOWN,
     column("difference", growth_text, right=True),
 )
 
@@ -246,41 +243,6 @@ def _why(row: Pair[FunctionCompiles]) -> str | None:
     return "; ".join(reason.text or reason.code for reason in reasons[:2]) or None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    what: str
-    before: float | None
-    after: float | None
-    unit: str
-
-    def text(self, value: float | None) -> str:
-        return scaled(value) if self.unit == "rate" else figure(value, self.unit)
-
-
-def _sums(program: ProgramDifference) -> list[_Sum]:
-    before, after = program.before, program.after
-    sums = [
-        _Sum("wall time", before.wall_seconds, after.wall_seconds, "second"),
-        _Sum("steps a second", *program.steps_per_second, "rate"),
-        _Sum("compilations", before.compile_count, after.compile_count, ""),
-        _Sum("compile time", before.compile_seconds, after.compile_seconds, "second"),
-        _Sum(
-            "most live arrays",
-            before.arrays.peak_bytes if before.arrays is not None else None,
-            after.arrays.peak_bytes if after.arrays is not None else None,
-            "byte",
-        ),
-    ]
-    return [entry for entry in sums if entry.before is not None or entry.after is not None]
-
-
-_SUMS: Final[tuple[Fact[_Sum], ...]] = (
-    column("program", at("what")),
-    column("first", lambda row: row.text(row.before), right=True),
-    column("second", lambda row: row.text(row.after), right=True),
-)
-
-
 def title(pair: RunComparison) -> str:
     """`selu jit cpu:0  ·  n = 1 000 000`, with both names where they differ."""
     before, after = pair.before, pair.after
@@ -302,7 +264,7 @@ def answer(pair: RunComparison) -> str:
     if difference.kernels is not None:
         parts.append(f"kernels: {kernel_counts(difference.kernels)}")
     facts = [fact for fact in difference.facts if fact.differs and fact.code not in ("kernels", "launches")]
-    parts += [f"{FACTS[fact.code]} {growth_text(fact)}" for fact in facts[:4]]
+    parts += [f"{FACTS[fact.code].title} {growth_text(fact)}" for fact in facts[:4]]
     if not facts and any(fact.differs is False and fact.code in _COST for fact in difference.facts):
         parts.append("cost and memory are the same, as far as both are known")
     return "; ".join(parts) if parts else "no exact fact is known of both"
@@ -331,7 +293,8 @@ def tables(pair: RunComparison) -> Iterator[Table[Any]]:
     """What people see of a pair: what differs, and how many rows do not."""
     difference, program = pair.difference, pair.program
     if program is not None:
-        yield Table(_SUMS, _sums(program))
+        known = [row for row in program.sums if row.before is not None or row.after is not None]
+        yield Table((column("program", at("code")), *_BOTH_SHOWN), known)
         yield Table(STATES_COMPARED, [row for row in program.states if row.before or row.after])
         yield _differing(FUNCTIONS_COMPARED, program.functions, "functions")
         yield _differing(PROGRAM_FINDINGS_COMPARED, program.findings, "findings")

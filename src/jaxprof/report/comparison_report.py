@@ -38,8 +38,8 @@ from jaxprof.session import Run, Session
 from jaxprof.text import safe
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.difference import FigureDifference
     from jaxprof.analysis.kernel_difference import KernelDifferences
-    from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.analysis.session_difference import ProgramDifference
 
 
@@ -164,27 +164,22 @@ _OF_BOTH: Final[tuple[Fact[Any], ...]] = (
 )
 
 
-def _both(key: str, meaning: str, read: Callable[[ProgramResult], Any] | None = None) -> Fact[ProgramDifference]:
-    get = read or at(key)
-    return Fact(key, OBJECT, meaning, lambda found: _Sides(get(found.before), get(found.after)), inside=_OF_BOTH)
+def _sum(key: str, meaning: str, code: str) -> Fact[ProgramDifference]:
+    def read(found: ProgramDifference) -> FigureDifference:
+        return next(row for row in found.sums if row.code == code)
+
+    return Fact(key, OBJECT, meaning, read, inside=_OF_BOTH)
 
 
 _PROGRAM: Final[tuple[Fact[ProgramDifference], ...]] = (
-    Fact("steps_per_second", OBJECT, "Steps of the hottest loop a second",
-         lambda found: _Sides(*found.steps_per_second), inside=_OF_BOTH),
-    _both("wall_seconds", "Wall time"),
-    _both("compiles", "Compilations", at("compile_count")),
-    _both("compile_seconds", "Time of all compilations"),
+    _sum("steps_per_second", "Steps of the hottest loop a second", "steps a second"),
+    _sum("wall_seconds", "Wall time", "wall time"),
+    _sum("compiles", "Compilations", "compilations"),
+    _sum("compile_seconds", "Time of all compilations", "compile time"),
     Fact("functions", ROWS, "What was compiled, by function", inside=FUNCTIONS_COMPARED),
     Fact("timeline", ROWS, "What the main thread's time was spent on", at("states"), inside=STATES_COMPARED),
     Fact("findings", ROWS, "What is worth changing", inside=PROGRAM_FINDINGS_COMPARED),
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    before: float | None
-    after: float | None
+)
 
 
 def _all_kernels(pair: RunComparison) -> KernelDifferences | None:
@@ -261,27 +256,21 @@ def comparison_csv(difference: SessionDifference) -> str:
     return to_csv_text(Table(_LINES, (line for pair in difference.runs for line in _lines(pair))))
 
 
+_SORTS: Final[tuple[tuple[str, str, str, Callable[[Any], str | None], str, str], ...]] = (
+    ("phase", "phases", "phase", lambda row: row.times.verdict(), "{}_seconds", "second"),
+    ("fact", "difference.facts", "code", at("status"), "{}", ""),
+    ("kernel", "difference.kernels.rows", "name", at("status"), "{}_seconds", "second"),
+    ("collective", "difference.collectives", "opcode", at("status"), "{}_bytes", "byte"),
+    ("finding", "difference.findings", "either.code", at("status"), "{}.message", ""),
+    ("buffer", "difference.buffers", "either.instruction", at("status"), "{}.bytes", "byte"),
+    ("function", "program.functions", "either.function", at("status"), "{}.count", ""),
+)
+"""What a line is about: where a pair has the rows, and each row its name, status, figures of both sides, their unit."""
+
+
 def _lines(pair: RunComparison) -> Iterator[_Line]:
-    difference = pair.difference
-    for phase in pair.phases:
-        times = phase.times.verdict()
-        yield _Line(pair, "phase", phase.phase, times, phase.before_seconds, phase.after_seconds, "second")
-    for fact in difference.facts:
-        status = None if fact.differs is None else "changed" if fact.differs else "same"
-        yield _Line(pair, "fact", fact.code, status, fact.before, fact.after, fact.unit)
-    for row in difference.kernels.rows if difference.kernels is not None else ():
-        yield _Line(pair, "kernel", row.name, row.status, row.before_seconds, row.after_seconds, "second")
-    for collective in difference.collectives or ():
-        status = None if collective.differs is None else "changed" if collective.differs else "same"
-        yield _Line(
-            pair, "collective", collective.opcode, status, collective.before_bytes, collective.after_bytes, "byte"
-        )
-    for finding in difference.findings or ():
-        messages = [side.message if side is not None else None for side in (finding.before, finding.after)]
-        yield _Line(pair, "finding", finding.either.code, finding.status, messages[0], messages[1], "")
-    for buffer in difference.buffers or ():
-        sizes = [side.bytes if side is not None else None for side in (buffer.before, buffer.after)]
-        yield _Line(pair, "buffer", buffer.either.instruction, buffer.status, sizes[0], sizes[1], "byte")
-    for function in pair.program.functions if pair.program is not None else ():
-        counts = [side.count if side is not None else None for side in (function.before, function.after)]
-        yield _Line(pair, "function", function.either.function, function.status, counts[0], counts[1], "")
+    for about, rows, name, status, side, unit in _SORTS:
+        before, after = (at(side.format(word)) for word in ("before", "after"))
+        for row in at(rows)(pair) or ():
+            own = row.unit if about == "fact" else unit
+            yield _Line(pair, about, at(name)(row), status(row), before(row), after(row), own)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from jaxprof.analysis.difference import FigureDifference, Unit
-from jaxprof.analysis.gate import LESS_IS_WORSE, TIMES, GateBase, GateResult, GateRow
-from jaxprof.analysis.run_difference import FACTS
+from jaxprof.analysis.gate import GateBase, GateResult, GateRow
 from jaxprof.events import ResultsCompared
 from jaxprof.facts import Fact, at, column, recorder
 from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
@@ -28,14 +26,9 @@ ANSWERS: Final = {
 
 
 def _growth(row: GateRow) -> str:
-    if row.limit.is_time:
-        return _time_growth(row)
-    unit: Unit = "byte" if row.unit == "byte" else "flop" if row.unit == "flop" else ""
-    return growth_text(FigureDifference(row.limit.fact, row.before, row.after, unit))
-
-
-def _time_growth(row: GateRow) -> str:
     """`+52 % (+48 % to +56 %)`; a dash for times that were not measured together."""
+    if not row.limit.is_time:
+        return growth_text(row.figure)
     if row.growth is None:
         return UNKNOWN
     if row.growth_low is None or row.growth_high is None:
@@ -46,8 +39,8 @@ def _time_growth(row: GateRow) -> str:
 
 def _reason(row: GateRow) -> str | None:
     if row.accepted is not None:
-        value = figure(row.accepted.value, row.unit)
-        bound = "down to" if row.limit.fact in LESS_IS_WORSE else "up to"
+        value = figure(row.accepted.value, row.figure.unit)
+        bound = "down to" if row.limit.figure.less_is_worse else "up to"
         return f"accepted {bound} {value}: {row.accepted.reason}"
     more = row.launches_to_decide
     decide = f", about {counted(more, 'more launch')} would decide" if more else ""
@@ -59,14 +52,13 @@ LIMITS: Final[tuple[Fact[GateRow], ...]] = (
     Fact("state", TEXT, "within, passed or undecided"),
     Fact("label", TEXT, "The program and its device", title="program"),
     Fact("limit", TEXT, "The limit, as it was given", at("limit.text"), "limit"),
-    column("fact", lambda row: {**FACTS, **TIMES}[row.limit.fact]),
-    Fact("fact", TEXT, "The figure that it is about", lambda row: {**FACTS, **TIMES}[row.limit.fact]),
-    column("baseline", lambda row: figure(row.before, row.unit), right=True),
-    column("now", lambda row: figure(row.after, row.unit), right=True),
+    Fact("fact", TEXT, "The figure that it is about", at("limit.figure.title"), "fact"),
+    column("baseline", lambda row: figure(row.figure.before, row.figure.unit), right=True),
+    column("now", lambda row: figure(row.figure.after, row.figure.unit), right=True),
     column("difference", _growth, right=True),
-    Fact("before", NUMBER, "The figure of the base"),
-    Fact("after", NUMBER, "The figure now"),
-    Fact("unit", TEXT, "Its unit: second, byte, flop; null for a count"),
+    Fact("before", NUMBER, "The figure of the base", at("figure.before")),
+    Fact("after", NUMBER, "The figure now", at("figure.after")),
+    Fact("unit", TEXT, "Its unit: second, byte, flop; null for a count", at("figure.unit")),
     Fact("growth", NUMBER, "The second over the first, less 1"),
     Fact("growth_low", NUMBER, "Lower bound of the 95 % interval of the growth"),
     Fact("growth_high", NUMBER, "Upper bound of the 95 % interval"),
@@ -143,7 +135,8 @@ def gate_junit(result: GateResult, *, strict: bool) -> str:
         SubElement(properties, "property", {"name": "note", "value": safe(note)})
     for row in rows:
         case = SubElement(suite, "testcase", {"classname": safe(row.label), "name": safe(row.limit.text), "time": "0"})
-        change = f"{figure(row.before, row.unit)} → {figure(row.after, row.unit)} ({_growth(row)})"
+        before, after = (figure(value, row.figure.unit) for value in (row.figure.before, row.figure.after))
+        change = f"{before} → {after} ({_growth(row)})"
         message = safe(f"{change} {_reason(row) or ''}".strip())
         if row in failed:
             SubElement(case, "failure", {"message": message, "type": row.state})

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from jaxprof.analysis.difference import EnvironmentDifference
 from jaxprof.analysis.history import FEWEST, HistoryPoint, LastingChange, LibraryHistory, MeasurementHistory
-from jaxprof.analysis.session_difference import EnvironmentDifference
 from jaxprof.facts import Fact, at, column, recorder, within
 from jaxprof.facts.units import BY_NAME, COUNT, LIST, NUMBER, NUMBER_BY_NAME, RATIO, ROWS, TEXT, TRUTH
 from jaxprof.report.comparison import figure, signed

@@ -12,9 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import fmean, median, variance
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from jaxprof.analysis.difference import paired
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.late import LEAST_DIFFERENCE, OWN
 from jaxprof.analysis.programs.verdict import DEVICE, part_key
@@ -81,19 +83,15 @@ class JobDifference:
 
 def job_difference(before: JobFigures, after: JobFigures) -> JobDifference:
     """The second job compared with the first."""
-    ours, theirs = (set(map(_mark, job.findings)) for job in (before, after))
+    found = paired(before.findings, after.findings, [lambda finding: (finding.code, finding.index, finding.part)])
     return JobDifference(
         before,
         after,
         tuple(_rows(before, after)),
-        tuple(each for each in before.findings if _mark(each) not in theirs),
-        tuple(each for each in after.findings if _mark(each) not in ours),
+        tuple(ours for ours, theirs in found if ours is not None and theirs is None),
+        tuple(theirs for ours, theirs in found if theirs is not None and ours is None),
         tuple(_notices(before, after)),
     )
-
-
-def _mark(finding: Finding) -> tuple[str, int | None, str]:
-    return finding.code, finding.index, finding.part
 
 
 def _notices(before: JobFigures, after: JobFigures) -> Iterator[str]:
@@ -115,37 +113,22 @@ def _notices(before: JobFigures, after: JobFigures) -> Iterator[str]:
 
 def _rows(before: JobFigures, after: JobFigures) -> Iterator[JobRow]:
     for key in ("compile_count", "compiled_again"):
-        yield _exact(key, *(_values(job, _attribute(key)) for job in (before, after)))
+        yield _exact(key, *(_values(job, attrgetter(key)) for job in (before, after)))
     timed: tuple[tuple[str, Measure], ...] = (
         ("compile_seconds", "seconds"), ("wall_seconds", "seconds"), ("steps_per_second", "rate"),
         ("step_median_seconds", "seconds"),
     )  # fmt: skip
     for key, measure in timed:
-        ours, theirs = (_values(job, _attribute(key)) for job in (before, after))
+        ours, theirs = (_values(job, attrgetter(key)) for job in (before, after))
         if ours or theirs:
             yield JobRow(key, measure, _over(ours), _over(theirs), "undecided", _ONE_LAUNCH)
     for part in (DEVICE, *OWN):
-        ours, theirs = (_values(job, _share_of(part)) for job in (before, after))
+        ours, theirs = ([each.shares[part] for each in job.processes if each.shares] for job in (before, after))
         if part == DEVICE and (ours or theirs):
             reason = "includes waiting for other processes"
             yield JobRow(f"{part_key(part)}_share", "share", _over(ours), _over(theirs), "undecided", reason)
         elif ours or theirs:
             yield _share(part, ours, theirs)
-
-
-def _attribute(key: str) -> Callable[[ProcessFigures], float | None]:
-    def read(process: ProcessFigures) -> float | None:
-        value: float | None = getattr(process, key)
-        return value
-
-    return read
-
-
-def _share_of(part: str) -> Callable[[ProcessFigures], float | None]:
-    def read(process: ProcessFigures) -> float | None:
-        return process.shares[part] if process.shares is not None else None
-
-    return read
 
 
 def _values(job: JobFigures, read: Callable[[ProcessFigures], float | None]) -> list[float]:
