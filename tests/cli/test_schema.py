@@ -255,16 +255,16 @@ def gate_of_times() -> dict[str, Any]:
 
 
 def explanation_with_trials() -> dict[str, Any]:
-    """What `explain --try` says: a fix was measured, a program prints no numbers, a program fails with it."""
+    """What `explain --try` says: a fix was measured, results could not be compared, the call fails with it."""
     launches = LaunchBlocks((Block(0, (2.0,)), Block(1, (1.0,))), in_turns=False)
     measured = FixTrial(
-        fix="a cache", times=compare([launches] * 3), seconds=((2.0,), (1.0,)), of="launch", session="s.jaxprof",
+        fix="a cache", times=compare([launches] * 3), seconds=((2.0,), (1.0,)), session="s.jaxprof",
         bytes=(9, 5),
-        numbers=NumbersCompared(of="printed", compared=3, agree=False, relative=0.1, note="line 1"),
+        numbers=NumbersCompared(agree=False, relative=0.1, note="line 1"),
     )  # fmt: skip
     trials = (
         measured,
-        replace(measured, numbers=NumbersCompared(of="printed")),
+        replace(measured, numbers=NumbersCompared()),
         FixTrial(fix="a cache", failed=True, reason="exit code 1"),
     )
     explained = explanation(fold(program_events.HEADER, program_events.training_events()), "program")

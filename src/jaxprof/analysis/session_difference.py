@@ -67,14 +67,19 @@ class ProgramDifference:
         """Figures of the whole, by their names. Steps are those of the hottest loop of each; None where none was found,
         or the timed steps do not stand for all."""
         ours, theirs = self.before, self.after
-        steps = [side.steps.per_second if side.steps is not None else None for side in (ours, theirs)]
-        arrays = [side.arrays.peak_bytes if side.arrays is not None else None for side in (ours, theirs)]
+
+        def steps(side: ProgramResult) -> float | None:
+            return side.steps.per_second if side.steps is not None else None
+
+        def arrays(side: ProgramResult) -> float | None:
+            return side.arrays.peak_bytes if side.arrays is not None else None
+
         return (
             FigureDifference("wall time", ours.wall_seconds, theirs.wall_seconds, "second"),
-            FigureDifference("steps a second", *steps, "rate"),
+            FigureDifference("steps a second", steps(ours), steps(theirs), "rate"),
             FigureDifference("compilations", ours.compile_count, theirs.compile_count),
             FigureDifference("compile time", ours.compile_seconds, theirs.compile_seconds, "second"),
-            FigureDifference("most live arrays", *arrays, "byte"),
+            FigureDifference("most live arrays", arrays(ours), arrays(theirs), "byte"),
         )
 
     @property

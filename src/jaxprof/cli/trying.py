@@ -7,31 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.explain.mechanical_fixes import MechanicalFix, fix_of
-from jaxprof.analysis.explain.model import FixTrial, NumbersCompared, compare_printed
+from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS
 from jaxprof.runner.from_file import NotAskedFor
-from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.explain.model import Explanation, RankedFinding
-    from jaxprof.analysis.programs.derive import ProgramResult
-    from jaxprof.events import SourceLocation
-    from jaxprof.runner.fix_trials import LaunchCommand, ProgramLaunches
     from jaxprof.runner.from_file import Ask
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.session import Run, Session
-
-_NOT_FINITE: Final = 1e299
-"""What the recorder writes for an error that is not finite is more than that."""
-_CACHE_FOLDER: Final = "JAX_COMPILATION_CACHE_DIR"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,102 +48,13 @@ def _tried(explained: Explanation, finding: RankedFinding, options: TryOptions) 
         return finding
     options.note(f"trying {finding.code}: {fix.title}")
     try:
-        trial = (_program_trial if explained.subject == "program" else _call_trial)(explained, finding, fix, options)
+        trial = _call_trial(explained, finding, fix, options)
     except NotAskedFor:
         raise
     except JaxprofError as error:
         hint = f" ({error.hint})" if error.hint else ""
         trial = FixTrial(fix=fix.title, reason=f"{error.what}{hint}")
     return replace(finding, trial=trial)
-
-
-def _program_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
-    from jaxprof.analysis.programs.derive import program_result
-    from jaxprof.reaper import TemporaryFolder
-    from jaxprof.runner.fix_trials import command_again, launch, launch_sides, with_functions
-
-    session = explained.session
-    assert session is not None
-    program = program_result(session, session.runs[finding.run].id)
-    with TemporaryFolder("try") as folder:
-        unchanged = command_again(session, program, folder, options.ask, options.python)
-        _afford(unchanged.expected_seconds, options.budget_seconds)
-        report = folder / "report"
-        if fix.function:
-            functions = _functions(session, program, finding, fix)
-            checking = with_functions(unchanged, fix.function, functions, str(report))
-            changed, unchanged = with_functions(unchanged, fix.function, functions), with_functions(unchanged, "")
-        else:
-            changed = checking = _with_environment(unchanged, fix)
-            if fix.cache:
-                kept = {name: value for name, value in unchanged.environment.items() if name != _CACHE_FOLDER}
-                unchanged = replace(unchanged, environment=kept)
-        options.note("once without the clock")
-        first = launch(checking)
-        checked = _checked_calls(report) if fix.function and not first.problem else None
-        done = launch_sides(unchanged, changed, first, options.budget_seconds, options.note)
-    return _of_launches(done, fix, checked)
-
-
-def _with_environment(command: LaunchCommand, fix: MechanicalFix) -> LaunchCommand:
-    own = {_CACHE_FOLDER: str(command.folder / "cache")} if fix.cache else {}
-    return replace(command, environment={**command.environment, **fix.environment, **own})
-
-
-def _functions(
-    session: Session, program: ProgramResult, finding: RankedFinding, fix: MechanicalFix
-) -> list[SourceLocation]:
-    from jaxprof.runner.fix_trials import compiled_functions, functions_to_jit
-
-    if fix.function in ("pad", "bind"):
-        return compiled_functions(session, program, finding.function)
-    found = next(each for each in program.findings if (each.code, each.where) == (finding.code, finding.where))
-    return functions_to_jit(session, program, found)
-
-
-def _checked_calls(report: Path) -> NumbersCompared:
-    """What the calls that were made both ways returned. Raises UsageError where the change did not reach the
-    function."""
-    import json
-
-    from jaxprof.analysis.ab import accepted_error
-
-    hint = "Make the change in the program, and compare."
-    try:
-        seen = json.loads(report.read_text(encoding="utf-8"))
-        apart = {str(dtype): float(relative) for dtype, relative in seen["apart"].items()}
-        found, calls, note = int(seen["found"]), int(seen["calls"]), str(seen["note"])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        raise UsageError("the program ended without a word about the changed function", hint) from None
-    if not found or not calls:
-        raise UsageError("the function is compiled or called in a way that cannot be changed from outside", hint)
-    worst = max(apart.values(), default=0.0)
-    return NumbersCompared(
-        of="results",
-        agree=not note and all(relative <= accepted_error(dtype) for dtype, relative in apart.items()),
-        compared=calls,
-        relative=None if note or worst > _NOT_FINITE else worst,
-        note=note,
-    )
-
-
-def _of_launches(done: ProgramLaunches, fix: MechanicalFix, checked: NumbersCompared | None) -> FixTrial:
-    side, problem = done.problem
-    if side == "B":
-        return FixTrial(fix=fix.title, failed=True, reason=f"with it the program fails: {problem}")
-    if side:
-        return FixTrial(fix=fix.title, reason=f"the program fails as it is: {problem}")
-    unchanged = [launch.output for launch in (*done.by_side["A"], *done.by_side["A'"])]
-    changed = [done.filling.output, *(launch.output for launch in done.by_side["B"])]
-    printed = compare_printed(unchanged, changed)
-    return FixTrial(
-        fix=fix.title,
-        times=done.compared(),
-        of="launch",
-        seconds=((*done.seconds("A"), *done.seconds("A'")), done.seconds("B")),
-        numbers=printed if checked is None or printed.agree is False else checked,
-        other_numbers=fix.other_numbers,
-    )
 
 
 def _call_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
@@ -203,12 +105,11 @@ def _of_comparison(result: AbResult, fix: MechanicalFix) -> FixTrial:
     numbers = None
     if kept is not None:
         numbers = NumbersCompared(
-            of="results", agree=kept.agree, relative=kept.relative if kept.alike else None, note=kept.note or kept.where
+            agree=kept.agree, relative=kept.relative if kept.alike else None, note=kept.note or kept.where
         )
     return FixTrial(
         fix=fix.title,
         times=versus.times,
-        of="call",
         seconds=(_medians(result.baseline), _medians(versus.run)),
         bytes=(peak_memory(result.baseline), peak_memory(versus.run)) if fix.donates else None,
         numbers=numbers,
@@ -221,19 +122,3 @@ def _medians(run: Run) -> tuple[float, ...]:
     return tuple(
         median(seconds for turn in launch.turns for seconds in turn.seconds) for launch in run.launches if launch.turns
     )
-
-
-def _afford(expected: float, budget: float) -> None:
-    """Raises UsageError where the fewest launches take longer than the budget."""
-    import math
-
-    from jaxprof.runner.fix_trials import least_seconds
-    from jaxprof.runner.turns import LONGER
-
-    least = least_seconds(expected)
-    if least > LONGER * budget:
-        raise UsageError(
-            f"the fewest launches that can show anything take about {seconds(least, 2)}, the budget is "
-            f"{seconds(budget, 2)}",
-            f"--budget {math.ceil(least / LONGER)}",
-        )

@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.facts import Fact
-from jaxprof.facts.units import BYTES, COUNT, NUMBER, NUMBERS, OBJECT, RATIO, TEXT, TRUTH
+from jaxprof.facts.units import BYTES, NUMBER, NUMBERS, OBJECT, RATIO, TEXT, TRUTH
 from jaxprof.report.utilisation import rounded, rounded_interval, to_four_digits
 from jaxprof.units import bytes_, integer, ratio_interval, seconds
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def trial_sentence(trial: FixTrial) -> str:
-    """`measured: 1.34× (1.30-1.38) as fast (2.31 s instead of 3.10 s), the 12 printed numbers are equal`; `no faster`,
+    """`measured: 1.34× (1.30-1.38) as fast (2.31 s a call instead of 3.10 s), the results are equal`; `no faster`,
     `inconclusive`, `not tried`, `failed` with the reason."""
     times, outcome = trial.times, trial.outcome
     if times is None:
@@ -56,7 +56,7 @@ def _seconds(trial: FixTrial) -> str:
     before, after = trial.seconds
     if not before or not after:
         return ""
-    return f" ({seconds(median(after))} a {trial.of} instead of {seconds(median(before))})"
+    return f" ({seconds(median(after))} a call instead of {seconds(median(before))})"
 
 
 def _numbers(trial: FixTrial) -> str:
@@ -68,20 +68,16 @@ def _numbers(trial: FixTrial) -> str:
 
 
 def _agreement(numbers: NumbersCompared) -> str:
-    what = "results"
-    if numbers.compared is not None:
-        count = integer(numbers.compared)
-        what = f"printed numbers ({count})" if numbers.of == "printed" else f"results of the first {count} calls"
     if numbers.agree is None:
         return f"the results were not compared: {numbers.note}"
     if numbers.agree and numbers.relative == 0:
-        return f"the {what} are equal"
+        return "the results are equal"
     if numbers.agree:
-        return f"the {what} agree to {numbers.relative:.1e}"
+        return f"the results agree to {numbers.relative:.1e}"
     if numbers.relative is None:
-        return f"the {what} differ: {numbers.note or 'one of them is not finite'}"
+        return f"the results differ: {numbers.note or 'one of them is not finite'}"
     at = f" ({numbers.note})" if numbers.note else ""
-    return f"the {what} differ by {numbers.relative:.1e}{at}"
+    return f"the results differ by {numbers.relative:.1e}{at}"
 
 
 TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
@@ -93,7 +89,6 @@ TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
     Fact("ratio", RATIO, "How many times as fast it is", rounded("times.ratio")),
     Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]",
          lambda trial: trial.times and rounded_interval(trial.times)),
-    Fact("of", TEXT, "What was timed: launch or call"),
     Fact("before_seconds", NUMBERS, "Times without the fix, in the order of the launches",
          lambda trial: list(map(to_four_digits, trial.seconds[0]))),
     Fact("after_seconds", NUMBERS, "Times with the fix", lambda trial: list(map(to_four_digits, trial.seconds[1]))),
@@ -101,8 +96,6 @@ TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
          lambda trial: trial.bytes and trial.bytes[0]),
     Fact("after_bytes", BYTES, "What a call holds at once with it", lambda trial: trial.bytes and trial.bytes[1]),
     Fact("numbers", OBJECT, "How far the numbers of the two agree", inside=(
-        Fact("of", TEXT, "results or printed"),
-        Fact("compared", COUNT, "How many numbers were compared; of results how many calls"),
         Fact("agree", TRUTH, "Whether they agree within the tolerance"),
         Fact("relative", NUMBER, "The largest relative difference; null where not finite"),
         Fact("note", TEXT, "What else is to be known"),

@@ -117,12 +117,3 @@ def with_variables(variables: Mapping[str, str]) -> str:
     """` with XLA_FLAGS=...`, for a question; empty without any."""
     words = ", ".join(f"{name}={value}" for name, value in variables.items())
     return f" with {words}" if words else ""
-
-
-def changed_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """The settings that are not as they are here."""
-    return {
-        name: variables[name]
-        for name in (*SETTINGS, *FLAGS)
-        if name in variables and variables[name] != os.environ.get(name)
-    }

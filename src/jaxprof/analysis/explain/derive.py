@@ -32,7 +32,6 @@ from jaxprof.analysis.explain.sources import (
     measured_longer,
     program_abstentions,
     program_findings,
-    remarks_to_try,
     run_abstentions,
     run_findings,
     side_abstentions,
@@ -80,17 +79,11 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
 
 
 def explanation_to_try(session: Session, name: str, code: str = "") -> Explanation:
-    """The same with what can be tried besides (remarks, as findings behind the others); with `code` only the findings
-    of that code, however far down the list they stand."""
+    """The same; with `code` only the findings of that code, however far down the list they stand."""
+    if not code:
+        return explanation(session, name)
     explained = explanation(session, name, most=sys.maxsize)
-    told = {finding.code for finding in explained.findings}
-    remarks = tuple(finding for finding in _remarks_to_try(session, name) if finding.code not in told)
-    if code:
-        wanted = tuple(each for each in (*explained.findings, *remarks) if each.code == code)
-        return replace(explained, findings=tuple(_mechanical(wanted, explained.subject)))
-    first, rest = explained.findings[:MOST_FINDINGS], explained.findings[MOST_FINDINGS:]
-    besides = tuple(_mechanical(remarks, explained.subject))
-    return replace(explained, findings=(*first, *besides), left_out=len(rest))
+    return replace(explained, findings=tuple(each for each in explained.findings if each.code == code))
 
 
 def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explanation:
@@ -152,15 +145,6 @@ def _of_programs(session: Session, name: str, found: _Found) -> list[ProgramResu
         found.findings += program_findings(session, program, name)
         found.abstentions += program_abstentions(program, has_capture=captured)
     return recorded
-
-
-def _remarks_to_try(session: Session, name: str) -> Iterator[RankedFinding]:
-    if not session.programs:
-        return
-    from jaxprof.analysis.programs.derive import program_result
-
-    for run in session.programs:
-        yield from remarks_to_try(program_result(session, run.id), name)
 
 
 def _subject(

@@ -4,10 +4,7 @@ trying a fix showed; with the commands that verify a fix or fill a gap, as they 
 
 from __future__ import annotations
 
-import math
-import re
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -209,10 +206,6 @@ Outcome: TypeAlias = Literal["faster", "slower", "same", "inconclusive", "failed
 class NumbersCompared:
     """Whether the changed side computes what the recorded one does."""
 
-    of: Literal["results", "printed"]
-    """What was compared: the arrays that a function returns, or the numbers that a program prints."""
-    compared: int | None = None
-    """How many numbers were printed, or how many calls were made both ways; None where that was not counted."""
     agree: bool | None = None
     """Whether they differ by no more than two ways to compute the same; None: nothing could be compared."""
     relative: float | None = None
@@ -234,9 +227,7 @@ class FixTrial:
     times: TimeComparison | None = None
     """Of the changed side, beside the recorded one."""
     seconds: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
-    """Of the recorded and of the changed side: how long each launch, or one call in each, took."""
-    of: str = ""
-    """What the seconds are of: `launch` or `call`."""
+    """Of the recorded and of the changed side: the median call of each launch."""
     bytes: tuple[int | None, int | None] | None = None
     """What a call of each holds at once, where the fix is one of memory."""
     numbers: NumbersCompared | None = None
@@ -244,7 +235,6 @@ class FixTrial:
     """Why the fix gives other numbers, where it does."""
     session: str = ""
     """Where its comparison is kept; empty: nowhere."""
-    notes: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
@@ -270,63 +260,3 @@ class FixTrial:
         if self.differs:
             return False
         return self.outcome == "faster" or (self.outcome in ("same", "inconclusive") and (self.saved_bytes or 0) > 0)
-
-
-_NUMBER: Final = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)(?![\w])")
-_ACCEPTED: Final = 1e-4
-"""Relative: what two ways to compute the same in float32 differ by at most, as in the check of results."""
-MOST_CHARACTERS: Final = 1 << 20
-"""Compare at most this many characters of a launch's output."""
-
-
-def compare_printed(unchanged: Sequence[str], changed: Sequence[str]) -> NumbersCompared:
-    """The numbers that launches of the unchanged and of the changed program printed. What differs between two launches
-    of the unchanged one (times, dates, identifiers) is left out, so at least two are needed."""
-    if len(unchanged) < 2 or not changed:
-        return _unknown_numbers("too few launches")
-    before, after = [_printed_lines(text) for text in unchanged], [_printed_lines(text) for text in changed]
-    if len({len(lines) for lines in before}) > 1:
-        return _unknown_numbers("the program prints another number of lines at each launch")
-    if any(len(lines) != len(before[0]) for lines in after):
-        return NumbersCompared(of="printed", agree=False, note="another number of lines is printed")
-    compared, worst, note = 0, 0.0, ""
-    for number, lines in enumerate(zip(*before, strict=True), start=1):
-        words, values = lines[0]
-        if any(line[0] != words for line in lines):
-            continue  # what is printed here differs from launch to launch
-        there = [launch[number - 1] for launch in after]
-        if any(line[0] != words for line in there):
-            return NumbersCompared(of="printed", agree=False, note=f"line {number} of what is printed is another one")
-        for at, value in enumerate(values):
-            if any(line[1][at] != value for line in lines):
-                continue
-            compared += 1
-            apart = max(_apart(float(value), float(line[1][at])) for line in there)
-            if apart > worst:
-                worst, note = apart, f"line {number} of what is printed"
-    if not compared:
-        return _unknown_numbers("the program prints no number that is the same at each launch")
-    return NumbersCompared(
-        of="printed",
-        compared=compared,
-        agree=worst <= _ACCEPTED,
-        relative=worst if math.isfinite(worst) else None,
-        note=note if worst > _ACCEPTED else "",
-    )
-
-
-def _unknown_numbers(note: str) -> NumbersCompared:
-    return NumbersCompared(of="printed", note=note)
-
-
-def _printed_lines(text: str) -> list[tuple[str, list[str]]]:
-    """Each line without its numbers, and the numbers."""
-    return [(_NUMBER.sub("#", line), _NUMBER.findall(line)) for line in text[:MOST_CHARACTERS].splitlines()]
-
-
-def _apart(right: float, got: float) -> float:
-    if right == got or (math.isnan(right) and math.isnan(got)):
-        return 0.0
-    if not (math.isfinite(right) and math.isfinite(got)):
-        return math.inf
-    return abs(right - got) / max(abs(right), abs(got))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.explain.catalogue import find_entry
-from jaxprof.analysis.explain.mechanical_fixes import TRIED_OF_PROGRAMS
 from jaxprof.analysis.explain.model import (
     Abstention,
     FindingCost,
@@ -368,7 +367,14 @@ def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Ranke
         if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
             share = program.of_wall(seconds)
             cost = FindingCost(scope="program", seconds=seconds, share=share, saves_seconds=seconds)
-            yield _of_remark(program, remark, cost, verify)
+            yield RankedFinding(
+                code=remark.code,
+                message=remark.message,
+                fix=remark.advice,
+                cost=cost,
+                verify=verify,
+                run=program.run.id,
+            )
 
 
 def _unclaimed(program: ProgramResult, remark: Finding) -> float:
@@ -377,21 +383,6 @@ def _unclaimed(program: ProgramResult, remark: Finding) -> float:
         finding.announced_seconds if finding.estimate else finding.seconds or 0.0 for finding in program.findings
     )
     return max(0.0, (remark.seconds or 0.0) - claimed)
-
-
-def _of_remark(program: ProgramResult, remark: Finding, cost: FindingCost, verify: str) -> RankedFinding:
-    return RankedFinding(
-        code=remark.code, message=remark.message, fix=remark.advice, cost=cost, verify=verify, run=program.run.id
-    )
-
-
-def remarks_to_try(program: ProgramResult, name: str) -> Iterator[RankedFinding]:
-    """The remarks whose advice `--try` can measure, as findings: true of nearly every run, so told only there."""
-    verify = program_verified(name, program)
-    for remark in program.remarks:
-        if remark.code in TRIED_OF_PROGRAMS:
-            cost = FindingCost(scope="program", seconds=remark.seconds, share=program.of_wall(remark.seconds))
-            yield _of_remark(program, remark, cost, verify)
 
 
 def program_cost(program: ProgramResult, finding: Finding) -> FindingCost:

@@ -113,7 +113,7 @@ def _tried(file: str | None, code: str | None, budget_seconds: float, python: Pa
         refuse_job("jaxprof explain --try", file, "--try")
     if file is not None and kind_of(with_home(file)) in (Kind.PROFILE, Kind.HLO):
         raise UsageError(
-            f"{file} holds no program that could be started", "--try takes a session of jaxprof run or jaxprof script."
+            f"{file} holds no function that could be measured again", "--try takes a session of jaxprof run."
         )
     wanted = find_entry(code).code if code is not None else ""
     _refuse_unrecorded(file)
