@@ -29,7 +29,6 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
-from jaxprof.analysis.run_result import IMPORTED, module_of, result
 from jaxprof.errors import JaxprofError
 from jaxprof.files import private_folder, taking_place
 from jaxprof.session import Run, Session
@@ -261,6 +260,8 @@ class _Products:
 
 def utilisations(session: Session) -> tuple[Utilisation, ...]:
     """Of each measured run that was compiled, and of the steps of a profile. Reads their HLO."""
+    from jaxprof.analysis.run_result import IMPORTED
+
     runs = list(session.runs.values())
     of_calls = (of_call(session, run) for run in runs if run.plan.how != IMPORTED)
     return (*(each for each in of_calls if each is not None), *_of_steps(session, runs))
@@ -268,6 +269,8 @@ def utilisations(session: Session) -> tuple[Utilisation, ...]:
 
 def of_call(session: Session, run: Run) -> Utilisation | None:
     """What one call reaches; None for a run without times or without HLO."""
+    from jaxprof.analysis.run_result import module_of, result
+
     summary, module = result(session, run.id).summary, module_of(session, run)
     if summary is None or module is None or summary.median <= 0:
         return None
@@ -280,6 +283,8 @@ def _of_steps(session: Session, runs: Sequence[Run]) -> Iterator[Utilisation]:
     Where the executions of one program mark the steps, its own FLOPs count and no others; where annotations do, those
     of each program as often as every step can have had it: some of its executions may lie outside.
     """
+    from jaxprof.analysis.run_result import IMPORTED, module_of
+
     imported = [run for run in runs if run.plan.how == IMPORTED]
     with_steps = [run for run in imported if run.steps is not None]
     if len(with_steps) != 1 or with_steps[0].steps is None:

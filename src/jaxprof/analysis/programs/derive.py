@@ -5,30 +5,25 @@ Derived when it is shown, and kept until the next event arrives. Times are secon
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.programs.functions import FunctionCompiles, FunctionLedger, ReasonCount
+from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount
 from jaxprof.analysis.programs.result import (
     NOT_SEEN,
     ArrayFigures,
     LineTime,
     ProgramResult,
-    ProgramTotals,
+    ProgramSums,
     Share,
     StepFigures,
     Transfer,
-    array_figures,
-    loops,
-    pass_series,
-    stops,
-    time_line,
-    transfers,
 )
-from jaxprof.analysis.programs.verdict import Spots, Verdict, find_hot_loop, line_times, loop_figures, verdict
 from jaxprof.events import Note, SourceLocation
-from jaxprof.light_dataclass import dataclass, field
+from jaxprof.light_dataclass import dataclass
 from jaxprof.session import RecordedProgram, Run, Session
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.finding import Finding
 
 __all__ = [
     "NOT_SEEN",
@@ -42,7 +37,6 @@ __all__ = [
     "SourceLocation",
     "StepFigures",
     "Transfer",
-    "Verdict",
     "program_result",
 ]
 
@@ -51,12 +45,9 @@ _KEPT_LIMIT = 16
 
 @dataclass(slots=True)
 class _Kept:
-    """A program's result, what it was derived from, and the sums over its sample windows and its ledger so far."""
+    """A program's sums, its last result, and what that was derived from."""
 
-    program: RecordedProgram
-    totals: ProgramTotals = field(default_factory=ProgramTotals)
-    ledger: FunctionLedger = field(default_factory=FunctionLedger)
-    spots: Spots = field(default_factory=Spots)
+    sums: ProgramSums
     key: tuple[object, ...] = ()
     result: ProgramResult | None = None
 
@@ -72,18 +63,18 @@ def program_result(session: Session, run_id: str) -> ProgramResult:
     run = session.runs[run_id]
     program = run.program if run.program is not None else RecordedProgram()
     kept = _kept.get(id(program))
-    if kept is None or kept.program is not program:  # an id can be reused once its object is gone
+    if kept is None or kept.sums.program is not program:  # an id can be reused once its object is gone
         if len(_kept) >= _KEPT_LIMIT:
             _kept.clear()
-        kept = _Kept(program)
+        kept = _Kept(ProgramSums(program))
         if run.program is not None:
             _kept[id(program)] = kept
     key = _key(session, run, program)
     if kept.result is None or kept.key != key or kept.result.run is not run:
-        kept.totals.take(program.sampled)
-        kept.ledger.take(program.compiled)
-        kept.spots.take(program.sampled)
-        kept.key, kept.result = key, _derive(session, run, program, kept)
+        last = run.ended_seconds if run.over and run.ended_seconds is not None else session.last_seconds
+        began = _began(run, program, last)
+        announced = program.ended.wall_seconds if program.ended is not None else max(0.0, last - began)
+        kept.key, kept.result = key, ProgramResult(run, kept.sums, began, announced, _findings, _remarks)
     return kept.result
 
 
@@ -102,51 +93,6 @@ def _key(session: Session, run: Run, program: RecordedProgram) -> tuple[object, 
     clock = int(2 * session.last_seconds) if program.ended is None else id(program.ended)
     running = tuple(map(id, program.running.values()))
     return (*lengths, running, id(program.started), id(program.jax), clock, run.status, run.started_seconds)
-
-
-def _derive(session: Session, run: Run, program: RecordedProgram, kept: _Kept) -> ProgramResult:
-    started, ended = program.started, program.ended
-    last = _last(session, run)
-    began = _began(run, program, last)
-    announced = ended.wall_seconds if ended is not None else max(0.0, last - began)
-    totals, functions = kept.totals, kept.ledger.functions()
-    spots = kept.spots.spots()
-    key = find_hot_loop(spots, program.compiled)
-    hot = loop_figures(spots, key, line_times(program.steps, key), program.compiled)
-    # two clocks: a program cannot have been seen for longer than it lived
-    wall = max(announced, sum(totals.states.values()))
-    return ProgramResult(
-        run=run,
-        argv=tuple(started.argv) if started is not None else (run.plan.workload,),
-        how=started.how if started is not None else "",
-        directory=started.directory if started is not None else "",
-        exit_code=ended.exit_code if ended is not None else None,
-        began_seconds=began,
-        wall_seconds=wall,
-        ended=ended is not None or run.over,
-        timeline=time_line(totals.states, wall),
-        samples=totals.samples,
-        sample_windows=tuple(program.sampled),
-        running=tuple(program.running.values()),
-        lines=totals.lines(),
-        compiles=tuple(program.compiled),
-        functions=functions,
-        compile_count=sum(function.count for function in functions),
-        compile_seconds=sum(function.seconds for function in functions),
-        loops=loops(program.steps, program.passes),
-        passes=pass_series(program.passes, hot.where),
-        transfers=transfers(program.transfers),
-        arrays=array_figures(program.arrays, began),
-        own_seconds=totals.own_seconds,
-        import_seconds=program.jax.seconds if program.jax is not None else None,
-        notes=_notes(program),
-        spots=spots,
-        hot=hot,
-        verdict=verdict(hot, timed=all(warning.code != "steps_not_counted" for warning in run.warnings)),
-        stops=stops(program.stops, began),
-        find=_findings,
-        remark=_remarks,
-    )
 
 
 def _findings(program: ProgramResult) -> tuple[Finding, ...]:
@@ -177,16 +123,6 @@ def _began(run: Run, program: RecordedProgram, last: float) -> float:
         if at
     ]
     return min(moments, default=last)
-
-
-def _last(session: Session, run: Run) -> float:
-    return run.ended_seconds if run.over and run.ended_seconds is not None else session.last_seconds
-
-
-def _notes(program: RecordedProgram) -> tuple[Note, ...]:
-    notes = program.ended.notes if program.ended is not None else []
-    failed = [Note("window", window.note) for window in program.windows if window.state == "failed"]
-    return (*notes, *failed)
 
 
 _WARNINGS: Final = ("function_not_called", "function_not_kept", "function_not_measured")

@@ -13,11 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.programs.functions import FunctionCompiles
-from jaxprof.analysis.programs.verdict import HotLoop, Spot, Verdict
+from jaxprof.analysis.programs.functions import FunctionCompiles, FunctionLedger
 from jaxprof.events import (
     PROGRAM_STATES,
     STAGES,
@@ -35,7 +33,11 @@ from jaxprof.events import (
     TransfersSeen,
 )
 from jaxprof.light_dataclass import dataclass
-from jaxprof.session import Run
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.finding import Finding
+    from jaxprof.analysis.programs.verdict import HotLoop, Spot, Spots, Verdict
+    from jaxprof.session import RecordedProgram, Run
 
 SIGNAL, UNKNOWN, SUSPENDED = "signal", "unknown", "suspended"
 CAUSES: Final = (SIGNAL, UNKNOWN, SUSPENDED)
@@ -304,6 +306,13 @@ class ProgramTotals:
             took, windows = self._lines.get(key, (0.0, 0))
             self._lines[key] = (took + line.seconds, windows + 1)
 
+    def copy(self) -> ProgramTotals:
+        """The sums as they are now."""
+        copied = ProgramTotals()
+        copied.consumed, copied.samples, copied.own_seconds = self.consumed, self.samples, self.own_seconds
+        copied.states, copied._lines = dict(self.states), dict(self._lines)
+        return copied
+
     def lines(self) -> tuple[LineTime, ...]:
         """The lines, those that took most first."""
         times = [LineTime(*key, *value) for key, value in self._lines.items()]
@@ -461,60 +470,194 @@ def seconds_by_place(lines: Iterable[LineTime]) -> dict[SourceLocation, float]:
     return dict(sorted(by_place.items(), key=lambda item: -item[1]))
 
 
+class ProgramSums:
+    """The sums over the sample windows and the ledger of one program, each brought up to date when it is asked for."""
+
+    def __init__(self, program: RecordedProgram) -> None:
+        self.program = program
+        self._totals, self._ledger = ProgramTotals(), FunctionLedger()
+
+    @property
+    def totals(self) -> ProgramTotals:
+        """What the sample windows add up to."""
+        self._totals.take(self.program.sampled)
+        return self._totals
+
+    def functions(self) -> tuple[FunctionCompiles, ...]:
+        """What was compiled, by function."""
+        self._ledger.take(self.program.compiled)
+        return self._ledger.functions()
+
+    def spots(self) -> tuple[Spot, ...]:
+        """Where the main thread was."""
+        self._spots.take(self.program.sampled)
+        return self._spots.spots()
+
+    @cached_property
+    def _spots(self) -> Spots:
+        from jaxprof.analysis.programs.verdict import Spots  # the ledger alone needs none of it
+
+        return Spots()
+
+
 @dataclasses.dataclass(frozen=True)
 class ProgramResult:
-    """One program in figures."""
+    """One program in figures. Each part is derived when it is first asked for."""
 
     run: Run
-    argv: tuple[str, ...]
-    how: str
-    """`script`, `module`, `record` or `cell`; empty if unknown."""
-    directory: str
-    exit_code: int | None
-    """As a shell reports it; None while the program runs, and where it cannot be known."""
+    sums: ProgramSums = dataclasses.field(repr=False, compare=False)
     began_seconds: float
     """Monotonic."""
-    wall_seconds: float
-    """Until the last event, for a program that is running or was interrupted."""
-    ended: bool
-    timeline: tuple[Share, ...]
-    """The main thread's time; adds up to `wall_seconds`; the last share is what was not seen."""
-    samples: int
-    """Number of samples of the main thread's stack that the estimates rest on."""
-    sample_windows: tuple[ProgramSampled, ...]
-    running: tuple[StageRunning, ...]
-    """Stages of compilations in progress; for a program that was interrupted, those in progress at that time."""
-    lines: tuple[LineTime, ...]
-    compiles: tuple[Compiled, ...]
-    functions: tuple[FunctionCompiles, ...]
-    """By total cost, the most expensive first."""
-    compile_count: int
-    compile_seconds: float
-    """The sum over all stages of all rows, in every thread."""
-    loops: tuple[StepFigures, ...]
-    passes: PassSeries | None
-    """Of the hot loop; None where none was timed by itself."""
-    transfers: tuple[Transfer, ...]
-    arrays: ArrayFigures | None
-    own_seconds: float | None
-    """CPU time that the recording itself took in the program's process."""
-    import_seconds: float | None
-    """What `import jax` took; None where jax was not imported."""
-    notes: tuple[Note, ...]
-    spots: tuple[Spot, ...]
-    """Where the main thread was, as finely as it was recorded."""
-    hot: HotLoop
-    """The loop in which most of the program's work happens; for a program without a loop, the whole program."""
-    verdict: Verdict
-    """What bounds that loop."""
-    stops: tuple[Standstill, ...] = ()
-    """When it did not run, and could not."""
-    find: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(
-        default=lambda program: (), repr=False, compare=False
-    )
-    remark: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(
-        default=lambda program: (), repr=False, compare=False
-    )
+    announced_seconds: float
+    """Wall time as it was announced; until the last event, for a program that is running or was interrupted."""
+    find: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(repr=False, compare=False)
+    remark: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def _program(self) -> RecordedProgram:
+        return self.sums.program
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """As it was started."""
+        started = self._program.started
+        return tuple(started.argv) if started is not None else (self.run.plan.workload,)
+
+    @property
+    def how(self) -> str:
+        """`script`, `module`, `record` or `cell`; empty if unknown."""
+        return self._program.started.how if self._program.started is not None else ""
+
+    @property
+    def directory(self) -> str:
+        """The folder that it was started in; empty if unknown."""
+        return self._program.started.directory if self._program.started is not None else ""
+
+    @property
+    def exit_code(self) -> int | None:
+        """As a shell reports it; None while the program runs, and where it cannot be known."""
+        return self._program.ended.exit_code if self._program.ended is not None else None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it, or the recording of it, is over."""
+        return self._program.ended is not None or self.run.over
+
+    @property
+    def import_seconds(self) -> float | None:
+        """What `import jax` took; None where jax was not imported."""
+        return self._program.jax.seconds if self._program.jax is not None else None
+
+    @cached_property
+    def _totals(self) -> ProgramTotals:
+        return self.sums.totals.copy()
+
+    @property
+    def wall_seconds(self) -> float:
+        """Two clocks: a program cannot have been seen for longer than it lived."""
+        return max(self.announced_seconds, sum(self._totals.states.values()))
+
+    @cached_property
+    def timeline(self) -> tuple[Share, ...]:
+        """The main thread's time; adds up to `wall_seconds`; the last share is what was not seen."""
+        return time_line(self._totals.states, self.wall_seconds)
+
+    @property
+    def samples(self) -> int:
+        """Number of samples of the main thread's stack that the estimates rest on."""
+        return self._totals.samples
+
+    @property
+    def own_seconds(self) -> float | None:
+        """CPU time that the recording itself took in the program's process."""
+        return self._totals.own_seconds
+
+    @cached_property
+    def lines(self) -> tuple[LineTime, ...]:
+        """What each line took, the longest first."""
+        return self._totals.lines()
+
+    @cached_property
+    def sample_windows(self) -> tuple[ProgramSampled, ...]:
+        """In the order of time."""
+        return tuple(self._program.sampled)
+
+    @cached_property
+    def running(self) -> tuple[StageRunning, ...]:
+        """Stages of compilations in progress; for a program that was interrupted, those in progress at that time."""
+        return tuple(self._program.running.values())
+
+    @cached_property
+    def compiles(self) -> tuple[Compiled, ...]:
+        """The ledger."""
+        return tuple(self._program.compiled)
+
+    @cached_property
+    def functions(self) -> tuple[FunctionCompiles, ...]:
+        """By total cost, the most expensive first."""
+        return self.sums.functions()
+
+    @cached_property
+    def compile_count(self) -> int:
+        """How many compilations there were."""
+        return sum(function.count for function in self.functions)
+
+    @cached_property
+    def compile_seconds(self) -> float:
+        """The sum over all stages of all rows, in every thread."""
+        return sum(function.seconds for function in self.functions)
+
+    @cached_property
+    def loops(self) -> tuple[StepFigures, ...]:
+        """The loops, those that took most time first."""
+        return loops(self._program.steps, self._program.passes)
+
+    @cached_property
+    def passes(self) -> PassSeries | None:
+        """Of the hot loop; None where none was timed by itself."""
+        return pass_series(self._program.passes, self.hot.where)
+
+    @cached_property
+    def transfers(self) -> tuple[Transfer, ...]:
+        """The copies, those that JAX counted first."""
+        return transfers(self._program.transfers)
+
+    @cached_property
+    def arrays(self) -> ArrayFigures | None:
+        """The live arrays; None if they were never counted."""
+        return array_figures(self._program.arrays, self.began_seconds)
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """What the recorder says of itself, and of captures that failed."""
+        notes = self._program.ended.notes if self._program.ended is not None else []
+        failed = [Note("window", window.note) for window in self._program.windows if window.state == "failed"]
+        return (*notes, *failed)
+
+    @cached_property
+    def spots(self) -> tuple[Spot, ...]:
+        """Where the main thread was, as finely as it was recorded."""
+        return self.sums.spots()
+
+    @cached_property
+    def hot(self) -> HotLoop:
+        """The loop in which most of the program's work happens; for a program without a loop, the whole program."""
+        from jaxprof.analysis.programs.verdict import find_hot_loop, line_times, loop_figures
+
+        key = find_hot_loop(self.spots, self._program.compiled)
+        return loop_figures(self.spots, key, line_times(self._program.steps, key), self._program.compiled)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What bounds that loop."""
+        from jaxprof.analysis.programs.verdict import verdict
+
+        return verdict(self.hot, timed=all(warning.code != "steps_not_counted" for warning in self.run.warnings))
+
+    @cached_property
+    def stops(self) -> tuple[Standstill, ...]:
+        """When it did not run, and could not."""
+        return stops(self._program.stops, self.began_seconds)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:

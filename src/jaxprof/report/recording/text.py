@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.derive import (
     FunctionCompiles,
     ProgramResult,
@@ -49,6 +48,9 @@ from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 from jaxprof.text import columns, safe, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.finding import Finding
 
 _FUNCTIONS_SHOWN: Final = 10
 _REASONS_SHOWN: Final = 4

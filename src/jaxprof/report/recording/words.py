@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.derive import ProgramResult, StepFigures
 from jaxprof.analysis.programs.functions import brief
 from jaxprof.events import Compiled
 from jaxprof.text import safe, shorten
 from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.finding import Finding
 
 WIDTH: Final = 80
 _ARGUMENTS_SHOWN: Final = 4

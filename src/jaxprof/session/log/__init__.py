@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from jaxprof.session.log.entry import Entry
-from jaxprof.session.log.library import Library
-from jaxprof.session.log.reader import Follower, load, read_outline
-from jaxprof.session.log.writer import LogWriter, new_header
+from typing import TYPE_CHECKING
+
+from jaxprof.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from jaxprof.session.log.entry import Entry
+    from jaxprof.session.log.library import Library
+    from jaxprof.session.log.reader import Follower, load, read_outline
+    from jaxprof.session.log.writer import LogWriter, new_header
 
 __all__ = ["Entry", "Follower", "Library", "LogWriter", "load", "new_header", "read_outline"]
+
+_HOME = {
+    "Entry": "entry",
+    "Library": "library",
+    **dict.fromkeys(("Follower", "load", "read_outline"), "reader"),
+    **dict.fromkeys(("LogWriter", "new_header"), "writer"),
+}
+
+if not TYPE_CHECKING:  # a wrong name is an error for a type checker
+    __getattr__ = lazy_names("jaxprof.session.log", _HOME)  # a reader needs no writer
