@@ -10,7 +10,7 @@ import pytest
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.ceilings import Utilisation, utilisations
-from jaxprof.report.utilisation import utilisation_text
+from jaxprof.report.explain import utilisation_text
 from jaxprof.session import Session
 
 PRODUCT = """HloModule jit_f, is_scheduled=true

@@ -28,7 +28,7 @@ from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
 from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
 from jaxprof.cli import kinds
 from jaxprof.cli.main import cli
-from jaxprof.report.ab import ab_json
+from jaxprof.report.comparison_report import ab_json
 from jaxprof.report.device_list import devices_report
 from jaxprof.report.envelope import answer_pieces
 from jaxprof.report.explain import explanation_json

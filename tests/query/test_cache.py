@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof.cli.main import main
-from jaxprof.query import cache
+from jaxprof.query import asking as cache
 from jaxprof.query.asking import AskedSession
 from jaxprof.session import log
 from jaxprof.session.log import Library

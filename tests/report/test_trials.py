@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
-from jaxprof.report.trials import trial_sentence
+from jaxprof.report.explain import trial_sentence
 from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, with_control
 
 EQUAL = NumbersCompared(agree=True, relative=0.0)

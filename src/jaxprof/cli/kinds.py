@@ -257,7 +257,7 @@ def _in_folder(key: str, meaning: str, inside: Facts, *more: Fact[Any]) -> Facts
 
 
 KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
-    "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_of("ab", "AB")),
+    "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_of("comparison_report", "AB")),
     "baseline": partial(_of, "baselines", "BASELINE"),
     "baselines": lambda: _in_folder("baselines", "The kept baselines", _of("baselines", "BASELINES")),
     "catalogue": lambda: (_rows("findings", "Every code", _of("explain", "ENTRY")[:3]),),

@@ -151,7 +151,7 @@ def _options(words: dict[str, Any], read: ReadSides, folder: Path) -> SideOption
 
 def _printed(measured: MeasuredSides, form: str) -> int:
     """Print the comparison and return the exit code."""
-    from jaxprof.report.ab import ab_json, ab_lines
+    from jaxprof.report.comparison_report import ab_json, ab_lines
 
     result = measured.result
     if result is not None and form == "json":

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.explain.mechanical_fixes import MechanicalFix, fix_of
-from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
+from jaxprof.analysis.explain.model import FixTrial, MechanicalFix, NumbersCompared, fix_of
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS

@@ -15,8 +15,7 @@ from typing import Final
 
 from jaxprof.analysis.profile import programs_of
 from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, read_timeline
-from jaxprof.exports.source import ExportSource
-from jaxprof.exports.tracks import tracks_of
+from jaxprof.exports.source import ExportSource, tracks_of
 from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 

@@ -1,21 +1,25 @@
-"""Asking sessions in SQL: their tables are gathered here, and a process of its own computes the answer (`database`).
+"""Asking sessions in SQL: their tables are gathered here, or read from Arrow files that
+were made before, and a process of its own computes the answer (`database`).
 
 It is killed once the query has taken too long, and when nobody waits for it any more.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -23,14 +27,64 @@ from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.facts import Relation, SessionFile
 from jaxprof.limits import QUERY_MEMORY, QUERY_TIME
 from jaxprof.operating_system import python_words
-from jaxprof.query.cache import read_cached, stamp, write_cached
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
 from jaxprof.query.tables import SESSION, TABLES
 from jaxprof.reaper import REAPER
-from jaxprof.session.log.state import with_urls
+from jaxprof.session.log.state import derived_folder, make_derived_folder, with_urls
+from jaxprof.text import json_text
+from jaxprof.version import __version__
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
+
+_FORMAT: Final = 6
+"""Counted up whenever a table is derived otherwise than before."""
+
+
+def stamp(path: Path, table: Relation, *, live: bool) -> dict[str, Any]:
+    """What a table depends on: equal stamps have equal tables. Raises OSError if the session is not there."""
+    from jaxprof.analysis.ceilings import kept_at
+
+    status = path.stat()
+    schema = repr([(fact.key, fact.unit.sql) for fact in table.facts])
+    return {
+        "format": _FORMAT,
+        "jaxprof": __version__,
+        "table": hashlib.sha256(f"{table.name}{schema}".encode()).hexdigest(),
+        "size_bytes": status.st_size,
+        "modified_ns": status.st_mtime_ns,
+        "live": live,
+        "ceilings_ns": kept_at(),
+    }
+
+
+def read_cached(path: Path, table: Relation, wanted: dict[str, Any]) -> tuple[Any, list[str]] | None:
+    """The table with this stamp, and the notices of the session; None if there is no such copy."""
+    try:
+        with (derived_folder(path) / f"{table.name}.arrow").open("rb") as file:
+            head, body = json.loads(file.readline()), file.read()
+        if head["stamp"] != wanted or head["crc32"] != zlib.crc32(body):
+            return None
+        found = pa.ipc.open_stream(body).read_all()
+        return (found, list(map(str, head["notices"]))) if found.schema.equals(arrow_schema(table)) else None
+    except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
+        return None
+
+
+def write_cached(path: Path, table: Relation, made: Any, wanted: dict[str, Any], notices: list[str]) -> None:
+    """Keep a copy, whole or not at all."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, made.schema) as writer:
+        writer.write_table(made)
+    body = sink.getvalue().to_pybytes()
+    head = json_text({"stamp": wanted, "crc32": zlib.crc32(body), "notices": notices})
+    with suppress(OSError):
+        partial = make_derived_folder(path) / f".{table.name}.{os.getpid()}"
+        try:
+            partial.write_bytes(head.encode() + b"\n" + body)
+            partial.replace(partial.with_name(f"{table.name}.arrow"))
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Two sessions compared, whole: as text, Markdown, JSON and CSV. `comparison` has the tables."""
+"""Two sessions, or the sides of a measured comparison, compared as a whole: as text, Markdown, JSON and CSV. The tables
+are those of `comparison`."""
 
 from __future__ import annotations
 
@@ -6,11 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.ab import ab_results, side_versus
+from jaxprof.analysis.ab import AbResult, AbVersus, ab_results, side_versus
 from jaxprof.analysis.session_difference import RunComparison, SessionDifference
-from jaxprof.facts import Fact, at, pick, recorder, within
+from jaxprof.facts import SENTENCE, Fact, at, pick, recorder, within
+from jaxprof.facts.runs import RUNS
 from jaxprof.facts.sessions import state_of
-from jaxprof.facts.units import ANY, BY_NAME, LIST, NUMBER, OBJECT, ROWS, SECONDS, TEXT, TRUTH
+from jaxprof.facts.units import ANY, BY_NAME, LIST, NUMBER, NUMBERS, OBJECT, ROWS, SECONDS, TEXT, TRUTH
 from jaxprof.report.comparison import (
     BUFFERS_COMPARED,
     COLLECTIVES_COMPARED,
@@ -27,12 +29,13 @@ from jaxprof.report.comparison import (
     WIDTH,
     answer,
     environment_table,
+    named,
     tables,
     title,
 )
 from jaxprof.report.renderers import markdown, markdown_lines, text_lines, to_csv_text, wrap
 from jaxprof.report.runs import parameters_text
-from jaxprof.report.sides import KEPT, VERSUS, verdict_line
+from jaxprof.report.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, ab_head, side_rows, verdict_line
 from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
@@ -274,3 +277,88 @@ def _lines(pair: RunComparison) -> Iterator[_Line]:
         for row in at(rows)(pair) or ():
             own = row.unit if about == "fact" else unit
             yield _Line(pair, about, at(name)(row), status(row), before(row), after(row), own)
+
+
+def ab_lines(result: AbResult) -> Iterator[str]:
+    """The report."""
+    yield from ab_head(result, WIDTH)
+    for versus in result.versus:
+        yield from _all_differences(result, versus)
+    yield ""
+    for side in result.failed:
+        run = side.run
+        yield from wrap(f"{run.plan.side} {run.status}: {run.error}", width=WIDTH, indent="    ", first="  ✗ ")
+        yield from wrap(run.advice, width=WIDTH, indent="    ")
+    yield from _warnings(result)
+
+
+def _all_differences(result: AbResult, versus: AbVersus) -> Iterator[str]:
+    """What differs beside the time of a call: the environments, exact facts, kernels."""
+    difference = result.difference(versus)
+    (pair,) = difference.runs
+    yield ""
+    yield from wrap(f"A → {versus.label}: {answer(pair)}", width=WIDTH, indent="    ", first="  ")
+    listed = list(tables(pair))
+    times = [table for table in listed if table.columns is PHASES]
+    exact = [table for table in listed if table.columns is not PHASES]
+    for table in (environment_table(difference), *exact, *times):
+        lines = list(text_lines(named(table, "A", versus.label), width=WIDTH))
+        if lines:
+            yield ""
+            yield from lines
+
+
+def _warnings(result: AbResult) -> Iterator[str]:
+    labels_by_message: dict[str, list[str]] = {}
+    for side in result.sides:
+        for warning in side.warnings:
+            labels_by_message.setdefault(warning.message, []).append(side.run.plan.side)
+    for message, labels in labels_by_message.items():
+        yield from wrap(f"{', '.join(labels)}: {message}", width=WIDTH, indent="    ", first="  ! ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A side beside A, with all that differs between the two."""
+
+    versus: AbVersus
+    difference: SessionDifference
+
+    @property
+    def pair(self) -> RunComparison:
+        return self.difference.runs[0]
+
+
+_VERSUS: Final[tuple[Fact[_Compared], ...]] = (
+    *within(at("versus"), VERSUS),
+    *within(at("pair"), (fact for fact in PAIR if fact.key != "side")),
+    Fact("environment", ROWS, "What differs between the environments",
+         lambda row: environment_table(row.difference).rows, inside=ENVIRONMENT),
+)  # fmt: skip
+_MEASURED_SIDE: Final[tuple[Fact[SideRow], ...]] = (
+    *SPEC,
+    *within(
+        at("result"),
+        (
+            *pick(RUNS.facts, "workload", "variant", "device"),
+            Fact("python", TEXT, "Version of Python", at("run.python")),
+            Fact("jax", TEXT, "Version of jax", at("run.environment.jax")),
+            Fact("status", TEXT, "How it ended", at("run.status")),
+            Fact("error", TEXT, "Why it failed", at("run.error")),
+            Fact("median_seconds", SECONDS, "Median time of a call", at("summary.median")),
+            Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]", at("summary.ci95")),
+            Fact("warnings", ROWS, "Why the figures mean less than they seem to", inside=SENTENCE[:2]),
+        ),
+    ),
+)  # fmt: skip
+AB: Final[tuple[Fact[AbResult], ...]] = (
+    *PLAN,
+    Fact("versus", ROWS, "Each side beside A",
+         lambda result: [_Compared(versus, result.difference(versus)) for versus in result.versus], inside=_VERSUS),
+    Fact("control", OBJECT, "A beside itself: what this machine cannot tell apart",
+         lambda result: result.control and _Compared(result.control, result.difference(result.control)),
+         inside=_VERSUS),
+    Fact("sides", ROWS, "What was compared", side_rows, inside=_MEASURED_SIDE),
+)  # fmt: skip
+ab_json: Final = recorder(AB)
+"""The report for programs; times in seconds, shares from 0 to 1, null for unknown."""

@@ -1,26 +1,182 @@
-"""An explanation as text that fits a screen, as Markdown for a pull request, and as JSON that fits a prompt."""
+"""An explanation as text that fits a screen, as Markdown for a pull request, and as JSON that fits a prompt; with what
+trying a fix showed, and how much of the device is used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
-from jaxprof.analysis.explain.mechanical_fixes import mechanical_of
-from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding, command
+from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding, command, mechanical_of
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, at, recorder
-from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, NUMBERS, OBJECT, ROWS, SECONDS, SHARE, TEXT, TRUTH, Unit
+from jaxprof.facts.units import (
+    BYTES,
+    COUNT,
+    FLOPS,
+    INDEX,
+    LIST,
+    NUMBER,
+    NUMBERS,
+    OBJECT,
+    RATE,
+    RATIO,
+    ROWS,
+    SECONDS,
+    SHARE,
+    TEXT,
+    TRUTH,
+    Unit,
+)
 from jaxprof.report.renderers import markdown, wrap
-from jaxprof.report.trials import TRIAL, trial_sentence
-from jaxprof.report.utilisation import UTILISATION, rounded, rounded_interval, utilisation_text
 from jaxprof.text import columns, json_text, safe, shorten
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, ratio_interval, seconds
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.ceilings import Utilisation
     from jaxprof.analysis.explain.catalogue import CatalogueEntry
+    from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
     from jaxprof.session import Session
+
+
+def utilisation_text(use: Utilisation) -> str:
+    """`MFU 41 % of the vendor's bf16 peak (HFU 52 %), 63 % of its device's roofline`; what is unknown is left out, so
+    empty if both are."""
+    parts = []
+    if use.mfu is not None:
+        whose = "peak that was measured here" if use.peak_is_measured else f"vendor's {'/'.join(use.dtypes)} peak"
+        again = f" (HFU {percent(use.hfu)})" if use.recomputed_flops else ""
+        parts.append(f"MFU {'at least ' if use.at_least else ''}{percent(use.mfu)} of the {whose}{again}")
+    if use.roofline is not None:
+        parts.append(f"{percent(use.roofline)} of its device's roofline")
+    return ", ".join(parts)
+
+
+def to_four_digits(value: float | None) -> float | None:
+    """A figure that is rounded so that an explanation stays small."""
+    return None if value is None else float(f"{value:.4g}")
+
+
+def rounded(key: str) -> Callable[[Any], float | None]:
+    """What reads a figure, rounded so that an explanation stays small."""
+    read = at(key)
+    return lambda row: to_four_digits(read(row))
+
+
+def rounded_interval(row: Any) -> list[float | None] | None:
+    """`[low, high]`; None if either is unknown."""
+    return None if row.low is None or row.high is None else [to_four_digits(row.low), to_four_digits(row.high)]
+
+
+UTILISATION: Final[tuple[Fact[Utilisation], ...]] = (
+    Fact("run", TEXT, "Id of the run"),
+    Fact("of", TEXT, "What was timed: call or step"),
+    Fact("seconds", SECONDS, "Time of the call or step", rounded("seconds")),
+    Fact("mfu", SHARE, "Share of the peak that the FLOPs of the model reach", rounded("mfu")),
+    Fact("hfu", SHARE, "Share of the peak that all FLOPs reach, recomputed ones included", rounded("hfu")),
+    Fact("at_least", TRUTH, "Whether the shares are lower bounds"),
+    Fact("roofline", SHARE, "Share of the roofline of the whole", rounded("roofline")),
+    Fact("flops", FLOPS, "FLOPs of the matrix products", rounded("flops")),
+    Fact("recomputed_flops", FLOPS, "Those that are computed again (remat)", rounded("recomputed_flops")),
+    Fact("peak_flops_per_second", RATE, "The peak of the device for these dtypes", rounded("peak_flops_per_second")),
+    Fact("dtypes", LIST, "The dtypes of the matrix products"),
+    Fact("peak_source", TEXT, "Where the peak comes from"),
+    Fact("reason", TEXT, "Why mfu is unknown"),
+)
+
+
+def trial_sentence(trial: FixTrial) -> str:
+    """`measured: 1.34× (1.30-1.38) as fast (2.31 s a call instead of 3.10 s), the results are equal`; `no faster`,
+    `inconclusive`, `not tried`, `failed` with the reason."""
+    times, outcome = trial.times, trial.outcome
+    if times is None:
+        return f"{outcome}: {trial.reason}"
+    numbers = _numbers(trial)
+    if trial.saved_bytes is not None:
+        return _memory(trial)
+    if times.ratio is None or outcome == "inconclusive":
+        words = "inconclusive: " + times.reason()
+        more = times.launches_to_decide()
+        words += f" (about {integer(more)} more launches would decide it)" if more else ""
+        beside = f", {ratio_interval(times.ratio, times.low, times.high)} as fast" if times.ratio is not None else ""
+        return f"{words}{beside}; {numbers}"
+    measured = f"{ratio_interval(times.ratio, times.low, times.high)} as fast{_seconds(trial)}"
+    if outcome == "faster" and trial.differs:
+        return f"no gain: {numbers}; {measured}"
+    if outcome == "faster":
+        return f"measured: {measured}, {numbers}"
+    return f"no faster: {measured}, {numbers}"
+
+
+def _memory(trial: FixTrial) -> str:
+    """Of a fix that is one of memory."""
+    before, after = trial.bytes or (None, None)
+    times = trial.times
+    assert times is not None
+    if trial.outcome == "inconclusive" or times.ratio is None:
+        fast = f"whether it is faster is not known: {times.reason()}"
+    elif trial.outcome == "same":
+        fast = "it is as fast"
+    else:
+        fast = f"it is {trial.outcome}: {ratio_interval(times.ratio, times.low, times.high)} as fast{_seconds(trial)}"
+    word = "measured" if trial.gains else "no gain"
+    return f"{word}: a call holds {bytes_(after)} instead of {bytes_(before)}; {fast}; {_numbers(trial)}"
+
+
+def _seconds(trial: FixTrial) -> str:
+    before, after = trial.seconds
+    if not before or not after:
+        return ""
+    return f" ({seconds(median(after))} a call instead of {seconds(median(before))})"
+
+
+def _numbers(trial: FixTrial) -> str:
+    numbers = trial.numbers
+    if numbers is None:
+        return "the results were not compared"
+    words = _agreement(numbers)
+    return f"{words}: {trial.other_numbers}" if trial.other_numbers and numbers.relative else words
+
+
+def _agreement(numbers: NumbersCompared) -> str:
+    if numbers.agree is None:
+        return f"the results were not compared: {numbers.note}"
+    if numbers.agree and numbers.relative == 0:
+        return "the results are equal"
+    if numbers.agree:
+        return f"the results agree to {numbers.relative:.1e}"
+    if numbers.relative is None:
+        return f"the results differ: {numbers.note or 'one of them is not finite'}"
+    at = f" ({numbers.note})" if numbers.note else ""
+    return f"the results differ by {numbers.relative:.1e}{at}"
+
+
+TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
+    Fact("fix", TEXT, "What the changed side had"),
+    Fact("outcome", TEXT, "faster, slower, same, inconclusive, failed (with it), not_tried",
+         lambda trial: trial.outcome.replace(" ", "_")),
+    Fact("gains", TRUTH, "Whether it is faster and the numbers do not speak against it"),
+    Fact("sentence", TEXT, "The outcome in words", trial_sentence),
+    Fact("ratio", RATIO, "How many times as fast it is", rounded("times.ratio")),
+    Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]",
+         lambda trial: trial.times and rounded_interval(trial.times)),
+    Fact("before_seconds", NUMBERS, "Times without the fix, in the order of the launches",
+         lambda trial: list(map(to_four_digits, trial.seconds[0]))),
+    Fact("after_seconds", NUMBERS, "Times with the fix", lambda trial: list(map(to_four_digits, trial.seconds[1]))),
+    Fact("before_bytes", BYTES, "What a call holds at once without it; null unless the fix is one of memory",
+         lambda trial: trial.bytes and trial.bytes[0]),
+    Fact("after_bytes", BYTES, "What a call holds at once with it", lambda trial: trial.bytes and trial.bytes[1]),
+    Fact("numbers", OBJECT, "How far the numbers of the two agree", inside=(
+        Fact("agree", TRUTH, "Whether they agree within the tolerance"),
+        Fact("relative", NUMBER, "The largest relative difference; null where not finite"),
+        Fact("note", TEXT, "What else is to be known"),
+    )),
+    Fact("session", TEXT, "Where the comparison is kept"),
+)  # fmt: skip
+"""What trying a fix showed."""
+
 
 WIDTH: Final = 80
 HEIGHT: Final = 23

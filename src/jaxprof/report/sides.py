@@ -210,4 +210,4 @@ KEPT: Final[tuple[Fact[AbResult], ...]] = (
     Fact("control", OBJECT, "A beside itself: what this machine cannot tell apart", inside=VERSUS),
     Fact("sides", ROWS, "What was compared", side_rows, inside=SPEC),
 )
-"""A comparison as a part of its session: without what `report.ab` derives of the two programs."""
+"""A comparison as a part of its session: without what `report.comparison_report` derives of the two programs."""

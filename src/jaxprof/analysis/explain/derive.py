@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ab import AbResult, ab_results
-from jaxprof.analysis.explain.mechanical_fixes import fix_of
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
@@ -22,6 +21,7 @@ from jaxprof.analysis.explain.model import (
     Scope,
     Subject,
     command,
+    fix_of,
     program_verified,
     run_verified,
 )

@@ -1,10 +1,12 @@
 """An explanation as a value: findings with their cost and evidence, what cannot be said, with the reason, and what
-trying a fix showed; with the commands that verify a fix or fill a gap, as they are typed in a shell.
+trying a fix showed; what can be tried from outside, so that nobody's files are edited; and the commands that
+verify a fix or fill a gap, as they are typed in a shell.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -15,8 +17,6 @@ from jaxprof.redaction import REDACTED
 from jaxprof.session.log.state import with_urls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.hlo.open.stages import ModuleStages
@@ -260,3 +260,39 @@ class FixTrial:
         if self.differs:
             return False
         return self.outcome == "faster" or (self.outcome in ("same", "inconclusive") and (self.saved_bytes or 0) > 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanicalFix:
+    """What is changed to try the fix of a finding."""
+
+    title: str
+    """What the changed side has, for people."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of its processes."""
+    donates: bool = False
+    """Whether its call donates the arguments that the finding names."""
+    other_numbers: str = ""
+    """Why its numbers are others, where that is the price of the fix; empty: they have to be the same."""
+
+
+TRIED: Final[Mapping[str, MechanicalFix]] = {
+    "lost-donation": MechanicalFix(title="the arguments that results update donated", donates=True),
+    "precise-product": MechanicalFix(
+        title="matrix products at the default precision",
+        environment={"JAX_DEFAULT_MATMUL_PRECISION": "default"},
+        other_numbers="another precision of products gives other numbers",
+    ),
+}
+"""By the code of a finding about a measured function: what its process or its call can be given."""
+
+
+def fix_of(finding: RankedFinding, subject: Subject) -> MechanicalFix | None:
+    """What can be tried of a finding; None where its fix is a change of the program."""
+    return TRIED.get(finding.code) if subject == "runs" else None
+
+
+def mechanical_of(code: str) -> str:
+    """What can be tried of the findings of a code; empty where nothing can."""
+    fix = TRIED.get(code)
+    return fix.title if fix is not None else ""

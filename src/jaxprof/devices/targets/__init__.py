@@ -9,8 +9,20 @@ from __future__ import annotations
 
 from jaxprof.devices.targets.chips import CHIPS, Chip, chip
 from jaxprof.devices.targets.exchange import Exchange, exchange
-from jaxprof.devices.targets.machine import HOSTS, TORI, Host, Level, Machine, Torus, machine_for, machine_of
-from jaxprof.devices.targets.spec import Target, parse_mesh, parse_target, parse_targets
+from jaxprof.devices.targets.machine import (
+    HOSTS,
+    TORI,
+    Host,
+    Level,
+    Machine,
+    Target,
+    Torus,
+    machine_for,
+    machine_of,
+    parse_mesh,
+    parse_target,
+    parse_targets,
+)
 from jaxprof.devices.targets.step import StepTime, bound_of, exchanges, least_kernel_seconds, step_time
 
 __all__ = [

@@ -11,15 +11,109 @@ document are left out.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.devices.targets.chips import Chip, chip
+from jaxprof.errors import UsageError
 from jaxprof.hlo.analysis.cost.peaks import DevicePeaks, device
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jaxprof.devices.targets.spec import Target
+_SPEC = re.compile(r"(?:(?P<hosts>\d{1,9})x)?(?P<name>[A-Za-z][\w-]*?)(?::(?P<count>\d{1,9}(?:x\d{1,9}){0,3}))?$")
+_MOST_DEVICES = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A number of devices of one kind."""
+
+    chip: Chip
+    hosts: int
+    shape: tuple[int, ...]
+    """Devices of one host for NVIDIA, e.g. (8,); chips of the slice for TPU, e.g. (16, 16)."""
+    single: bool = False
+    """No count was given: one device of that shape is compiled for."""
+
+    @property
+    def devices(self) -> int:
+        """The number of devices, as JAX counts them, for which the program is compiled: for some TPUs two for each
+        chip."""
+        return 1 if self.single else self.hosts * math.prod(self.shape) * self.chip.devices
+
+    @property
+    def topology(self) -> str:
+        """In the form of JAX's `get_topology_desc`: hosts × 1 × devices for CUDA, `v6e:16x16` for TPU."""
+        if self.chip.vendor == "tpu":
+            return f"{self.chip.topology}:{'x'.join(map(str, self.shape))}"
+        return f"{self.hosts}x1x{self.shape[0]}"
+
+    @property
+    def label(self) -> str:
+        """As the user wrote it: `4xh100:8`."""
+        if self.single:
+            return self.chip.name
+        hosts = f"{self.hosts}x" if self.hosts > 1 else ""
+        if self.chip.vendor == "tpu":
+            return f"{self.chip.name}:{'x'.join(map(str, self.shape))}"
+        return f"{hosts}{self.chip.name}:{self.shape[0]}"
+
+
+def parse_target(text: str) -> Target:
+    """One target. Raises UsageError with similar names, or with the expected form."""
+    match = _SPEC.match(text.strip())
+    if match is None:
+        raise UsageError(f"cannot read the device {text!r}", "Write h100, h100:8, 4xh100:8 or tpu-v6e:16x16.")
+    row = chip(match["name"])
+    hosts = int(match["hosts"] or 1)
+    count = match["count"]
+    if row.vendor == "tpu":
+        if match["hosts"]:
+            raise UsageError(f"{text}: the shape of a TPU slice determines its hosts", f"Write {row.name}:4x4.")
+        shape = tuple(int(size) for size in (count or row.default_shape).split("x"))
+        dimensions = row.default_shape.count("x") + 1
+        if len(shape) == 1 and count:
+            raise UsageError(
+                f"{text}: a TPU slice has a shape", f"Write {row.name}:{row.default_shape}, with {dimensions} sizes."
+            )
+        if len(shape) != dimensions:
+            raise UsageError(f"{text}: {row.name} slices have {dimensions} dimensions", f"As {row.default_shape} has.")
+    else:
+        if count and "x" in count:
+            raise UsageError(f"{text}: GPUs are counted", f"Write {row.name}:8, or 4x{row.name}:8 for four hosts.")
+        shape = (int(count or 1),)
+    target = Target(row, hosts, shape, single=not count and hosts == 1)
+    if not 1 <= target.devices <= _MOST_DEVICES:
+        raise UsageError(
+            f"{text}: {target.devices} devices", f"The number of devices must be from 1 to {_MOST_DEVICES}."
+        )
+    return target
+
+
+def parse_targets(text: str) -> list[Target]:
+    """Targets separated by commas, each once. Raises UsageError."""
+    targets = {target.label: target for part in text.split(",") if part.strip() for target in [parse_target(part)]}
+    if not targets:
+        raise UsageError("no device to compile for", "Write --for h100, or --for h100,a100,tpu-v5e.")
+    return list(targets.values())
+
+
+def parse_mesh(text: str) -> dict[str, int]:
+    """The axes of a mesh, `data=4,model=2`, the slowest first as in `jax.make_mesh`. Raises UsageError."""
+    axes: dict[str, int] = {}
+    for part in text.split(","):
+        name, equals, size = (piece.strip() for piece in part.partition("="))
+        if not equals or not name.isidentifier() or not size.isdecimal() or len(size) > 6 or int(size) < 1:
+            raise UsageError(
+                f"cannot read the mesh {text!r}", "Give names and sizes of its axes, as in data=4,model=2."
+            )
+        if name in axes:
+            raise UsageError(f"the mesh {text} has the axis {name} twice", "Give each axis a name of its own.")
+        axes[name] = int(size)
+    return axes
+
 
 _GB: Final = 1e9
 _READ: Final = "read 2026-11-21"
