@@ -166,6 +166,29 @@ async def test_an_expected_error_is_told_as_it_is_and_not_logged(state_home: Pat
     assert not (state_home / "errors.log").exists()
 
 
+class Leaving(Fragile):
+    """It looks for another widget, which is there no longer, when it is asked and when it leaves."""
+
+    def on_asked(self, message: Asked) -> None:
+        self.query_one("#gone")
+
+    def on_unmount(self) -> None:
+        self.query_one("#gone")
+
+
+@pytest.mark.defects
+@pytest.mark.parametrize("asked", [True, False])
+async def test_a_widget_that_is_missed_is_a_defect_only_while_the_app_runs(asked: bool, state_home: Path) -> None:
+    app = Listening("")
+    app.fragile = Leaving("")
+    async with app.run_test() as pilot:
+        if asked:
+            app.fragile.post_message(Asked())
+            await until(pilot, lambda: app.told)
+    log = state_home / "errors.log"
+    assert (log.read_text() if log.exists() else "").count("NoMatches: ") == asked
+
+
 async def test_an_action_may_still_leave_its_key_to_the_next() -> None:
     class Skipping(Fragile):
         async def action_act(self) -> None:

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 import textual
 from textual.actions import SkipAction
+from textual.css.query import NoMatches
 from textual.message_pump import MessagePump
 from textual.strip import Strip
 
@@ -159,8 +160,14 @@ _told: Final[WeakKeyDictionary[App[Any], dict[str, float]]] = WeakKeyDictionary(
 
 
 def report(node: MessagePump, error: Exception, where: str) -> None:
-    """Shows what escaped from `where`, on the drawing thread; a defect also goes to the log."""
+    """Shows what escaped from `where`, on the drawing thread; a defect also goes to the log.
+
+    An app that ends takes its widgets away one after the other, and what has come for one of them is still handled:
+    that a handler no longer finds another one is then no defect.
+    """
     app, now = node.app, time.monotonic()
+    if isinstance(error, NoMatches) and not (app.is_running and node.is_attached):
+        return
     told = _told.setdefault(app, {})
     if now - told.get(where, float("-inf")) < QUIET_SECONDS:
         return
