@@ -187,7 +187,8 @@ def test_an_interrupt_keeps_what_was_measured_and_removes_the_worktree(
     monkeypatch.setenv("TMPDIR", str(temporary))
     process = start("ab", "sides.py:step", "--git", "HEAD~1", "--launches", "50", "--out", "s.jaxprof", cwd=repository)
     deadline = time.monotonic() + 90
-    while time.monotonic() < deadline and not re.search(r'"series":"run".*"block":\d', _text(repository / "s.jaxprof")):
+    block = re.compile(r'^(?=.*"run":"r1")(?=.*"series":"run").*"block":\d', re.MULTILINE)
+    while time.monotonic() < deadline and not block.search(_text(repository / "s.jaxprof")):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)

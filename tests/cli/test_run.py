@@ -192,6 +192,7 @@ def test_a_function_of_a_kept_session_is_run_again_from_anywhere(
     assert (run.label, run.plan.arguments) == ("mine.py:step jit cpu:0", ("{'w': f32[8]}", "3"))
 
 
+@pytest.mark.process  # the first temporary folder of a process starts its reaper
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
