@@ -273,9 +273,7 @@ def try_command(home: Path, chance: random.Random) -> tuple[int, str]:
     ):
         writer.append(event)
     writer.close()
-    words = chance.choice(
-        (["run", "--from"], ["explain", "--try"], ["script", "--from"], ["open", "--format", "text"], ["explain"])
-    )
+    words = chance.choice((["run", "--from"], ["script", "--from"], ["open", "--format", "text"], ["explain"]))
     code, said = called([*words, str(path)], home)
     return code, said + ("Traceback (most recent call last): the bait ran" if (home / "bait").exists() else "")
 

@@ -116,7 +116,7 @@ def test_a_job_that_jaxprof_started_is_started_again_to_verify(call: Caller, tmp
 @pytest.mark.parametrize(
     "words",
     [
-        ["show", "--kernels"], ["export"], ["hlo"], ["gate", "--fail-on", "kernels"], ["serve"], ["explain", "--try"],
+        ["show", "--kernels"], ["export"], ["hlo"], ["gate", "--fail-on", "kernels"], ["serve"],
         ["import"], ["run", "--from"],
     ],
 )  # fmt: skip

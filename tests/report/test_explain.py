@@ -12,6 +12,7 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding
+from jaxprof.analysis.finding import Finding
 from jaxprof.report.envelope import json_pieces
 from jaxprof.report.explain import (
     HEIGHT,
@@ -31,9 +32,7 @@ _VERIFY = "jaxprof script --plain experiments/train_the_model.py --config config
 def crowded(findings: int = 5, **more: object) -> Explanation:
     """An explanation as long as it can be."""
     finding = RankedFinding(
-        code="static_argument_varies",
-        message=_LONG,
-        fix=_LONG,
+        sentence=Finding("static_argument_varies", _LONG, _LONG),
         cost=FindingCost(
             scope="program", seconds=6.01234567, low=5.61234567, high=6.41234567, share=0.3123456, estimate=True
         ),

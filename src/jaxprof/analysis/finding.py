@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from typing import Protocol
 
 from jaxprof.events import SourceLocation
+
+
+class Sentence(Protocol):
+    """What a check says, whatever it looks at: findings of programs, jobs and HLO, and warnings about measurements."""
+
+    @property
+    def code(self) -> str:
+        """An entry of the catalogue."""
+
+    @property
+    def message(self) -> str:
+        """The sentence, with its figures."""
+
+    @property
+    def advice(self) -> str:
+        """What to change, and where."""
 
 
 @dataclass(frozen=True, slots=True)

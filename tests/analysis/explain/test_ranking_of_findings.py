@@ -16,15 +16,14 @@ from jaxprof.analysis.explain.model import (
     FindingCost,
     RankedFinding,
 )
+from jaxprof.analysis.finding import Finding
 from jaxprof.events import RunSpec
 from jaxprof.session import Run
 
 
 def finding(code: str, run: str = "r1", *, fault: bool = False, **cost: Any) -> RankedFinding:
     return RankedFinding(
-        code=code,
-        message="",
-        fix="",
+        sentence=Finding(code, "", ""),
         cost=FindingCost(**{"scope": "call", **cost}),
         verify="",
         run=run,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.explain.model import (
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _FAULTS: Final = ("process-failed", "failed-after")
 """Findings without a cost that come before all others: the job has not done what it was to do."""
+_READ_ON: Final = "Its session has what it was doing, and what it wrote."
 _EXACT: Final = ("recompiles-alone", "process-stopped")
 """Findings whose seconds were announced, not estimated from samples."""
 
@@ -62,9 +63,7 @@ def _ranked(job: JobFigures, finding: Finding, verify: str) -> RankedFinding:
     walls = [each.wall_seconds for each in job.processes if each.wall_seconds is not None and process in (None, each)]
     wall = max(walls, default=None)
     return RankedFinding(
-        code=finding.code,
-        message=finding.message,
-        fix=finding.advice or "Its session has what it was doing, and what it wrote.",
+        sentence=finding if finding.advice else replace(finding, advice=_READ_ON),
         cost=FindingCost(
             scope="program",
             seconds=finding.seconds,

@@ -16,6 +16,7 @@ from jaxprof.redaction import REDACTED
 from jaxprof.session.log.state import with_urls
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.finding import Sentence
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.hlo.open.stages import ModuleStages
@@ -111,10 +112,8 @@ class FindingCost:
 class RankedFinding:
     """One thing that is worth changing, whichever source it comes from."""
 
-    code: str
-    """An entry of the catalogue."""
-    message: str
-    fix: str
+    sentence: Sentence
+    """What its check has said."""
     cost: FindingCost
     verify: str
     """The command that shows whether the change helped."""
@@ -139,6 +138,21 @@ class RankedFinding:
     """Of a job: which of its processes; else None."""
     host: str = ""
     """Where that process ran."""
+
+    @property
+    def code(self) -> str:
+        """An entry of the catalogue."""
+        return self.sentence.code
+
+    @property
+    def message(self) -> str:
+        """The sentence, with its figures."""
+        return self.sentence.message
+
+    @property
+    def fix(self) -> str:
+        """What to change, and where."""
+        return self.sentence.advice
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,9 +103,7 @@ def module_findings(
         if cost is None:
             continue
         yield RankedFinding(
-            code=finding.code,
-            message=finding.message,
-            fix=finding.advice,
+            sentence=finding,
             cost=cost,
             verify=verify,
             run=run,

@@ -70,9 +70,7 @@ def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> 
             continue  # a baseline is there to be compared with, and not to be changed
         if warning.code in _FAULTS + _TO_CHANGE:
             yield RankedFinding(
-                code=warning.code,
-                message=warning.message,
-                fix=warning.advice,
+                sentence=warning,
                 cost=FindingCost(scope="call"),
                 verify=verify,
                 run=run.id,
@@ -124,7 +122,8 @@ def _of_call(
     code: str, run: Run, verify: str, took: float, whole: float, message: str, scope: Scope = "call"
 ) -> RankedFinding:
     cost = FindingCost(scope=scope, seconds=took, share=took / whole, at_most=True)
-    return RankedFinding(code=code, message=message, fix=find_entry(code).fix, cost=cost, verify=verify, run=run.id)
+    sentence = Finding(code, message, find_entry(code).fix)
+    return RankedFinding(sentence=sentence, cost=cost, verify=verify, run=run.id)
 
 
 def _failure(session: Session, run: Run, verify: str) -> RankedFinding:
@@ -135,9 +134,11 @@ def _failure(session: Session, run: Run, verify: str) -> RankedFinding:
     end = run.shown
     error = end.error.partition("\n")[0] or end.status
     return RankedFinding(
-        code="run-failed" if asked is None else "out-of-memory",
-        message=f"{run.label} {end.status}: {error}" + (named if asked is not None and largest else ""),
-        fix=end.advice or "Fix what the error names, and run it again.",
+        sentence=Finding(
+            "run-failed" if asked is None else "out-of-memory",
+            f"{run.label} {end.status}: {error}" + (named if asked is not None and largest else ""),
+            end.advice or "Fix what the error names, and run it again.",
+        ),
         cost=FindingCost(scope="call", bytes=asked, held=True),
         verify=verify,
         run=run.id,
@@ -205,9 +206,11 @@ def _slower(compared: AbResult, versus: AbVersus, median: float, name: str) -> R
     low, high = times.low, times.high
     words = ratio_interval(times.ratio, low, high) if times.ratio is not None else ""
     return RankedFinding(
-        code="slower",
-        message=f"{versus.label} is slower than A: {words} as fast; {f'kernels that grew: {more}' if more else others}",
-        fix="Keep A, or fix these kernels: jaxprof compare shows what changed in each.",
+        sentence=Finding(
+            "slower",
+            f"{versus.label} is slower than A: {words} as fast; {f'kernels that grew: {more}' if more else others}",
+            "Keep A, or fix these kernels: jaxprof compare shows what changed in each.",
+        ),
         cost=FindingCost(
             scope="call",
             seconds=None if here is None else max(0.0, here - median),
@@ -305,10 +308,12 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         causes = next((each.idle_causes for each in steps.devices if each.device == device and part.by_cause), ())
         meanwhile = f"; meanwhile the host: {causes_text(causes)}" if causes else ""
         yield RankedFinding(
-            code=part.code,
-            message=f"{part.words}: {seconds(each)} of each step on {device}{beside}, {percent(known[device])} of "
-            f"{counted(count, 'step')}{meanwhile}",
-            fix=(_IDLE_FIXES.get(causes[0].cause) if causes else None) or find_entry(part.code).fix,
+            sentence=Finding(
+                part.code,
+                f"{part.words}: {seconds(each)} of each step on {device}{beside}, {percent(known[device])} of "
+                f"{counted(count, 'step')}{meanwhile}",
+                (_IDLE_FIXES.get(causes[0].cause) if causes else None) or find_entry(part.code).fix,
+            ),
             cost=FindingCost(
                 scope=scope, seconds=each if scope == "call" else took, share=known[device], saves_seconds=None
             ),
@@ -344,9 +349,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
     for finding in program.findings:
         rows = [row for function in program.functions for row in function.rows if row.function == finding.function]
         yield RankedFinding(
-            code=finding.code,
-            message=finding.message,
-            fix=finding.advice,
+            sentence=finding,
             cost=program_cost(program, finding),
             verify=verify,
             run=program.run.id,
@@ -367,14 +370,7 @@ def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Ranke
         if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
             share = program.of_wall(seconds)
             cost = FindingCost(scope="program", seconds=seconds, share=share, saves_seconds=seconds)
-            yield RankedFinding(
-                code=remark.code,
-                message=remark.message,
-                fix=remark.advice,
-                cost=cost,
-                verify=verify,
-                run=program.run.id,
-            )
+            yield RankedFinding(sentence=remark, cost=cost, verify=verify, run=program.run.id)
 
 
 def _unclaimed(program: ProgramResult, remark: Finding) -> float:
