@@ -10,6 +10,8 @@ Prints, and holds against limits (exit code 1 past one):
   barriers, text included and at its peak, under 4 times the text;
 - of that module the first page of kernels, in a process that has just started, under 2 s, and its kernels, barriers and
   findings under 20 s;
+- of a module whose instructions all stand in the entry, half of the operands far away, the kernels as text, at most
+  6 times as long as jaxlib's reader takes for the same text;
 - of that module the table of kernels, sorted, filtered and grouped in each way: the origins of all kernels under 5 s,
   each way after that, which a key waits for, under 1 s, and the memory of it all under 4.3 times the text.
 
@@ -21,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -37,6 +40,7 @@ if not any((Path(one) / "jaxprof").is_dir() for one in os.environ.get("PYTHONPAT
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 SLOWEST_RATIO = 8.0
+SLOWEST_LISTING_RATIO = 6.0
 LONGEST_INDEX_SECONDS = 1.0
 LARGEST_MEMORY_RATIO = 4.0
 LONGEST_PAGE_SECONDS = 2.0
@@ -74,6 +78,42 @@ def synthetic_module(instructions: int) -> str:
         value = f"v.{number}"
     parts.append("}\n")
     return "".join(parts)
+
+
+def flat_module(instructions: int) -> str:
+    """The text of a valid module with one computation, 155 bytes an instruction; an operand of each may be any value
+    before it."""
+    chosen = random.Random(1)
+    parts = ["HloModule flat, is_scheduled=true\n\nENTRY %main (x: f32[128,256]) -> f32[128,256] {\n"]
+    parts.append("  %x = f32[128,256]{1,0} parameter(0)\n")
+    names = ["x"]
+    for number in range(instructions - 1):
+        opcode = ("add", "multiply", "dot", "exponential", "reshape", "maximum")[
+            number % 6 if 1 < number < instructions - 2 else 0
+        ]
+        other = names[chosen.randrange(len(names))]
+        result, taken, more = "f32[128,256]", f"%{names[-1]}, %{other}", ""
+        if opcode == "dot":
+            result, more = "f32[128,128]", ", lhs_contracting_dims={1}, rhs_contracting_dims={1}"
+        elif opcode in ("exponential", "reshape"):
+            taken = f"%{other}"
+        root = "ROOT " * (number == instructions - 2)
+        origin = (
+            f'metadata={{op_name="jit(train_step)/layer_{number % 96}/mlp/{opcode}" stack_frame_id={number % 50 + 1}}}'
+        )
+        parts.append(f"  {root}%{opcode}.{number} = {result}{{1,0}} {opcode}({taken}){more}, {origin}\n")
+        if opcode != "dot":
+            names.append(f"{opcode}.{number}")
+    parts.append("}\n")
+    return "".join(parts)
+
+
+def listing(text: str) -> None:
+    """The kernels as `jaxprof hlo FILE --kernels` prints them."""
+    from jaxprof.hlo.read.parse import modules
+    from jaxprof.report.kernel_list import kernel_lines
+
+    assert sum(1 for _ in kernel_lines(modules(text)[0], None)) > 1
 
 
 def whole_parse(text: str) -> int:
@@ -246,6 +286,18 @@ def compare(instructions: int, samples: int, parsed: int) -> list[str]:
             failures.append(f"the whole parse takes {ratio:.1f} times as long as jaxlib's reader")
     else:
         print("  this jaxlib has no reader to compare with")
+
+    flat = flat_module(instructions)
+    print(f"kernels as text: {len(flat) / 1e6:.1f} MB in one computation, {instructions} instructions")
+    listed = seconds(lambda: listing(flat), 1)
+    print(told("jaxprof", listed, len(flat)))
+    if reader:
+        theirs = seconds(lambda: reader(flat), 1)
+        ratio = listed[0] / theirs[0]
+        print(told("jaxlib (C++)", theirs, len(flat)))
+        print(f"  ratio {ratio:.2f}, limit {SLOWEST_LISTING_RATIO:g}")
+        if ratio > SLOWEST_LISTING_RATIO:
+            failures.append(f"the kernels as text take {ratio:.1f} times as long as jaxlib's reader")
 
     large = synthetic_module(instructions)
     size = len(large)

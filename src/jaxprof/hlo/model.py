@@ -41,9 +41,10 @@ _LONGEST_CHAIN: Final = 64
 class Instruction:
     """One instruction of a computation: a value's name, its shape, and how it comes about."""
 
-    __slots__ = ("_opcode", "computation", "name", "position")
+    __slots__ = ("_opcode", "_shape", "computation", "name", "position")
     _opcode: str
-    """Set on first use: the analysis needs it ten times, long after the record is dropped."""
+    """Set on first use, as is `_shape`: the analysis needs both ten times, long after the record is dropped."""
+    _shape: Shape
 
     def __init__(self, computation: Computation, name: str, position: int) -> None:
         self.computation: Final = computation
@@ -96,8 +97,20 @@ class Instruction:
 
     @property
     def shape(self) -> Shape:
-        """The type of its value. `Shape.dtype` is empty where the text of the shape could not be read."""
-        return self.parts.shape
+        """The type of its value. `Shape.dtype` is empty where the text of the shape could not be read.
+
+        Instructions of a module whose shapes are written alike share one object.
+        """
+        try:
+            return self._shape
+        except AttributeError:
+            shapes = self.computation.module._shapes
+            written = self.parts.shape_text
+            shape = shapes.get(written)
+            if shape is None:
+                shape = shapes[written] = self.parts.shape
+            self._shape = shape
+            return shape
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -391,6 +404,7 @@ class Module:
         self._in_place: dict[int, str] = {}
         self._index_problems: list[Problem] = []
         self._remembered: dict[int, Record] = {}
+        self._shapes: dict[str, Shape] = {}
         self._derived: dict[object, object] = {}
 
     def __repr__(self) -> str:

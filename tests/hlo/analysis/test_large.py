@@ -14,8 +14,10 @@ from hlo.analysis.programs import written
 from hlo.corpus import REAL_FILES
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.barriers import barriers
-from jaxprof.hlo.analysis.kernels import Kernel, KernelAnalysis, alike, kernels
-from jaxprof.hlo.read import files
+from jaxprof.hlo.analysis.findings import flow
+from jaxprof.hlo.analysis.findings.catalogue import findings
+from jaxprof.hlo.analysis.kernels import Kernel, KernelAnalysis, alike, kernels, stream
+from jaxprof.hlo.read import files, record
 from jaxprof.hlo.read.parse import module
 
 
@@ -140,3 +142,53 @@ def test_time_grows_with_the_module_and_not_faster() -> None:
         return time.process_time() - start
 
     assert seconds(40_000) < 12 * max(seconds(8_000), 0.05)
+
+
+_DIMENSIONS = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+_PRODUCTS = """
+    ENTRY main {{
+      %x = f32[16,16]{{1,0}} parameter(0)
+      %y = f32[16,16]{{0,1}} parameter(1)
+      %one = f32[16,16]{{1,0}} dot(%x, %x), {dimensions}, metadata={{op_name="a"}}
+      ROOT %two = f32[16,16]{{1,0}} {second}, metadata={{op_name="b"}}
+    }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("second", "same"),
+    [
+        ("dot(%one, %one), lhs_contracting_dims={1}, rhs_contracting_dims={0}", True),
+        ("dot(%one, %one), lhs_contracting_dims={0}, rhs_contracting_dims={0}", False),
+        (
+            "dot(%one, %one), lhs_contracting_dims={1}, rhs_contracting_dims={0}, operand_precision={high,high}",
+            False,
+        ),
+        ("dot(%one, %y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", False),
+        ("dot(%y, %y), lhs_contracting_dims={1}, rhs_contracting_dims={0}", False),
+    ],
+)
+def test_products_with_the_same_attributes_and_shapes_are_alike(second: str, same: bool) -> None:
+    entry = written(_PRODUCTS.format(second=second, dimensions=_DIMENSIONS))["main"]
+    assert (alike(entry["one"]) == alike(entry["two"])) is same
+
+
+def test_operands_far_away_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"%v{n} = f32[8]{{0}} add(%v{n * n // 7 % n}, %v0)" for n in range(1, 400)]
+    text = "ENTRY main {\n%v0 = f32[8]{0} parameter(0)\n" + "\n".join(lines) + "\n}\n"
+    monkeypatch.setattr("jaxprof.hlo.model._REMEMBERED", 8)
+    read = []
+    plain = record.read
+    monkeypatch.setattr(record, "read", lambda *place: read.append(place) or plain(*place))
+    assert len(list(stream(module(text), keep=False))) == 399
+    assert len(read) < 1.2 * 400
+
+
+def test_no_attention_is_sought_where_nothing_is_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    sought = []
+    monkeypatch.setattr(flow, "attention_before", sought.append)
+    products = _PRODUCTS.format(second=f"dot(%one, %one), {_DIMENSIONS}", dimensions=_DIMENSIONS)
+    findings(written(products))
+    assert not sought
+    findings(written(products.replace('op_name="a"', 'op_name=" reduce"')))
+    assert len(sought) == 2

@@ -435,7 +435,9 @@ def _scores(exponential: Value) -> _Scores | None:
         elif value.opcode == "subtract":
             for operand in sources(value)[1:]:
                 maximum = maximum or _reduces_to(operand, "maximum")
-    return _Scores(product, maximum) if product is not None and maximum is not None else None
+        if product is not None and maximum is not None:
+            return _Scores(product, maximum)
+    return None
 
 
 def _divided(probabilities: Value, exponential: Value, second: Value, scores: Value) -> bool:

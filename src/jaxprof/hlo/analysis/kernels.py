@@ -17,7 +17,7 @@ from jaxprof.hlo.analysis.cost.flops import Cost, CostModel
 from jaxprof.hlo.analysis.cost.traffic import TrafficModel
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kinds import KernelKind, fused, kind_of
-from jaxprof.hlo.analysis.opcodes import ARITHMETIC, TRANSCENDENTAL, base_opcode
+from jaxprof.hlo.analysis.opcodes import ARITHMETIC, SAME_PLACE, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.collecting import not_collecting
@@ -485,6 +485,11 @@ def _precision(heavy: Instruction) -> str:
 
 
 _ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL
+_BY_ATTRIBUTES: Final = SAME_PLACE | {
+    "dot", "slice", "dynamic-slice", "dynamic-update-slice", "gather", "broadcast", "concatenate", "pad",
+}  # fmt: skip
+"""Opcodes whose kernels are the same if attributes and shapes are: neither what makes their operands nor another
+computation counts."""
 _ORIGIN_TEXT = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*+")*+\}')
 _LOCAL_NAME = re.compile(r"(?<![=\w])%([^\s,(){}=]+)")
 _LONGEST_COMPARED: Final = 4096
@@ -496,21 +501,24 @@ def alike(instruction: Instruction) -> Hashable | None:
     opcode = instruction.opcode
     if opcode in _ELEMENTWISE:
         held = ""
+    elif opcode in _BY_ATTRIBUTES:
+        read = instruction.parts
+        held = _ORIGIN_TEXT.sub("", read.text[read.inside[1] : read.limit].rstrip())
     elif opcode == "fusion":
         held = _fused_text(instruction)
         if not held:
             return None
     else:
         return None
-    read = instruction.parts
-    names = read.operands
+    names = instruction.operands
     get = instruction.computation.get
     operands = [get(name) for name in names]
     if None in operands:
         return None
-    shapes = tuple([operand.parts.shape_text for operand in operands if operand is not None])
+    # A module has one object for all shapes that are written alike, and keeps it.
+    shapes = tuple([id(operand.shape) for operand in operands if operand is not None])
     twice = tuple(map(names.index, names)) if len(set(names)) < len(names) else ()
-    return opcode, held, read.shape_text, shapes, twice
+    return opcode, held, id(instruction.shape), shapes, twice
 
 
 def _fused_text(fusion: Instruction) -> str:

@@ -75,10 +75,10 @@ class Metadata(NamedTuple):
 
 
 class Record:
-    """An instruction's parts as offsets into its text; each is read on first use, and kept."""
+    """An instruction's parts as offsets into its text; each is read on first use, and all but the shape are kept."""
 
     __slots__ = (
-        "_attributes", "_called", "_metadata", "_operands", "_shape", "_shape_span", "inside", "limit", "name",
+        "_attributes", "_called", "_metadata", "_operands", "_shape_span", "inside", "limit", "name",
         "opcode", "text",
     )  # fmt: skip
 
@@ -92,7 +92,6 @@ class Record:
         """What stands between the parentheses after the opcode."""
         self.limit = limit
         self._shape_span = shape
-        self._shape: Shape | None = None
         self._operands: tuple[str, ...] | None = None
         self._attributes: dict[str, str] | None = None
         self._called: tuple[str, ...] | None = None
@@ -100,13 +99,11 @@ class Record:
 
     @property
     def shape(self) -> Shape:
-        if self._shape is None:
-            written = self.shape_text
-            try:
-                self._shape = parse_shape(written)
-            except ValueError:
-                self._shape = Shape(dtype="", text=written)
-        return self._shape
+        written = self.shape_text
+        try:
+            return parse_shape(written)
+        except ValueError:
+            return Shape(dtype="", text=written)
 
     @property
     def shape_text(self) -> str:
