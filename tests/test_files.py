@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 import re
 import signal
@@ -23,16 +22,7 @@ from cli.calling import Caller
 from jaxprof import limits
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.files import (
-    PRIVATE,
-    is_as_recorded,
-    open_regular,
-    private_folder,
-    read_whole,
-    taking_place,
-    unpacked,
-    with_home,
-)
+from jaxprof.files import PRIVATE, open_regular, private_folder, read_whole, taking_place, unpacked, with_home
 from jaxprof.session import Session
 from jaxprof.session.log import Library, load
 from jaxprof.session.log.codec import encode_header, encode_line
@@ -302,16 +292,3 @@ def test_a_dump_in_which_a_pipe_has_the_name_of_a_device_is_read(call: Caller, t
     (tmp_path / "module_0001.jit_f.sm_90a_gpu_after_optimizations.txt").write_text(sessions.HLO)
     os.mkfifo(tmp_path / "module_0001.jit_f.gpu_target_config.pbtxt")
     assert call("hlo", tmp_path).code == 0
-
-
-def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path: Path) -> None:
-    """By the digest of the contents; the time of the last change says both wrong."""
-    file = tmp_path / "train.py"
-    file.write_text("x = 1\n")
-    sources = {str(file): hashlib.sha256(file.read_bytes()).hexdigest()}
-    recorded_seconds = file.stat().st_mtime - 10  # the file is newer, as a checkout leaves it
-    assert is_as_recorded(str(file), sources, recorded_seconds)
-    file.write_text("x = 2\n")
-    os.utime(file, (1, 1))
-    assert not is_as_recorded(str(file), sources, recorded_seconds)
-    assert is_as_recorded(str(file), {}, recorded_seconds), "an older session has only its time"

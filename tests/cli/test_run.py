@@ -213,20 +213,3 @@ def test_what_cannot_be_run_from_a_session_is_refused(
     said = call("run", *(word.replace("FILE", str(path)) for word in words))
     assert said.code == ExitCode.USAGE
     assert expected in said.err
-
-
-@pytest.mark.parametrize("folder", ["of this home", "of another home"])
-def test_nothing_that_was_fetched_is_started(
-    call: Caller, tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch, folder: str
-) -> None:
-    from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
-    from jaxprof.session_names import FETCHED
-    from report import sessions
-
-    place = fetched_folder() if folder == "of this home" else tmp_path / "other" / FETCHED / "0123456789abcdef"
-    place.mkdir(parents=True)
-    (place / FETCHED_FROM).write_text("https://host/s.jaxprof")
-    written(place / "kept.jaxprof", sessions.events(), sessions.HEADER)
-    said = call("run", "--yes", "--from", place / "kept.jaxprof")
-    assert said.code == ExitCode.USAGE
-    assert "nothing that was fetched from a URL is started" in said.err

@@ -23,14 +23,18 @@ from folding import fold
 from hlo.test_passes import _write
 from jaxprof import events as e
 from jaxprof.analysis.ab import AbResult, ab_results
+from jaxprof.analysis.explain.derive import explanation
+from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
 from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
 from jaxprof.cli import kinds
 from jaxprof.cli.main import cli
 from jaxprof.report.comparison_report import ab_json
 from jaxprof.report.device_list import devices_report
 from jaxprof.report.envelope import answer_pieces
+from jaxprof.report.explain import explanation_json
 from jaxprof.report.gate import gate_json
 from jaxprof.session.log import LogWriter
+from jaxprof.stats import Block, LaunchBlocks, compare
 from job_folders import captures, job, loop, process
 from report import sessions, test_sides
 from report.test_device_list import CPU_READING, GPU_READING, joined
@@ -250,8 +254,28 @@ def gate_of_times() -> dict[str, Any]:
     return gate_json(GateResult(base=base, rows=tuple(rows), notes=("a note",), measured=measured))
 
 
+def explanation_with_trials() -> dict[str, Any]:
+    """What `explain --try` says: a fix was measured, results could not be compared, the call fails with it."""
+    launches = LaunchBlocks((Block(0, (2.0,)), Block(1, (1.0,))), in_turns=False)
+    measured = FixTrial(
+        fix="a cache", times=compare([launches] * 3), seconds=((2.0,), (1.0,)), session="s.jaxprof",
+        bytes=(9, 5),
+        numbers=NumbersCompared(agree=False, relative=0.1, note="line 1"),
+    )  # fmt: skip
+    trials = (
+        measured,
+        replace(measured, numbers=NumbersCompared()),
+        FixTrial(fix="a cache", failed=True, reason="exit code 1"),
+    )
+    explained = explanation(fold(program_events.HEADER, program_events.training_events()), "program")
+    first = replace(explained.findings[0], mechanical="a cache", kernels=("fusion",))
+    found = (replace(first, trial=trial) for trial in trials)
+    return explanation_json(replace(explained, findings=tuple(found)))
+
+
 _MADE: dict[str, Callable[[], dict[str, Any]]] = {
     "ab": lambda: {"session": "s.jaxprof", **ab_json(measured_together())},
+    "explanation": explanation_with_trials,
     "gate": gate_of_times,
     "devices": lambda: devices_report(joined(), [GPU_READING, CPU_READING]),
     "target-install": lambda: {"vendor": "nvidia", "path": "/home/me", "was_installed": False},

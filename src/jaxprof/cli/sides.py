@@ -1,4 +1,4 @@
-"""The sides of a comparison, for `compare` and the times of `gate`: the words of a command line as
+"""The sides of a comparison, for `compare`, the times of `gate` and `explain --try`: the words of a command line as
 sides (which target, interpreter and environment each has), and their measuring in turns."""
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""An explanation as text that fits a screen, as Markdown for a pull request, and as JSON that fits a prompt; with
-how much of the device is used."""
+"""An explanation as text that fits a screen, as Markdown for a pull request, and as JSON that fits a prompt; with what
+trying a fix showed, and how much of the device is used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.explain.catalogue import SOURCES, entries
-from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding, command
+from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding, command, mechanical_of
 from jaxprof.analysis.measured import longest_kernel, whole_profile
 from jaxprof.facts import Fact, at, recorder
 from jaxprof.facts.units import (
@@ -17,9 +18,11 @@ from jaxprof.facts.units import (
     FLOPS,
     INDEX,
     LIST,
+    NUMBER,
     NUMBERS,
     OBJECT,
     RATE,
+    RATIO,
     ROWS,
     SECONDS,
     SHARE,
@@ -29,11 +32,12 @@ from jaxprof.facts.units import (
 )
 from jaxprof.report.renderers import markdown, wrap
 from jaxprof.text import columns, json_text, safe, shorten
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, ratio_interval, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ceilings import Utilisation
     from jaxprof.analysis.explain.catalogue import CatalogueEntry
+    from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
     from jaxprof.session import Session
 
 
@@ -81,6 +85,97 @@ UTILISATION: Final[tuple[Fact[Utilisation], ...]] = (
     Fact("peak_source", TEXT, "Where the peak comes from"),
     Fact("reason", TEXT, "Why mfu is unknown"),
 )
+
+
+def trial_sentence(trial: FixTrial) -> str:
+    """`measured: 1.34× (1.30-1.38) as fast (2.31 s a call instead of 3.10 s), the results are equal`; `no faster`,
+    `inconclusive`, `not tried`, `failed` with the reason."""
+    times, outcome = trial.times, trial.outcome
+    if times is None:
+        return f"{outcome}: {trial.reason}"
+    numbers = _numbers(trial)
+    if trial.saved_bytes is not None:
+        return _memory(trial)
+    if times.ratio is None or outcome == "inconclusive":
+        words = "inconclusive: " + times.reason()
+        more = times.launches_to_decide()
+        words += f" (about {integer(more)} more launches would decide it)" if more else ""
+        beside = f", {ratio_interval(times.ratio, times.low, times.high)} as fast" if times.ratio is not None else ""
+        return f"{words}{beside}; {numbers}"
+    measured = f"{ratio_interval(times.ratio, times.low, times.high)} as fast{_seconds(trial)}"
+    if outcome == "faster" and trial.differs:
+        return f"no gain: {numbers}; {measured}"
+    if outcome == "faster":
+        return f"measured: {measured}, {numbers}"
+    return f"no faster: {measured}, {numbers}"
+
+
+def _memory(trial: FixTrial) -> str:
+    """Of a fix that is one of memory."""
+    before, after = trial.bytes or (None, None)
+    times = trial.times
+    assert times is not None
+    if trial.outcome == "inconclusive" or times.ratio is None:
+        fast = f"whether it is faster is not known: {times.reason()}"
+    elif trial.outcome == "same":
+        fast = "it is as fast"
+    else:
+        fast = f"it is {trial.outcome}: {ratio_interval(times.ratio, times.low, times.high)} as fast{_seconds(trial)}"
+    word = "measured" if trial.gains else "no gain"
+    return f"{word}: a call holds {bytes_(after)} instead of {bytes_(before)}; {fast}; {_numbers(trial)}"
+
+
+def _seconds(trial: FixTrial) -> str:
+    before, after = trial.seconds
+    if not before or not after:
+        return ""
+    return f" ({seconds(median(after))} a call instead of {seconds(median(before))})"
+
+
+def _numbers(trial: FixTrial) -> str:
+    numbers = trial.numbers
+    if numbers is None:
+        return "the results were not compared"
+    words = _agreement(numbers)
+    return f"{words}: {trial.other_numbers}" if trial.other_numbers and numbers.relative else words
+
+
+def _agreement(numbers: NumbersCompared) -> str:
+    if numbers.agree is None:
+        return f"the results were not compared: {numbers.note}"
+    if numbers.agree and numbers.relative == 0:
+        return "the results are equal"
+    if numbers.agree:
+        return f"the results agree to {numbers.relative:.1e}"
+    if numbers.relative is None:
+        return f"the results differ: {numbers.note or 'one of them is not finite'}"
+    at = f" ({numbers.note})" if numbers.note else ""
+    return f"the results differ by {numbers.relative:.1e}{at}"
+
+
+TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
+    Fact("fix", TEXT, "What the changed side had"),
+    Fact("outcome", TEXT, "faster, slower, same, inconclusive, failed (with it), not_tried",
+         lambda trial: trial.outcome.replace(" ", "_")),
+    Fact("gains", TRUTH, "Whether it is faster and the numbers do not speak against it"),
+    Fact("sentence", TEXT, "The outcome in words", trial_sentence),
+    Fact("ratio", RATIO, "How many times as fast it is", rounded("times.ratio")),
+    Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]",
+         lambda trial: trial.times and rounded_interval(trial.times)),
+    Fact("before_seconds", NUMBERS, "Times without the fix, in the order of the launches",
+         lambda trial: list(map(to_four_digits, trial.seconds[0]))),
+    Fact("after_seconds", NUMBERS, "Times with the fix", lambda trial: list(map(to_four_digits, trial.seconds[1]))),
+    Fact("before_bytes", BYTES, "What a call holds at once without it; null unless the fix is one of memory",
+         lambda trial: trial.bytes and trial.bytes[0]),
+    Fact("after_bytes", BYTES, "What a call holds at once with it", lambda trial: trial.bytes and trial.bytes[1]),
+    Fact("numbers", OBJECT, "How far the numbers of the two agree", inside=(
+        Fact("agree", TRUTH, "Whether they agree within the tolerance"),
+        Fact("relative", NUMBER, "The largest relative difference; null where not finite"),
+        Fact("note", TEXT, "What else is to be known"),
+    )),
+    Fact("session", TEXT, "Where the comparison is kept"),
+)  # fmt: skip
+"""What trying a fix showed."""
 
 
 WIDTH: Final = 80
@@ -232,6 +327,8 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
         yield f"   and {explanation.left_out} more: {_more(explanation)}"
     if len(commands) == 1:
         yield from _cut(f"{_verify(explanation)} {commands[0]}", room, indent="        ", first="")
+    if command := try_command(explanation):
+        yield from _cut(f"measure these fixes: {command}", room, indent="        ", first="")
     shown = explanation.abstentions[: room.abstentions]
     for number, abstention in enumerate(shown, start=1):
         repeated = any(following.command == abstention.command for following in shown[number : number + 1])
@@ -249,6 +346,14 @@ def _more(explanation: Explanation) -> str:
     return command("open", explanation.name) + " has them" if of_job else "--format json and open --findings have them"
 
 
+def try_command(explanation: Explanation) -> str:
+    """The command that measures the fixes of an explanation; empty where none is mechanical, or it was done."""
+    to_try = [finding for finding in explanation.findings if finding.mechanical]
+    if not to_try or any(finding.trial is not None for finding in to_try):
+        return ""
+    return command("explain", explanation.name, "--try")
+
+
 def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, verify: str) -> Iterator[str]:
     place = place_text(finding)
     head = f"{number}. {finding.code}  {cost_text(finding.cost)}"
@@ -262,6 +367,9 @@ def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, verify: 
             yield shorten(f"   {at}", room.width)
     yield from _cut(finding.message, room, indent="   ")
     yield from _cut(finding.fix, room, indent="     ", first="   → ")
+    if finding.trial is not None:
+        yield from wrap(f"tried: {finding.trial.fix}", width=room.width, indent="     ", first="   ")
+        yield from wrap(trial_sentence(finding.trial), width=room.width, indent="     ", first="   ")
     if verify and room.commands:
         yield from _cut(f"{verify} {finding.verify}", room, indent="     ", first="   ")
 
@@ -297,7 +405,9 @@ def _markdown_lines(explanation: Explanation) -> Iterator[str]:
         at = f" at {markdown(place_text(finding))}" if place_text(finding) else ""
         yield f"{number}. **{markdown(finding.code)}**: {markdown(cost_text(finding.cost))}{at}  "
         yield f"   {markdown(finding.message)}  "
-        yield f"   {markdown(finding.fix)}"
+        yield f"   {markdown(finding.fix)}" + ("  " if finding.trial is not None else "")
+        if finding.trial is not None:
+            yield f"   Tried: {markdown(finding.trial.fix)}; {markdown(trial_sentence(finding.trial))}"
         yield from _fenced(finding.verify)
     if explanation.left_out:
         yield f"\nAnd {explanation.left_out} more."
@@ -385,6 +495,8 @@ def facts_of_explanation(longest: int = _SENTENCES[0]) -> tuple[Fact[Explanation
             Fact("evidence", OBJECT, "What it rests on, with names that other commands take", lambda finding: finding,
                  inside=_EVIDENCE),
             Fact("verify", TEXT, "The command that shows whether a change helped"),
+            Fact("mechanical", TEXT, "What --try changes to measure the fix; null: it is a change of the program"),
+            Fact("measured", OBJECT, "What --try showed", at("trial"), inside=TRIAL),
         )),
         Fact("left_out", COUNT, "How many more findings there are"),
         Fact("unknown", ROWS, "What cannot be said", at("abstentions"), inside=(
@@ -410,6 +522,9 @@ def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
     yield ""
     yield from wrap(entry.means, width=WIDTH, indent="  ")
     yield from wrap(entry.fix, width=WIDTH, indent="    ", first="  → ")
+    if fix := mechanical_of(entry.code):
+        tried = f"can be measured: jaxprof explain SESSION --try --code {entry.code} ({fix})"
+        yield from wrap(tried, width=WIDTH, indent="    ", first="  ")
     yield ""
     page, _, heading = entry.page.partition("#")
     section = f", {heading.replace('-', ' ')}" if heading else ""
@@ -422,6 +537,7 @@ ENTRY: Final[tuple[Fact[CatalogueEntry], ...]] = (
     Fact("title", TEXT, "What it says, in a line"),
     Fact("means", TEXT, "What it means"),
     Fact("fix", TEXT, "What to do about it"),
+    Fact("mechanical", TEXT, "What --try changes to measure the fix", lambda entry: mechanical_of(entry.code)),
     Fact("page", TEXT, "The page of the documents"),
 )
 """An entry of the catalogue."""

@@ -6,6 +6,7 @@ Nothing is guessed to fill the list, and the same input gives the same explanati
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ from jaxprof.analysis.explain.model import (
     Scope,
     Subject,
     command,
+    fix_of,
     program_verified,
     run_verified,
 )
@@ -74,6 +76,14 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
         found.abstentions += side_abstentions(result, name)
     _of_runs(session, runs, name, found)
     return _explained(name, _subject(session, recorded, compared, runs), found, session=session, most=most)
+
+
+def explanation_to_try(session: Session, name: str, code: str = "") -> Explanation:
+    """The same; with `code` only the findings of that code, however far down the list they stand."""
+    if not code:
+        return explanation(session, name)
+    explained = explanation(session, name, most=sys.maxsize)
+    return replace(explained, findings=tuple(each for each in explained.findings if each.code == code))
 
 
 def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explanation:
@@ -231,7 +241,7 @@ def _explained(
     modules: tuple[ModuleStages, ...] = (),
     most: int = MOST_FINDINGS,
 ) -> Explanation:
-    ranked = sorted(_merged(_claimed(found.findings)), key=_rank)
+    ranked = list(_mechanical(sorted(_merged(_claimed(found.findings)), key=_rank), subject))
     unknown = tuple(dict.fromkeys(_once(found.abstentions)))
     return Explanation(
         name=name,
@@ -242,6 +252,13 @@ def _explained(
         session=session,
         modules=modules,
     )
+
+
+def _mechanical(findings: Iterable[RankedFinding], subject: Subject) -> Iterator[RankedFinding]:
+    """The findings, each with what can be tried of it."""
+    for finding in findings:
+        fix = fix_of(finding, subject)
+        yield finding if fix is None else replace(finding, mechanical=fix.title)
 
 
 def _claimed(findings: Sequence[RankedFinding]) -> Iterator[RankedFinding]:

@@ -1,5 +1,6 @@
-"""An explanation as a value: findings with their cost and evidence, what cannot be said, with the reason; and
-the commands that verify a fix or fill a gap, as they are typed in a shell.
+"""An explanation as a value: findings with their cost and evidence, what cannot be said, with the reason, and what
+trying a fix showed; what can be tried from outside, so that nobody's files are edited; and the commands that
+verify a fix or fill a gap, as they are typed in a shell.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Run, Session
+    from jaxprof.stats import TimeComparison
 
 _STARTED: Final = ("script", "module")
 """Programs that jaxprof started itself, and can start again."""
@@ -134,6 +136,10 @@ class RankedFinding:
     """How many rows of the ledger it rests on."""
     fault: bool = False
     """Whether it makes the figures of its run meaningless: such findings come first."""
+    mechanical: str = ""
+    """What `--try` changes to measure the fix; empty where the fix is a change of the program."""
+    trial: FixTrial | None = None
+    """What that showed; None where it was not asked for."""
     process: int | None = None
     """Of a job: which of its processes; else None."""
     host: str = ""
@@ -205,3 +211,102 @@ def code_line(
 
     lines = source_lines(HloSourceLocation(place.file, place.line))
     return lines[-1][1].strip()[:_LONGEST_LINE] if lines else ""
+
+
+Outcome: TypeAlias = Literal["faster", "slower", "same", "inconclusive", "failed", "not tried"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumbersCompared:
+    """Whether the changed side computes what the recorded one does."""
+
+    agree: bool | None = None
+    """Whether they differ by no more than two ways to compute the same; None: nothing could be compared."""
+    relative: float | None = None
+    """The largest difference, relative; 0 where all are equal, None where it is unknown."""
+    note: str = ""
+    """What is not alike, or why nothing could be compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixTrial:
+    """A fix beside what it replaces, measured in fresh processes."""
+
+    fix: str
+    """What the changed side had."""
+    reason: str = ""
+    """Why it was not tried, or failed; empty where both sides were measured."""
+    failed: bool = False
+    """Whether the changed side was started and failed."""
+    times: TimeComparison | None = None
+    """Of the changed side, beside the recorded one."""
+    seconds: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    """Of the recorded and of the changed side: the median call of each launch."""
+    bytes: tuple[int | None, int | None] | None = None
+    """What a call of each holds at once, where the fix is one of memory."""
+    numbers: NumbersCompared | None = None
+    other_numbers: str = ""
+    """Why the fix gives other numbers, where it does."""
+    session: str = ""
+    """Where its comparison is kept; empty: nowhere."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What may be said of the time."""
+        if self.times is None:
+            return "failed" if self.failed else "not tried"
+        return self.times.verdict()
+
+    @property
+    def differs(self) -> bool:
+        """Whether the numbers are others, and the fix does not explain that: a faster side is no gain then."""
+        return self.numbers is not None and self.numbers.agree is False and not self.other_numbers
+
+    @property
+    def saved_bytes(self) -> int | None:
+        """How much less the changed side holds; None where that is unknown, or not what the fix is for."""
+        before, after = self.bytes or (None, None)
+        return None if before is None or after is None else before - after
+
+    @property
+    def gains(self) -> bool:
+        """Whether the fix is faster, or holds less memory without being slower, and nothing speaks against it."""
+        if self.differs:
+            return False
+        return self.outcome == "faster" or (self.outcome in ("same", "inconclusive") and (self.saved_bytes or 0) > 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanicalFix:
+    """What is changed to try the fix of a finding."""
+
+    title: str
+    """What the changed side has, for people."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of its processes."""
+    donates: bool = False
+    """Whether its call donates the arguments that the finding names."""
+    other_numbers: str = ""
+    """Why its numbers are others, where that is the price of the fix; empty: they have to be the same."""
+
+
+TRIED: Final[Mapping[str, MechanicalFix]] = {
+    "lost-donation": MechanicalFix(title="the arguments that results update donated", donates=True),
+    "precise-product": MechanicalFix(
+        title="matrix products at the default precision",
+        environment={"JAX_DEFAULT_MATMUL_PRECISION": "default"},
+        other_numbers="another precision of products gives other numbers",
+    ),
+}
+"""By the code of a finding about a measured function: what its process or its call can be given."""
+
+
+def fix_of(finding: RankedFinding, subject: Subject) -> MechanicalFix | None:
+    """What can be tried of a finding; None where its fix is a change of the program."""
+    return TRIED.get(finding.code) if subject == "runs" else None
+
+
+def mechanical_of(code: str) -> str:
+    """What can be tried of the findings of a code; empty where nothing can."""
+    fix = TRIED.get(code)
+    return fix.title if fix is not None else ""

@@ -9,9 +9,9 @@ import click
 
 from jaxprof.cli.answers import command_line, in_json
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.options import profile_options, refuse
-from jaxprof.cli.output import format_option, print_json, print_lines, print_text
-from jaxprof.cli.target import job_named, local_source, recorded, refuse_of_profile
+from jaxprof.cli.options import positive_seconds, profile_options, python_option, refuse, refuse_without, yes_option
+from jaxprof.cli.output import asks, format_option, print_json, print_lines, print_text
+from jaxprof.cli.target import job_named, local_source, recorded, refuse_job, refuse_of_profile
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
 
@@ -24,12 +24,33 @@ if TYPE_CHECKING:
 @click.option(
     "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
 )
+@click.option(
+    "--try",
+    "trying",
+    is_flag=True,
+    help="Measure the fixes that are mechanical, in fresh processes; no file is changed.",
+)
+@click.option(
+    "--budget",
+    "budget_seconds",
+    type=positive_seconds,
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="With --try: seconds for each fix; half as much again for three launches.",
+)
+@python_option(help="With --try: the interpreter that starts it, if not the one here.")
+@yes_option(help="With --try: start what the session names without a question.")
 @click.option("--full", is_flag=True, help="Whole sentences, even if they are more than a screenful.")
 @profile_options
 @format_option("text", "json", "markdown", bounded=())
 def command(
     file: str | None,
     code: str | None,
+    trying: bool,
+    budget_seconds: float,
+    python: Path | None,
+    yes: bool,
     full: bool,
     profile_run: str,
     hosts: tuple[str, ...],
@@ -39,8 +60,14 @@ def command(
 
     FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, a
     recorded profile, or HLO (a file, or the folder of an XLA dump). At most five findings: each with its cost, the
-    line, the fix, and the command that shows whether it helped.
+    line, the fix, and the command that shows whether it helped. With --try the fixes that change no code are measured;
+    --code CODE then names the finding.
     """
+    refuse_without("trying", ("budget_seconds", "python", "yes"))
+    if trying:
+        refuse(("profile_run", "hosts"), "has no effect beside --try", "Leave it out.")
+        _print(_tried(file, code, budget_seconds, python, yes=yes), form, full=full)
+        return
     if code is not None:
         refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
         _print_entry(code, form)
@@ -70,6 +97,41 @@ def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Expl
         return explanation(found.session, found.name)
 
 
+def _tried(file: str | None, code: str | None, budget_seconds: float, python: Path | None, *, yes: bool) -> Explanation:
+    """The explanation with what trying its fixes showed. Raises UsageError where there is nothing to try."""
+    from jaxprof.analysis.explain.catalogue import find_entry
+    from jaxprof.analysis.explain.derive import explanation_to_try
+    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.cli import output
+    from jaxprof.cli.trying import TryOptions, tried
+    from jaxprof.operating_system import refuse_to_run, unwound_by_signals
+    from jaxprof.runner import find_interpreter
+    from jaxprof.runner.from_file import refuse_fetched
+
+    refuse_to_run("jaxprof explain --try")
+    if file is not None:
+        refuse_job("jaxprof explain --try", file, "--try")
+    if file is not None and kind_of(with_home(file)) in (Kind.PROFILE, Kind.HLO):
+        raise UsageError(
+            f"{file} holds no function that could be measured again", "--try takes a session of jaxprof run."
+        )
+    wanted = find_entry(code).code if code is not None else ""
+    _refuse_unrecorded(file)
+    with recorded(file or "last") as found:
+        refuse_fetched(found.path)
+        explained = explanation_to_try(found.session, found.name, wanted)
+    if wanted and not explained.findings:
+        raise UsageError(f"the session has no finding {wanted}", f"jaxprof explain {found.name} lists those it has.")
+    if not any(finding.mechanical for finding in explained.findings):
+        raise UsageError(
+            f"nothing to try: {'the fix of ' + wanted if wanted else 'each fix'} is a change of the program",
+            "Each finding's own command verifies it once it is made.",
+        )
+    with unwound_by_signals():
+        given = find_interpreter(python) if python else None
+        return tried(explained, TryOptions(budget_seconds, output.note, asks(str(found.path), yes=yes), given))
+
+
 def _refuse_unrecorded(file: str | None) -> None:
     """Raises UsageError if there is no session yet, or a program stands where a session should."""
     from jaxprof.session.log import Library
@@ -94,8 +156,11 @@ def _print(explained: Explanation, form: str, *, full: bool) -> None:
 
 
 def _next(explained: Explanation) -> list[str]:
-    """The commands that verify the fixes; without a finding those that would fill what is unknown."""
-    named = dict.fromkeys(finding.verify for finding in explained.findings if finding.verify)
+    """The commands that try and verify the fixes; without a finding those that would fill what is unknown."""
+    from jaxprof.report.explain import try_command
+
+    verifying = (finding.verify for finding in explained.findings)
+    named = dict.fromkeys(filter(None, (try_command(explained), *verifying)))
     named = named or dict.fromkeys(unknown.command for unknown in explained.abstentions if unknown.command)
     return [in_json(line) for line in named] or [command_line("explain", "--code", "all")]
 

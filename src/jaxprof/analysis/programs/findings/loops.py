@@ -74,7 +74,7 @@ _ONE_CALL: Final = (
     "many independent problems at once (jax.vmap); and pass fewer, larger arrays."
 )
 _BOUND: Final = "flax.nnx"
-"""The library whose functions take modules apart in each call."""
+"""The library whose functions `--try` binds their modules to."""
 _LIBRARIES: Final = {
     _BOUND: "nnx.jit takes the modules apart and puts them together again in each call: bind them once with "
     "nnx.cached_partial(step, model, optimizer), or nnx.split them once, and jax.jit a function of the state.",

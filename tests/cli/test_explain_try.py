@@ -1,0 +1,185 @@
+"""`jaxprof explain --try`: what is measured, what is said of it, and what is not tried."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import program_events
+from cli.calling import Caller
+from folding import written
+from jaxprof import events as e
+from jaxprof.cli.output import ExitCode
+from jaxprof.errors import UsageError
+from jaxprof.files import is_as_recorded
+from jaxprof.runner.fix_trials import unchanged
+from jaxprof.session import Session
+from jaxprof.session.log.reader import load
+
+STEP = """
+import jax
+
+def step(state, update):
+    return jax.tree.map(lambda old, more: old * 0.5 + more[0, 0], state, update)
+"""
+STEP_HLO = """HloModule jit_step, is_scheduled=true
+
+%fused (a: f32[2048,1024]) -> f32[2048,1024] {
+  %a = f32[2048,1024]{1,0} parameter(0)
+  ROOT %sum = f32[2048,1024]{1,0} add(%a, %a)
+}
+
+%fused.1 (b: f32[2048,1024]) -> f32[2048,1024] {
+  %b = f32[2048,1024]{1,0} parameter(0)
+  ROOT %sum.1 = f32[2048,1024]{1,0} add(%b, %b)
+}
+
+ENTRY %main (state.0: f32[2048,1024], state.1: f32[2048,1024]) -> (f32[2048,1024], f32[2048,1024]) {
+  %state.0 = f32[2048,1024]{1,0} parameter(0)
+  %state.1 = f32[2048,1024]{1,0} parameter(1)
+  %one = f32[2048,1024]{1,0} fusion(%state.0), kind=kLoop, calls=%fused
+  %two = f32[2048,1024]{1,0} fusion(%state.1), kind=kLoop, calls=%fused.1
+  ROOT %out = (f32[2048,1024]{1,0}, f32[2048,1024]{1,0}) tuple(%one, %two)
+}
+"""
+
+
+def measured(folder: Path, source: str = STEP, **changes: Any) -> Path:
+    """A session of a measured function whose program shows that it holds its old state beside the new one."""
+    file = folder / "train.py"
+    file.write_text(source)
+    os.utime(file, (1, 1))
+    array, small = "f32[2048,1024]", "f32[1,1]"
+    spec = e.RunSpec(
+        workload="train.py:step", variant="jit", how="jit", device="cpu:0", target=f"{file}:step",
+        arguments=(f'{{"a":{array},"b":{array}}}', f'{{"a":{small},"b":{small}}}'),
+    )  # fmt: skip
+    header = replace(program_events.HEADER, **{"host": socket.gethostname(), **changes})
+    path = folder / "runs.jaxprof"
+    written(
+        path,
+        (
+            e.RunPlanned(run="r1", spec=spec),
+            e.WorkerStarted(run="r1", pid=100, python=sys.executable),
+            e.TextRecorded(run="r1", name="hlo", text=STEP_HLO),
+            e.RunFinished(run="r1", status="ok"),
+        ),
+        header,
+    )
+    return path
+
+
+@pytest.mark.process
+def test_a_donation_is_measured_in_bytes_beside_the_same_call(
+    call: Caller, tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jaxprof.runner.turns.LEAST_SECONDS", 0.0)
+    session = measured(tmp_path)
+    said = call("explain", session, "--try", "--yes", "--code", "lost-donation", "--budget", "1", "--format", "json")
+    (finding,) = said.data["findings"]
+    tried = finding["measured"]
+    assert tried["outcome"] in ("faster", "slower", "same", "inconclusive"), tried["sentence"]
+    assert tried["before_bytes"] - tried["after_bytes"] == 2 * 4 * 2048 * 1024 == finding["cost"]["bytes"]
+    assert tried["numbers"]["agree"] is True
+    assert tried["gains"] is (tried["outcome"] != "slower")
+    assert Path(tried["session"]).is_file()
+    shown = call("show", tried["session"])
+    assert "donated" in shown.out
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+@pytest.mark.process  # the folder that it would be tried in has a reaper
+def test_nothing_is_started_without_a_question(call: Caller, tmp_path: Path) -> None:
+    said = call("explain", measured(tmp_path, "open('started', 'w')"), "--try")
+    assert said.code == ExitCode.USAGE
+    assert f"{tmp_path / 'train.py'}:step" in "".join(said.err.split())
+    assert "nothing was started" in said.err
+    assert "--yes" in said.err
+    assert not (tmp_path / "started").exists()
+
+
+def test_an_explanation_names_the_command_only_where_something_can_be_tried(call: Caller, tmp_path: Path) -> None:
+    session = measured(tmp_path)
+    assert f"measure these fixes: jaxprof explain {session} --try" in " ".join(call("explain", session).out.split())
+    assert "--try --code lost-donation" in " ".join(call("explain", "--code", "lost-donation").out.split())
+    assert "--try" not in call("explain", "--code", "host_sync").out
+
+
+@pytest.mark.parametrize("words", [("explain", "--try", "--yes"), ("run", "--yes", "--from")])
+def test_nothing_that_was_fetched_is_started(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
+    from jaxprof.session_names import FETCHED
+
+    monkeypatch.setenv("JAXPROF_HOME", str(tmp_path))
+    fetched_folder().mkdir(parents=True)
+    session = measured(fetched_folder(), "open('started', 'w')")
+    said = call(*words, session)
+    assert said.code == ExitCode.USAGE
+    assert "nothing that was fetched from a URL is started" in said.err
+    assert not (fetched_folder() / "started").exists()
+    of_another = tmp_path / "other" / FETCHED / "0123456789abcdef"
+    of_another.mkdir(parents=True)
+    (of_another / FETCHED_FROM).write_text("https://host/s.jaxprof")
+    said = call(*words, measured(of_another, "open('started', 'w')"))
+    assert "nothing that was fetched from a URL is started" in said.err, "another JAXPROF_HOME fetched it"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--try", "--code", "host_sync"), "has no finding host_sync"),
+        (("--try", "--code", "recompile_in_loop"), "the fix of recompile_in_loop is a change of the program"),
+        (("--try", "--code", "nonsense"), "unknown finding"),
+        (("--budget", "5"), "has no effect without --try"),
+        (("--yes",), "has no effect without --try"),
+    ],
+)
+def test_what_it_refuses(call: Caller, tmp_path: Path, words: tuple[str, ...], why: str) -> None:
+    again = [program_events.compiled("step", "new_function", compile_seconds=0.1) for _ in range(30)]
+    path = tmp_path / "program.jaxprof"
+    written(path, program_events.program(*again, wall=10.0), program_events.HEADER)
+    said = call("explain", path, *words)
+    assert said.code == ExitCode.USAGE
+    assert why in said.err
+
+
+def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path: Path) -> None:
+    """By the contents that a session keeps; the time of the last change says both wrong."""
+    session = load(measured(tmp_path, "x = 1\n"), Session)
+    (run,) = session.runs.values()
+    file = tmp_path / "train.py"
+    run.sources[str(file)] = _digest(file)
+    os.utime(file)  # as a checkout leaves it
+    assert file.stat().st_mtime > session.header.wall_seconds
+    unchanged(file, session, run)
+    assert is_as_recorded(str(file), run.sources, session.header.wall_seconds)
+    file.write_text("x = 2\n")
+    os.utime(file, (1, 1))
+    with pytest.raises(UsageError, match="was changed"):
+        unchanged(file, session, run)
+    run.sources.clear()
+    unchanged(file, session, run)  # an older session has only its time
+
+
+def test_a_function_that_is_no_longer_the_measured_one_is_not_tried(call: Caller, tmp_path: Path) -> None:
+    for changes, why in (
+        ({"host": "elsewhere"}, "another machine (elsewhere)"),
+        ({"wall_seconds": 0.5}, "train.py was changed"),
+    ):
+        said = call("explain", measured(tmp_path, "raise SystemExit('imported')", **changes), "--try")
+        words = " ".join(said.out.split())
+        assert "not tried: " in words
+        assert why in words
+        (tmp_path / "runs.jaxprof").unlink()
