@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -124,10 +124,15 @@ _bounding: Final = threading.RLock()
 """Held while the bound is set: of two threads, the second would restore the bound of the first, and it would stay."""
 
 
+_usual: tuple[int, int] | None = None
+"""The bounds of the process without ours; None until the first was set."""
+
+
 @contextmanager
 def bounded_memory() -> Iterator[None]:
     """Meanwhile the process cannot grow by more than twice the limit of a query: a single value (`repeat`) is no
     part of DuckDB's own account, and is copied on its way out. Not on systems that have no such bound."""
+    global _usual
     with _bounding:
         try:
             import resource
@@ -137,12 +142,23 @@ def bounded_memory() -> Iterator[None]:
         except (ImportError, OSError, ValueError):
             yield
             return
+        _usual = _usual or (soft, hard)
         most = used + 2 * QUERY_MEMORY.most
         resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(soft, most), hard))
         try:
             yield
         finally:
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def unbound(pid: int) -> None:
+    """Give a child the bound of memory that this process has without `bounded_memory`: one that was started by another
+    thread meanwhile inherited ours."""
+    if _usual is not None:
+        import resource
+
+        with suppress(OSError):
+            resource.prlimit(pid, resource.RLIMIT_AS, _usual)
 
 
 def check() -> None:

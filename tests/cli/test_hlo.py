@@ -162,6 +162,17 @@ def test_diff_of_two_files(call: Caller, tmp_path: Path) -> None:
     assert call("hlo", one, "--diff", two, "--format", "json").data["computations"] == []
 
 
+def test_a_program_at_a_url_is_fetched_and_not_run(call: Caller, tmp_path: Path) -> None:
+    (tmp_path / "a.hlo").write_text("ENTRY main {\n  ROOT %x = f32[8]{0} parameter(0)\n}\n")
+    assert "no difference" in call("hlo", str(tmp_path / "a.hlo"), "--diff", f"file://{tmp_path / 'a.hlo'}").out
+    (tmp_path / "m.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
+    for words in (["hlo", f"file://{tmp_path / 'm.py'}"], ["hlo", "a.hlo", "--diff", f"file://{tmp_path / 'm.py'}"]):
+        said = call(*words)
+        assert said.code == 2
+        assert "what comes from a URL is not run" in said.err
+    assert not (tmp_path / "ran").exists()
+
+
 def test_diff_refuses_what_has_no_effect_and_says_what_is_missing(call: Caller, kept: Path, tmp_path: Path) -> None:
     one = tmp_path / "one.hlo"
     one.write_text(sessions.HLO)

@@ -11,7 +11,7 @@ import pytest
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.limits import QUERY_MEMORY, bounded_memory
 from jaxprof.query import asking
-from jaxprof.query.asking import AskedSession
+from jaxprof.query.asking import AskedSession, SqlProcess
 from query.conftest import ask
 
 
@@ -176,6 +176,19 @@ def test_a_value_that_is_too_large_does_not_take_the_machine() -> None:
     with bounded_memory(), pytest.raises(MemoryError):
         bytearray(3 * QUERY_MEMORY.most)
     assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size of a process is read from /proc")
+def test_a_child_that_starts_meanwhile_is_not_bounded() -> None:
+    import resource
+
+    with bounded_memory():
+        child = SqlProcess()
+    try:
+        assert resource.prlimit(child._process.pid, resource.RLIMIT_AS) == resource.getrlimit(resource.RLIMIT_AS)
+    finally:
+        child.close()
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size of a process is read from /proc")

@@ -220,7 +220,11 @@ def test_what_roll_ups_unpack_to_is_bounded_in_rows_and_time(tmp_path: Path, mon
     roll_all(job(tmp_path, loop(), loop()))
     with connected(tmp_path) as connection:
         many = "SELECT process, unnest(range(1000)) FROM {files}"
-        assert len(sound_rows(connection, tmp_path, "processes", many, [], most=5)) == 5
+        notices: list[str] = []
+        assert len(sound_rows(connection, tmp_path, "processes", many, notices, most=2000)) == 2000
+        assert not notices
+        assert len(sound_rows(connection, tmp_path, "processes", many, notices, most=5)) == 5
+        assert notices == ["the roll-ups of processes have more than 5 rows: the others are left out"]
         answers = []
         with _bounded(connection):
             long = "SELECT sum(a.range * b.range) FROM range(9000000000) a, range(9000) b"

@@ -63,7 +63,12 @@ def local_word(word: str) -> str:
         return word
     named = _WITH_RUN.fullmatch(word)
     url, run = (named[1], named[2]) if named else (word, "")
-    return f"{_fetched(url)}{run}"
+    path = _fetched(url)
+    if path.suffix == ".py":
+        raise UsageError(
+            f"{url} is a program, and what comes from a URL is not run", "Save it, read it, and name the file."
+        )
+    return f"{path}{run}"
 
 
 def follow_fetched() -> None:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.facts import Relation, SessionFile
-from jaxprof.limits import QUERY_MEMORY, QUERY_TIME
+from jaxprof.limits import QUERY_MEMORY, QUERY_TIME, unbound
 from jaxprof.operating_system import python_words
 from jaxprof.query.columnar import arrow_schema, arrow_table, clean_text
 from jaxprof.query.tables import SESSION, TABLES
@@ -113,6 +113,7 @@ class SqlProcess:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # ctrl+c is for us, who kill it
         )
+        unbound(self._process.pid)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self.source, self.sink = self._process.stdout, self._process.stdin

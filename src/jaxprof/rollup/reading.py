@@ -32,6 +32,7 @@ from jaxprof.query.connection import connect
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.rows import PART_COLUMNS
 from jaxprof.rollup.schema import FORMAT
+from jaxprof.units import integer
 
 T = TypeVar("T")
 
@@ -115,9 +116,12 @@ def _is_file_name(name: str) -> bool:
 def sound_rows(
     connection: Any, folder: Path, table: str, select: str, notices: list[str], most: int = _MOST_ROWS
 ) -> list[tuple[Any, ...]]:
-    """The rows of `select`, at most so many, in which `{files}` stands for a table's files. Files that cannot be read,
-    or are not this table, are left out with a notice."""
-    return _sound(connection, folder, table, select, notices, lambda answer: answer.fetchmany(most)) or []
+    """The rows of `select`, in which `{files}` stands for a table's files. Files that cannot be read, or are not this
+    table, are left out with a notice, and so are rows after the first `most`."""
+    rows = _sound(connection, folder, table, select, notices, lambda answer: answer.fetchmany(most + 1)) or []
+    if len(rows) > most:
+        notices.append(f"the roll-ups of {table} have more than {integer(most)} rows: the others are left out")
+    return rows[:most]
 
 
 def sound_columns(

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.errors import WorkerError, system_words
 from jaxprof.last_words import last_words
-from jaxprof.limits import LINE
+from jaxprof.limits import LINE, unbound
 from jaxprof.lines import LineBuffer
 
 if TYPE_CHECKING:
@@ -161,6 +161,7 @@ class ChildProcess:
                 pass_fds=tuple(descriptors),
                 start_new_session=own_group,
             )
+            unbound(self._process.pid)
         except OSError as error:
             os.close(pipes.events_read)
             os.close(pipes.control_write)

@@ -147,7 +147,7 @@ async def test_tools_that_run_code_are_there_if_they_are_allowed(state_home: Pat
 
 
 @pytest.mark.process
-async def test_urls_are_fetched_only_if_that_is_allowed(kept: Path, state_home: Path) -> None:
+async def test_urls_are_fetched_only_if_that_is_allowed(kept: Path, state_home: Path, tmp_path: Path) -> None:
     url = f"file://{kept}"
     calls = [
         ("explain", {"session": url}), ("show", {"session": url}), ("compare", {"before": url, "after": url}),
@@ -157,12 +157,18 @@ async def test_urls_are_fetched_only_if_that_is_allowed(kept: Path, state_home: 
         for name, arguments in calls:
             assert "URLs are not allowed here" in (await call(client, name, **arguments))["error"]["message"], name
         for target in ({"target": url}, {"target": str(kept), "diff": url}):
-            assert (await call(client, "hlo", **target))["error"]["code"] == "not_allowed"
+            assert "URLs are not allowed here" in (await call(client, "hlo", **target))["error"]["message"]
     assert not (state_home / "fetched").exists()
     async with serving(state_home, "--allow-urls") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert tools["show"].annotations.open_world_hint is True
         assert (await call(client, "show", session=url))["kind"] == "session"
+        assert (await call(client, "hlo", target=url, diff=url))["kind"] == "hlo-diff"
+        program = tmp_path / "model.py"
+        program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\ndef step(x): return x\n")
+        for target in ({"target": f"file://{program}"}, {"target": str(kept), "diff": f"file://{program}"}):
+            assert "what comes from a URL is not run" in (await call(client, "hlo", **target))["error"]["message"]
+        assert not (tmp_path / "ran").exists()
 
 
 async def test_a_long_answer_is_cut_and_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from jaxprof.cli.commands.agent import ORDER
 from jaxprof.cli.target import is_compiled_now, is_workload
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.operating_system import python_words
-from jaxprof.remote.place import ALLOWED, REFUSED, URLS
+from jaxprof.remote.place import ALLOWED, REFUSED, URLS, is_url
 from jaxprof.text import json_text
 from jaxprof.version import __version__
 
@@ -300,7 +300,7 @@ def _hlo(*, allow_run: bool) -> Any:
         """What XLA made of a program: kernels with costs and least times, findings with advice, barriers (why kernels
         were not fused further). With `for_device`, for a device that is not here: lower bounds, not measured times."""
         for each in filter(None, (target, diff)):
-            if not allow_run and is_compiled_now(each) and not is_workload(each):
+            if not allow_run and is_compiled_now(each) and not is_workload(each) and not is_url(each):
                 what = f"compiling {each} runs your code, which is not allowed"
                 return _result(error_answer("not_allowed", what, "Start the server with --allow-run to allow it."))
         options = [f"--diff={diff}"] if diff else [] if view == "summary" else [f"--{view}"]

@@ -68,7 +68,13 @@ SORTS = (
 @click.option("--sort", type=click.Choice(SORTS), help="Sort the kernels: largest first, names from A to Z.")
 @click.option("--tree", metavar="KERNEL", help="What is inside a kernel, as a tree.")
 @click.option("--dot", metavar="KERNEL", help="A kernel and its neighbours as Graphviz DOT.")
-@click.option("--diff", "other", metavar="B", help="What differs from the module B, whatever the names are.")
+@click.option(
+    "--diff",
+    "other",
+    metavar="B",
+    callback=local_source,
+    help="What differs from the module B, whatever the names are.",
+)
 @click.option("--stage", type=click.Choice(STAGES), help="The program's text at this stage.")
 @click.option("--short", is_flag=True, help="The text without metadata and the backend's configuration.")
 @run_option(help="The run of a session: r2.")
