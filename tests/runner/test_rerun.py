@@ -16,13 +16,12 @@ from jaxprof import events as e
 from jaxprof.errors import UsageError
 from jaxprof.redaction import REDACTED
 from jaxprof.runner import find_interpreter, rerun
-from jaxprof.runner.from_file import NotAskedFor, kept_variables, program_words
+from jaxprof.runner.from_file import NotAskedFor, kept_variables
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.runner.requests import plan_event, run_request
 from jaxprof.runner.rerun import SidesAgain, plan_again, plan_all_again, recorded_starts, with_changes
 from jaxprof.runner.sides import ComparedSide, SharedInputs, SideOptions, SideTree, compared_as, plan_sides
 from jaxprof.session import Session
-from jaxprof.session.log.state import fetched_folder
 from jaxprof.tui.run.screen import code_to_confirm
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import workload_info
@@ -308,17 +307,6 @@ def test_no_variable_of_a_file_chooses_what_is_loaded(name: str) -> None:
     assert kept_variables({"XLA_FLAGS": "--xla_x=1", "MY_SIZE": "3"}) == {"XLA_FLAGS": "--xla_x=1", "MY_SIZE": "3"}
     with pytest.raises(UsageError, match=name):
         kept_variables({name: "evil.so"})
-
-
-def test_no_module_of_a_folder_that_was_fetched_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAXPROF_HOME", str(tmp_path))
-    folder = fetched_folder() / "0123456789abcdef" / "run.jaxprof.d"
-    folder.mkdir(parents=True)
-    (folder / "evil.py").write_text("")
-    assert program_words("module", ["-m", "evil"], str(tmp_path)) == ("-m", "evil")
-    for how, argv in (("module", ["-m", "evil"]), ("script", ["evil.py"])):
-        with pytest.raises(UsageError, match="fetched"):
-            program_words(how, argv, str(folder))
 
 
 def test_what_a_dialog_cannot_show_whole_is_not_asked_for() -> None:

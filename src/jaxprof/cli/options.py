@@ -272,10 +272,10 @@ def refuse_others(what: str, *known: str) -> None:
     )
 
 
-def refuse_without(needed: str, names: Sequence[str], hint: str = "") -> None:
+def refuse_without(needed: str, names: Sequence[str]) -> None:
     """Raises UsageError if the user gave one of `names` without `needed`."""
     if not is_given(needed):
-        refuse(names, f"has no effect without {_option(needed)}", hint)
+        refuse(names, f"has no effect without {_option(needed)}", "")
 
 
 def view_options(helps: Mapping[str, str]) -> Callable[[Command], Command]:

@@ -47,11 +47,6 @@ def local_source(ctx: click.Context, parameter: click.Parameter, value: Any) -> 
     return local_word(value) if isinstance(value, str) else tuple(map(local_word, value))
 
 
-def local_path(ctx: click.Context, parameter: click.Parameter, value: str) -> Path:
-    """As `local_source`, as a path."""
-    return Path(local_source(ctx, parameter, value))
-
-
 def local_word(word: str) -> str:
     """The word itself; for a URL the path of what was fetched from it, with the run that is named behind it. Raises
     UsageError or FileRefusedError."""

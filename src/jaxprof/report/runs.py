@@ -20,11 +20,6 @@ from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
 
 
-def failed(session: Session, *, live: bool = False) -> list[Run]:
-    """The runs that failed."""
-    return [run for run in session.runs.values() if run.end(deserted=not live).status != "ok"]
-
-
 @dataclass(frozen=True, slots=True)
 class RunGroup:
     """Runs that can be compared with each other: one workload, one set of parameters."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
@@ -56,16 +55,11 @@ def roll_up(session_path: Path, folder: Path) -> RollUpReport:
     return RollUpReport(index, session_path.name, size, status.st_size, "", (*session.notices, *notices))
 
 
-def roll_up_all(paths: Sequence[Path], folder: Path, workers: int | None = None) -> Iterator[RollUpReport]:
-    """Roll-ups of these sessions, by worker processes of this machine, as they are done: as many as it has processors
-    unless told otherwise. Raises FileRefusedError if a worker process was killed."""
-    return in_processes(partial(roll_up, folder=folder), paths, workers)
-
-
 def in_processes(
     make: Callable[[T], RollUpReport], sessions: Sequence[T], workers: int | None = None
 ) -> Iterator[RollUpReport]:
-    """What `make` makes of each, in worker processes of this machine; see `roll_up_all`."""
+    """What `make` makes of each, in worker processes of this machine, as they are done: as many as it has processors
+    unless told otherwise. Raises FileRefusedError if a worker process was killed."""
     count = min(len(sessions), workers or processors())
     if count <= 1:
         yield from map(make, sessions)

@@ -77,7 +77,7 @@ def roll_up_at(session: SessionPlace) -> RollUpReport:
 
 
 def roll_up_here(sessions: Sequence[SessionPlace], workers: int | None = None) -> Iterator[RollUpReport]:
-    """Roll-ups of these sessions by processes of this machine, as `roll_up_all` makes them."""
+    """Roll-ups of these sessions by worker processes of this machine."""
     return in_processes(roll_up_at, sessions, workers)
 
 

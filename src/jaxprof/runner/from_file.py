@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jaxprof.events import SideSpec
     from jaxprof.session import Session
 
-_MODULE = re.compile(r"\w+(\.\w+)*")
 _CHOOSES_CODE = re.compile(
     r"PATH|(LD|DYLD|PYTHON|PJRT|JAX_(PLUGIN|PJRT|CUDA_PLUGIN)|GIT|BASH|PERL|NODE|GLIBC|OPENSSL|SSL|TF_PLUG)_?.*"
     r"|.*_(LIBRARY|LIB|PLUGINS?|MODULES?|PATHS?|DIRS?|HOME|PRELOAD|COMMAND|EXEC)(_PATHS?|_DIRS?)?",
@@ -72,22 +71,6 @@ def _same(recorded: str, here: str) -> bool:
     if os.path.realpath(recorded) != os.path.realpath(here):
         return False
     return os.path.realpath(os.path.dirname(recorded)) == os.path.realpath(os.path.dirname(here))
-
-
-def program_words(how: str, argv: Sequence[str], directory: str) -> tuple[str, ...]:
-    """The words of a recorded program, if these begin with a file or with `-m` and a module. Raises UsageError for
-    options of the interpreter, such as `-c`, in their place."""
-    first = argv[0] if argv else ""
-    refuse_fetched(directory)
-    if how == "module" and first == "-m" and len(argv) > 1 and _MODULE.fullmatch(argv[1]):
-        return tuple(argv)
-    if how == "script" and not first.startswith("-"):
-        file = Path(directory) / first
-        if not file.is_file():
-            raise UsageError(f"{file} is not here", "Record it again here.")
-        refuse_fetched(file)
-        return tuple(argv)
-    raise UsageError("its command line names neither a file nor -m and a module", "Record it again here.")
 
 
 def recorded_on(session: Session) -> str:

@@ -19,7 +19,6 @@ from jaxprof.errors import UsageError
 from jaxprof.files import with_home
 
 OLDEST_PYTHON = (3, 11)
-OLDEST_JAX = (0, 7, 2)
 _PROBE = """
 import json, sys
 from importlib import metadata

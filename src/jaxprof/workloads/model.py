@@ -180,6 +180,37 @@ THINKING_IN_JAX: Final = 'JAX documentation, "How to think in JAX"'
 """https://docs.jax.dev/en/latest/notebooks/thinking_in_jax.html, which is executed when it is built."""
 
 
+_DEEPHUB: Final = {
+    "run": {"kind": "best", "runs": 5},
+    "transfer_in": {
+        "kind": "one call",
+        "caveat": "device_put of an array that was already there, and not waited for: no transfer was timed",
+    },
+    "first_run": {"kind": "one call", "caveat": "the first call: tracing, compiling and one run are inside"},
+}
+"""What that source gives of each phase."""
+
+
+def deephub(
+    parameters: dict[str, Scalar], *figures: tuple[str, str, float, str], first: str = ""
+) -> tuple[Published, ...]:
+    """Figures of deephub's "JAX" (F. Chiusano), each as variant, phase, seconds and hardware. `first`: what is to be
+    known of its first calls, where that is more than that they are first calls."""
+    found = []
+    for variant, phase, seconds, hardware in figures:
+        how: dict[str, Any] = dict(_DEEPHUB[phase])
+        if first and phase == "first_run":
+            how["caveat"] = first
+        source = 'deephub "JAX" (F. Chiusano)'
+        found.append(
+            Published(
+                variant=variant, phase=phase, seconds=seconds, hardware=hardware, source=source, parameters=parameters,
+                **how,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
 def published_value(source: str, parameters: dict[str, Scalar], text: str) -> Published:
     """For a source that prints the result, and not how long it takes: the same on any hardware."""
     return Published(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxprof.workloads.catalogue import jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Parameter, Published, Variant
+from jaxprof.workloads.model import Estimate, Parameter, Variant, deephub
 
 
 def gram_numpy(x):
@@ -15,14 +13,6 @@ def gram_numpy(x):
 
 def estimate(n):
     return Estimate(memory_bytes=3 * 4 * n**2, flops=2 * n**3, traffic_bytes=2 * 4 * n**2)
-
-
-_DEEPHUB: dict[str, Any] = {"source": 'deephub "JAX" (F. Chiusano)', "parameters": {"n": 5000}}
-_BEST_OF_5: dict[str, Any] = {**_DEEPHUB, "kind": "best", "runs": 5}
-_ONE_COPY: dict[str, Any] = {**_DEEPHUB, "kind": "one call"}
-_FIRST: dict[str, Any] = {**_DEEPHUB, "phase": "first_run", "kind": "one call"}
-_UNBLOCKED = "device_put of an array that was already there, and not waited for: no transfer was timed"
-_FIRST_CALL = "the first call, given as compile time: tracing, compiling and one run are inside"
 
 
 @workload(
@@ -58,29 +48,17 @@ _FIRST_CALL = "the first call, given as compile time: tracing, compiling and one
     ],
     estimate=estimate,
     shardings=("0",),
-    published=(
-        Published(variant="numpy", phase="run", seconds=1.61, hardware="Colab CPU", **_BEST_OF_5),
-        Published(variant="jax", phase="run", seconds=3.49, hardware="Colab CPU", **_BEST_OF_5),
-        Published(
-            variant="jax",
-            phase="transfer_in",
-            seconds=0.155e-3,
-            hardware="Colab GPU",
-            caveat=_UNBLOCKED,
-            **_ONE_COPY,
-        ),
-        Published(variant="jax", seconds=2.16, hardware="Colab GPU", caveat=_FIRST_CALL, **_FIRST),
-        Published(variant="jax", phase="run", seconds=68.9e-3, hardware="Colab GPU", **_BEST_OF_5),
-        Published(
-            variant="jax",
-            phase="transfer_in",
-            seconds=0.164e-3,
-            hardware="Colab TPU",
-            caveat=_UNBLOCKED,
-            **_ONE_COPY,
-        ),
-        Published(variant="jax", seconds=0.837, hardware="Colab TPU", caveat=_FIRST_CALL, **_FIRST),
-        Published(variant="jax", phase="run", seconds=16.5e-3, hardware="Colab TPU", **_BEST_OF_5),
+    published=deephub(
+        {"n": 5000},
+        ("numpy", "run", 1.61, "Colab CPU"),
+        ("jax", "run", 3.49, "Colab CPU"),
+        ("jax", "transfer_in", 0.155e-3, "Colab GPU"),
+        ("jax", "first_run", 2.16, "Colab GPU"),
+        ("jax", "run", 68.9e-3, "Colab GPU"),
+        ("jax", "transfer_in", 0.164e-3, "Colab TPU"),
+        ("jax", "first_run", 0.837, "Colab TPU"),
+        ("jax", "run", 16.5e-3, "Colab TPU"),
+        first="the first call, given as compile time: tracing, compiling and one run are inside",
     ),
 )
 def gram(x):

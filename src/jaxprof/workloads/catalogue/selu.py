@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxprof.workloads.catalogue import jnp, np
 from jaxprof.workloads.decorator import workload
-from jaxprof.workloads.model import Estimate, Parameter, Published, Variant
+from jaxprof.workloads.model import Estimate, Parameter, Variant, deephub
 
 
 def selu_numpy(x, alpha=1.67, lmbda=1.05):
@@ -18,12 +16,6 @@ def estimate(n):
 
 
 _N = {"n": 1_000_000}
-_DEEPHUB: dict[str, Any] = {"source": 'deephub "JAX" (F. Chiusano)', "parameters": _N}
-_BEST_OF_5: dict[str, Any] = {**_DEEPHUB, "kind": "best", "runs": 5}
-_ONE_COPY: dict[str, Any] = {**_DEEPHUB, "kind": "one call"}
-_FIRST: dict[str, Any] = {**_DEEPHUB, "phase": "first_run", "kind": "one call"}
-_UNBLOCKED = "device_put of an array that was already there, and not waited for: no transfer was timed"
-_FIRST_CALL = "the first call: tracing, compiling and one run are inside"
 
 
 @workload(
@@ -41,30 +33,17 @@ _FIRST_CALL = "the first call: tracing, compiling and one run are inside"
     matrix_products=False,
     estimate=estimate,
     shardings=("0",),
-    published=(
-        Published(variant="numpy", phase="run", seconds=7.6e-3, hardware="Colab CPU", **_BEST_OF_5),
-        Published(variant="jax", seconds=0.124, hardware="Colab CPU", caveat=_FIRST_CALL, **_FIRST),
-        Published(variant="jax", phase="run", seconds=4.8e-3, hardware="Colab CPU", **_BEST_OF_5),
-        Published(
-            variant="jax",
-            phase="transfer_in",
-            seconds=109e-6,
-            hardware="Colab GPU",
-            caveat=_UNBLOCKED,
-            **_ONE_COPY,
-        ),
-        Published(variant="jax", seconds=0.447, hardware="Colab GPU", caveat=_FIRST_CALL, **_FIRST),
-        Published(variant="jax", phase="run", seconds=1.21e-3, hardware="Colab GPU", **_BEST_OF_5),
-        Published(
-            variant="jit",
-            phase="transfer_in",
-            seconds=104e-6,
-            hardware="Colab GPU",
-            caveat=_UNBLOCKED,
-            **_ONE_COPY,
-        ),
-        Published(variant="jit", seconds=0.122, hardware="Colab GPU", caveat=_FIRST_CALL, **_FIRST),
-        Published(variant="jit", phase="run", seconds=0.13e-3, hardware="Colab GPU", **_BEST_OF_5),
+    published=deephub(
+        _N,
+        ("numpy", "run", 7.6e-3, "Colab CPU"),
+        ("jax", "first_run", 0.124, "Colab CPU"),
+        ("jax", "run", 4.8e-3, "Colab CPU"),
+        ("jax", "transfer_in", 109e-6, "Colab GPU"),
+        ("jax", "first_run", 0.447, "Colab GPU"),
+        ("jax", "run", 1.21e-3, "Colab GPU"),
+        ("jit", "transfer_in", 104e-6, "Colab GPU"),
+        ("jit", "first_run", 0.122, "Colab GPU"),
+        ("jit", "run", 0.13e-3, "Colab GPU"),
     ),
 )
 def selu(x, alpha=1.67, lmbda=1.05):
