@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.run_result import module_of
+from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, TimelineOp, read_timeline
 from jaxprof.errors import JaxprofError
 from jaxprof.session import Session

@@ -269,7 +269,8 @@ def utilisations(session: Session) -> tuple[Utilisation, ...]:
 
 def of_call(session: Session, run: Run) -> Utilisation | None:
     """What one call reaches; None for a run without times or without HLO."""
-    from jaxprof.analysis.run_result import module_of, result
+    from jaxprof.analysis.opener import module_of
+    from jaxprof.analysis.run_result import result
 
     summary, module = result(session, run.id).summary, module_of(session, run)
     if summary is None or module is None or summary.median <= 0:
@@ -283,7 +284,8 @@ def _of_steps(session: Session, runs: Sequence[Run]) -> Iterator[Utilisation]:
     Where the executions of one program mark the steps, its own FLOPs count and no others; where annotations do, those
     of each program as often as every step can have had it: some of its executions may lie outside.
     """
-    from jaxprof.analysis.run_result import IMPORTED, module_of
+    from jaxprof.analysis.opener import module_of
+    from jaxprof.analysis.run_result import IMPORTED
 
     imported = [run for run in runs if run.plan.how == IMPORTED]
     with_steps = [run for run in imported if run.steps is not None]

@@ -20,8 +20,8 @@ from jaxprof.analysis.run_result import COUNTED, COUNTED_FACTS, OLD_COUNT
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import COUNTED_BY_XLA
 from jaxprof.session.log.baselines import Decision
-from jaxprof.stats import growth, growth_interval, judge_growth, with_control
-from jaxprof.stats.growth import LimitState
+from jaxprof.stats import with_control
+from jaxprof.stats.growth import LimitState, growth, growth_interval, judge_growth
 from jaxprof.units import counted, scaled
 
 if TYPE_CHECKING:

@@ -15,12 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.errors import FileRefusedError
+from jaxprof.errors import FileRefusedError, JaxprofError
 from jaxprof.files import open_regular
 
 if TYPE_CHECKING:
+    from jaxprof.hlo.model import Module
     from jaxprof.hlo.open.stages import ModuleStages
-    from jaxprof.session import Session
+    from jaxprof.session import Run, Session
 
 _HEAD_BYTES: Final = 256
 _JSON = re.compile(rb"\s*[\[{]\s*[\"\[{]")
@@ -101,6 +102,17 @@ def modules_of(session: Session) -> list[ModuleStages]:
 
 def _text(session: Session, run: str, name: str) -> str:
     return session.text(run, name) or ""
+
+
+def module_of(session: Session, run: Run) -> Module | None:
+    """The optimised HLO of a run; None if it has none, or it cannot be read."""
+    from jaxprof.hlo.open.parsed import modules
+
+    try:
+        text = session.text(run.id, "hlo") if "hlo" in run.texts else None
+        return modules(text)[0] if text else None
+    except (JaxprofError, IndexError):
+        return None
 
 
 def open_hlo(path: Path, read_profile: Callable[[Path], Session]) -> HloSource:

@@ -119,17 +119,6 @@ def _count(session: Session, run: Run) -> RunCost:
         return RunCost(note=f"its HLO cannot be read: {error}")
 
 
-def module_of(session: Session, run: Run) -> Module | None:
-    """The optimised HLO of a run; None if it has none, or it cannot be read."""
-    from jaxprof.hlo.open.parsed import modules
-
-    try:
-        text = session.text(run.id, "hlo") if "hlo" in run.texts else None
-        return modules(text)[0] if text else None
-    except (JaxprofError, IndexError):
-        return None
-
-
 def module_cost(module: Module) -> RunCost:
     """The cost of one run of `module`."""
     from jaxprof.hlo.analysis.kernels import totals

@@ -8,8 +8,9 @@ from typing import Final
 
 from jaxprof.analysis.explain.model import FindingCost, RankedFinding, command, program_verified, run_verified
 from jaxprof.analysis.explain.sources import measured_longer, program_cost
+from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.run_result import module_of, result
+from jaxprof.analysis.run_result import result
 from jaxprof.facts import SENTENCE, Fact, Relation, SessionFile, at, within
 from jaxprof.facts.programs import text_of
 from jaxprof.facts.units import BYTES, SECONDS, TEXT, TRUTH

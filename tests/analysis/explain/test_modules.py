@@ -10,7 +10,7 @@ from jaxprof.analysis.ceilings import of_call
 from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
 from jaxprof.analysis.explain.modules import weights_of_call
 from jaxprof.analysis.measured import longest_kernel
-from jaxprof.analysis.run_result import module_of
+from jaxprof.analysis.opener import module_of
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.session import Session
 from report import sessions

@@ -39,7 +39,8 @@ from jaxprof.analysis.explain.sources import (
     step_findings,
 )
 from jaxprof.analysis.measured import measured, whole_profile
-from jaxprof.analysis.run_result import IMPORTED, module_of
+from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import JaxprofError
 
 if TYPE_CHECKING:
