@@ -103,17 +103,17 @@ def program_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "most"),
     [
-        (("sessions",), 39),
-        (("show", "FILE"), 155),
-        (("show", "FILE", "--format", "json"), 160),
-        (("show", "FILE", "--kernels"), 111),
-        (("show", "PROGRAM"), 80),
-        (("show", "PROGRAM", "--compiles"), 67),
-        (("hlo", "FILE"), 105),
-        (("hlo", "FILE", "--kernels"), 128),
-        (("hlo", "HLO"), 90),
-        (("hlo", "HLO", "--kernels"), 92),
-        (("hlo", "HLO", "--format", "json"), 95),
+        (("sessions",), 36),
+        (("show", "FILE"), 102),
+        (("show", "FILE", "--format", "json"), 116),
+        (("show", "FILE", "--kernels"), 50),
+        (("show", "PROGRAM"), 66),
+        (("show", "PROGRAM", "--compiles"), 55),
+        (("hlo", "FILE"), 58),
+        (("hlo", "FILE", "--kernels"), 82),
+        (("hlo", "HLO"), 46),
+        (("hlo", "HLO", "--kernels"), 69),
+        (("hlo", "HLO", "--format", "json"), 84),
     ],
 )
 def test_looking_at_a_file_loads_what_it_needs(
@@ -128,9 +128,15 @@ def test_looking_at_a_file_loads_what_it_needs(
     assert len(found) <= most, found
 
 
-def test_the_ledger_alone_runs_no_finder(program_file: Path) -> None:
+def test_the_ledger_alone_runs_no_finder_and_judges_no_loop(program_file: Path) -> None:
     found = own_modules_after("show", str(program_file), "--compiles")
-    assert not [name for name in found if name.startswith("jaxprof.analysis.programs.findings")]
+    others = ("jaxprof.analysis.programs.findings", "jaxprof.analysis.programs.verdict", "jaxprof.session.log.writer")
+    assert not [name for name in found if name.startswith(others)]
+
+
+def test_kernels_without_a_measurement_need_no_statistics(session_file: Path) -> None:
+    found = own_modules_after("hlo", str(session_file), "--kernels")
+    assert not [name for name in found if name.startswith(("jaxprof.stats", "jaxprof.analysis.run_result"))]
 
 
 def test_a_session_without_hlo_needs_no_reader_of_it_and_one_without_samples_no_numpy(program_file: Path) -> None:

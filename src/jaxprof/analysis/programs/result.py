@@ -500,18 +500,18 @@ class ProgramSums:
         return Spots()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class ProgramResult:
     """One program in figures. Each part is derived when it is first asked for."""
 
     run: Run
-    sums: ProgramSums = dataclasses.field(repr=False, compare=False)
+    sums: ProgramSums = dataclasses.field(repr=False)
     began_seconds: float
     """Monotonic."""
     announced_seconds: float
     """Wall time as it was announced; until the last event, for a program that is running or was interrupted."""
-    find: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(repr=False, compare=False)
-    remark: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(repr=False, compare=False)
+    find: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(repr=False)
+    remark: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(repr=False)
 
     @property
     def _program(self) -> RecordedProgram:
