@@ -180,7 +180,7 @@ THINKING_IN_JAX: Final = 'JAX documentation, "How to think in JAX"'
 """https://docs.jax.dev/en/latest/notebooks/thinking_in_jax.html, which is executed when it is built."""
 
 
-_DEEPHUB: Final = {
+_DEEPHUB: Final[dict[str, dict[str, Any]]] = {
     "run": {"kind": "best", "runs": 5},
     "transfer_in": {
         "kind": "one call",
@@ -192,23 +192,23 @@ _DEEPHUB: Final = {
 
 
 def deephub(
-    parameters: dict[str, Scalar], *figures: tuple[str, str, float, str], first: str = ""
+    parameters: Mapping[str, Scalar], *figures: tuple[str, str, float, str], first: str = ""
 ) -> tuple[Published, ...]:
     """Figures of deephub's "JAX" (F. Chiusano), each as variant, phase, seconds and hardware. `first`: what is to be
     known of its first calls, where that is more than that they are first calls."""
-    found = []
-    for variant, phase, seconds, hardware in figures:
-        how: dict[str, Any] = dict(_DEEPHUB[phase])
-        if first and phase == "first_run":
-            how["caveat"] = first
-        source = 'deephub "JAX" (F. Chiusano)'
-        found.append(
-            Published(
-                variant=variant, phase=phase, seconds=seconds, hardware=hardware, source=source, parameters=parameters,
-                **how,
-            )
-        )  # fmt: skip
-    return tuple(found)
+    of_phase = {**_DEEPHUB, "first_run": {**_DEEPHUB["first_run"], **({"caveat": first} if first else {})}}
+    return tuple(
+        Published(
+            variant=variant,
+            phase=phase,
+            seconds=seconds,
+            hardware=hardware,
+            source='deephub "JAX" (F. Chiusano)',
+            parameters=dict(parameters),
+            **of_phase[phase],
+        )
+        for variant, phase, seconds, hardware in figures
+    )
 
 
 def published_value(source: str, parameters: dict[str, Scalar], text: str) -> Published:
