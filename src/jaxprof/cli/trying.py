@@ -79,7 +79,7 @@ def _call_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalF
 
 def _donated(session: Session, run: Run, finding: RankedFinding) -> tuple[int, ...]:
     """The numbers of the arrays that the finding names. Raises UsageError where they are not known."""
-    from jaxprof.analysis.run_result import module_of
+    from jaxprof.analysis.opener import module_of
 
     module = module_of(session, run)
     entry = module.entry if module is not None else None
