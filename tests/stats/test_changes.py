@@ -17,13 +17,11 @@ from jaxprof.stats import (
     change_points,
     compare,
     compare_apart,
-    growth,
-    growth_interval,
-    judge_growth,
     refuse,
     with_control,
 )
 from jaxprof.stats.changes import LONGEST, SHORTEST, _best_cut
+from jaxprof.stats.growth import growth, growth_interval, judge_growth
 from stats.test_comparison import launches
 
 
