@@ -13,8 +13,19 @@ import numpy as np
 
 import program_events
 from jaxprof import events as e
+from jaxprof.analysis.jobs.step_grid import (
+    OWN,
+    StepGrid,
+    alignment_notices,
+    alignments,
+    grid_of_traces,
+    loop_trace,
+    passes_of,
+)
 from jaxprof.analysis.timeline import TEXT_NAME, VERSION
+from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
+from jaxprof.session.log.job_folder import RecordedJob
 from jaxprof.session_names import session_path
 
 JOB = "slurm-1234.0"
@@ -184,3 +195,20 @@ def captures(
         recorded = {TEXT_NAME: json.dumps(text), **({"hlo": hlo} if hlo else {})}
         taken.append([e.TextRecorded(run=program_events.RUN, name=key, text=each) for key, each in recorded.items()])
     return taken
+
+
+def step_grid(
+    job: RecordedJob[Session],
+    columns: int = 100,
+    first: float | None = None,
+    last: float | None = None,
+    values_of: str = OWN,
+) -> StepGrid:
+    """The steps `first` to `last` of a job, by default all, from the whole sessions of its processes."""
+    laid = alignments([passes for member in job.members if (passes := passes_of(member)) is not None])
+    shifts = {each.index: each.shift for each in laid}
+    traces = [
+        trace.shifted(shifts.get(trace.index, 0)) for member in job.members if (trace := loop_trace(member)) is not None
+    ]
+    grid = grid_of_traces(traces, [member.index for member in job.members], columns, first, last, values_of)
+    return replace(grid, notices=(*grid.notices, *alignment_notices(laid)))

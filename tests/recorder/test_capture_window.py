@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -194,3 +195,24 @@ def test_the_profilers_names_are_put_back(stage: Stage) -> None:
     stage.window.begin(seconds=60)
     stage.window.end()
     assert {name: getattr(jax.profiler, name) for name in before} == before
+
+
+def test_a_thread_that_compiles_does_not_wait_while_the_profiler_is_stopped(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = threading.Event()
+
+    def take() -> None:
+        stage.window.take(COMPILED)
+        taken.set()
+
+    def stop_trace() -> None:
+        threading.Thread(target=take, daemon=True).start()
+        assert taken.wait(20)
+        stopped()
+
+    stage.window.begin(1.0)
+    stopped = jax.profiler.stop_trace
+    monkeypatch.setattr(jax.profiler, "stop_trace", stop_trace)
+    stage.window.end()
+    assert stage.states == ["began", "ended"]

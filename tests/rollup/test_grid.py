@@ -10,13 +10,13 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.jobs.step_grid import VALUES, step_grid
+from jaxprof.analysis.jobs.step_grid import VALUES
 from jaxprof.rollup.grid import JobSteps
 from jaxprof.rollup.job import read_job_figures, read_job_files
 from jaxprof.rollup.reading import _listed, compact_all
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import RecordedJob, read_job
-from job_folders import loop, process, wavering
+from job_folders import loop, process, step_grid, wavering
 from rollup.test_job import roll_all
 
 

@@ -58,4 +58,4 @@ async def test_a_long_compile_is_seen_to_go_on_and_can_be_cancelled(tmp_path: Pa
         await pilot.press("C")
         await until(pilot, lambda: app.session.runs["r1"].over, "the run is over")
         assert app.session.runs["r1"].status == "cancelled"
-        await until(pilot, lambda: not app.screen.ticking and "cancelled" in screen_text(app), "it is told")
+        await until(pilot, lambda: app.screen._clock is None and "cancelled" in screen_text(app), "it is told")

@@ -47,8 +47,8 @@ class CaptureWindows:
         self._parent = folder_parent
         self._clock = clock
         self._lock = threading.RLock()
-        """Held while the profiler is started or stopped. Order: the ledger's lock, if any, is taken before this one; so
-        what is emitted here goes to the pipe and never through the recorder's `_take`."""
+        """Held while the profiler is started or stopped, which takes seconds. A thread of the program takes it only in
+        its own calls of the profiler, and at its end."""
         self._owner = os.getpid()
         self._backend_is_up = False
         self._counts_steps = False
@@ -89,18 +89,18 @@ class CaptureWindows:
             self._begin_if_possible()
 
     def take(self, event: Event) -> None:
-        """Examines an event that the recorder emitted, to notice the first compile and to count steps."""
+        """Examines an event that the recorder emitted, to notice the first compile and to count steps. Never waits: the
+        program's thread calls it where it compiles. Steps are counted in the recorder's own thread alone."""
         if isinstance(event, Compiled | StageRunning):
             self._backend_is_up = self._backend_is_up or _needs_backend(event)
-            with self._lock:
-                self._compiling = isinstance(event, StageRunning)
-                self._settled = self._clock()
+            self._compiling = isinstance(event, StageRunning)
+            self._settled = self._clock()
         elif isinstance(event, StepsCounted):
-            with self._lock:
-                self._counts_steps = True
-                if self.begun and self._steps_left is not None:
-                    inside = min(1.0, (self._clock() - self._began) / event.seconds) if event.seconds > 0 else 1.0
-                    self._steps_left -= event.count * inside
+            self._counts_steps = True
+            left = self._steps_left
+            if self.begun and left is not None:
+                inside = min(1.0, (self._clock() - self._began) / event.seconds) if event.seconds > 0 else 1.0
+                self._steps_left = left - event.count * inside
 
     def tick(self, now: float) -> None:
         """Begins a window that waits, and ends one that is over; `now` is monotonic. The recorder's thread calls it

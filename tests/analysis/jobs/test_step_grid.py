@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import program_events
 from jaxprof import events as e
 from jaxprof.analysis.jobs.figures import LoopWindow
-from jaxprof.analysis.jobs.step_grid import VALUES, LoopTrace, StepGrid, grid_of_traces, step_grid, trace_of
+from jaxprof.analysis.jobs.step_grid import VALUES, LoopTrace, StepGrid, grid_of_traces, trace_of
 from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
-from job_folders import job, loop
+from job_folders import job, loop, step_grid
 
 LOOP = e.SourceLocation("/train.py", 85, "main")
 BEGAN = program_events.BEGAN

@@ -138,7 +138,7 @@ def test_passes_timed_in_spells_give_no_rate() -> None:
 def test_steps_a_second_of_brief_passes_are_those_by_their_numbers() -> None:
     """Spells of some hundred passes begin when the thread has a processor, and end before it loses it."""
     spells = made.steps(500, 40e-6, lines={88: 1.0})
-    told = made.passes(0, [2.0], counts=[13_000])
+    told = made.passes(0, [3.0], counts=[19_500])
 
     def rate(*more: e.Event) -> float | None:
         found = made.result(*loop(), spells, *more, wall=10.0)
@@ -147,6 +147,15 @@ def test_steps_a_second_of_brief_passes_are_those_by_their_numbers() -> None:
 
     assert rate() is None
     assert rate(told) == pytest.approx(6_500)
+
+
+@pytest.mark.parametrize(("told_seconds", "rate"), [(0.02, None), (1.0, None), (3.0, 10.0)])
+def test_few_steps_of_a_long_loop_give_no_rate(told_seconds: float, rate: float | None) -> None:
+    """The first calls of a loop that queues them take microseconds; samples saw it for four seconds."""
+    told = made.passes(0, [told_seconds], counts=[30])
+    found = made.result(*loop(), made.steps(2, 0.01), told, wall=10.0)
+    assert found.steps is not None
+    assert found.steps.per_second == rate
 
 
 def test_a_loop_whose_calls_were_never_seen_is_known_by_what_was_compiled_in_it() -> None:

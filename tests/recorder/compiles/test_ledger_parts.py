@@ -221,7 +221,7 @@ def test_what_goes_wrong_inside_is_told_once_and_raises_nothing(monkeypatch: pyt
     told: list[e.Event] = []
     ledger = Ledger(told.append)
     monkeypatch.setattr(monitoring, "_watchers", [ledger])
-    monkeypatch.setattr(ledger, "cache_told", lambda what: 1 // 0)
+    monkeypatch.setattr(ledger, "cache_event", lambda what: 1 // 0)
     for _ in range(3):
         monitoring._on_event("/jax/compilation_cache/cache_hits")
     assert ledger.problems == 3

@@ -130,6 +130,14 @@ class TestMoments:
         assert [event.began_seconds for event in events] == [100.0, 102.0, 104.0]
 
 
+def test_counters_read_at_moments_that_were_dropped_are_not_kept() -> None:
+    log = MomentLog(LOOP, [TOTAL, STEP])
+    for begin in range(100, 200):
+        moments = _ends(0.4, began=float(begin))
+        log.take(moments, {begin + 0.1: [1, 1], begin + 0.9: [1, 1]})
+    assert len(log._read) == 1
+
+
 def test_passes_taken_at_once_are_those_taken_one_by_one() -> None:
     """With counters read at some of them, a pause, and entries that end within what is taken."""
     lengths = [0.0004 * (1 + index % 7) for index in range(400)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from types import FrameType
 from typing import Any
 
 import jax
@@ -13,10 +15,12 @@ import jax.numpy as jnp
 import pytest
 
 from jaxprof import events as e
+from jaxprof.recorder.samples import stack as stack_module
 from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.arrays import EVERY_SECONDS, MOST_SHARE, ArrayCounter
 from jaxprof.recorder.samples.cpu_clock import CpuClock, judge_wait, own_switches, run_delay_seconds
 from jaxprof.recorder.samples.sampler import StackSampler
+from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
 from jaxprof.recorder.samples.states import COMPILED, Seen, Site
 
 
@@ -262,3 +266,32 @@ def test_what_the_system_tells() -> None:
     assert after > before
     assert run_delay_seconds(threading.get_native_id()) >= 0.0
     assert run_delay_seconds(0) == 0.0
+
+
+def test_a_stack_is_read_again_if_the_collector_ran_and_its_setting_is_the_programs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python 3.11 collects in the middle of reading a stack."""
+    reads: list[bool] = []
+
+    def read(frame: FrameType | None) -> Stack:
+        reads.append(gc.isenabled())
+        if len(reads) == 1:
+            gc.collect()
+        return read_stack(frame)
+
+    monkeypatch.setattr(stack_module, "_COLLECTS_WHEREVER", True)
+    monkeypatch.setattr(stack_module, "read_stack", read)
+    _, stack = read_thread(threading.get_ident())
+    assert len(reads) in (2, 3)
+    assert all(reads)
+    assert stack.codes
+
+
+def test_calls_that_no_sample_takes_are_not_kept_for_ever() -> None:
+    sampler = StackSampler(print, Ledger(), main_thread=threading.get_ident(), began_seconds=0.0)
+    for number in range(3000):
+        sampler.compiled(
+            e.Compiled(function="f", compile_seconds=0.1, called_from=e.SourceLocation("t.py", number + 1))
+        )
+    assert len(sampler._compiled_calls) == 1000

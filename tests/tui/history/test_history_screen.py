@@ -75,10 +75,10 @@ async def test_enter_goes_to_a_session_and_phases_change(planted: Path) -> None:
         screen = await opened(stage, pilot)
         for words in ("trace", "lower", "compile"):
             await pilot.press("right_square_bracket")
-            await until(pilot, lambda words=words: screen.histories_of == words, words)  # type: ignore[misc]
+            await until(pilot, lambda words=words: screen._found is not None and screen._found.measure == words, words)  # type: ignore[misc]
         await until(pilot, lambda: "compile · " in screen_text(stage.app))
         await pilot.press(*["left_square_bracket"] * 4)
-        await until(pilot, lambda: screen.histories_of == "peak")
+        await until(pilot, lambda: screen._found is not None and screen._found.measure == "peak")
         await until(pilot, lambda: "No session holds a point of this" in screen_text(stage.app))
         await pilot.press("left_square_bracket", "left_square_bracket")
         await until(pilot, lambda: "the same in 22 points" in screen_text(stage.app))

@@ -11,7 +11,6 @@ import pytest
 
 import job_folders
 import program_events
-from jaxprof.analysis.jobs.step_grid import step_grid
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.job_folder import read_job
@@ -94,7 +93,7 @@ def test_steps_that_the_clock_lays_beside_each_other_are_so_on_the_screen(tmp_pa
     for index, first in enumerate((0, 100)):
         passes = program_events.passes(first, took, began_seconds=program_events.BEGAN)
         job_folders.process(tmp_path, index, 2, *job_folders.loop(), passes, header={"host": "box"})
-    expected = step_grid(read_job(tmp_path, Session), 8, values_of="step")
+    expected = job_folders.step_grid(read_job(tmp_path, Session), 8, values_of="step")
     found = JobReading(tmp_path).read()
     assert found is not None
     grid = found.job_steps.grid(8, None, None, "step")

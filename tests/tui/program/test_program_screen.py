@@ -187,7 +187,7 @@ async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch: pytest.Mo
         await until(pilot, lambda: "compiling `train_step`, backend, 42.5 s" in screen_text(stage.app))
         assert "▶ running     43.5 s" in screen_text(stage.app)
         await pilot.press("1")
-        await until(pilot, lambda: not screen.ticking)
+        await until(pilot, lambda: screen._clock is None)
 
 
 async def test_a_program_is_followed_to_its_end() -> None:
@@ -195,7 +195,7 @@ async def test_a_program_is_followed_to_its_end() -> None:
     async with stage.app.run_test(size=(80, 24)) as pilot:
         screen = await started(stage, pilot)
         program = stage.programs[0]
-        assert screen.ticking
+        assert screen._clock is not None
         program.emit(e.LogLine(stream="stdout", text="epoch 1"))
         await pilot.press("l")
         await until(pilot, lambda: "epoch 1" in screen_text(stage.app))
@@ -204,7 +204,7 @@ async def test_a_program_is_followed_to_its_end() -> None:
         await until(pilot, lambda: "▸ loss" in screen_text(stage.app))
         program.finish(3)
         await until(pilot, lambda: "✗ exit code 3" in screen_text(stage.app))
-        await until(pilot, lambda: not stage.app.live.busy and not screen.ticking)
+        await until(pilot, lambda: not stage.app.live.busy and screen._clock is None)
         assert stage.app.live.exit_code == 3
 
 

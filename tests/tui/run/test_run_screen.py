@@ -71,7 +71,7 @@ async def test_nothing_ticks_in_a_session_that_nobody_writes(monkeypatch: pytest
     async with stage.app.run_test(size=(80, 24)) as pilot:
         screen = await shown(stage, pilot, tape)
         text = screen_text(stage.app)
-        assert not screen.ticking
+        assert screen._clock is None
         assert "▶" not in text
         assert "stopped" in text
         assert "queued" not in text
@@ -92,17 +92,17 @@ async def test_the_clock_stops_when_the_screen_is_left_and_when_the_run_is_over(
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
         screen = await shown(stage, pilot, tape)
-        assert screen.ticking
+        assert screen._clock is not None
         await pilot.press("3")
-        await until(pilot, lambda: not screen.ticking)
+        await until(pilot, lambda: screen._clock is None)
         await pilot.press("2")
-        await until(pilot, lambda: screen.ticking)
+        await until(pilot, lambda: screen._clock is not None)
         told = len(tape.events)
         tape.add(e.PhaseEnded, "r2", phase="compile", seconds=2.5)
         tape.finish("r2")
         stage.app.session.extend(tape.events[told:])
         screen.show_session(frozenset({"r2"}), replaced=False)
-        assert not screen.ticking
+        assert screen._clock is None
 
 
 @pytest.mark.usefixtures("growing")

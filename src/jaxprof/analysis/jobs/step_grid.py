@@ -40,7 +40,7 @@ from jaxprof.analysis.programs.result import PassSeries, pass_series
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import JobMember, RecordedJob
+from jaxprof.session.log.job_folder import JobMember
 from jaxprof.units import counted
 
 _CONTIGUOUS = 2.0
@@ -187,8 +187,6 @@ class StepAlignment:
     shift: int
     """Number of a pass on the first process, less its number on this one."""
     by: Literal["number", "clock", "pattern", "nothing"]
-    uncertain_steps: float | None
-    """Median distance, in passes, of the ends that should be at the same moment; None where they were not compared."""
     notice: str = ""
     """What is to be said of it; empty where the numbers agree."""
 
@@ -207,7 +205,7 @@ def alignments(processes: Sequence[ProcessPasses]) -> tuple[StepAlignment, ...]:
     if not processes:
         return ()
     first = processes[0]
-    itself = StepAlignment(first.index, 0, "number" if first.series.numbered_by else "nothing", None)
+    itself = StepAlignment(first.index, 0, "number" if first.series.numbered_by else "nothing")
     return (itself, *(_aligned(first, other) for other in processes[1:]))
 
 
@@ -231,7 +229,7 @@ def _aligned(first: ProcessPasses, other: ProcessPasses) -> StepAlignment:
         if distance is not None:
             middle, spread = distance
             if numbered and abs(middle) <= FEW_STEPS:
-                return StepAlignment(other.index, 0, "number", spread)
+                return StepAlignment(other.index, 0, "number")
             if spread <= _STEADY_STEPS:
                 shift = round(middle)
                 why = (
@@ -240,9 +238,9 @@ def _aligned(first: ProcessPasses, other: ProcessPasses) -> StepAlignment:
                     else "its passes have no number that both count"
                 )
                 notice = f"{told} is laid beside the others by the clock: {why}"
-                return StepAlignment(other.index, shift, "clock", spread, notice)
+                return StepAlignment(other.index, shift, "clock", notice)
     if numbered:
-        return StepAlignment(other.index, 0, "number", None)
+        return StepAlignment(other.index, 0, "number")
     return _by_pattern(first, other, same_clock=same_clock)
 
 
@@ -256,7 +254,7 @@ def _by_pattern(first: ProcessPasses, other: ProcessPasses, *, same_clock: bool)
         notice = (
             f"the steps of {told} are counted from the first one seen: which step of the others each is, is unknown"
         )
-        return StepAlignment(other.index, 0, "nothing", None, notice)
+        return StepAlignment(other.index, 0, "nothing", notice)
     places, _, residue = fit
     shift = int(ends[0][0][max(0, -places)] - ends[1][0][max(0, places)])
     steps = residue / max(1e-9, float(np.median(np.diff(ends[0][1]))))
@@ -264,7 +262,7 @@ def _by_pattern(first: ProcessPasses, other: ProcessPasses, *, same_clock: bool)
         f"{told} is laid beside the others by the pattern of its steps' ends, which fits to {steps:.2f} steps: "
         "they have no number that all count"
     )
-    return StepAlignment(other.index, shift, "pattern", steps, notice)
+    return StepAlignment(other.index, shift, "pattern", notice)
 
 
 def _distance(first: PassSeries, other: PassSeries) -> tuple[float, float] | None:
@@ -343,24 +341,6 @@ class StepGrid:
         return np.where(np.isfinite(ratio), ratio, np.nan)
 
 
-def step_grid(
-    job: RecordedJob[Session],
-    columns: int = 100,
-    first: float | None = None,
-    last: float | None = None,
-    values_of: str = OWN,
-) -> StepGrid:
-    """The steps `first` to `last` of a job, by default all, from the sessions of its processes. Raises KeyError for
-    `values_of` that a grid cannot show."""
-    laid = alignments([passes for member in job.members if (passes := passes_of(member)) is not None])
-    shifts = {each.index: each.shift for each in laid}
-    traces = [
-        trace.shifted(shifts.get(trace.index, 0)) for member in job.members if (trace := loop_trace(member)) is not None
-    ]
-    grid = grid_of_traces(traces, [member.index for member in job.members], columns, first, last, values_of)
-    return replace(grid, notices=(*grid.notices, *alignment_notices(laid)))
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnSums:
     """What is in each column of each process, R x C: of timed passes, and of the sample windows."""
@@ -391,7 +371,8 @@ def grid_of_traces(
     last: float | None = None,
     values_of: str = OWN,
 ) -> StepGrid:
-    """The grid of these loops, with a row for each of the `indices`. Raises KeyError as `step_grid` does."""
+    """The grid of these loops, with a row for each of the `indices`. Raises KeyError for
+    `values_of` that a grid cannot show."""
     parts = parts_of(values_of)
     unit = common_unit([trace.unit for trace in traces])
     used = [trace for trace in traces if trace.unit == unit]

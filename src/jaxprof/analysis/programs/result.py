@@ -226,7 +226,8 @@ class StepFigures:
     """`monitoring`, `annotation`, or in older sessions `tracing` (in short spells)."""
     per_second: float | None = None
     """Steps a second: by all steps that were told or counted by their number, where there are any; None for spells that
-    can miss the steps that wait, for a processor or for the device."""
+    can miss the steps that wait, for a processor or for the device, and for steps that fill less than half of the time
+    in which samples saw the loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,9 +355,17 @@ BRIEF_SECONDS = 100e-6
 has a processor, and end before it loses it."""
 
 
-def loops(counted: Sequence[StepsCounted], taken: Sequence[StepsTaken] = ()) -> tuple[StepFigures, ...]:
+LEAST_TOLD = 0.5
+"""Share of a loop's time by samples that the steps that were told must fill, to stand for all of them: the first steps
+of a loop that queues its calls take microseconds, and those after them as long as the device."""
+
+
+def loops(
+    counted: Sequence[StepsCounted], taken: Sequence[StepsTaken] = (), sampled: Sequence[ProgramSampled] = ()
+) -> tuple[StepFigures, ...]:
     """The loops of a program, those that took most time first; of equal ones, those that the program itself named.
-    `taken`: their steps one by one, where these were told."""
+    `taken`: their steps one by one, where these were told. `sampled`: where the program was, as a second witness of
+    how long it was in them."""
     grouped: dict[tuple[SourceLocation | None, str, str], list[StepsCounted]] = {}
     for event in counted:
         key = (event.where or None, event.name, event.found_by)
@@ -365,11 +374,30 @@ def loops(counted: Sequence[StepsCounted], taken: Sequence[StepsTaken] = ()) -> 
     for each in taken:
         count, took = steps.get(each.where, (0, 0.0))
         steps[each.where] = (count + each.count, took + sum(each.seconds))
+    seen = _sampled_seconds(sampled, taken)
     figures = [
-        _loop(where, name, by, events, steps.get(where) if where is not None else None)
+        _loop(where, name, by, events, steps.get(where), seen.get(where, 0.0))
+        if where is not None
+        else _loop(where, name, by, events, None)
         for (where, name, by), events in grouped.items()
     ]
     return tuple(sorted(figures, key=lambda loop: (-loop.seconds, loop.found_by != "annotation")))
+
+
+def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTaken]) -> dict[SourceLocation, float]:
+    """For how long samples saw the program in each loop, from when its first step was told."""
+    first: dict[SourceLocation, float] = {}
+    for each in taken:
+        first[each.where] = min(each.began_seconds, first.get(each.where, each.began_seconds))
+    seconds: dict[SourceLocation, float] = {}
+    for window in sampled:
+        followed = {where for where, began in first.items() if window.began_seconds >= began}
+        for line in window.lines:
+            sites = [window.sites[index] for index in line.sites if 0 <= index < len(window.sites)]
+            heads = {SourceLocation(site.file, site.loop_line, site.function) for site in sites if site is not None}
+            for where in heads & followed:
+                seconds[where] = seconds.get(where, 0.0) + line.seconds
+    return seconds
 
 
 def _loop(
@@ -378,6 +406,7 @@ def _loop(
     found_by: str,
     events: Sequence[StepsCounted],
     steps: tuple[int, float] | None,
+    sampled_seconds: float = 0.0,
 ) -> StepFigures:
     single = [seconds for event in events for seconds in event.intervals_seconds]
     middle = median(single) if single else None
@@ -387,6 +416,8 @@ def _loop(
     count, took = sum(event.count for event in events), sum(event.seconds for event in events)
     brief = found_by == "monitoring" and took < BRIEF_SECONDS * count
     rated = steps if steps is not None and steps[1] > 0 else (count, 0.0 if brief or found_by == "tracing" else took)
+    if rated is steps and rated[1] < LEAST_TOLD * sampled_seconds:
+        rated = (count, 0.0)
     return StepFigures(
         count=count,
         seconds=took,
@@ -610,7 +641,7 @@ class ProgramResult:
     @cached_property
     def loops(self) -> tuple[StepFigures, ...]:
         """The loops, those that took most time first."""
-        return loops(self._program.steps, self._program.passes)
+        return loops(self._program.steps, self._program.passes, self._program.sampled)
 
     @cached_property
     def passes(self) -> PassSeries | None:

@@ -60,8 +60,8 @@ class Ledger:
         """Places by name, None if several functions have the name: for programs derived from a function (its
         transpose), whose events do not show the place."""
         self._lock = threading.RLock()
-        """Guards `_waiting` and the emitting of rows. It is held while a row is emitted, so what `emit` calls may take
-        `CaptureWindows`'s lock; nothing that holds that one may call the ledger."""
+        """Guards `_waiting` and the emitting of rows. The program's threads take it, and it is held while a row is
+        emitted: nothing that `emit` calls may wait for another lock."""
 
     def attach(self) -> None:
         """Begins to listen. Raises RuntimeError if jax has not been imported yet."""
@@ -159,7 +159,7 @@ class Ledger:
         del error
         self._advance(row, stage, failed)
 
-    def cache_told(self, what: str) -> None:
+    def cache_event(self, what: str) -> None:
         """The persistent cache was asked, or it answered."""
         row = self._compiling()
         if row is not None:
@@ -178,9 +178,9 @@ class Ledger:
         self.problems += 1
         if self.problems == 1:
             message = f"a compilation could not be recorded: {type(error).__name__}: {error}"
-            self._tell_problem(message[:500])
+            self._report_problem(message[:500])
 
-    def _tell_problem(self, message: str) -> None:
+    def _report_problem(self, message: str) -> None:
         try:
             self._emit(
                 WarningRaised(

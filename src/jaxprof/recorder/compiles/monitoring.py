@@ -42,7 +42,7 @@ class Watcher(Protocol):
     def stage_ended(self, stage: str, function: str) -> None:
         """The stage has ended, possibly by raising."""
 
-    def cache_told(self, what: str) -> None:
+    def cache_event(self, what: str) -> None:
         """The persistent cache was `asked`, or answered `hit` or `miss`."""
 
     def cache_saved(self, seconds: float) -> None:
@@ -117,7 +117,7 @@ def _on_event(event: str, **details: Any) -> None:
         return
     for watcher in _watchers:
         try:
-            watcher.cache_told(what)
+            watcher.cache_event(what)
         except Exception as error:
             if is_of_the_program(error):
                 raise

@@ -86,7 +86,7 @@ def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
 
 
 def _distance(now: Signature, before: Signature) -> int:
-    distance = (not now.is_of_the_function_of(before)) + (now.options != before.options)
+    distance = (not now.same_function(before)) + (now.options != before.options)
     if now.config != before.config:
         distance += len(set(now.config) - set(before.config)) or 1
     if now.names != before.names:
@@ -168,7 +168,7 @@ def _first(now: Signature, traced: bool) -> str:
 def _function(
     now: Signature, before: Signature, called_from: SourceLocation, defined_at: SourceLocation, same_line: bool
 ) -> Iterator[SignatureDifference]:
-    if now.is_of_the_function_of(before):
+    if now.same_function(before):
         return
     if now.made is not None:
         yield SignatureDifference("closure", _remade(now.made, before.made, defined_at))

@@ -118,7 +118,7 @@ class Signature:
             for at, (name, leaf) in enumerate(zip(self.names[:LEAVES_SHOWN], self.leaves, strict=False))
         ]
 
-    def is_of_the_function_of(self, other: Signature) -> bool:
+    def same_function(self, other: Signature) -> bool:
         """Whether both belong to the same function object, as far as the user can tell."""
         return self.function == other.function or (self.written is not None and self.written == other.written)
 

@@ -176,7 +176,7 @@ class Classifier:
     def _understand(self, stack: Stack) -> Seen:
         if not stack.codes:
             return Seen(HOST)
-        called = _that_called_back(stack)
+        called = _callback_stack(stack)
         if called is not None:
             return Seen(CALLBACK, _user_line(called, called.jax_functions), sites_of(called, CALLBACK))
         names = stack.jax_functions
@@ -345,7 +345,7 @@ def _waits_for_events(stack: Stack) -> bool:
     )
 
 
-def _that_called_back(stack: Stack) -> Stack | None:
+def _callback_stack(stack: Stack) -> Stack | None:
     """The stack at the call of the compiled function in whose callback the thread is; None if it is in none. On a CPU
     the thread that calls a compiled function may run its callbacks."""
     frames = list(zip(stack.codes, stack.kinds, strict=True))

@@ -309,6 +309,7 @@ class MomentLog:
         """The ends of passes in their order, with `LEFT` where the loop was left; `read`: the values of the counters
         at some of these moments. Costs grow with the entries, not with the passes."""
         self._read |= read
+        newest = max(moments, default=LEFT)
         reads, start = deque(sorted(self._read)), 0
         for end in (*_left_at(moments), len(moments)):
             if start < end:
@@ -321,6 +322,7 @@ class MomentLog:
                 self._stretches.leave()
                 self._last = None
             start = end + 1
+        self._read = {at: values for at, values in self._read.items() if at > newest}  # their moments were dropped
 
     @staticmethod
     def _pieces(moments: Sequence[float], start: int, end: int, reads: deque[float]) -> Iterator[tuple[int, int]]:

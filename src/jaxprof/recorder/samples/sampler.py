@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final, Protocol
@@ -33,7 +34,7 @@ from jaxprof.recorder.samples.call_text import source_lines
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
 from jaxprof.recorder.samples.sample_window import SampledTransfers, SampleWindow, TimedLoop
-from jaxprof.recorder.samples.stack import Stack, read_stack
+from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
 from jaxprof.recorder.samples.standstill import STOOD_STILL, StandstillTest
 from jaxprof.recorder.samples.states import COMPILED, Seen
 from jaxprof.recorder.samples.steps import StepCounter
@@ -50,6 +51,8 @@ machine with more to do than processors that is longer than it ran: the program 
 CLOSE_SHARE: Final = 0.015
 """The same while it samples closely."""
 _SAMPLES_OF_A_PACE: Final = 10
+_CALLS_WAITING: Final = 1000
+"""Calls that compiled since the last sample. Without a sampler to take them, as after it failed, no more are kept."""
 STRETCH_SECONDS: Final = 1.0
 GROWTH: Final = 1 / 150
 """A sample window lasts this share of the program's age, so that a day has 1 000 windows and a year 2 000."""
@@ -140,7 +143,7 @@ class StackSampler:
         self._settings_sought: set[str] = set()
         self._settings_at: dict[str, SourceLocation] = {}
         self._stages_told: set[tuple[str, str, float]] = set()
-        self._compiled_calls: list[tuple[str, int, int, Stack | None]] = []
+        self._compiled_calls: deque[tuple[str, int, int, Stack | None]] = deque(maxlen=_CALLS_WAITING)
 
     def start(self) -> None:
         """Starts sampling, in a thread of its own that `threading` does not know."""
@@ -247,8 +250,7 @@ class StackSampler:
         if stopped:  # the stack shows our own exit handler
             self._stretch.add(None, seconds, running=True, stages=passed, busy_seconds=ran)
             return
-        frame = sys._current_frames().get(self._main_thread)
-        stack = read_stack(frame)
+        frame, stack = read_thread(self._main_thread)
         running = self._running_test.end() is not False
         self._steps.passes.sample(frame)
         del frame

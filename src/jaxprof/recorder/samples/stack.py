@@ -13,6 +13,7 @@ from jaxprof.recorder.places import JAX, OWN, STDLIB, USER, frame_kind
 DEEPEST: Final = 300
 """Number of frames read, from the innermost on: deep recursion must not make a sample expensive."""
 _COLLECTS_WHEREVER: Final = sys.version_info < (3, 12)
+_READS_AT_MOST: Final = 3
 _ARRAY_FRAMES: Final = frozenset({"_value", "__array__", "block_until_ready"})
 _LEAVES_ADDED: Final = 64
 _NOT_A_CALLER: Final = (JAX, STDLIB, OWN)
@@ -64,22 +65,30 @@ class Stack:
         return [self.codes[index].co_name for index in range(end) if self.kinds[index] == JAX]
 
 
+def read_thread(thread: int) -> tuple[FrameType | None, Stack]:
+    """The innermost frame of another thread, and its stack.
+
+    Up to Python 3.11 each step up creates an object, which may start a collection, whose callbacks may let the watched
+    thread run on: the frames above are gone then, so it is read again. The collector is not switched off meanwhile: the
+    program may do so itself at that very moment, and would find it on again.
+    """
+    for _ in range(_READS_AT_MOST if _COLLECTS_WHEREVER else 1):
+        collected = _collections()
+        frame = sys._current_frames().get(thread)
+        stack = read_stack(frame)
+        if _collections() == collected:
+            break
+    return frame, stack
+
+
+def _collections() -> int:
+    """How often the collector has run."""
+    return sum(generation["collections"] for generation in gc.get_stats()) if _COLLECTS_WHEREVER else 0
+
+
 def read_stack(frame: FrameType | None) -> Stack:
     """The stack at and above `frame`. Locals are read in JAX's own frames only, to find the array that is being
     read."""
-    # Up to Python 3.11 each step up creates an object, which may start a collection, whose callbacks may let the
-    # watched thread run on: the frames above would then be gone.
-    collects = _COLLECTS_WHEREVER and gc.isenabled()
-    if collects:
-        gc.disable()
-    try:
-        return _read(frame)
-    finally:
-        if collects:
-            gc.enable()
-
-
-def _read(frame: FrameType | None) -> Stack:
     stack = Stack()
     collecting = [getattr(callback, "__code__", None) for callback in gc.callbacks]
     while frame is not None and len(stack.codes) < DEEPEST:

@@ -283,11 +283,6 @@ class HistoryScreen(SessionScreen, keys="history"):
     # -- showing ----------------------------------------------------------------------------------------------
 
     @property
-    def histories_of(self) -> str:
-        """The phase or fact in view; empty before the first reading."""
-        return self._found.measure if self._found is not None else ""
-
-    @property
     def _one(self) -> MeasurementHistory | None:
         return self.query_one(Measurements).current_row
 

@@ -158,11 +158,6 @@ class SessionScreen(ModeScreen):
     def tick(self) -> None:
         """Redraws what runs on, each `TICK_SECONDS` while the clock is set and the screen in view."""
 
-    @property
-    def ticking(self) -> bool:
-        """Whether the clock ticks."""
-        return self._clock is not None
-
     def set_clock(self, on: bool) -> None:
         """Starts or stops the only timer of this screen: out of view, nothing ticks."""
         if on and self._clock is None and self.is_current:
