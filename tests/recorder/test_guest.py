@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from jaxprof.recorder.compiles import monitoring
 from jaxprof.recorder.guest import start_thread, unseen
 from jaxprof.recorder.jax_import import JaxFinder
+from jaxprof.recorder.places import OWN, file_kind
 from jaxprof.recorder.samples.monitored_loop import MonitoredLines
 
 
@@ -65,6 +66,19 @@ def test_what_a_handler_of_the_program_raises_reaches_it(monkeypatch: pytest.Mon
     with pytest.raises(OnTime):
         announced(watcher, monkeypatch)
     assert not watcher.problems
+
+
+@pytest.mark.usefixtures("raising")
+def test_the_traceback_of_a_handlers_exception_has_no_frame_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX's filter of tracebacks fails at a frame without a line, as Python 3.11 has them in loops."""
+    with pytest.raises(OnTime) as raised:
+        announced(Watcher(lambda: signal.raise_signal(signal.SIGUSR1)), monkeypatch)
+    step, frames = raised.value.__traceback__, list[CodeType]()
+    while step is not None:
+        frames.append(step.tb_frame.f_code)
+        step = step.tb_next
+    assert not [code.co_name for code in frames if file_kind(code.co_filename) == OWN]
+    assert frames[-1].co_name == "handler"
 
 
 @pytest.mark.usefixtures("raising")

@@ -231,7 +231,8 @@ class SampledLine:
     sites: list[int] = field(default_factory=list)
     """Numbers of the loops around it, innermost first."""
     through: str = ""
-    """The library whose Python code is between the line and the compiled function, such as `flax.nnx`."""
+    """The library whose Python code is between the line and the compiled function, such as `flax.nnx`; of kind
+    `callback`: the user's function that is called back."""
 
     @property
     def place(self) -> SourceLocation:

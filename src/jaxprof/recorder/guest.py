@@ -10,7 +10,7 @@ import _thread
 import functools
 import signal
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any, Final, ParamSpec, TypeVar
 
 from jaxprof.recorder.places import OWN, file_kind
@@ -50,10 +50,23 @@ def unseen(function: Callable[_P, _R]) -> Callable[_P, _R]:
             # A handler of a signal can raise after a call, and not between `try` and the first one: each enter is left.
             _enter(state)
             return function(*args, **kwargs)
+        except BaseException as error:  # the program's own: of its handler of a signal, or an interrupt
+            error.__traceback__ = _without_ours(error.__traceback__)
+            raise
         finally:
             _leave(state)
 
     return listener
+
+
+def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
+    """What lies below our innermost frame. A jump at the end of a loop has no line in Python 3.11, and JAX, which
+    filters each traceback that passes through it, fails with a TypeError at a frame that was interrupted there."""
+    step = below = traceback
+    while step is not None:
+        below = step.tb_next if file_kind(step.tb_frame.f_code.co_filename) == OWN else below
+        step = step.tb_next
+    return below
 
 
 def start_thread(run: Callable[[], object]) -> None:

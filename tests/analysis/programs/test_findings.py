@@ -458,8 +458,10 @@ class TestCost:
 
 class TestHost:
     def test_a_callback_is_told_with_the_function_that_takes_the_time(self) -> None:
-        inside = made.line(40, 0.4, "host_busy", "savefig()", "plot", kind="callback", under=88)
+        inside = made.line(88, 0.4, "host_busy", "step", kind="callback", through="plot")
         assert ", in plot()" in only("callback_in_loop", *loop(inside)).message
+        helper = made.line(40, 0.4, "host_busy", "step", "train", kind="callback", under=88)
+        assert ", in train()" not in only("callback_in_loop", *loop(helper)).message
         assert "(), in " not in only("callback_in_loop", *PAIRS["callback_in_loop"][0]).message
 
     def test_estimates_are_marked(self) -> None:

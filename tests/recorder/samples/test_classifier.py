@@ -412,7 +412,7 @@ def test_python_that_a_compiled_function_calls_is_a_callback_at_the_line_of_that
     here = sys._getframe(0).f_code
     if here in stack.codes:
         assert seen.line is not None
-        assert (seen.line.function, seen.line.call) == (here.co_name, "stepped")
+        assert (seen.line.function, seen.line.call, seen.line.through) == (here.co_name, "stepped", "note")
         assert [site.call for site in seen.sites] == ["stepped"]
     plain = _users(_stack())
     assert Classifier().classify(plain).kind == HOST

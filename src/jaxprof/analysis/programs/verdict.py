@@ -57,7 +57,7 @@ class Spot:
     bytes: int | None = None
     """Size of the largest array that was read there."""
     through: str = ""
-    """The library that calls from there, such as `flax.nnx`."""
+    """As in `ProgramSampled.lines`."""
 
     def site_in(self, loop: LoopKey) -> LoopSite | None:
         """Its place in a loop; None outside that loop."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import os
 import re
+from dataclasses import replace
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
@@ -176,9 +177,12 @@ class Classifier:
     def _understand(self, stack: Stack) -> Seen:
         if not stack.codes:
             return Seen(HOST)
-        called = _callback_stack(stack)
-        if called is not None:
-            return Seen(CALLBACK, _user_line(called, called.jax_functions), sites_of(called, CALLBACK))
+        inside = _callback_end(stack)
+        if inside:
+            called = Stack(stack.codes[inside:], stack.offsets[inside:], stack.kinds[inside:], stack.globals[inside:])
+            line = _user_line(called, called.jax_functions)
+            line = line and replace(line, through=_called_back(stack, inside))
+            return Seen(CALLBACK, line, sites_of(called, CALLBACK))
         names = stack.jax_functions
         at = stack.caller
         spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else CallSpot(0, "", "")
@@ -345,15 +349,16 @@ def _waits_for_events(stack: Stack) -> bool:
     )
 
 
-def _callback_stack(stack: Stack) -> Stack | None:
-    """The stack at the call of the compiled function in whose callback the thread is; None if it is in none. On a CPU
-    the thread that calls a compiled function may run its callbacks."""
-    frames = list(zip(stack.codes, stack.kinds, strict=True))
-    inside = [at for at, (code, kind) in enumerate(frames) if kind == JAX and code.co_name in _CALLBACKS]
-    if not inside:
-        return None
-    end = inside[-1] + 1
-    return Stack(stack.codes[end:], stack.offsets[end:], stack.kinds[end:], stack.globals[end:])
+def _callback_end(stack: Stack) -> int:
+    """How many of the innermost frames are a callback's, and what it calls; 0 if the thread is in none. On a CPU the
+    thread that calls a compiled function may run its callbacks."""
+    frames = enumerate(zip(stack.codes, stack.kinds, strict=True), 1)
+    return max((end for end, (code, kind) in frames if kind == JAX and code.co_name in _CALLBACKS), default=0)
+
+
+def _called_back(stack: Stack, end: int) -> str:
+    """The user's function that the compiled one calls; empty if it is a library's."""
+    return next((stack.codes[at].co_name for at in range(end - 1, -1, -1) if stack.kinds[at] == USER), "")
 
 
 def _is_stepping(code: CodeType, spot: CallSpot) -> bool:

@@ -80,7 +80,8 @@ class UserLine:
     function: str
     call: str
     through: str = ""
-    """The library whose Python code is between the line and the compiled function, such as `flax.nnx`."""
+    """The library whose Python code is between the line and the compiled function, such as `flax.nnx`; of a callback
+    the user's function that is called back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     yield Finding(
         "callback_in_loop",
         f"compiled functions of the loop call Python on the host, and wait for it: {_calls(result, spots)}, "
-        f"{_about(result, took)}{_called_back(result, spots)}{_named(result, spots)}",
+        f"{_about(result, took)}{_called_back(spots)}{_named(result, spots)}",
         "Call back every N passes (jax.lax.cond around jax.debug.print or the callback), or return the values and use "
         "them after the loop; what jax.numpy can compute need not leave the compiled function.",
         _places(result, spots),
@@ -493,13 +493,13 @@ def _calls(result: ProgramResult, spots: Sequence[Spot]) -> str:
     return safe(shorten(", ".join(whole[:_LINES_NAMED]), 80)) if whole else "Python"
 
 
-def _called_back(result: ProgramResult, spots: Sequence[Spot]) -> str:
-    """`, in plot()`: the function that compiled code calls and that takes most of the time; empty if it was not seen
-    apart from the loop's own function."""
-    inside = [spot for spot in spots if spot.place.function and spot.place != _loop_line(result, spot)]
-    functions = _grouped(result, inside, lambda spot: SourceLocation(spot.place.file, None, spot.place.function))
-    most = next(iter(functions), None)
-    return f", in {safe(most.function)}()" if most is not None else ""
+def _called_back(spots: Sequence[Spot]) -> str:
+    """`, in plot()`: the function that compiled code calls and that takes most of the time; empty if none was seen."""
+    took: dict[str, float] = {}
+    for spot in spots:
+        took[spot.through] = took.get(spot.through, 0.0) + spot.seconds
+    most = max(took, key=lambda name: took[name])
+    return f", in {safe(most)}()" if most else ""
 
 
 def _span(result: ProgramResult, spots: Sequence[Spot]) -> str:
