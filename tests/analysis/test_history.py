@@ -28,6 +28,13 @@ def test_a_planted_slow_down_is_found_at_its_place(tmp_path: Path) -> None:
     assert change.p_value <= 0.01
 
 
+@pytest.mark.parametrize(("days", "expected"), [(0.0, 1), (1.0, 0)])
+def test_a_change_between_two_days_is_no_change_yet(tmp_path: Path, days: float, expected: int) -> None:
+    for at, median in enumerate(kept.medians((0.010, 9), (0.012, 8))):
+        kept.keep(tmp_path, at, kept.run("r1", median), day=at / 1000 + (days if at >= 9 else 0.0))
+    assert len(only(read(tmp_path)).changes) == expected
+
+
 def test_noise_alone_is_no_change(tmp_path: Path) -> None:
     kept.keep_all(tmp_path, kept.medians((0.010, 17)))
     series = only(read(tmp_path))

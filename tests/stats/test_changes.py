@@ -85,6 +85,15 @@ def test_sessions_that_resemble_the_ones_before_them_seldom_have_a_change(correl
     assert wrong <= 1
 
 
+def test_days_that_differ_from_each_other_seldom_have_a_change() -> None:
+    wrong = 0
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        noise = np.repeat(3 * random.normal(size=6), 6) + random.normal(size=36)
+        wrong += bool(change_points([float(0.01 * math.exp(0.02 * one)) for one in noise]))
+    assert wrong <= 1
+
+
 def test_a_change_of_some_deviations_is_found_in_most_histories() -> None:
     right = 0
     for seed in range(40):

@@ -29,6 +29,7 @@ from jaxprof.session.log.reader import OUTLINE, read_outline
 from jaxprof.session_names import EXTENSION
 from jaxprof.stats import change_points
 from jaxprof.stats.changes import SHORTEST
+from jaxprof.stats.turns import middle
 
 PHASES_KEPT: Final = ("run", "trace", "lower", "compile", "first_run")
 """The phases that have a history; the first is the steady call."""
@@ -36,6 +37,8 @@ FACTS_KEPT: Final = ("flops", "bytes", "peak")
 """The exact facts that have one."""
 FEWEST: Final = 2 * SHORTEST
 """In fewer points no change is looked for."""
+_VISIT_SECONDS: Final = 6 * 3600.0
+"""After so long without a session the machine counts as visited anew."""
 _LAST_DATE: Final = 253_402_300_799.0
 """The Unix time at which the year 9999 ends: a damaged file may hold any number."""
 
@@ -271,10 +274,25 @@ def _series(members: list[tuple[Session, Run, HistoryPoint]], measure: str, last
 
 
 def _lasting_changes(points: list[HistoryPoint]) -> Iterator[LastingChange]:
-    if len(points) >= FEWEST:
-        for change in change_points([point.value for point in points]):
-            last, first = points[change.index - 1], points[change.index]
-            yield LastingChange(last, first, change.before, change.after, change.p_value, _changed(last, first))
+    """A change between two visits of the machine has to hold among visits, each with its median: sessions of one day
+    resemble each other more than those of another do."""
+    if len(points) < FEWEST:
+        return
+    begins = [0, *(at for at, (last, point) in enumerate(pairwise(points), 1) if _is_later_visit(last, point))]
+    between: set[int] = set()
+    if len(begins) >= FEWEST:
+        visits = (points[low:high] for low, high in pairwise([*begins, len(points)]))
+        medians = [middle([point.value for point in visit]) for visit in visits]
+        between = {begins[change.index] for change in change_points(medians)}
+    for change in change_points([point.value for point in points]):
+        if change.index in begins and change.index not in between:
+            continue
+        last, first = points[change.index - 1], points[change.index]
+        yield LastingChange(last, first, change.before, change.after, change.p_value, _changed(last, first))
+
+
+def _is_later_visit(last: HistoryPoint, point: HistoryPoint) -> bool:
+    return point.wall_seconds - last.wall_seconds > _VISIT_SECONDS
 
 
 def _exact_changes(points: list[HistoryPoint]) -> Iterator[LastingChange]:

@@ -111,17 +111,28 @@ def _p_value(
 def _p_value_of_neighbours(part: NDArray[np.float64], largest: float) -> float:
     """The share of histories whose values depend on those before them, without a change, with as large a cut.
 
-    The dependence and the scale are those of the differences of neighbours, of which a change alters one or two. Of
-    values x(t) with correlation r, x(t+2) - x(t) has 1 + r times the variance of x(t+1) - x(t).
+    The dependence and the scale are those of the differences of near values, of which a change alters a fifth at most.
+    Of values x(t) with correlation r, x(t+k) - x(t) has 1 + r + ... + r^(k-1) times the variance of x(t+1) - x(t).
+    Several lags, because sessions that were measured on one day, and differ from those of another, show it only where
+    most pairs are of two days.
     """
     import numpy as np
 
-    step, two_steps = (float(np.median(np.abs(part[lag:] - part[:-lag]))) for lag in (1, 2))
+    lags = range(1, max(2, len(part) // 6) + 1)
+    step, *longer = (float(np.median(np.abs(part[lag:] - part[:-lag]))) for lag in lags)
     if step <= 0:
         return 0.0
-    correlation = min(_HIGHEST_CORRELATION, max(0.0, (two_steps / step) ** 2 - 1) + _DOUBT)
+    estimate = max(_correlation((size / step) ** 2, lag) for lag, size in zip(lags[1:], longer, strict=True))
+    correlation = min(_HIGHEST_CORRELATION, estimate + _DOUBT)
     simulated = _cuts_of_neighbours(len(part), round(correlation, 2))
     return (1 + int((simulated >= largest / step).sum())) / (1 + len(simulated))
+
+
+def _correlation(growth: float, lag: int) -> float:
+    """The correlation of neighbours, at least 0, of which differences at this lag have `growth` times the variance of
+    those of neighbours."""
+    steps = (number / 100 for number in range(1, 100))
+    return next((step - 0.01 for step in steps if sum(step**power for power in range(lag)) > growth), 0.99)
 
 
 @lru_cache(maxsize=256)
