@@ -456,6 +456,16 @@ class TestCost:
         assert only("debug_settings", *[replace(each, debug_settings_at=at) for each in windows]).where == made.at(7)  # type: ignore[call-arg]
 
 
+def test_arrays_that_are_counted_ever_more_seldom_grow_all_the_same() -> None:
+    """Beside other work a count is followed by a long pause: the last one then has most of the growth."""
+    moments = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 2.7, 5.7]
+    counts = [
+        e.ArraysCounted(run=made.RUN, monotonic_seconds=made.BEGAN + at, count=round(3000 * at), bytes=round(3e6 * at))
+        for at in moments
+    ]
+    assert only("arrays_grow", *counts).estimate
+
+
 class TestHost:
     def test_a_callback_is_told_with_the_function_that_takes_the_time(self) -> None:
         inside = made.line(88, 0.4, "host_busy", "step", kind="callback", through="plot")

@@ -37,8 +37,8 @@ LEAST_BYTES: Final = 1 << 20
 MANY_ARRAYS: Final = 5_000
 """Or this many arrays: each costs its Python objects, whatever it holds."""
 ONE_JUMP: Final = 0.5
-"""Share of the growth that one count may add: parameters that are joined by their gradients once, or by the state of an
-optimizer, are no leak."""
+"""Share of the growth that one count may add in less than half of that share of the time: parameters that are joined by
+their gradients once, or by the state of an optimizer, are no leak."""
 GROWN_BYTES: Final = 64 << 20
 UNUSED_BYTES: Final = 1 << 20
 """Size of donated arrays below which reusing their memory gains nothing."""
@@ -56,10 +56,10 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         return
     times = [at for at, _, _ in counts]
     numbers, sizes = [float(count) for _, count, _ in counts], [float(size) for _, _, size in counts]
-    by_number = _grows(numbers, GROWN_ARRAYS) and (
+    by_number = _grows(times, numbers, GROWN_ARRAYS) and (
         sizes[-1] - sizes[0] >= LEAST_BYTES or numbers[-1] - numbers[0] >= MANY_ARRAYS
     )
-    if not by_number and not _grows(sizes, GROWN_BYTES):
+    if not by_number and not _grows(times, sizes, GROWN_BYTES):
         return
     chosen = numbers if by_number else sizes
     slope = _slope(times, chosen)
@@ -102,14 +102,18 @@ def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[Finding]
         )
 
 
-def _grows(values: Sequence[float], least: float) -> bool:
-    """Whether the numbers rise all the way: enough in total, in most counts, and in the second half as in the first."""
+def _grows(times: Sequence[float], values: Sequence[float], least: float) -> bool:
+    """Whether the numbers rise all the way: enough in total, in most counts, and in the second half as in the first.
+    `times`: when they were counted, at first more often than later."""
     grown = values[-1] - values[0]
     if grown < least or grown < GROWN * values[0] or _rising(values) < RISES:
         return False
     highest, lowest = list(accumulate(values, max)), list(accumulate(reversed(values), min))[::-1]
-    if max(after - before for before, after in zip(highest, lowest[1:], strict=False)) > ONE_JUMP * grown:
-        return False
+    whole = times[-1] - times[0]
+    for (began, ended), before, after in zip(pairwise(times), highest, lowest[1:], strict=False):
+        share = (after - before) / grown
+        if share > ONE_JUMP and share * whole > 2 * (ended - began):
+            return False
     half = len(values) // 2
     return values[-1] - values[half] >= grown / 4  # growth that stops after a while is a start that took longer
 
