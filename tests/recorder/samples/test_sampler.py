@@ -17,9 +17,8 @@ import pytest
 from jaxprof import events as e
 from jaxprof.recorder.samples import stack as stack_module
 from jaxprof.recorder.samples import steps as steps_module
-from jaxprof.recorder.samples.arrays import EVERY_SECONDS, MOST_SHARE, ArrayCounter
 from jaxprof.recorder.samples.cpu_clock import CpuClock, judge_wait, own_switches, run_delay_seconds
-from jaxprof.recorder.samples.sampler import StackSampler
+from jaxprof.recorder.samples.sampler import COUNTED_EVERY_SECONDS, COUNTING_SHARE, ArrayCounter, StackSampler
 from jaxprof.recorder.samples.stack import Stack, read_stack, read_thread
 from jaxprof.recorder.samples.states import COMPILED, Seen, Site
 
@@ -228,7 +227,7 @@ def test_a_new_array_is_seen_with_its_bytes() -> None:
     counter = ArrayCounter(_Clock(0.0))
     before = counter.count(0.0)
     kept = jnp.ones((10, 10), jnp.float32)
-    after = counter.count(EVERY_SECONDS)
+    after = counter.count(COUNTED_EVERY_SECONDS)
     assert before is not None
     assert after is not None
     assert after.count - before.count == 1
@@ -240,8 +239,8 @@ def test_a_slow_count_is_followed_by_a_long_pause() -> None:
     counter = ArrayCounter(_Clock(0.1))
     assert counter.count(0.0) is not None
     kept = jnp.ones(3)
-    assert counter.count(0.1 / MOST_SHARE - 1.0) is None
-    assert counter.count(0.1 / MOST_SHARE) is not None
+    assert counter.count(0.1 / COUNTING_SHARE - 1.0) is None
+    assert counter.count(0.1 / COUNTING_SHARE) is not None
     del kept
 
 

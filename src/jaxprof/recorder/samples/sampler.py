@@ -15,9 +15,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from jaxprof.events import (
+    ArraysCounted,
     Compiled,
     Event,
     ProgramSampled,
@@ -29,7 +30,6 @@ from jaxprof.events import (
 )
 from jaxprof.recorder.guest import start_thread
 from jaxprof.recorder.places import USER, file_kind
-from jaxprof.recorder.samples.arrays import ArrayCounter
 from jaxprof.recorder.samples.call_text import source_lines
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
@@ -60,6 +60,13 @@ TICK_SECONDS: Final = 0.25
 CLOSE_TICK_SECONDS: Final = 0.1
 STAGE_IS_LONG_SECONDS: Final = 0.5
 _GOLDEN: Final = 0.6180339887498949
+
+COUNTED_EVERY_SECONDS: Final = 1.0
+COUNTED_AT_FIRST_SECONDS: Final = 0.1
+"""Interval between the first counts; without them a program of a second or two would have none."""
+FIRST_COUNTS: Final = 40
+COUNTING_SHARE: Final = 0.004
+"""Share of the wall time: after a count that took longer, the next pause is longer."""
 
 
 _DEBUG_SETTINGS: Final = (
@@ -376,3 +383,58 @@ def _task(thread: int) -> int:
     """The system's number for a thread, from Python's."""
     numbers = {item.ident: item.native_id for item in threading.enumerate()}
     return numbers.get(thread) or os.getpid()
+
+
+class ArrayCounter:
+    """Counts the live arrays of the process and the memory of its devices, seldom enough to cost next to nothing.
+
+    Call `count` often, once the program itself has compiled something: counting must never start a backend.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._next = 0.0
+        self._told: tuple[object, ...] = ()
+        self._told_at = 0.0
+        self._counted = 0
+
+    def count(self, now: float) -> ArraysCounted | None:
+        """The arrays now; None if it is too early, if nothing has changed lately, or if JAX cannot list them."""
+        jax = sys.modules.get("jax")
+        if jax is None or now < self._next:
+            return None
+        began = self._clock()
+        try:
+            arrays, size = _live(jax)
+            devices = _device_bytes(jax)
+        except (AttributeError, RuntimeError):  # a backend that is shutting down, or one that cannot list its arrays
+            self._next = now + 10 * COUNTED_EVERY_SECONDS
+            return None
+        self._counted += 1
+        pause = COUNTED_AT_FIRST_SECONDS if self._counted < FIRST_COUNTS else COUNTED_EVERY_SECONDS
+        self._next = now + max(pause, (self._clock() - began) / COUNTING_SHARE)
+        counted = (arrays, size, tuple(devices.items()))
+        if counted == self._told and now - self._told_at < 30 * COUNTED_EVERY_SECONDS:
+            return None
+        self._told, self._told_at = counted, now
+        return ArraysCounted(monotonic_seconds=now, count=arrays, bytes=size, devices=devices)
+
+
+def _live(jax: Any) -> tuple[int, int]:
+    count = size = 0
+    for array in jax.live_arrays():
+        try:
+            size += int(array.nbytes)
+            count += 1
+        except RuntimeError:  # deleted or donated since the list was made
+            continue
+    return count, size
+
+
+def _device_bytes(jax: Any) -> dict[str, int]:
+    in_use = {}
+    for device in jax.local_devices():
+        statistics = device.memory_stats()
+        if statistics and isinstance(statistics.get("bytes_in_use"), int):
+            in_use[f"{device.platform}:{device.id}"] = statistics["bytes_in_use"]
+    return in_use
