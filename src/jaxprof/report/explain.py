@@ -258,7 +258,8 @@ def _longest(session: Session) -> Iterator[str]:
     if longest is not None:
         of = ", ".join(filter(None, [longest.kind, longest.where.short() if longest.where is not None else ""]))
         named = f" ({of})" if of else ""
-        yield f"longest kernel: {longest.run} {longest.name}{named}, {percent(longest.share)} of the captured time"
+        share = percent(longest.share)
+        yield f"longest kernel: {longest.run} {longest.name}{named}, {share} of the time of all kernels"
 
 
 def _of_profile(session: Session) -> Iterator[str]:

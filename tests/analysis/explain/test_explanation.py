@@ -423,6 +423,17 @@ def test_a_profile_costs_the_time_of_its_devices() -> None:
     assert [(each.code, each.reason) for each in explained.abstentions] == [("sum", "r1: busy for 20%")]
 
 
+def test_what_devices_did_not_do_is_a_part_of_their_time() -> None:
+    idle = [
+        replace(event, devices=[e.StepsDevice(device="gpu:0", busy_seconds=4e-3, span_seconds=8e-3)])
+        if isinstance(event, e.StepsMeasured) else event
+        for event in of_profile()
+    ]  # fmt: skip
+    explained = explanation(fold(sessions.HEADER, idle), "p")
+    (copy,) = [finding for finding in explained.findings if finding.code == "layout-copy"]
+    assert (copy.cost.seconds, copy.cost.share) == (pytest.approx(3e-3), pytest.approx(3 / 8))
+
+
 def test_what_a_recorded_program_captured_is_a_part_of_its_device_time() -> None:
     recorded = made.program(*made.shaped(2, compile_seconds=0.1), *made.steady(50, {"device_busy": 1.0}))
     captured = [replace(event, run="c" + event.run) for event in of_profile()]

@@ -40,6 +40,7 @@ from jaxprof.analysis.explain.sources import (
 )
 from jaxprof.analysis.measured import measured, whole_profile
 from jaxprof.analysis.opener import module_of
+from jaxprof.analysis.profile import device_steps
 from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import JaxprofError
 
@@ -171,6 +172,8 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str, fou
     whole = sum(kernel.self_seconds for kernel in of_all)
     devices = len({device for kernel in of_all for device in kernel.devices}) or 1
     seconds = whole / devices if program is None else program.share("device_busy").seconds
+    spans = (device.span_seconds for run in imported for device in device_steps(run.steps))
+    span = max((each for each in spans if each is not None), default=None)
     with_hlo = 0
     for run in imported:
         found.abstentions += capture_abstentions(run, name)
@@ -188,7 +191,7 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str, fou
             scope=scope,
             shares=shares,
             seconds=seconds,
-            scope_seconds=None if program is None else program.wall_seconds,
+            scope_seconds=span if program is None else program.wall_seconds,
             estimate=program is not None,
         )
         recorded = session.header.wall_seconds if program is not None else None

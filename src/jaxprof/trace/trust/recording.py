@@ -108,7 +108,7 @@ def clock(trace: Trace) -> Iterator[TrustCheck]:
         yield row(
             "clock",
             "bad",
-            fault + ": times of the host and of the device cannot be compared, so idle time and its causes are unknown",
+            fault + ": times of the host and of the device cannot be compared, so the causes of idle time are unknown",
             "Times of one device among themselves hold. Record it again.",
         )
         return
