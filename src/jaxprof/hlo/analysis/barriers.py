@@ -95,7 +95,7 @@ REASONS: Final[dict[str, str]] = {
     "scatter": "a scatter writes in place, in an order that depends on the data",
     "cpu-rule": "XLA's CPU compiler never fuses one of them: it leaves concatenations along the fastest dimension, and "
     "of more than eight arrays, and what is not computed element by element, as kernels of their own",
-    "several-users": "more than one kernel reads the array, and computing it again in each was not worth it",
+    "several-users": "more than one kernel reads the array, and each would compute it again",
     "program-output": "the array is a result of the program, and must be written in any case",
     "recomputation": "the consumer uses each element many times, and would compute it again each time",
     "size-limit": "together they would exceed the size that XLA lets a fusion have",
