@@ -54,6 +54,25 @@ def test_a_sum_is_bound_by_memory() -> None:
     assert placed.attainable == pytest.approx(3352e9 / 12)
 
 
+def test_estimated_flops_bound_nothing() -> None:
+    (kernel,) = kernels(
+        written("""
+        less {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = pred[] compare(a, b), direction=LT
+        }
+        ENTRY main {
+          x = f32[1000000]{0} parameter(0)
+          ROOT s = f32[1000000]{0} sort(x), dimensions={0}, to_apply=less
+        }
+    """)
+    )
+    placed = roofline(kernel, measured_device("slow", 1 << 30, 1e12, {"f32": 1e9}))
+    assert kernel.flops == 20e6, "20 ms at this ceiling"
+    assert (placed.bound, placed.least_seconds) == ("", pytest.approx(8e6 / 1e12))
+
+
 @pytest.mark.parametrize(
     ("name", "dtype", "more", "peak"),
     [

@@ -26,7 +26,7 @@ class Roofline:
     least_seconds: float | None
     """Least seconds; None where neither bytes nor FLOPs give a bound."""
     bound: str
-    """`memory`, `compute`, or empty where it is not known: FLOPs or the ceiling are unknown."""
+    """`memory`, `compute`, or empty where it is not known: FLOPs or the ceiling are unknown or an estimate."""
     intensity: float | None
     """FLOPs for each byte."""
     ridge: float | None
@@ -43,7 +43,8 @@ def roofline(kernel: Kernel, device: DevicePeaks) -> Roofline:
     memory_seconds = kernel.bytes / device.bandwidth
     ridge = peak / device.bandwidth if peak else None
     intensity = kernel.intensity
-    if kernel.flops is None or (peak is None and kernel.flops > 0):
+    # Estimated FLOPs are those of one algorithm: a radix sort compares nothing, so they bound nothing.
+    if kernel.flops is None or kernel.estimated or (peak is None and kernel.flops > 0):
         return Roofline(memory_seconds or None, "", intensity, ridge, peak, None)
     compute_seconds = kernel.flops / peak if peak else 0.0
     bound = "compute" if compute_seconds > memory_seconds else "memory"
