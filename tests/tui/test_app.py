@@ -31,7 +31,7 @@ async def started(stage: Stage, pilot: object) -> None:
 async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await pilot.press("z", "ctrl+t", "f9", "left", "backspace", "[", "]")
+        await pilot.press("m", "z", "ctrl+t", "m", "8", "left", "m", "comma", "[", "]")
         assert stage.app.current_mode == "home"
         assert stage.app.return_code is None
 
@@ -195,11 +195,14 @@ async def test_a_wrong_file_is_refused_with_what_mends_it(tmp_path: Path) -> Non
 
 async def test_every_screen_without_a_session_says_what_fills_it_and_its_keys_do_no_harm() -> None:
     empty = {
-        "2": ("Nothing has been run in this session", ["enter", "C", "Q", "r", "l", "h", "down"]),
-        "3": ("No results in this session yet", ["enter", "s", "S", "y", "F", "h", "down"]),
-        "4": ("No session is open.", ["i", "M", "E", "d", "right_square_bracket", "escape"]),
-        "7": ("No program was recorded in this session", [*"bfLTlwCr", "slash", "enter", "down", "s"]),
-        "8": ("jaxprof script -n 4 train.py", ["y", "slash", "f", "T", "ctrl+l", "escape"]),
+        "2": ("Nothing has been run in this session", ["enter", "C", "m", "Q", "r", "m", "l", "escape", "down"]),
+        "3": ("No results in this session yet", ["enter", "s", "m", "S", "y", "m", "F", "m", "h", "escape", "down"]),
+        "4": (
+            "No session is open.",
+            ["m", "i", "m", "M", "escape", "m", "E", "escape", "right_square_bracket", "escape"],
+        ),
+        "7": ("No program was recorded in this session", [*"mbmfmLwCr", "escape", "slash", "enter", "down", "s"]),
+        "8": ("jaxprof script -n 4 train.py", ["y", "slash", "escape", "m", "f", "m", "T", "m", "U", "escape"]),
         "H": ("No session holds a point of this", ["enter", "tab", "enter", "y", "escape"]),
     }
     stage = Stage()
@@ -209,7 +212,7 @@ async def test_every_screen_without_a_session_says_what_fills_it_and_its_keys_do
             if key == "H":
                 await pilot.press("5")
                 await until(pilot, lambda: stage.app.current_mode == "sessions" and stage.app.focused is not None)
-            await pilot.press(key)
+            await pilot.press(*(["m", "H"] if key == "H" else [key]))
             await until(pilot, lambda words=words: words in screen_text(stage.app), words)
             await pilot.press(*pressed)
             assert stage.app.return_code is None
@@ -234,7 +237,7 @@ async def test_the_line_of_keys_the_modes_and_the_least_size() -> None:
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         await pilot.pause()
         line = str(stage.app.screen.query_one(KeyBar).render()).rstrip()
-        assert line.endswith("? Help  ^p Search  q Quit")
+        assert line.endswith("m Menu  ? Help  q Quit")
         assert len(line) <= 80
         await pilot.click(KeyBar, offset=(line.index("? Help"), 0))
         await until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))

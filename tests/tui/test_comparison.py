@@ -125,7 +125,7 @@ async def test_only_with_two_marks_the_key_compares(inputs: Inputs) -> None:
             if marks != 2:
                 await pilot.press("c")
                 assert isinstance(stage.app.screen, HomeScreen)
-            await pilot.press("B")
+            await pilot.press("m", "B")
             await until(pilot, lambda: isinstance(stage.app.screen, CompileForDialog))
             await pilot.press("escape")
             await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))

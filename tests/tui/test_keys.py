@@ -14,22 +14,25 @@ from typing import Any
 import pytest
 
 import jaxprof.tui
-from jaxprof.tui.hlo.screen import TAB_TITLES
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.key_table import GROUPS, MEANINGS, Key
-from jaxprof.tui.keys import ACTIONS, as_markdown, bindings, key_of, keys_of, remap, shown
+from jaxprof.tui.keys import ACTIONS, IN_MENU, as_markdown, bindings, key_of, keys_of, letter_of, remap, shown
+from jaxprof.tui.kit.script_dialog import ScriptDialog
+from jaxprof.tui.menu import Menu
+from tui import recorded
 from tui.fakes import Stage, screen_text, until
 
 SOURCE = Path(jaxprof.tui.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
 GENERATED = "<!-- made from src/jaxprof/tui/key_table.py by UPDATE_KEYS=1 pytest tests/tui/test_keys.py -->\n"
 DESTRUCTIVE = {"cancel", "cancel_all", "delete", "prune"}
-TEXTUALS = {"app.focus_next", "app.focus_previous", "dismiss", "command_palette"}
+TEXTUALS = {"app.focus_next", "app.focus_previous", "dismiss", "command_palette", "suspend_process"}
 
 
 def letters(key: Key) -> frozenset[str]:
     """All but `q`, which closes a text over the screen beside the letter that opened it."""
-    return frozenset(name for name in keys_of(key) if len(name) == 1 and name.isalpha() and name != "q")
+    held = (name.removeprefix(IN_MENU) for name in keys_of(key))
+    return frozenset(name for name in held if len(name) == 1 and name.isalpha() and name not in "qhjkl")
 
 
 def classes() -> list[type[Any]]:
@@ -62,14 +65,13 @@ def test_what_is_called_the_same_has_the_same_letter() -> None:
     for key in ACTIONS.values():
         if letters(key):
             called[key.label].add(letters(key))
-    called.pop("Close")  # with the letter that opened it
     assert {label: found for label, found in called.items() if len(found) > 1} == {}
 
 
 def test_what_destroys_is_a_capital_or_no_letter() -> None:
     found = [action for name, action in ACTIONS.items() if name.partition(".")[2] in DESTRUCTIVE]
     assert len(found) > len(DESTRUCTIVE)
-    assert all(key.isupper() or len(key) > 1 for action in found for key in keys_of(action))
+    assert all(key.removeprefix(IN_MENU).isupper() for action in found for key in keys_of(action))
 
 
 def test_every_action_is_explained() -> None:
@@ -82,7 +84,7 @@ def test_every_action_is_explained() -> None:
 
 def test_only_the_table_declares_keys() -> None:
     for path in SOURCE.rglob("*.py"):
-        if path.name == "keys.py":
+        if path.name in ("keys.py", "menu.py"):  # the menu has the letters of the table
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
@@ -105,10 +107,47 @@ def test_each_group_is_of_one_class_which_has_its_actions() -> None:
     assert {group for group, owners in used.items() if len(owners) > 1} == {"form"}
 
 
-def test_tabs_have_function_keys_in_their_order() -> None:
-    assert [f"f{place}" for place in range(2, 2 + len(TAB_TITLES))] == [
-        keys_of(ACTIONS[f"hlo.tab.{name}"])[0] for name in TAB_TITLES
-    ]
+SYNONYMS = {"ctrl+q": "q", "shift+tab": "tab", "shift+left": "left", "shift+right": "right"} | dict(
+    zip("hjkl", ("left", "down", "up", "right"), strict=True)
+)
+"""The same key with a modifier, or the letter of an arrow."""
+OF_THE_TERMINAL = {"ctrl+c", "ctrl+z"}
+
+
+def test_at_most_36_keys_and_what_has_none_is_in_the_menu() -> None:
+    held = {key for action in ACTIONS.values() for key in keys_of(action) if not key.startswith(IN_MENU)}
+    assert len({SYNONYMS.get(key, key) for key in held} - OF_THE_TERMINAL) <= 38
+    assert [name for name, action in ACTIONS.items() if not keys_of(action)] == []
+
+
+def test_a_place_has_each_letter_of_the_menu_once() -> None:
+    for name, group in GROUPS.items():
+        letters = [letter for key in group.keys if (letter := letter_of(key))]
+        assert len(letters) == len(set(letters)), name
+
+
+async def test_the_menu_has_what_can_be_done_and_does_it_by_its_letter() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: "selu" in screen_text(stage.app))
+        await pilot.press("m")
+        await until(pilot, lambda: "x  Profile script" in screen_text(stage.app))
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(stage.app.screen, ScriptDialog))
+        await pilot.press("escape", "m", "m")
+        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen), "m closes the menu that it opened")
+        await pilot.press("m", "enter")
+        await until(pilot, lambda: not isinstance(stage.app.screen, Menu | HomeScreen), "Enter does what the line says")
+
+
+async def test_what_is_dimmed_says_why_in_the_menu() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
+        stage.app.set_session(recorded.finished().session(), None)
+        stage.app.action_go("program")
+        await until(pilot, lambda: "train_step" in screen_text(stage.app))
+        await pilot.press("m")
+        await until(pilot, lambda: "not now: this program has ended" in screen_text(stage.app))
 
 
 def test_the_document_lists_the_keys() -> None:
@@ -121,7 +160,7 @@ def test_the_document_lists_the_keys() -> None:
 
 @pytest.mark.parametrize(
     ("key", "people"),
-    [("slash", "/"), ("ctrl+p", "^p"), ("escape", "Esc"), ("f2", "F2"), ("f", "f"), ("shift+tab", "shift+Tab")],
+    [("slash", "/"), ("ctrl+p", "^p"), ("escape", "Esc"), ("m:f", "m f"), ("f", "f"), ("shift+tab", "shift+Tab")],
 )
 def test_keys_are_written_as_people_write_them(key: str, people: str) -> None:
     assert shown(key) == people
@@ -141,5 +180,5 @@ def test_a_text_names_the_key_that_the_user_has() -> None:
 async def test_the_key_bar_has_what_is_about_the_users_own_code(width: int) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(width, 24), notifications=True) as pilot:
-        labels = ("⏎ Choose", "+ Add function", "x Profile script", "^p Search", "? Help", "q Quit")
+        labels = ("⏎ Choose", "+ Add function", "m Menu", "? Help", "q Quit")
         await until(pilot, lambda: all(label in screen_text(stage.app).splitlines()[-1] for label in labels))

@@ -37,13 +37,21 @@ SESSIONS = Place("sessions", lambda: tapes.finished().session(), "No sessions ye
 
 STEPS: list[tuple[Place, list[str]]] = [
     (HOME, ["slash sel enter"]),
-    (PROGRAM, ["enter", "enter down enter", "slash add enter", "F", "f enter", "a"]),
-    (RUN, ["l"]),
-    (RESULTS, ["F", "a", "enter"]),
+    (PROGRAM, ["enter", "enter down enter", "slash add enter", "m F", "m f enter", "m a", "m"]),
+    (RUN, ["m l"]),
+    (RESULTS, ["m F", "m a", "enter"]),
     (HLO, ["slash tanh enter", "enter"]),
     (
         TIMELINE,
-        ["full_stop plus", "full_stop plus plus", "space", "up enter", "down underscore", "slash gemm enter", "V"],
+        [
+            "m full_stop plus",
+            "m full_stop plus plus",
+            "space",
+            "up enter",
+            "down m underscore",
+            "slash gemm enter",
+            "m V",
+        ],
     ),
     (SESSIONS, ["slash x enter"]),
 ]

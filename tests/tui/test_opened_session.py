@@ -141,7 +141,7 @@ async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path: Path)
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "▶ running" in screen_text(stage.app))
         writer.say(e.LogLine(run="r1", stream="stdout", text="from another host"))
-        await pilot.press("l")
+        await pilot.press("m", "l")
         await until(pilot, lambda: "from another host" in screen_text(stage.app))
     plain = Stage(writer.path)
     async with plain.app.run_test(size=(80, 24)) as pilot:

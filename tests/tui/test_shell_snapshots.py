@@ -90,10 +90,11 @@ def test_home_as_it_opens(
         (home, ["space", "space"], (120, 40)),
         (home, ["e"], (80, 24)),
         (home, ["question_mark"], (80, 24)),
+        (home, ["m"], (80, 24)),
         (sessions, [], (120, 40)),
-        (sessions, ["P"], (80, 24)),
+        (sessions, ["m", "P"], (80, 24)),
     ],
-    ids=["marks", "parameters", "help", "sessions", "prune"],
+    ids=["marks", "parameters", "help", "menu", "sessions", "prune"],
 )
 def test_pictures(
     snap_compare: Any,

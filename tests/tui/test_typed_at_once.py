@@ -23,7 +23,7 @@ def typed(app: App[Any]) -> str:
 
 async def test_letters_that_come_with_the_slash_are_searched_for() -> None:
     places: list[tuple[Place, list[str]]] = [
-        (HOME, []), (PROGRAM, []), (PROGRAM, ["O"]), (SESSIONS, []), (HLO, []), (HLO, ["i"]), (TIMELINE, [])
+        (HOME, []), (PROGRAM, []), (PROGRAM, ["m", "O"]), (SESSIONS, []), (HLO, []), (HLO, ["m", "i"]), (TIMELINE, [])
     ]  # fmt: skip
     stage = Stage()
     async with stage.app.run_test(size=(120, 40)) as pilot:

@@ -31,7 +31,7 @@ async def test_the_app_begins_with_what_is_set(state_home: Path) -> None:
         await pilot.press("question_mark")
         await pilot.pause()
         assert stage.app.screen is screen, "the key is the user's now"
-        await pilot.press("f12")
+        await pilot.press("m", "11")
         await until(pilot, lambda: stage.app.screen is not screen)
     assert not (state_home / "config.toml").exists(), "nothing was chosen"
 

@@ -140,6 +140,11 @@ class JaxprofApp(Profiler, keys="app"):
     def on_sides_planned(self, message: SidesPlanned) -> None:
         self.comparison.was_planned(message)
 
+    def action_menu(self) -> None:
+        from jaxprof.tui.menu import open_menu
+
+        open_menu(self)
+
     def action_command_palette(self) -> None:
         from jaxprof.tui.palette import open_palette
 

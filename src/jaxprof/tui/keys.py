@@ -21,12 +21,22 @@ SHOWN_AS = {
 
 ACTIONS = {f"{group}.{key.name}": key for group, listed in GROUPS.items() for key in listed.keys}
 """Every action, by the id of its bindings."""
+IN_MENU = "m:"
+"""Before a letter that an action has in the menu."""
+LETTERS = frozenset("rwcCyes")
+"""Keys of actions which are in the menu too, under the same letter."""
 _remapped: dict[str, str] = {}
 
 
 def keys_of(action: Key) -> list[str]:
     """Textual's names of the keys of an action."""
     return action.keys.split()
+
+
+def letter_of(action: Key) -> str:
+    """The letter of an action in the menu; empty if it is not there, as what only moves the cursor."""
+    listed = [key.removeprefix(IN_MENU) for key in keys_of(action) if key.startswith(IN_MENU) or key in LETTERS]
+    return shown(listed[0]) if listed else ""
 
 
 def bindings(group: str) -> list[BindingType]:
@@ -117,6 +127,8 @@ def key_of(binding_id: str) -> str:
 
 def shown(key: str) -> str:
     """Textual's name of a key as people write it: `/` for `slash`, `^p` for `ctrl+p`."""
+    if key.startswith(IN_MENU):
+        return f"{key_of('app.menu')} {shown(key.removeprefix(IN_MENU))}"
     *modifiers, last = key.split("+") if key != "+" else [key]
     last = SHOWN_AS.get(last, last.upper() if last[0] == "f" and last[1:].isdigit() else last)
     return "".join("^" if word == "ctrl" else f"{word}+" for word in modifiers) + last

@@ -17,7 +17,7 @@ from textual.app import App
 from textual.screen import Screen
 
 from jaxprof.errors import JaxprofError
-from jaxprof.tui.keys import action_of, key_of
+from jaxprof.tui.keys import IN_MENU, action_of, key_of, shown
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.messages import EventsArrived, Failed, SessionChanged, SessionsListed, StorageFailed
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from textual.actions import ActionParseResult
+    from textual.binding import Binding
     from textual.dom import DOMNode
     from textual.widget import AwaitMount
 
@@ -406,6 +407,10 @@ class Profiler(Guarded, App[None]):
     def step_back(self) -> None:
         """Goes to the mode before, in the end to Home."""
         self.switch_mode(self._trail[-1] if self._trail else "home")
+
+    def get_key_display(self, binding: Binding) -> str:
+        """As people write it; Textual knows nothing of the letters in the menu."""
+        return shown(binding.key) if binding.key.startswith(IN_MENU) else super().get_key_display(binding)
 
     def action_press(self, key: str) -> None:
         """Presses a key; a click in the key bar calls this."""

@@ -38,7 +38,7 @@ async def opened(stage: Stage, pilot: Pilot[Any], count: int = 2) -> HistoryScre
     await until(
         pilot, lambda: bool(stage.app.screen.query(SessionTable)) and stage.app.screen.query_one(SessionTable).keys
     )
-    await pilot.press("H")
+    await pilot.press("m", "H")
     await until(pilot, lambda: isinstance(stage.app.screen, HistoryScreen))
     await until(pilot, lambda: bool(stage.app.screen.query(Measurements)))
     await until(pilot, lambda: stage.app.screen.query_one(Measurements).count == count, f"{count} measurements")
@@ -89,7 +89,7 @@ async def test_enter_goes_to_a_session_and_phases_change(planted: Path) -> None:
         await pilot.press("up", "enter")
         await until(pilot, lambda: stage.app.session_path == planted / "session-020.jaxprof")
         await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
-        await pilot.press("H")
+        await pilot.press("m", "H")
         await until(pilot, lambda: isinstance(stage.app.screen, HistoryScreen))
         await until(pilot, lambda: stage.app.screen.query_one(Measurements).count == 1)
         await pilot.press("escape")
@@ -101,9 +101,9 @@ async def test_a_workload_of_home_that_was_never_measured(shelf: Path) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         await until(pilot, lambda: getattr(stage.app.screen, "info", None) is not None)
-        await pilot.press("H")
+        await pilot.press("m", "H")
         await until(pilot, lambda: "No kept session measured" in screen_text(stage.app))
-        await pilot.press("A")
+        await pilot.press("m", "A")
         await until(pilot, lambda: "a change is looked for" in screen_text(stage.app))
         assert stage.app.screen.query_one(Measurements).count == 1
         assert "hessian jit" in screen_text(stage.app)

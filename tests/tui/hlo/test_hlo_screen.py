@@ -142,14 +142,14 @@ async def test_sorting_stages_trees_barriers_and_the_flame_graph(tmp_path: Path)
         await pilot.pause()
         assert "M  jaxpr 2  ·  StableHLO 3" in screen_text(stage.app)
         start = view(stage).cursor
-        await pilot.press("M")
+        await pilot.press("m", "M")
         await until(pilot, lambda: isinstance(stage.app.screen, Choose))
         await pilot.press("down", "enter")
         await until(pilot, lambda: isinstance(stage.app.screen, HloScreen))
         await pilot.pause()
         assert "stablehlo.dot_general" in current_line(stage)
         assert "[StableHLO]" in screen_text(stage.app)
-        await pilot.press("backspace")
+        await pilot.press("m", "comma")
         await pilot.pause()
         assert view(stage).cursor == start
         assert "[HLO]" in screen_text(stage.app)
@@ -171,7 +171,7 @@ async def test_sorting_stages_trees_barriers_and_the_flame_graph(tmp_path: Path)
         assert " 11 return jnp.tanh(y / 2)" in text
 
         await shown(stage, pilot, program_session())
-        await pilot.press("O")
+        await pilot.press("m", "O")
         await until(pilot, lambda: "kernels by named scope · estimate" in screen_text(stage.app))
         assert "self 0 ns · total" in screen_text(stage.app) or "self 0 B · total" in screen_text(stage.app)
         await pilot.press(*["down"] * 6, "enter")
@@ -195,16 +195,16 @@ async def test_sorting_stages_trees_barriers_and_the_flame_graph(tmp_path: Path)
         await pilot.pause()
         await pilot.press("s")
         assert names(stage) == ["dot.1", "grad_fusion", "reduce.1", "tanh_fusion"]
-        await pilot.press("S")
+        await pilot.press("m", "S")
         assert names(stage)[0] == "tanh_fusion"
-        await pilot.press("g", "home")
+        await pilot.press("m", "g", "home")
         assert [key for key in table(stage).keys if isinstance(key, tuple)] == [
             ("loop fusion",), ("GEMM",), ("reduction",),
         ]  # fmt: skip
         before = len(table(stage).keys)
         await pilot.press("enter")
         assert len(table(stage).keys) == before - 2
-        await pilot.press("g", "g")
+        await pilot.press("m", "g", "m", "g")
         await pilot.pause()
         assert "by named scope" in screen_text(stage.app)
         assert "attn" in row_of(stage, "▾ attn")
@@ -217,7 +217,7 @@ async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all
         screen.action_tab("roofline")
         await pilot.pause()
         assert "The ceilings of this device are unknown." in screen_text(stage.app)
-        await pilot.press("d")
+        await pilot.press("m", "d")
         await until(pilot, lambda: isinstance(stage.app.screen, Choose))
         await pilot.press(*"h200", "enter")
         await until(pilot, lambda: isinstance(stage.app.screen, HloScreen))
@@ -260,7 +260,7 @@ async def test_measured_times_unreadable_hlo_and_the_csv(tmp_path: Path, monkeyp
         assert " - " in row_of(stage, "tanh_fusion"), "what was not measured is unknown"
         assert "share of measured time" in screen_text(stage.app)
         assert "No capture" in screen_text(stage.app), "and how far they can be trusted"
-        await pilot.press("V")
+        await pilot.press("m", "V")
         await until(pilot, lambda: "Can this capture be trusted?" in screen_text(stage.app))
         await pilot.press("escape")
 
@@ -271,7 +271,7 @@ async def test_measured_times_unreadable_hlo_and_the_csv(tmp_path: Path, monkeyp
         assert "stablehlo.tanh" in screen_text(stage.app)
 
         await shown(stage, pilot, program_session())
-        await pilot.press("E")
+        await pilot.press("m", "E")
         await until(pilot, lambda: isinstance(stage.app.screen, Choose))
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(stage.app.screen, Choose | HloScreen))
@@ -293,7 +293,7 @@ async def test_hostile_names_are_shown_and_not_obeyed() -> None:
         assert "\x1b" not in shown_text
         assert "\u202e" not in shown_text
         assert "[b]jit[/x]" in shown_text
-        await pilot.press("g", "g", "g", "enter", "R")
+        await pilot.press("m", "g", "m", "g", "m", "g", "enter", "m", "R")
         assert stage.app.is_running
 
 
@@ -327,7 +327,7 @@ async def test_a_file_is_opened_its_modules_are_chosen_among_and_unread_parts_ar
             assert words in text
             assert absent not in text
         assert "1 operation" in text
-        await pilot.press("f")
+        await pilot.press("m", "f")
         await pilot.pause()
 
 
@@ -342,7 +342,7 @@ async def test_a_failed_analysis_is_reported_and_the_text_is_shown(monkeypatch: 
         stage.app.set_session(program_session(), None)
         stage.app.action_go("hlo")
         await until(pilot, lambda: "RecursionError" in screen_text(stage.app))
-        await pilot.press("i")
+        await pilot.press("m", "i")
         await until(pilot, lambda: "%dot.1 = " in screen_text(stage.app))
 
 
@@ -403,5 +403,5 @@ def test_pictures(snap_compare: Any, tab: str, size: tuple[int, int]) -> None:
 
 
 def test_picture_of_the_roofline(snap_compare: Any) -> None:
-    keys = ("d", "h", "2", "0", "0", "enter")
+    keys = ("m", "d", "h", "2", "0", "0", "enter")
     assert snap_compare(Stage().app, terminal_size=(120, 40), run_before=pictured(*keys, tab="roofline"))

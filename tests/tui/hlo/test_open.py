@@ -57,7 +57,7 @@ async def answer(stage: Stage, pilot: Pilot[Any], path: Path) -> None:
     """Answers the question of the HLO screen for a file."""
     stage.app.action_go("hlo")
     await until(pilot, lambda: isinstance(stage.app.screen, HloScreen))
-    await pilot.press("o")
+    await pilot.press("m", "o")
     await until(pilot, lambda: isinstance(stage.app.screen, AskText))
     stage.app.screen.query_one("Input").value = str(path)  # type: ignore[attr-defined]
     await pilot.press("enter")
@@ -144,7 +144,7 @@ async def test_the_memory_of_a_file_stands_above_it(tmp_path: Path) -> None:
     stage = Stage(path)
     async with stage.app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "out" in screen_text(stage.app))
-        await pilot.press("m")
+        await pilot.press("m", "m")
         await until(pilot, lambda: "2 buffers of 2.00 KiB alive at the highest point: out" in screen_text(stage.app))
         await pilot.press("down", "enter")
         await until(pilot, lambda: "ROOT" in screen_text(stage.app), "the text of the instruction")

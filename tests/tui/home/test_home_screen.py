@@ -60,12 +60,12 @@ async def test_marks_presets_and_left_out_variants_are_in_the_plan() -> None:
         assert "matmul · 3 runs" in plan_line(screen)
         await pilot.press("space", "space")
         assert "2 workloads · 6 runs × 3 launches · quick" in plan_line(screen)
-        await pilot.press("A")
+        await pilot.press("m", "A")
         assert "3 workloads · 9 runs" in plan_line(screen)
-        await pilot.press("A", "p")
+        await pilot.press("m", "A", "m", "p")
         assert not screen.choices.marked
         assert "published" in plan_line(screen)
-        await pilot.press("v", "down", "space")
+        await pilot.press("m", "v", "down", "space")
         assert screen.query_one(WorkloadDetail).variant == "jax"
         assert "2 runs" in plan_line(screen)
 
@@ -87,7 +87,7 @@ async def test_filter_marks_presets_variants_and_devices_are_in_the_plan() -> No
         await until(pilot, lambda: len(listed.keys) == 3)
 
         screen = await ready(stage, pilot)
-        await pilot.press("v", "space")
+        await pilot.press("m", "v", "space")
         assert "3 runs" in plan_line(screen)
 
         screen = await ready(stage, pilot)
@@ -95,7 +95,7 @@ async def test_filter_marks_presets_variants_and_devices_are_in_the_plan() -> No
         text = screen_text(stage.app)
         assert "not used by JAX: CUDA_VISIBLE_DEVICES hides it" in text
         assert "unset CUDA_VISIBLE_DEVICES" in text
-        await pilot.press("d", "home", "down", "space")
+        await pilot.press("m", "d", "home", "down", "space")
         assert screen.choices.devices == ["cuda:0", "cpu:0"]
         assert "5 runs" in plan_line(screen)
         await pilot.press("down", "space")
@@ -130,7 +130,8 @@ async def test_a_wrong_parameter_is_said_beneath_it_and_not_taken() -> None:
         assert "9 runs" in plan_line(screen)
         await pilot.press("e")
         await pilot.pause()
-        await pilot.press("ctrl+r", "enter")
+        await pilot.click("#other")
+        await pilot.press("enter")
         await until(pilot, lambda: stage.app.screen is screen)
         assert screen.choices.of("matmul").settings == {}
 
@@ -261,7 +262,7 @@ async def test_a_workload_is_compiled_for_devices_that_are_not_here_and_for_a_me
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await ready(stage, pilot)
-        await pilot.press("down", "B")
+        await pilot.press("down", "m", "B")
         field = stage.app.screen.query_one(Input)
         field.value = "h100:8, tpu-v5e"
         await pilot.press("enter")
@@ -277,7 +278,7 @@ async def test_a_workload_is_compiled_for_devices_that_are_not_here_and_for_a_me
         await pilot.press("1")
         await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))
         await ready(stage, pilot)
-        await pilot.press("B")
+        await pilot.press("m", "B")
         _fill(stage, devices="h100:8", mesh="data=4, model=2", shard="x=data ; 1=-,model")
         await pilot.press("enter")
         await until(pilot, lambda: stage.scheduler and len(stage.scheduler.planned) == 3, "a compile")
@@ -303,7 +304,7 @@ async def test_what_cannot_be_compiled_for_is_said_beneath_its_field() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await ready(stage, pilot)
-        await pilot.press("down", "B")
+        await pilot.press("down", "m", "B")
         dialog = stage.app.screen
         for values, where, said in wrong:
             _fill(stage, **{"devices": "h100", "mesh": "", "shard": "", **values})

@@ -94,7 +94,7 @@ async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads() 
         assert stage.app.focused is own
 
         await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.whole)
-        await pilot.press("W")
+        await pilot.press("m", "W")
         await until(pilot, lambda: isinstance(stage.app.screen, AskText))
         assert "jaxprof.record(" in screen_text(stage.app)
 
@@ -125,7 +125,7 @@ async def test_a_program_that_is_recorded_now_is_followed(shelf: Path) -> None:
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "serve.py" in listed(stage))
         assert "running" in screen_text(stage.app)
-        await pilot.press("W")
+        await pilot.press("m", "W")
         await until(pilot, lambda: stage.app.session_path == shelf / "now.jaxprof")
         assert stage.app.session_grows
     writer.close()

@@ -89,13 +89,13 @@ async def test_enter_opens_the_session_and_escape_comes_back_to_its_row(folder: 
     stage = Stage()
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         screen = await opened(stage, pilot, late(folder))
-        await pilot.press("T", "home", "down", "down", "enter")
+        await pilot.press("m", "T", "home", "down", "down", "enter")
         await until(pilot, lambda: isinstance(stage.app.screen, ProgramScreen))
         assert stage.app.session_path == folder / "process-00002.jaxprof"
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.screen is screen)
         assert screen.query_one(RankTable).current == 2
-        await pilot.press("f", "enter")
+        await pilot.press("m", "f", "enter")
         await until(pilot, lambda: isinstance(stage.app.screen, ProgramScreen))
         await until(pilot, lambda: stage.app.session_path == folder / "process-00001.jaxprof")
 
@@ -105,7 +105,7 @@ async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(fo
     async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
         screen = await opened(stage, pilot, late(folder))
         rows = screen.query_one(RankTable)
-        await pilot.press("T", "s", "s", "s", "S")
+        await pilot.press("m", "T", "s", "s", "s", "m", "S")
         assert rows.order_in_words == "by lost ▴"
         assert rows.keys[0] == 1
         await pilot.press("slash", *"node3", "enter")
@@ -117,13 +117,13 @@ async def test_processes_are_sorted_and_filtered_and_views_share_the_terminal(fo
         assert "is late" in stage.app.clipboard
         shown = lambda: [name for name in VIEWS if screen.query_one(f"#{name}-box").display]  # noqa: E731
         assert shown() == ["map", "ranks"]
-        await pilot.press("T", "F")
+        await pilot.press("m", "T", "m", "F")
         assert shown() == ["ranks"]
         await pilot.press("escape")
         assert shown() == ["map", "ranks"]
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: shown() == ["ranks"])
-        await pilot.press("t")
+        await pilot.press("m", "t")
         await until(pilot, lambda: shown() == ["map"])
         assert screen.query_one("#map-box").size.height > 8
         await pilot.resize_terminal(60, 20)
@@ -152,12 +152,12 @@ async def test_one_process_beside_the_others(folder: Path) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
         screen = await opened(stage, pilot, folder)
-        await pilot.press("T", "home", "c")
+        await pilot.press("m", "T", "home", "c")
         text = words(stage)
         assert "Process 0 on node0 beside the median of the others" in text
         assert "data 40 % 2.0 %" in text
         assert "step 5× 0×" in text
-        await pilot.press("T", "down", "c")
+        await pilot.press("m", "T", "down", "c")
         await until(pilot, lambda: "Process 1 on node1 beside the median of the others" in words(stage))
         assert "It compiled nothing again" in words(stage)
         assert screen.query_one(JobMap).browse.process == 1, "one cursor for all views"
@@ -169,7 +169,7 @@ async def test_who_arrives_last_where_there_are_captures_and_how_to_get_them(fol
     stage = Stage()
     async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
         await opened(stage, pilot, folder)
-        await pilot.press("f5")
+        await pilot.press("m", "4")
         text = words(stage)
         assert "all-reduce: 100 executions, the exchange itself" in text
         assert "its clock: ahead of the first one's, ±" in text

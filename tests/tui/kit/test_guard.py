@@ -132,7 +132,7 @@ async def test_what_escapes_is_told_and_the_app_goes_on(place: str, state_home: 
         app.fragile.focus()
         app.fragile.post_message(Asked())
         app.fragile.post_message(Told())
-        await pilot.press("a")
+        await pilot.press("m", "a")
         app.fragile.level = 1
         await until(pilot, lambda: app.told)
         repeats = place in ("set_interval", "render", "render_line")
@@ -205,7 +205,7 @@ async def test_an_action_may_still_leave_its_key_to_the_next() -> None:
     app.fragile = Skipping("")
     async with app.run_test() as pilot:
         app.fragile.focus()
-        await pilot.press("a")
+        await pilot.press("m", "a")
         assert (app.taken, app.told) == (1, [])
 
 

@@ -30,7 +30,7 @@ def kernels() -> FlameGraph:
 async def drawn(stage: Stage, pilot: Pilot[object]) -> tuple[IciclePane, Icicle]:
     """The flame graph of `kernels`, in the place of a program's."""
     await shown(stage, pilot, recorded.finished())
-    await pilot.press("O")
+    await pilot.press("m", "O")
     pane = stage.app.screen.query_one(IciclePane)
     pane.show(kernels())
     await pilot.pause()
@@ -119,5 +119,5 @@ async def test_enter_on_a_line_shows_its_source() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
         await shown(stage, pilot, recorded.finished())
-        await pilot.press("O", *["down"] * 5, "enter")
+        await pilot.press("m", "O", *["down"] * 5, "enter")
         await until(pilot, lambda: type(stage.app.screen).__name__ == "SourceLines")

@@ -153,12 +153,12 @@ async def test_columns_scroll_sideways_beside_the_first_one() -> None:
         table.focus()
         await pilot.pause()
         assert lines(table)[0].split() == ["name", "›", "number"]
-        await pilot.press(">")
+        await pilot.press("shift+right")
         assert lines(table)[0].split() == ["name", "‹", "twice"]
         assert lines(table)[3].split() == ["b", "20"]
-        await pilot.press(">")
+        await pilot.press("shift+right")
         assert lines(table)[0].split() == ["name", "‹", "twice"]  # the last column stays in view
-        await pilot.press("<", "<")
+        await pilot.press("shift+left", "shift+left")
         assert lines(table)[0].split() == ["name", "›", "number"]
         await pilot.resize_terminal(40, 10)
         await pilot.pause()

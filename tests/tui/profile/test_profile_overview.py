@@ -109,10 +109,10 @@ async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_p
         lines = await at_the_overview(stage, pilot, path)
         assert stage.app.current_mode == "profile"
         assert stage.app.focused is lines
-        await pilot.press("m")
+        await pilot.press("m", "m")
         await until(pilot, lambda: "an estimate from the schedule" in screen_text(stage.app), "the program's memory")
         assert stage.app.screen.query_one(MemoryPane).display
-        await pilot.press("T")
+        await pilot.press("m", "T")
         while lines.target is None:
             await pilot.press("down")
         await pilot.press("enter")
@@ -124,7 +124,7 @@ async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_p
         stage.app.set_session(profiles.captured().session(), None)
         stage.app.show_profile("r2", "overview")
         await until(pilot, lambda: isinstance(stage.app.screen, ProfileScreen) and stage.app.screen.whole)
-        await pilot.press("T")
+        await pilot.press("m", "T")
         await pilot.pause()
         assert "Overview" not in screen_text(stage.app).splitlines()[1]
         assert not stage.app.screen.query_one(OverviewList).display

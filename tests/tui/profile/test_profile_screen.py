@@ -57,30 +57,30 @@ async def test_lanes_cursor_zoom_search_and_trust() -> None:
 
         view = await shown(stage, pilot, profiles.captured())
         assert "idle  " in screen_text(stage.app)
-        await pilot.press("full_stop")
+        await pilot.press("m", "full_stop")
         assert view.browse.time == 200_000
         text = screen_text(stage.app)
         assert "gemm_kernel" in text
         assert "900 µs" in text
         assert "op dot.1 of jit_selu" in text
-        await pilot.press("full_stop")
+        await pilot.press("m", "full_stop")
         assert view.browse.time == 1_150_000
-        await pilot.press("comma")
+        await pilot.press("m", "comma")
         assert view.browse.time == 200_000
         await pilot.press("down")
         assert "before MemcpyD2H" in screen_text(stage.app)
 
         view = await shown(stage, pilot, profiles.captured())
-        await pilot.press("full_stop", "plus", "plus", "plus")
+        await pilot.press("m", "full_stop", "plus", "plus", "plus")
         assert view.browse is not None
         assert view.browse.window.span == pytest.approx(20e6 / 8, rel=0.01)
         assert view.browse.window.start <= view.browse.time < view.browse.window.end
         before = view.browse.window.start
         await pilot.press("right")
         assert view.browse.window.start == before + round(view.browse.window.span * 0.1)
-        await pilot.press("0")
+        await pilot.press("m", "0")
         assert view.browse.window.span == pytest.approx(20e6, rel=0.01)
-        await pilot.press("home", "full_stop", "F")
+        await pilot.press("home", "m", "full_stop", "m", "F")
         assert view.browse.window.span < 1_200_000
         for _ in range(40):
             await pilot.press("plus")
@@ -89,7 +89,7 @@ async def test_lanes_cursor_zoom_search_and_trust() -> None:
         assert view.browse.window.end <= 20 * profiles.MS
 
         await shown(stage, pilot, profiles.captured())
-        await pilot.press("V")
+        await pilot.press("m", "V")
         assert isinstance(stage.app.screen, TrustDialog)
         await pilot.pause()
         text = screen_text(stage.app)
@@ -157,13 +157,13 @@ async def test_to_the_hlo_of_a_kernel_and_back() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
         view = await shown(stage, pilot, profiles.captured())
-        await pilot.press("full_stop", "full_stop", "h")
+        await pilot.press("m", "full_stop", "m", "full_stop", "m", "h")
         await until(pilot, lambda: stage.app.current_mode == "hlo")
         assert stage.app.run_in_view == "r2"
         await until(pilot, lambda: "loop_fusion" in screen_text(stage.app), "its kernels")
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.current_mode == "profile", "Esc leads back to where one came from")
-        await pilot.press("h")
+        await pilot.press("m", "h")
         await until(pilot, lambda: stage.app.current_mode == "hlo")
         stage.app.show_profile("r2", kernel="dot.1")
         await until(pilot, lambda: stage.app.current_mode == "profile" and view.browse and view.browse.time == 200_000)
@@ -177,7 +177,7 @@ async def test_a_kernel_of_an_opened_profile_leads_to_its_program_which_shows_th
         assert "kernels with 12 %" in screen_text(stage.app)
 
         await shown(stage, pilot, profiles.imported(), run="r1")
-        await pilot.press("full_stop", "h")
+        await pilot.press("m", "full_stop", "m", "h")
         await until(pilot, lambda: stage.app.current_mode == "hlo")
         assert stage.app.run_in_view == "r2"
 
@@ -196,9 +196,9 @@ async def test_the_tree_of_passes_opens_closes_and_sorts() -> None:
         assert len(tree.keys) == 1
         await pilot.press("right")
         assert len(tree.keys) == everything
-        await pilot.press("Z")
+        await pilot.press("m", "Z")
         assert len(tree.keys) == 2
-        await pilot.press("Z")
+        await pilot.press("m", "Z")
         await pilot.press("s")
         assert tree.current_row is not None
         assert tree.current_row.name == "JitCompiler::Compile", "the longest self time is first"
@@ -242,7 +242,7 @@ async def test_memory_lists_the_buffers_and_the_flame_graph_leads_to_hlo() -> No
         await until(pilot, lambda: stage.app.current_mode == "hlo")
 
         await shown(stage, pilot, profiles.captured())
-        await pilot.press("O")
+        await pilot.press("m", "O")
         await until(pilot, lambda: "kernels by named scope · estimate: bytes moved" in screen_text(stage.app))
         assert "self 0 B · total 7.63 MiB · 100 % of all" in screen_text(stage.app)
         await pilot.press(*["down"] * 6, "enter")
@@ -269,9 +269,9 @@ async def test_the_cursor_over_the_schedule_lists_what_is_alive_there() -> None:
         await pilot.press("right")
         await listed("y", "x", "loop")
         assert "2.00 KiB below the highest" in screen_text(stage.app)
-        await pilot.press("comma", "comma")
+        await pilot.press("m", "comma", "m", "comma")
         await listed("y", "big", "x")
-        await pilot.press("A")
+        await pilot.press("m", "A")
         await listed("x", "loop_fusion")
         await pilot.press("escape")
         await listed("y", "big", "x", "small")
@@ -294,7 +294,7 @@ async def test_runs_without_captures_or_kernels_and_damage_say_so() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
         await shown(stage, pilot, profiles.captured(), run="r1")
-        await pilot.press("O")
+        await pilot.press("m", "O")
         await until(pilot, lambda: "No kernels." in screen_text(stage.app))
 
         await shown(stage, pilot, sessions.finished(), run="r3")
@@ -314,7 +314,7 @@ async def test_hostile_names_are_shown_and_not_obeyed() -> None:
         for view in ("timeline", "compile", "memory"):
             await shown(stage, pilot, profiles.captured(profiles.HOSTILE), view)
             if view == "timeline":
-                await pilot.press("full_stop", "full_stop", "F")
+                await pilot.press("m", "full_stop", "m", "full_stop", "m", "F")
             await pilot.pause()
             await until(pilot, lambda: "[b]jit[/x]␛[31m␊" in screen_text(stage.app), "the name as symbols")
             text = screen_text(stage.app)

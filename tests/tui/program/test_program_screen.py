@@ -113,19 +113,19 @@ async def test_times_missing_sources_and_advice() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(100, 34)) as pilot:
         await shown(stage, pilot, recorded.finished())
-        await pilot.press("T", "end")
+        await pilot.press("m", "T", "end")
         await until(pilot, lambda: "total " in screen_text(stage.app))
         line = next(line for line in screen_text(stage.app).splitlines() if "total " in line)
         assert "28.6 s" in line
         assert "100 %" in line
 
         await shown(stage, pilot, recorded.finished())
-        await pilot.press("L", "enter")
+        await pilot.press("m", "L", "enter")
         await until(pilot, lambda: "train.py:90 cannot be read here" in screen_text(stage.app))
         await pilot.press("escape")
 
         await shown(stage, pilot, recorded.finished())
-        await pilot.press("a")
+        await pilot.press("m", "a")
         await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
         await until(pilot, lambda: "1. " in screen_text(stage.app))
         assert "verify (from the file): jaxprof" in screen_text(stage.app)
@@ -142,13 +142,13 @@ async def test_findings_and_lines_lead_to_the_source(tmp_path: Path, monkeypatch
     stage = Stage()
     async with stage.app.run_test(size=(100, 34)) as pilot:
         screen = await shown(stage, pilot, recorded.finished())
-        await pilot.press("L")
+        await pilot.press("m", "L")
         await until(pilot, lambda: "line_90 = 90" in screen_text(stage.app))
         assert stage.app.focused is screen.query_one(HotLineList)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(stage.app.screen, SourceLines))
         await until(pilot, lambda: "▶  90 line_90 = 90" in screen_text(stage.app))
-        await pilot.press("escape", "f", "down", "enter")
+        await pilot.press("escape", "m", "f", "down", "enter")
         await until(pilot, lambda: isinstance(stage.app.screen, SourceLines))
         await until(pilot, lambda: "▶  91 line_91 = 91" in screen_text(stage.app))
 
@@ -164,7 +164,7 @@ async def test_nothing_is_obeyed_that_comes_from_outside() -> None:
         await pilot.press("enter", "down", "down", "enter")
         await until(pilot, lambda: isinstance(stage.app.screen, CompilationDialog))
         assert "static argument [b]jit[/x]␛[31m␊" in screen_text(stage.app)
-        await pilot.press("escape", "L", "enter")
+        await pilot.press("escape", "m", "L", "enter")
         await until(pilot, lambda: "cannot be read here" in screen_text(stage.app))
         assert "\x1b" not in screen_text(stage.app)
 
@@ -197,10 +197,10 @@ async def test_a_program_is_followed_to_its_end() -> None:
         program = stage.programs[0]
         assert screen._clock is not None
         program.emit(e.LogLine(stream="stdout", text="epoch 1"))
-        await pilot.press("l")
+        await pilot.press("m", "l")
         await until(pilot, lambda: "epoch 1" in screen_text(stage.app))
         program.emit(e.Compiled(function="loss", trace_seconds=0.1, compile_seconds=1.2, reason_code="first"))
-        await pilot.press("b")
+        await pilot.press("m", "b")
         await until(pilot, lambda: "▸ loss" in screen_text(stage.app))
         program.finish(3)
         await until(pilot, lambda: "✗ exit code 3" in screen_text(stage.app))
@@ -217,12 +217,12 @@ async def test_profile_and_hlo_lead_to_the_last_window() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await shown(stage, pilot, tape)
-        await pilot.press("h")
+        await pilot.press("m", "h")
         await until(pilot, lambda: stage.app.current_mode == "hlo")
         assert stage.app.run_in_view == "r5"
         await pilot.press("7")
         await until(pilot, lambda: "exit code 0" in screen_text(stage.app))
-        await pilot.press("t")
+        await pilot.press("m", "t")
         await until(pilot, lambda: stage.app.current_mode == "profile")
         assert stage.app.run_in_view == "r4"
 
@@ -241,7 +241,7 @@ async def test_run_again_starts_a_session_of_its_own() -> None:
         await until(pilot, lambda: "running" in screen_text(stage.app))
         stage.programs[0].emit(e.LogLine(stream="stdout", text="late word of the first"))
         await until(pilot, lambda: [line.text for line in before.runs["r1"].log] == ["late word of the first"])
-        await pilot.press("l")
+        await pilot.press("m", "l")
         await pilot.pause()
         assert "late word" not in screen_text(stage.app)
 
@@ -361,7 +361,7 @@ async def test_capture_and_cancel_reach_the_program_and_advice_waits() -> None:
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         await started(stage, pilot)
         assert "a: what to do" not in screen_text(stage.app)
-        await pilot.press("a")
+        await pilot.press("m", "a")
         await pilot.pause()
         assert isinstance(stage.app.screen, ProgramScreen)
         program = stage.programs[0]

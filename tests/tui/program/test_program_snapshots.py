@@ -31,7 +31,7 @@ def test_all_of_it_on_a_large_terminal(snap_compare: Any) -> None:
 
 
 def test_the_flame_graph(snap_compare: Any) -> None:
-    assert picture(snap_compare, recorded.finished(), (120, 40), "O", "down", "down")
+    assert picture(snap_compare, recorded.finished(), (120, 40), "m", "O", "down", "down")
 
 
 def test_a_long_compile(snap_compare: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first() ->
     stage = Stage()
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         listed = await results(stage, pilot, sessions.finished())
-        await pilot.press("G", "space", "home", "space")
+        await pilot.press("end", "space", "home", "space")
         assert listed.marked == ["r3", "r1"]
         assert "2 marked" in screen_text(stage.app)
         assert screen_text(stage.app).count("▣") == 2
@@ -65,7 +65,7 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first() ->
         lines = screen_text(stage.app).splitlines()
         assert lines[1].strip() == "jit is faster than numpy"
         assert "6.9× (6.9-7.0)  3 launches  ·  4.36 ms → 634 µs a call" in lines[2]
-        await pilot.press("X")
+        await pilot.press("m", "X")
         await until(pilot, lambda: "numpy is slower than jit" in screen_text(stage.app))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
@@ -147,5 +147,5 @@ async def test_a_text_that_cannot_be_read_is_told_on_the_screen(monkeypatch: pyt
         await results(stage, pilot, sessions.finished())
         await pilot.press("home", "space", "space", "c")
         await until(pilot, lambda: "the text of r1 is damaged" in screen_text(stage.app))
-        await pilot.press("X", "y", "escape")
+        await pilot.press("m", "X", "y", "escape")
         await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))

@@ -66,9 +66,9 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch: pytest.MonkeyP
         finding, command = await explained(stage, pilot, sessions.finished())
         assert finding.startswith("no finding above its threshold; unknown: ")
         assert command.startswith("→ jaxprof run ")
-        await pilot.press("a")
+        await pilot.press("m", "a")
         await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
-        await pilot.press("a")
+        await pilot.press("m", "a")
         await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
 
         finding, command = await explained(stage, pilot, sessions.troubled())
@@ -104,7 +104,7 @@ async def test_a_wide_terminal_has_rates_scales_and_orders() -> None:
         await shown(stage, pilot, sessions.finished())
         assert "one scale for all, linear: 0 to " in screen_text(stage.app)
         for scale in ("logarithmic", "linear"):
-            await pilot.press("Y")
+            await pilot.press("m", "Y")
             await until(pilot, lambda scale=scale: f"one scale for all, {scale}: " in screen_text(stage.app))
 
         screen = await shown(stage, pilot, sessions.finished())
@@ -117,9 +117,9 @@ async def test_a_wide_terminal_has_rates_scales_and_orders() -> None:
         await pilot.press("s")
         assert order() == ["r3", "r2", "r1"]
         assert "by median" in screen_text(stage.app)
-        await pilot.press("S")
+        await pilot.press("m", "S")
         assert order() == ["r1", "r2", "r3"]
-        await pilot.press("S", "s")
+        await pilot.press("m", "S", "s")
         assert order() == ["r3", "r2", "r1"], "by speed-up; the baseline has none and comes last"
 
 

@@ -74,7 +74,7 @@ async def test_cancelling_is_shown_from_the_key_to_the_end() -> None:
         assert stage.app.session.runs["r1"].status == "running", "it has not ended yet"
         scheduler.emit(e.RunFinished(run="r1", status="cancelled", error="cancelled"))
         await until(pilot, lambda: "cancelling" not in screen_text(stage.app))
-        await pilot.press("Q")
+        await pilot.press("m", "Q")
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
         await pilot.press("y")
         await until(pilot, lambda: screen_text(stage.app).count("cancelling") == 2)
@@ -115,7 +115,7 @@ async def test_a_key_that_can_do_nothing_says_why_and_one_that_can_works_at_once
         scheduler.emit(*(e.RunFinished(run=run, status="ok") for run in ("r2", "r3")))
         scheduler.finish()
         await until(pilot, lambda: screen.check_action("cancel_all", ()) is None)
-        await pilot.press("Q")
+        await pilot.press("m", "Q")
         await until(pilot, lambda: "nothing runs or waits here" in screen_text(stage.app))
         assert stage.app.screen is screen, "nothing is asked"
 

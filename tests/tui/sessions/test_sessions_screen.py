@@ -65,7 +65,7 @@ async def test_the_table_tells_what_a_session_is_copies_filters_and_opens(kept: 
 
         await pilot.press("home")
         for words in ("Copied to", "already exists"):
-            await pilot.press("E")
+            await pilot.press("m", "E")
             await pilot.pause()
             stage.app.screen.query_one(Input).value = str(tmp_path / "copy.jaxprof")
             await pilot.press("enter")
@@ -99,16 +99,16 @@ async def test_deletes_after_asking_and_prunes_what_it_shows(kept: list[Path]) -
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         table = await listed(stage, pilot)
-        await pilot.press("D")
+        await pilot.press("m", "D")
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(stage.app.screen, Confirm))
         assert kept[0].exists()
-        await pilot.press("D")
+        await pilot.press("m", "D")
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
         await pilot.press("enter")
         assert kept[0].exists(), "no has the focus"
-        await pilot.press("D")
+        await pilot.press("m", "D")
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
         await pilot.press("y")
         await until(pilot, lambda: table.keys == kept[1:])
@@ -121,7 +121,7 @@ async def test_a_session_that_is_being_written_is_live_and_is_not_deleted(shelf:
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await listed(stage, pilot, 1)
         assert "● live" in screen_text(stage.app)
-        await pilot.press("D")
+        await pilot.press("m", "D")
         await pilot.press("y")
         await until(pilot, lambda: "is being written now" in screen_text(stage.app))
         assert (shelf / "theirs.jaxprof").exists()
@@ -132,7 +132,7 @@ async def test_prune_shows_what_would_go_and_asks(kept: list[Path]) -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         table = await listed(stage, pilot)
-        await pilot.press("P")
+        await pilot.press("m", "P")
         await until(pilot, lambda: isinstance(stage.app.screen, Prune))
         dialog = stage.app.screen
         said, delete = dialog.query_one("#said", Static), dialog.query_one("#delete", Button)
@@ -165,14 +165,14 @@ async def test_a_path_and_a_profile_are_opened_and_a_folder_without_one_is_refus
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await listed(stage, pilot, 0)
         assert "No sessions yet" in screen_text(stage.app)
-        await pilot.press("o")
+        await pilot.press("m", "o")
         await pilot.pause()
         stage.app.screen.query_one(Input).value = str(elsewhere)
         await pilot.press("enter")
         await until(pilot, lambda: stage.app.session_path == elsewhere)
 
         await listed(stage, pilot, 0)
-        await pilot.press("o")
+        await pilot.press("m", "o")
         await pilot.pause()
         stage.app.screen.query_one(Input).value = str(shelf)
         await pilot.press("enter")
@@ -191,7 +191,7 @@ async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf: Path) 
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await listed(stage, pilot, 1)
         await until(pilot, lambda: "[b]evil[/x] ␛[31m" in screen_text(stage.app))
-        await pilot.press("D")
+        await pilot.press("m", "D")
         await pilot.pause()
         text = screen_text(stage.app)
         assert "\x1b" not in text
@@ -248,7 +248,7 @@ async def test_a_job_is_deleted_and_renamed_whole(kept: list[Path], kept_job: Pa
         renamed = kept_job.with_name("first.jaxprof.d")
         await until(pilot, lambda: renamed in table.keys)
         await until(pilot, lambda: table.current_row is not None and table.current_row.path == renamed)
-        await pilot.press("D")
+        await pilot.press("m", "D")
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
         words = [str(each.content) for each in stage.app.screen.query(Static)]
         assert "Delete this job?" in screen_text(stage.app)

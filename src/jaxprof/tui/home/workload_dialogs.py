@@ -18,7 +18,6 @@ from textual.widgets import Button, Input, Static
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
 from jaxprof.text import safe, safe_lines
-from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import Dialog, FormDialog, form_keys
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.workloads.model import WorkloadInfo
@@ -48,7 +47,7 @@ _BUDGET_HINT = "seconds of sampling per run, for all workloads"
 _MOST_LAUNCHES = 100
 
 
-class ParametersDialog(FormDialog[ChosenParameters], keys="parameters"):
+class ParametersDialog(FormDialog[ChosenParameters]):
     """One line per parameter, then the sweep, then the time budget of each run and its launches."""
 
     def __init__(self, info: WorkloadInfo, choices: HomeOptions) -> None:
@@ -61,7 +60,7 @@ class ParametersDialog(FormDialog[ChosenParameters], keys="parameters"):
         chosen = self._choices.of(self._info.name)
         with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
             box.border_title = Content(safe(f"Parameters of {self._info.name}"))
-            box.border_subtitle = form_keys("applies", f"{key_of('parameters.reset')} resets")
+            box.border_subtitle = form_keys("applies")
             for index, parameter in enumerate(self._info.parameters):
                 value = chosen.settings.get(parameter.name, self._preset.get(parameter.name, ""))
                 yield from self.field(f"p{index}", parameter.name, value, _hint(parameter))
@@ -71,9 +70,15 @@ class ParametersDialog(FormDialog[ChosenParameters], keys="parameters"):
             yield from self.field("budget", "budget", budget, _BUDGET_HINT)
             launches = str(self._choices.launches)
             yield from self.field("launches", "launches", launches, _launches_hint(self._choices.launches))
-            yield from self.buttons("Apply")
+            yield from self.buttons("Apply", "Reset")
 
-    def action_reset(self) -> None:
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "other":
+            self._reset()
+        else:
+            super().on_button_pressed(event)
+
+    def _reset(self) -> None:
         for index, parameter in enumerate(self._info.parameters):
             self.query_one(f"#p{index}", Input).value = self._preset.get(parameter.name, "")
         for field in self.query("#sweep").results(Input):

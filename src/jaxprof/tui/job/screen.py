@@ -210,7 +210,7 @@ class JobScreen(ViewsScreen, keys="job"):
     def share_room(self) -> None:
         """Gives the findings the lines that they need, as long as enough is left for what is below."""
         if self._reading is not None and self.whole:
-            self.show_tabs("job", frozenset({"map", self._main} if self._both else {self._view}))
+            self.show_tabs(frozenset({"map", self._main} if self._both else {self._view}))
             box = self.query_one("#job-findings-box")
             room = self.size.height - 3
             most = min(room // 2, room - _LEAST_BELOW) - 2

@@ -66,9 +66,11 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
             yield Input(value, id=name, placeholder=placeholder, compact=True, suggester=suggester)
         yield Static(safe(hint), id=f"{name}-hint", markup=False, classes="field-hint")
 
-    def buttons(self, take: str) -> ComposeResult:
-        """The button that cancels, and the button that takes the answer."""
+    def buttons(self, take: str, other: str = "") -> ComposeResult:
+        """The button that cancels, one that does something else, and the button that takes the answer."""
         with Horizontal(classes="dialog-buttons"):
+            if other:
+                yield Button(other, id="other", compact=True)
             yield Button("Cancel", id="leave", compact=True)
             yield Button(take, id="take", variant="primary", compact=True)
 

@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.key_table import HIDDEN, LAST_RANK
-from jaxprof.tui.keys import action_of
+from jaxprof.tui.keys import IN_MENU, action_of
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.profiler import JOB, PLACES
 from jaxprof.units import counted, percent
@@ -192,8 +192,10 @@ class StageTabs(Guarded, Widget):
         return text.stylize(Style.from_meta({"@click": f"screen.tab({tab.name!r})"}))
 
 
-_LAST = ("app.palette", "app.help", "app.quit")
+_LAST = ("app.menu", "app.help", "app.quit")
 """The bindings at the right end of every key bar."""
+MOST_KEYS = 6
+"""In the bar: the menu has the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,8 @@ class KeyBar(Guarded, Widget):
         last: dict[str, BarKey] = {}
         for active in screen.active_bindings.values():
             binding = active.binding
-            if binding.show and binding.description and binding.id and binding.action not in keys | last:
+            listed = not binding.key.startswith(IN_MENU)
+            if listed and binding.show and binding.description and binding.id and binding.action not in keys | last:
                 shown = self.app.get_key_display(binding)
                 at_the_end = binding.id in _LAST
                 rank = LAST_RANK if at_the_end else action_of(binding.id).bar if active.enabled else HIDDEN
@@ -262,7 +265,7 @@ class KeyBar(Guarded, Widget):
         room = self.size.width - 1
         fitting: set[int] = set()
         for at, key in sorted(enumerate(self._keys), key=lambda pair: (-pair[1].rank, pair[0])):
-            if key.text.cell_length <= room:
+            if key.text.cell_length <= room and len(fitting) < MOST_KEYS:
                 room -= key.text.cell_length
                 fitting.add(at)
         return Content(" ").append(Content("").join(key.text for at, key in enumerate(self._keys) if at in fitting))

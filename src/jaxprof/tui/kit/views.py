@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
@@ -29,13 +28,10 @@ class ViewsScreen(SessionScreen):
     def share_room(self) -> None:
         """Shares the room among the views in view, and shows which they are."""
 
-    def show_tabs(self, group: str, shown: frozenset[str], notes: Mapping[str, str] | None = None) -> None:
-        """Shows the tabs with their keys, which are of that group of the key table."""
+    def show_tabs(self, shown: frozenset[str], notes: Mapping[str, str] | None = None) -> None:
+        """Shows the tabs."""
         given = notes or {}
-        tabs = [
-            Tab(name, f"{key_of(f'{group}.{name}')} {title}", title, given.get(name, ""))
-            for name, title in self.VIEWS.items()
-        ]
+        tabs = [Tab(name, title, title, given.get(name, "")) for name, title in self.VIEWS.items()]
         self.query_one(StageTabs).show(tabs, shown)
 
     def action_tab(self, name: str) -> None:

@@ -42,7 +42,7 @@ CANCELLING = (
 )
 EMPTY = """No program was recorded in this session.
 
-x on Home                       runs a program from here
+m x on Home                     runs a program from here
 jaxprof script train.py         runs a program from the shell
 jaxprof.record("run.jaxprof")   records the program in which this line stands"""
 
@@ -155,7 +155,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
             self.set_class(not self.run.log and self._view != "output", "-quiet")
             watched = self.query_one(ProgramHead).runs and bool(self.run.log) and "output" not in self._shown
             self.set_class(watched, "-watched")
-            self.show_tabs("program", self._shown, notes)
+            self.show_tabs(self._shown, notes)
             self.call_after_refresh(lambda: self.query_one(ProgramPanes).share_height(self._main))
 
     @property

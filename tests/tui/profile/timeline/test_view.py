@@ -11,7 +11,7 @@ async def test_the_keys_the_mouse_and_jumps() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(100, 30)) as pilot:
         view = await shown(stage, pilot, profiles.captured())
-        await pilot.press("full_stop", "space", "full_stop", "full_stop")
+        await pilot.press("m", "full_stop", "space", "m", "full_stop", "m", "full_stop")
         await pilot.pause()
         assert view.browse.range == (200_000, 2_200_000)
         text = screen_text(stage.app)
@@ -20,18 +20,18 @@ async def test_the_keys_the_mouse_and_jumps() -> None:
         await pilot.press("escape")
         assert view.browse.range is None
         before = len([line for line in screen_text(stage.app).splitlines() if "gpu:0 #" in line])
-        await pilot.press("underscore")
+        await pilot.press("m", "underscore")
         await pilot.pause()
         text = screen_text(stage.app)
         assert "1 lanes hidden (A)" in text
         assert len([line for line in text.splitlines() if "gpu:0 #" in line]) == before - 1
-        await pilot.press("A", "K")
+        await pilot.press("m", "A", "m", "K")
         await pilot.pause()
         assert "•" in screen_text(stage.app)
         assert view.browse.hidden == 0
 
         view = await shown(stage, pilot, profiles.captured())
-        await pilot.press("full_stop", "space", "full_stop", "full_stop")
+        await pilot.press("m", "full_stop", "space", "m", "full_stop", "m", "full_stop")
         await pilot.pause()
         first, last = (view.browse.window.column_of(time, view.browse.width) for time in view.browse.range)
         gutter = view.size.width - view.browse.width
@@ -67,15 +67,15 @@ async def test_jumps_say_why_they_stay_and_esc_goes_back_to_the_whole_before_it_
     stage = Stage()
     async with stage.app.run_test(size=(100, 30), notifications=True) as pilot:
         view = await shown(stage, pilot, profiles.captured())
-        await pilot.press("full_stop", "asterisk")
+        await pilot.press("m", "full_stop", "m", "asterisk")
         assert view.browse.time == 2_200_000
         await pilot.pause()
         assert "2 of 10, median 900 µs" in screen_text(stage.app)
-        await pilot.press("number_sign", "number_sign")
+        await pilot.press("m", "number_sign", "m", "number_sign")
         await pilot.pause()
         assert view.browse.time == 200_000
         await until(pilot, lambda: "This is the first of them." in screen_text(stage.app))
-        await pilot.press("right_curly_bracket", "I")
+        await pilot.press("m", "right_curly_bracket", "m", "I")
         await pilot.pause()
         assert "the longest of 19" in screen_text(stage.app)
         await pilot.press("plus", "plus", "space", "right", "right", "escape")
