@@ -36,10 +36,10 @@ KEYS = {
     "results": ["down", "enter", "escape", "tab", "down", "s"],
     "hlo": ["down", "enter", "escape", "tab", "right_square_bracket", "s"],
     "profile": [
-        *("t", "down", "right", "plus", "enter", "T", "down", "enter"),
-        *("b", "down", "m", "down", "V"),
+        *("m", "t", "down", "right", "plus", "enter", "m", "T", "down", "enter"),
+        *("m", "b", "down", "m", "m", "down", "m", "V"),
     ],
-    "program": [*("b", "down", "enter", "escape", "f", "down"), *("L", "down", "T", "down", "l")],
+    "program": ["m", "b", "down", "enter", "escape", "m", "f", "down", "m", "L", "down", "m", "T", "down", "m", "l"],
 }
 """What is pressed on each screen."""
 

@@ -38,20 +38,20 @@ DIALOGS = {
     b"1": {
         b"?": "╭─ Help",
         PALETTE: "Search actions, kernels",
-        b"x": "╭─ Profile a script ─",
-        b"o": "╭─ Open ──",
-        b"W": "╭─ Follow a running program",
+        b"mx": "╭─ Profile a script ─",
+        b"mo": "╭─ Open ──",
+        b"mW": "╭─ Follow a running program",
         b"+": "╭─ Add a function",
     },
     b"2": {b"?": "╭─ Help"},
     b"3": {b"?": "╭─ Help"},
-    b"4": {b"?": "╭─ Help", b"o": "╭─ Open HLO"},
-    b"5": {b"?": "╭─ Help", b"P": "╭─ Prune sessions", b"o": "╭─ Open ──"},
+    b"4": {b"?": "╭─ Help", b"mo": "╭─ Open HLO"},
+    b"5": {b"?": "╭─ Help", b"mP": "╭─ Prune sessions", b"mo": "╭─ Open ──"},
     b"6": {b"?": "╭─ Help"},
     b"7": {b"?": "╭─ Help"},
 }
 """What comes up over each screen, and goes with Esc."""
-OF_A_WORKLOAD = {b"e": "╭─ Parameters of ", b"B": "╭─ Compile matmul for "}
+OF_A_WORKLOAD = {b"e": "╭─ Parameters of ", b"mB": "╭─ Compile matmul for "}
 """On Home, once the list of workloads has the focus."""
 
 TRAINS = """
@@ -117,7 +117,7 @@ def test_every_screen_and_every_dialog_comes_up(python: str, tmp_path: Path) -> 
             for question, title in DIALOGS[key].items():
                 brings(terminal, question, title)
         terminal.type(b"\t")
-        terminal.sees("e Parameters")
+        terminal.sees("space Mark")
         for question, title in OF_A_WORKLOAD.items():
             brings(terminal, question, title)
         quits(terminal)
@@ -131,16 +131,16 @@ def test_a_session_is_opened_and_each_of_its_views_comes_up(python: str, tmp_pat
         terminal.sees("speed-up")
         terminal.type(b"4")
         terminal.sees("loop_fusion")
-        brings(terminal, b"V", "╭─ Can this capture be trusted?")
-        brings(terminal, b"R", "╭─ Which program?")
+        brings(terminal, b"mV", "╭─ Can this capture be trusted?")
+        brings(terminal, b"mR", "╭─ Which program?")
         for tab in ("[Findings", "[Barriers", "[Roofline", "[Flame]", "[HLO]"):
             terminal.type(b"]")
             terminal.sees(tab)
         terminal.type(b"6")
         terminal.sees("[Timeline]")
-        terminal.type(b"b")
+        terminal.type(b"mb")
         terminal.sees("╭─ Phases and passes")
-        terminal.type(b"m")
+        terminal.type(b"mm")
         terminal.sees("╭─ Largest buffers")
         terminal.type(b"3")
         terminal.sees("╭─ Results")
@@ -162,7 +162,7 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_pa
         terminal.sees("▾ train_step")
         terminal.type(b"j")
         brings(terminal, ENTER, "╭─ Compilation of ")
-        for key, title in ((b"f", "╭─ Findings"), (b"L", "╭─ Lines"), (b"T", "╭─ Time"), (b"l", "trained")):
+        for key, title in ((b"mf", "╭─ Findings"), (b"mL", "╭─ Lines"), (b"mT", "╭─ Time"), (b"ml", "trained")):
             terminal.type(key)
             terminal.sees(title)
         quits(terminal, code=3)

@@ -92,7 +92,7 @@ class Menu(Dialog[Entry], keys="menu"):
         self._entries = list(entries(below))
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog menu") as box:
+        with Vertical(classes="dialog wide-dialog menu") as box:
             box.border_title = "What can be done here"
             box.border_subtitle = Content(f"a letter or Enter does it, {key_of('dialog.leave')} closes")
             rows = EntryList(self._entries)

@@ -72,7 +72,7 @@ async def test_each_way_has_its_key_and_the_cursor_goes_on_into_the_workloads() 
 
         await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.whole)
         for index, way in enumerate(WAYS[:-1]):
-            await pilot.press("plus" if way.key == "+" else way.key)
+            await pilot.press(*("plus" if key == "+" else key for key in way.key.split()))
             await until(pilot, lambda: not isinstance(stage.app.screen, HomeScreen), way.title)
             by_key = stage.app.screen
             await pilot.press("escape")

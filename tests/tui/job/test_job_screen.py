@@ -189,7 +189,7 @@ async def test_text_from_outside_is_shown_and_not_obeyed(folder: Path) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
         await opened(stage, pilot, folder)
-        for key in ("T", "c", "f5", "t", "down", "g", "s", "y"):
+        for key in ("m", "T", "c", "m", "4", "m", "t", "down", "m", "g", "s", "y"):
             await pilot.press(key)
         text = screen_text(stage.app)
         assert "\x1b" not in text

@@ -187,7 +187,7 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn("", lambda row: row.key, 1, style="bold $footer-key-foreground"),
+                TableColumn("", lambda row: row.key, 3, style="bold $footer-key-foreground"),
                 TableColumn("title", lambda row: safe(row.title), 12, weight=1),
                 TableColumn("note", lambda row: row.note, 4, most=12, fits=True, right=True, style="$text-muted"),
             ),

@@ -245,18 +245,20 @@ class KeyBar(Guarded, Widget):
         if screen is not self.screen:
             return
         keys: dict[str, BarKey] = {}
-        last: dict[str, BarKey] = {}
+        last: dict[int, BarKey] = {}
         for active in screen.active_bindings.values():
             binding = active.binding
             listed = not binding.key.startswith(IN_MENU)
-            if listed and binding.show and binding.description and binding.id and binding.action not in keys | last:
+            if listed and binding.show and binding.description and binding.id and binding.action not in keys:
                 shown = self.app.get_key_display(binding)
                 at_the_end = binding.id in _LAST
                 rank = LAST_RANK if at_the_end else action_of(binding.id).bar if active.enabled else HIDDEN
-                (last if at_the_end else keys)[binding.action] = BarKey(
-                    binding.key, shown, binding.description, active.enabled, rank
-                )
-        shown_keys = [*keys.values(), *last.values()]
+                key = BarKey(binding.key, shown, binding.description, active.enabled, rank)
+                if at_the_end:
+                    last[_LAST.index(binding.id)] = key
+                else:
+                    keys[binding.action] = key
+        shown_keys = [*keys.values(), *(last[at] for at in sorted(last))]
         if shown_keys != self._keys:
             self._keys = shown_keys
             self.refresh()
