@@ -40,9 +40,9 @@ class Peer(App):
         yield OptionList(*[f"row-{number}" for number in range(40)])
 Peer().run()
 """
-SCREENS = {"1": "Home", "2": "Run", "3": "Results", "4": "HLO", "5": "Sessions", "6": "Profile", "7": "Program"}
+SCREENS = {"1": "Start", "2": "Summary", "3": "Compiles", "4": "Kernels", "5": "Timeline", "6": "Memory"}
 SIZES = ((80, 24), (120, 40))
-SMOKE = {"1": "Home", "3": "Results", "7": "Program"}
+SMOKE = {"1": "Start", "2": "Summary", "3": "Compiles"}
 QUIET_SECONDS = 0.4
 PATIENCE_SECONDS = 4.0
 SCREEN_BYTES = 1_000
@@ -125,7 +125,7 @@ def bursts(home: str, session: Path, keys: int, rounds: int, screens: dict[str, 
             for key, name in [*screens.items(), ("1", "all screens in turn")]:
                 written_by(terminal, key)
                 pressed = (
-                    b"\x1b[B" * keys if name in SCREENS.values() else "".join(SCREENS).encode() * (keys // 7) + b"3"
+                    b"\x1b[B" * keys if name in SCREENS.values() else "".join(SCREENS).encode() * (keys // 6) + b"2"
                 )
                 pairs = [(burst(terminal, pressed), burst(peer, b"\x1b[B" * keys)) for _ in range(rounds)]
                 first, final = (statistics.median(ours[at] for ours, _ in pairs) for at in (0, 1))

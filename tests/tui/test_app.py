@@ -35,17 +35,19 @@ async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step() -> Non
         assert stage.app.current_mode == "home"
         assert stage.app.return_code is None
 
-        for key, mode in (("2", "run"), ("3", "results"), ("4", "hlo"), ("5", "sessions"), ("1", "home")):
+        for key, mode in (("2", "run"), ("2", "results"), ("4", "hlo"), ("5", "profile"), ("1", "home")):
             await pilot.press(key)
             await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
-        await pilot.press("5")
+        await pilot.press("1")
+        await until(pilot, lambda: stage.app.current_mode == "sessions")
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.current_mode == "home")
 
-        for key, mode in (("2", "run"), ("3", "results"), ("5", "sessions"), ("3", "results"), ("4", "hlo")):
+        app = stage.app
+        for key, mode in (("2", "results"), ("2", "run"), ("5", "profile"), ("2", "run"), ("4", "hlo")):
             await pilot.press(key)
-            await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
-        for mode in ("results", "run", "home", "home"):
+            await until(pilot, lambda mode=mode: app.current_mode == mode)
+        for mode in ("run", "results", "home", "home"):
             await pilot.press("escape")
             await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
 
@@ -195,24 +197,28 @@ async def test_a_wrong_file_is_refused_with_what_mends_it(tmp_path: Path) -> Non
 
 async def test_every_screen_without_a_session_says_what_fills_it_and_its_keys_do_no_harm() -> None:
     empty = {
-        "2": ("Nothing has been run in this session", ["enter", "C", "m", "Q", "r", "m", "l", "escape", "down"]),
-        "3": ("No results in this session yet", ["enter", "s", "m", "S", "y", "m", "F", "m", "h", "escape", "down"]),
-        "4": (
+        "run": ("Nothing has been run in this session", ["enter", "C", "m", "Q", "r", "m", "l", "escape", "down"]),
+        "results": (
+            "No results in this session yet",
+            ["enter", "s", "m", "S", "y", "m", "F", "m", "h", "escape", "down"],
+        ),
+        "hlo": (
             "No session is open.",
             ["m", "i", "m", "M", "escape", "m", "E", "escape", "right_square_bracket", "escape"],
         ),
-        "7": ("No program was recorded in this session", [*"mbmfmLwCr", "escape", "slash", "enter", "down", "s"]),
-        "8": ("jaxprof script -n 4 train.py", ["y", "slash", "escape", "m", "f", "m", "T", "m", "U", "escape"]),
+        "program": ("No program was recorded in this session", [*"mbmfmLwCr", "escape", "slash", "enter", "down", "s"]),
+        "job": ("jaxprof script -n 4 train.py", ["y", "slash", "escape", "m", "f", "m", "T", "m", "U", "escape"]),
         "H": ("No session holds a point of this", ["enter", "tab", "enter", "y", "escape"]),
     }
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
-        assert "Job" not in screen_text(stage.app).splitlines()[0]
         for key, (words, pressed) in empty.items():
             if key == "H":
-                await pilot.press("5")
+                stage.app.action_go("sessions")
                 await until(pilot, lambda: stage.app.current_mode == "sessions" and stage.app.focused is not None)
-            await pilot.press(*(["m", "H"] if key == "H" else [key]))
+                await pilot.press("m", "H")
+            else:
+                stage.app.action_go(key)
             await until(pilot, lambda words=words: words in screen_text(stage.app), words)
             await pilot.press(*pressed)
             assert stage.app.return_code is None
@@ -245,5 +251,5 @@ async def test_the_line_of_keys_the_modes_and_the_least_size() -> None:
         await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))
 
         await pilot.pause()
-        await pilot.click(ModeBar, offset=(str(stage.app.screen.query_one(ModeBar).render()).index("Sessions"), 0))
-        await until(pilot, lambda: stage.app.current_mode == "sessions")
+        await pilot.click(ModeBar, offset=(str(stage.app.screen.query_one(ModeBar).render()).index("Timeline"), 0))
+        await until(pilot, lambda: stage.app.current_mode == "profile")

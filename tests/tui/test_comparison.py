@@ -208,6 +208,6 @@ async def test_a_side_that_did_not_end_well_leaves_nothing_to_compare(ends: tupl
         await measured(stage, pilot, ends)
         assert stage.app.current_mode == "run"
         assert "are compared" not in said(stage)
-        await pilot.press("3", "c")
+        await pilot.press("2", "c")
         await until(pilot, lambda: "there is nothing to compare" in said(stage))
         assert not isinstance(stage.app.screen, CompareScreen)

@@ -21,8 +21,8 @@ KEYS = {
     "which line is the slowest": (["enter", "enter", "m", "L"], "train.py:90"),
     "why was it compiled again": (["enter", "enter"], "shape of batch varies"),
     "how much faster is it": (["end", "enter"], "6.9×"),
-    "does it fit": (["end", "enter", "m", "m"], "peak "),
-    "a file to send": (["end", "enter", "5", "m", "E", "enter"], ""),
+    "does it fit": (["end", "enter", "6"], "peak "),
+    "a file to send": (["end", "enter", "1", "1", "m", "E", "enter"], ""),
 }
 """The keys to each answer from the first frame, and what the screen then says. The first two are about a program in the
 folder, the others about the example. Every run is over before the next key: waiting is no key."""

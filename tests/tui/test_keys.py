@@ -15,11 +15,12 @@ import pytest
 
 import jaxprof.tui
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.key_table import GROUPS, MEANINGS, Key
-from jaxprof.tui.keys import ACTIONS, IN_MENU, as_markdown, bindings, key_of, keys_of, letter_of, remap, shown
+from jaxprof.tui.key_table import FORMER, GROUPS, MEANINGS, Key
+from jaxprof.tui.keys import ACTIONS, IN_MENU, as_markdown, bindings, checked, key_of, keys_of, letter_of, remap, shown
 from jaxprof.tui.kit.script_dialog import ScriptDialog
 from jaxprof.tui.menu import Menu
-from tui import recorded
+from jaxprof.tui.profiler import PLACES
+from tui import recorded, session_tapes
 from tui.fakes import Stage, screen_text, until
 
 SOURCE = Path(jaxprof.tui.__file__).parent
@@ -116,7 +117,7 @@ OF_THE_TERMINAL = {"ctrl+c", "ctrl+z"}
 
 def test_at_most_36_keys_and_what_has_none_is_in_the_menu() -> None:
     held = {key for action in ACTIONS.values() for key in keys_of(action) if not key.startswith(IN_MENU)}
-    assert len({SYNONYMS.get(key, key) for key in held} - OF_THE_TERMINAL) <= 38
+    assert len({SYNONYMS.get(key, key) for key in held} - OF_THE_TERMINAL) <= 36
     assert [name for name, action in ACTIONS.items() if not keys_of(action)] == []
 
 
@@ -182,3 +183,37 @@ async def test_the_key_bar_has_what_is_about_the_users_own_code(width: int) -> N
     async with stage.app.run_test(size=(width, 24), notifications=True) as pilot:
         labels = ("⏎ Choose", "+ Add function", "m Menu", "? Help", "q Quit")
         await until(pilot, lambda: all(label in screen_text(stage.app).splitlines()[-1] for label in labels))
+
+
+PLACES_SHOW = {
+    "program": (lambda: recorded.finished().session(), ["home", "program", "program", "hlo", "profile", "profile"]),
+    "runs": (lambda: session_tapes.finished().session(), ["home", "results", "profile", "hlo", "profile", "profile"]),
+}
+
+
+@pytest.mark.parametrize("what", PLACES_SHOW)
+async def test_each_of_the_six_screens_shows_what_fits_the_session_and_is_marked(what: str) -> None:
+    session, modes = PLACES_SHOW[what]
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        app = stage.app
+        app.set_session(session(), None)
+        for place, mode in [*zip(PLACES, modes, strict=True)][::-1]:
+            await pilot.press(place.key)
+            await until(pilot, lambda place=place: getattr(app.screen, "place", "") == place.name, place.name)
+            assert app.current_mode == mode
+
+
+async def test_the_key_of_the_start_leads_to_the_kept_sessions_and_back() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        for mode in ("sessions", "home"):
+            await pilot.press("1")
+            await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
+
+
+def test_a_users_key_for_a_former_screen_is_that_of_the_one_it_became() -> None:
+    assert checked({"app.mode.hlo": "f12"}) == {"app.mode.kernels": "f12"}
+    assert checked({"app.mode.run": "f2", "app.mode.summary": "f3"}) == {"app.mode.summary": "f3"}
+    assert all(action in ACTIONS for action in FORMER.values())
+    assert not set(FORMER) & set(ACTIONS)

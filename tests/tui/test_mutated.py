@@ -17,7 +17,7 @@ import pytest
 from textual.pilot import Pilot
 
 import mutated
-from jaxprof.tui.profiler import PLACES
+from jaxprof.tui.profiler import MODES
 from mutated import LONGEST_SECONDS, NAMES, originals
 from tui.fakes import Stage, screen_text
 
@@ -56,7 +56,7 @@ async def settle(pilot: Pilot[Any]) -> None:
 
 async def visit(stage: Stage, pilot: Pilot[Any], screens: tuple[str, ...]) -> None:
     """Goes through these screens, and presses the keys that move on them."""
-    for place in PLACES:
+    for place in MODES:
         if place.name not in screens:
             continue
         await pilot.press(place.key)

@@ -199,7 +199,7 @@ async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(tmp_path: 
         stage.app.open_session(path)
         await until(pilot, lambda: NOTE in screen_text(stage.app), "what is read")
         assert "33 %" in screen_text(stage.app)
-        await pilot.press("3")
+        await pilot.press("2", "2")
         await until(pilot, lambda: stage.app.current_mode == "results" and NOTE in screen_text(stage.app), "on Results")
         held.go.set()
         await until(pilot, lambda: stage.app.current_mode == "profile", "the profile")
@@ -210,7 +210,7 @@ async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(tmp_path: 
 async def test_escape_stops_it_and_leaves_what_is_shown(tmp_path: Path, held: Held) -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await pilot.press("3")
+        await pilot.press("2", "2")
         stage.app.open_session(profile(tmp_path / "box.trace.json.gz"))
         await until(pilot, lambda: NOTE in screen_text(stage.app), "what is read")
         await pilot.press("question_mark")

@@ -59,7 +59,7 @@ async def home(pilot: Pilot[Any]) -> None:
 async def sessions(pilot: Pilot[Any]) -> None:
     """Sessions, with the torn one in view."""
     await home(pilot)
-    await pilot.press("5")
+    await pilot.press("1")
     await until(pilot, lambda: isinstance(pilot.app.screen, SessionsScreen))
     await until(pilot, lambda: len(pilot.app.screen.query_one(SessionTable).keys) == 3)
     await pilot.press("down")

@@ -26,11 +26,10 @@ every_python = pytest.mark.parametrize("python", INSTALLED)
 
 SCREENS = {
     b"2": "Nothing has been run in this session",
-    b"3": "No results in this session yet",
+    b"3": "[Compile]",
     b"4": "No session is open",
-    b"5": "╭─ Summary",
-    b"6": "[Timeline]",
-    b"7": "No program was recorded in this session",
+    b"5": "[Timeline]",
+    b"6": "[Memory]",
     b"1": "╭─ Workloads",
 }
 """What each key of a mode brings, of a session in which nothing was run."""
@@ -46,9 +45,8 @@ DIALOGS = {
     b"2": {b"?": "╭─ Help"},
     b"3": {b"?": "╭─ Help"},
     b"4": {b"?": "╭─ Help", b"mo": "╭─ Open HLO"},
-    b"5": {b"?": "╭─ Help", b"mP": "╭─ Prune sessions", b"mo": "╭─ Open ──"},
+    b"5": {b"?": "╭─ Help"},
     b"6": {b"?": "╭─ Help"},
-    b"7": {b"?": "╭─ Help"},
 }
 """What comes up over each screen, and goes with Esc."""
 OF_A_WORKLOAD = {b"e": "╭─ Parameters of ", b"mB": "╭─ Compile matmul for "}
@@ -136,13 +134,13 @@ def test_a_session_is_opened_and_each_of_its_views_comes_up(python: str, tmp_pat
         for tab in ("[Findings", "[Barriers", "[Roofline", "[Flame]", "[HLO]"):
             terminal.type(b"]")
             terminal.sees(tab)
-        terminal.type(b"6")
+        terminal.type(b"5")
         terminal.sees("[Timeline]")
-        terminal.type(b"mb")
-        terminal.sees("╭─ Phases and passes")
-        terminal.type(b"mm")
-        terminal.sees("╭─ Largest buffers")
         terminal.type(b"3")
+        terminal.sees("╭─ Phases and passes")
+        terminal.type(b"6")
+        terminal.sees("╭─ Largest buffers")
+        terminal.type(b"2")
         terminal.sees("╭─ Results")
         terminal.type(ENTER)
         terminal.sees("Next run")
@@ -183,7 +181,7 @@ KIND = "\x1b[?62;22c"
 def test_the_theme_follows_the_terminal(answers: str | None, background: str, tmp_path: Path) -> None:
     assert background
     with app(sys.executable, tmp_path, answers=answers) as terminal:
-        terminal.type(b"5")  # before the terminal has said what it is
+        terminal.type(b"1")  # before the terminal has said what it is
         terminal.sees("? Help")
         terminal.sees("╭─ Summary")
         red, green, blue = Color.parse(background).rgb

@@ -204,7 +204,7 @@ def same_inputs(planned: Sequence[PlannedRun]) -> SharedInputs:
             raise UsageError(
                 f"{first} and {label} are not called with the same arguments: {unlike}",
                 "A side that has inputs of its own makes them; --arg f32[1024,1024] gives all of them the same, --set "
-                "(e on Home) their sizes.",
+                "(e on Start) their sizes.",
             )
     digests = {tuple(leaf.digest for leaf in leaves) for leaves in described.values()}
     return SharedInputs(tuple(leaf.spec for leaf in baseline), len(digests) == 1)

@@ -25,7 +25,7 @@ from jaxprof.tui.device_monitor import (
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.live import Live, Maker, ProgramMaker, make_program_scheduler, make_scheduler
 from jaxprof.tui.messages import DevicesChanged, EventsArrived, LiveChanged, SidesPlanned
-from jaxprof.tui.profiler import JOB, PLACES, Profiler
+from jaxprof.tui.profiler import MODES, Profiler
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.user_settings import UserSettings
 
@@ -49,7 +49,7 @@ class JaxprofApp(Profiler, keys="app"):
 
     TITLE = "jaxprof"
     CSS_PATH = "shell.tcss"
-    MODES: ClassVar[dict[str, Any]] = {mode.name: mode.make for mode in (*PLACES, JOB)}
+    MODES: ClassVar[dict[str, Any]] = {mode.name: mode.make for mode in MODES}
     DEFAULT_MODE = "home"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS

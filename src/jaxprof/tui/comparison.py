@@ -64,7 +64,7 @@ class LiveComparison:
         return was_planning
 
     def was_planned(self, message: SidesPlanned) -> None:
-        """Queues the sides, and goes to Run if the user is still on Home."""
+        """Queues the sides, and goes to Run if the user is still on Start."""
         if not self._planning or message.number != self._asked:
             return
         self._planning = False
@@ -89,7 +89,7 @@ class LiveComparison:
         app = self._app
         if session is not app.session:
             place = app.live.path.name if app.live.path is not None else "this app's"
-            words = f"Open the session {place} on Home; c on a side in Results shows the comparison."
+            words = f"Open the session {place} on Start; c on a side in Results shows the comparison."
         elif app.current_mode == "run" and len(app.screen_stack) == 1:
             app.show_comparison(first.id, second.id)
             return

@@ -16,7 +16,7 @@ from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
-from jaxprof.tui.profiler import JOB, PLACES, ModeScreen
+from jaxprof.tui.profiler import PLACES, ModeScreen
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -32,7 +32,7 @@ _INDENT = 13
 class Stop:
     """A question, and the way to its answer."""
 
-    mode: str
+    place: str
     """The screen that answers it."""
     question: str
     way: str
@@ -42,7 +42,7 @@ class Stop:
 
     def text(self, width: int, *, here: bool) -> Content:
         """Two lines: the question, the way and what is seen; `here`: this is the screen in view."""
-        place = next(place for place in (*PLACES, JOB) if place.name == self.mode)
+        place = next(place for place in PLACES if place.name == self.place)
         mark = "▸" if here else " "
         name = f"{mark}{place.key} {place.title}".ljust(_INDENT)
         head = Content.assemble((name, "bold $primary" if here else "$text-muted"), (self.question, "bold"))
@@ -53,30 +53,24 @@ class Stop:
 
 
 STOPS = (
-    Stop("home", "How do I see my own code?",
+    Stop("start", "How do I see my own code? And an old session?",
          "{home.program} train.py Enter, or {home.own} step.py:f", "it runs unchanged"),
-    Stop("run", "What runs now, and how long will it take?",
-         "{app.mode.run}, then {run.log} for its output", "compile 12.1 s, 2 runs to go"),
-    Stop("results", "Is jit faster, and from how many calls on?",
-         "Enter on a workload, then {app.mode.results}", "6.9× (6.8-7.0), 12 calls"),
-    Stop("hlo", "What did XLA make of it? Which kernel is slow?",
-         "{results.hlo} on a result", "gemm_fusion.5  1.92 ms  71 % of peak"),
-    Stop("sessions", "How do I send it, and how was it last week?",
-         "{app.mode.sessions}, then {sessions.save_as}; or {sessions.history}", "one file that opens anywhere"),
-    Stop("profile", "When is the device idle? Does it fit?",
-         "{results.timeline}, or {results.memory}, on a result", "idle 3.1 ms a step; peak 1.28 GiB"),
-    Stop("program", "Which line is slow? Why was it compiled again?",
-         "{program.lines}; or {program.ledger}", "train.py:90  62 %; shape of batch varies"),
+    Stop("summary", "What costs most, and what do I do about it?",
+         "{app.mode.summary}; again: runs, results", "train.py:90  62 %; 6.9×"),
+    Stop("compiles", "Why was it compiled again?",
+         "{app.mode.compiles}, then Enter on a function", "shape of batch varies"),
+    Stop("kernels", "What did XLA make of it? Which kernel is slow?",
+         "{app.mode.kernels}, or {results.hlo} on a result", "gemm_fusion.5  1.92 ms"),
+    Stop("timeline", "When is the device idle?",
+         "{app.mode.timeline}, then {timeline.longest_idle}", "idle 3.1 ms a step"),
+    Stop("memory", "Does it fit?",
+         "{app.mode.memory}, then Enter on a buffer", "peak 1.28 GiB"),
 )  # fmt: skip
-OF_JOBS = Stop("job", "Which of many processes is slow, and why?",
-               "jaxprof open train.jaxprof.d", "process 1: 41 % input")  # fmt: skip
-"""On the page where a job is in view: the page is full."""
 
 
-def tour(width: int, mode: str) -> Content:
+def tour(width: int, place: str) -> Content:
     """All stops; that of the screen in view is marked."""
-    shown = (*STOPS[1:], OF_JOBS) if mode == OF_JOBS.mode else STOPS
-    stops = [stop.text(width, here=stop.mode == mode) for stop in shown]
+    stops = [stop.text(width, here=stop.place == place) for stop in STOPS]
     advice, search = key_of("program.explain"), key_of("app.palette")
     last = f"Figures are examples. {advice}: what to change. {search}: search everything."
     return Content("\n").join([*stops, Content(""), Content.styled(last, "$text-muted")])
@@ -120,8 +114,8 @@ class HelpScreen(Dialog[None], keys="help"):
         self.query_one(StageTabs).show(PAGES, frozenset([self.page]))
         text = self.query_one(Static)
         width = max(40, text.size.width)
-        mode = self._below.MODE if isinstance(self._below, ModeScreen) else ""
-        text.update(tour(width, mode) if self.page == "tour" else self._keys(width))
+        place = self._below.place if isinstance(self._below, ModeScreen) else ""
+        text.update(tour(width, place) if self.page == "tour" else self._keys(width))
 
     def _keys(self, width: int) -> Content:
         lines: list[Content] = []

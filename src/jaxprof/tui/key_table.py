@@ -52,18 +52,16 @@ MEANINGS: dict[str, str] = {
     "y": "Copy as text",
     "slash": "Filter the rows, or search the text",
     "question_mark": "Help: a tour of what each screen answers, and all keys of this one",
-    "plus": "One more: a function of yours on Home, a closer look on the timeline",
+    "plus": "One more: a function of yours on Start, a closer look on the timeline",
     "minus": "A wider look",
     "left_square_bracket": "The tab, or phase, before",
     "right_square_bracket": "The next tab, or phase",
-    "1": "Home",
-    "2": "Run",
-    "3": "Results",
-    "4": "HLO",
-    "5": "Sessions",
-    "6": "Profile",
-    "7": "Program",
-    "8": "Job",
+    "1": "Start; again: the kept sessions",
+    "2": "Summary; again: its next form",
+    "3": "Compiles",
+    "4": "Kernels",
+    "5": "Timeline",
+    "6": "Memory",
     "enter": "Go into the row, or take the answer",
     "space": "Mark the row, or the start of a range; open or close it where nothing is marked; pause what is live",
     "escape": "One step back",
@@ -142,6 +140,13 @@ MEANINGS: dict[str, str] = {
 """What a key means wherever it does something, by Textual's names of the keys; several with one meaning together. A
 question, which has no other letters, is answered with `y` and `n`."""
 
+FORMER: dict[str, str] = {
+    **{f"app.mode.{name}": "app.mode.summary" for name in ("run", "results", "program", "job")},
+    "app.mode.home": "app.mode.start", "app.mode.sessions": "app.mode.start", "app.mode.hlo": "app.mode.kernels",
+    "app.mode.profile": "app.mode.timeline",
+}  # fmt: skip
+"""Actions that a user's keys may still name, and what does that now."""
+
 # fmt: off
 _TABS = (
     Key("next_tab", "right_square_bracket", "next_tab(1)", "Next tab", "Go to the next tab", HIDDEN),
@@ -184,18 +189,17 @@ _ORDER = (
 _OF_A_PROCESS = (Key("open", "enter", "choose", "Open", "Open the session of this process; Esc comes back"),)
 GROUPS: dict[str, KeyGroup] = {
     "app": KeyGroup("Everywhere", (
-        Key("mode.home", "1", "go('home')", "Home", "Devices, workloads and recent sessions", HIDDEN),
-        Key("mode.run", "2", "go('run')", "Run", "The current runs, phase by phase", HIDDEN),
-        Key("mode.results", "3", "go('results')", "Results", "The variants side by side", HIDDEN),
-        Key("mode.hlo", "4", "go('hlo')", "HLO",
+        Key("mode.start", "1", "place('start')", "Start",
+            "What runs, your code, workloads and devices; again: all kept sessions", HIDDEN),
+        Key("mode.summary", "2", "place('summary')", "Summary",
+            "What costs most, and what to do: runs, results, a program or a job; again: the next of these", HIDDEN),
+        Key("mode.compiles", "3", "place('compiles')", "Compiles",
+            "What was compiled, for how long, and why again; of a workload, the passes", HIDDEN),
+        Key("mode.kernels", "4", "place('kernels')", "Kernels",
             "What XLA made of a run: kernels, and the text of each stage", HIDDEN),
-        Key("mode.sessions", "5", "go('sessions')", "Sessions", "The saved sessions", HIDDEN),
-        Key("mode.profile", "6", "go('profile')", "Profile",
-            "The profile of a run: timeline, compile passes, memory", HIDDEN),
-        Key("mode.program", "7", "go('program')", "Program",
-            "Your own program: its time, what it compiled and why, findings", HIDDEN),
-        Key("mode.job", "8", "go('job')", "Job",
-            "The processes of a job beside each other, and which one is late", HIDDEN),
+        Key("mode.timeline", "5", "place('timeline')", "Timeline",
+            "When things ran, and when the device was idle", HIDDEN),
+        Key("mode.memory", "6", "place('memory')", "Memory", "What makes up the peak memory", HIDDEN),
         Key("help", "question_mark", "help", "Help", "What each screen answers, and all keys of this screen"),
         Key("menu", "m", "menu", "Menu", "All that can be done here, in words, each with its letter"),
         Key("palette", "ctrl+p", "command_palette", "Search",
@@ -209,7 +213,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("stop_reading", "escape", "stop_reading", "Stop reading",
             "Stop reading the profile; the session in view stays", HIDDEN, priority=True),
     )),
-    "home": KeyGroup("Home", (
+    "home": KeyGroup("Start", (
         Key("filter", "slash", "filter", "Filter", "Show only workloads that contain these words", priority=True),
         Key("edit", "e", "edit", "Parameters", "Sizes, sweep, time budget and launches"),
         Key("preset", "m:p", "preset", "Preset", "Switch between quick and published sizes"),
@@ -228,22 +232,22 @@ GROUPS: dict[str, KeyGroup] = {
         Key("back", "escape", "back", "Back", "Clear the filter, or go back to the list", HIDDEN),
         *_PANES,
     )),
-    "own_code": KeyGroup("Home: your code", (
+    "own_code": KeyGroup("Start: your code", (
         Key("choose", "enter", "choose", "Choose", "Do what the line says"),
     )),
-    "workloads": KeyGroup("Home: workloads", (
+    "workloads": KeyGroup("Start: workloads", (
         Key("run", "enter", "choose", "Run", "Run the marked workloads, or this one"),
         Key("mark", "space", "mark", "Mark", "Mark or unmark this workload"),
         Key("all", "m:A", "screen.mark_all", "All", "Mark all workloads in the list, or none", HIDDEN),
     )),
-    "variants": KeyGroup("Home: variants", (
+    "variants": KeyGroup("Start: variants", (
         Key("run", "enter", "screen.run", "Run", "Run the marked workloads, or this one"),
         Key("mark", "space", "mark", "Include", "Include this variant, or leave it out"),
     )),
-    "devices": KeyGroup("Home: devices", (
+    "devices": KeyGroup("Start: devices", (
         Key("mark", "space enter", "mark", "Run on", "Mark or unmark this device to run on"),
     )),
-    "run": KeyGroup("Run", (
+    "run": KeyGroup("Summary: runs", (
         Key("open", "enter", "open", "Details", "All details of this run"),
         Key("cancel", "C", "cancel", "Cancel", "Cancel this run; the others go on", FIRST),
         Key("cancel_all", "m:Q", "cancel_all", "Cancel all", "Cancel this run and all queued runs; asks first"),
@@ -253,7 +257,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("log", "m:l", "log", "Output", "What the measured process wrote to its stdout and stderr"),
         *_OF_A_RUN,
     )),
-    "results": KeyGroup("Results", (
+    "results": KeyGroup("Summary: results", (
         Key("open", "enter", "open", "Details", "All phases, samples, break-even and environment"),
         Key("mark", "space", "mark", "Mark", "Mark or unmark this run: two are compared"),
         Key("compare", "c", "compare", "Compare",
@@ -297,7 +301,7 @@ GROUPS: dict[str, KeyGroup] = {
     "points": KeyGroup("History: points", (
         Key("open", "enter", "choose", "Open", "Open the session of this point"),
     )),
-    "hlo": KeyGroup("HLO", (
+    "hlo": KeyGroup("Kernels", (
         Key("capture", "w", "capture", "Capture", "Capture the program, which has no HLO yet", FIRST),
         Key("filter", "slash", "filter", "Filter",
             "Show only rows with these words; kind: scope: file: name: search one field", priority=True),
@@ -330,7 +334,7 @@ GROUPS: dict[str, KeyGroup] = {
             "Go to the HLO (unoptimised) tab", HIDDEN),
         Key("tab.hlo", "m:9", "tab('hlo')", "Show HLO", "Go to the HLO tab", HIDDEN),
     )),
-    "kernels": KeyGroup("HLO: kernels", (
+    "kernels": KeyGroup("Kernels: kernels", (
         Key("enter", "enter", "choose", "Text", "Go to the kernel's text; on a group, open or close it"),
         Key("sort", "s", "sort", "Sort", "Sort by the next column"),
         Key("turn", "m:S", "turn", "Reverse", "Reverse the order", HIDDEN),
@@ -342,10 +346,10 @@ GROUPS: dict[str, KeyGroup] = {
         Key("point_after", "right l", "point(1)", "Next point",
             "On the roofline, go to the next point of more FLOPs per byte", HIDDEN),
     )),
-    "kernel_notes": KeyGroup("HLO: findings and barriers", (
+    "kernel_notes": KeyGroup("Kernels: findings and barriers", (
         Key("enter", "enter", "choose", "Kernel", "Go to the kernel of this row"),
     )),
-    "text": KeyGroup("HLO: text", (
+    "text": KeyGroup("Kernels: text", (
         Key("up", "up k", "move(-1)", "Up", "Go to the line above", HIDDEN),
         Key("down", "down j", "move(1)", "Down", "Go to the line below", HIDDEN),
         Key("page_up", "pageup", "page(-1)", "Page up", "Go a page up", HIDDEN),
@@ -357,11 +361,11 @@ GROUPS: dict[str, KeyGroup] = {
         Key("scroll_right", "right shift+right l", "sideways(1)", "Scroll right",
             "Scroll to the end of long lines", HIDDEN),
     )),
-    "text_pane": KeyGroup("HLO: text, searched", (
+    "text_pane": KeyGroup("Kernels: text, searched", (
         Key("search", "slash", "search", "Search", "Search with a regular expression", priority=True),
         *_MATCHES,
     )),
-    "code": KeyGroup("HLO: names in the text", (
+    "code": KeyGroup("Kernels: names in the text", (
         Key("left", "left h", "name(-1)", "Previous name", "Choose the previous name", HIDDEN),
         Key("right", "right l", "name(1)", "Next name", "Choose the next name", HIDDEN),
         Key("follow", "enter", "follow", "Definition",
@@ -374,7 +378,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("short", "m:_", "short", "Short", "Hide or show metadata and the backend's configuration", HIDDEN),
         Key("copy", "y", "copy", "Copy", "Copy the instruction at the cursor", HIDDEN),
     )),
-    "profile": KeyGroup("Profile", (
+    "profile": KeyGroup("Timeline and memory", (
         Key("capture", "w", "capture", "Capture", "Capture the program, which has no profile yet", FIRST),
         Key("overview", "m:T", "tab('overview')", "Overview", "Show kernels, idle time, steps and doubts"),
         Key("timeline", "m:t", "tab('timeline')", "Timeline", "Show when things ran, lane by lane"),
@@ -387,15 +391,15 @@ GROUPS: dict[str, KeyGroup] = {
         Key("back", "escape", "back", "Back", "Clear the search, or go back"),
         *_TABS,
     )),
-    "overview": KeyGroup("Profile: overview", (
+    "overview": KeyGroup("Timeline: overview", (
         Key("hlo", "enter", "choose", "HLO", "Go to the HLO of this kernel or program"),
     )),
-    "timeline_pane": KeyGroup("Profile: timeline, searched", (
+    "timeline_pane": KeyGroup("Timeline, searched", (
         Key("search", "slash", "search", "Search", "Search the names with a regular expression", priority=True),
         *_MATCHES,
         Key("hlo", "m:h", "hlo", "HLO", "Go to the HLO of the kernel under the cursor"),
     )),
-    "timeline": KeyGroup("Profile: timeline", (
+    "timeline": KeyGroup("Timeline", (
         Key("zoom_in", "plus", "browse('zoom_by', 1)", "Zoom in", "Show half the time around the cursor"),
         Key("zoom_out", "minus", "browse('zoom_by', -1)", "Out", "Show twice the time around the cursor"),
         Key("whole", "m:0", "browse('show_whole')", "Whole", "Show the whole recording"),
@@ -429,12 +433,12 @@ GROUPS: dict[str, KeyGroup] = {
         Key("pin", "m:K", "browse('pin')", "Pin", "Pin this lane above the others, or unpin it", HIDDEN),
         Key("open", "enter", "browse('open')", "Open", "Open or close the lane: a line for each thread and level"),
     )),
-    "passes": KeyGroup("Profile: compile", (
+    "passes": KeyGroup("Compiles: passes", (
         Key("open", "enter space", "choose", "Open", "Open or close this phase"),
         Key("open_all", "m:Z", "open_all", "Open all", "Open or close all"),
         Key("sort", "s", "sort", "Sort", "Switch between the tree and a list by self time"),
     )),
-    "module_memory": KeyGroup("HLO: memory", (
+    "module_memory": KeyGroup("Kernels: memory", (
         Key("close", "escape", "close", "Back", "Go to the peak, or back to HLO"),
     )),
     "buffers": KeyGroup("Memory", (
@@ -448,7 +452,7 @@ GROUPS: dict[str, KeyGroup] = {
             "Go to where the live size changes by a hundredth of the peak", HIDDEN),
         Key("all", "m:A", "all", "All buffers", "List all buffers, or again those that are alive at the cursor"),
     )),
-    "program": KeyGroup("Program", (
+    "program": KeyGroup("Summary: program", (
         Key("ledger", "m:b", "tab('ledger')", "Ledger",
             "Show what was compiled, for how long, and why", HIDDEN),
         Key("findings", "m:f", "tab('findings')", "Findings",
@@ -473,15 +477,15 @@ GROUPS: dict[str, KeyGroup] = {
         Key("unfilter", "escape", "unfilter", "Back", "Clear the filter, or show several views again", HIDDEN),
         *_TABS,
     )),
-    "ledger": KeyGroup("Program: ledger", (
+    "ledger": KeyGroup("Compiles: ledger", (
         Key("enter", "enter", "choose", "Open", "Open or close this function; show all of a compilation"),
         Key("open_all", "m:Z", "open_all", "Open all", "Open or close all functions", HIDDEN),
         *_ORDER,
     )),
-    "hot_lines": KeyGroup("Program: lines", (
+    "hot_lines": KeyGroup("Summary: program: lines", (
         Key("enter", "enter", "choose", "Source", "Show this line and the lines around it"),
     )),
-    "advice": KeyGroup("Program: findings", (
+    "advice": KeyGroup("Summary: program: findings", (
         Key("enter", "enter", "choose", "Source", "Show the source line of this finding"),
     )),
     "flame": KeyGroup("Flame graph", (
@@ -504,7 +508,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("copy", "y", "copy", "Copy", "Copy the path and the figures of this frame", HIDDEN),
         Key("clear", "escape", "clear", "Clear", "End the search", HIDDEN),
     )),
-    "job": KeyGroup("Job", (
+    "job": KeyGroup("Summary: job", (
         Key("findings", "m:f", "findings", "Findings", "Go to what is missing, and to who is late and why"),
         Key("map", "m:t", "tab('map')", "Steps", "Show processes by steps: who is late, and since when"),
         Key("ranks", "m:T", "tab('ranks')", "Processes", "Show where the time of each process went"),
@@ -519,7 +523,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("read", "m:U", "read", "Reload", "Read the folder again", HIDDEN),
         Key("unfilter", "escape", "unfilter", "Back", "Clear the filter, or show two views again", HIDDEN),
     )),
-    "job_map": KeyGroup("Job: steps", (
+    "job_map": KeyGroup("Summary: job: steps", (
         Key("open", "enter", "open", "Open", "Open the session of this process; Esc comes back"),
         Key("values", "right_square_bracket", "values(1)", "Values",
             "Show the next: own work, step time, or one part of the steps"),
@@ -537,14 +541,14 @@ GROUPS: dict[str, KeyGroup] = {
         Key("page_up", "pageup", "browse('page', -1)", "Page up", "Go a page up", HIDDEN),
         Key("page_down", "pagedown", "browse('page', 1)", "Page down", "Go a page down", HIDDEN),
     )),
-    "job_findings": KeyGroup("Job: findings", (
+    "job_findings": KeyGroup("Summary: job: findings", (
         *_OF_A_PROCESS,
     )),
-    "ranks": KeyGroup("Job: processes", (
+    "ranks": KeyGroup("Summary: job: processes", (
         *_OF_A_PROCESS,
         *_ORDER,
     )),
-    "sessions": KeyGroup("Sessions", (
+    "sessions": KeyGroup("Start: kept sessions", (
         Key("open_file", "m:o", "open_file", "Open file", "Open a session by its path"),
         Key("rename", "e", "rename", "Rename", "Give this session another name"),
         Key("save_as", "m:E", "save_as", "Save as", "Copy this session to another place"),
@@ -554,7 +558,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("history", "m:H", "history", "History", "How the workload of this session went over all of them"),
         Key("copy", "y", "copy_path", "Copy path", "Copy the path of this session", HIDDEN),
         Key("read", "m:U", "read", "Reload", "Read the folder again", HIDDEN),
-        Key("back", "escape", "back", "Back", "Clear the filter, or go back to Home", HIDDEN),
+        Key("back", "escape", "back", "Back", "Clear the filter, or go back to Start", HIDDEN),
     )),
     "session_list": KeyGroup("Lists of sessions", (
         Key("open", "enter", "choose", "Open", "Open this session"),

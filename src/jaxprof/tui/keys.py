@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxprof.tui.key_table import GROUPS, HIDDEN, MEANINGS, Key
+from jaxprof.tui.key_table import FORMER, GROUPS, HIDDEN, MEANINGS, Key
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -70,11 +70,17 @@ def remap(keys: Mapping[str, str]) -> None:
 
 
 def checked(keys: Mapping[str, str]) -> dict[str, str]:
-    """A user's keys by binding id, as Textual names them. Raises UsageError for an unknown action, and for no key."""
+    """A user's keys by binding id, as Textual names them; a former id is that of what does it now.
+
+    Raises UsageError for an unknown action, and for no key.
+    """
     from jaxprof.errors import UsageError, unknown_name
 
     found: dict[str, str] = {}
-    for action, given in keys.items():
+    for named, given in keys.items():
+        action = FORMER.get(named, named)
+        if action != named and (action in keys or action in found):
+            continue
         if action not in ACTIONS:
             raise unknown_name("action", action, ACTIONS)
         found[action] = ",".join(word.strip() for word in given.split(",") if word.strip())

@@ -56,15 +56,8 @@ class Mode:
     screen: str
     """Class of the screen, in `jaxprof.tui.<name>.screen`."""
 
-    @property
-    def title(self) -> str:
-        """What the mode bar calls it."""
-        return action_of(f"app.mode.{self.name}").label
-
-    @property
-    def key(self) -> str:
-        """The key that goes there."""
-        return key_of(f"app.mode.{self.name}")
+    place: str
+    """Which of the six screens it is a form of."""
 
     def make(self) -> Screen[None]:
         """A new screen of this mode."""
@@ -77,17 +70,37 @@ def made(module: str, screen: str, *given: object) -> Screen[None]:
     return new
 
 
-PLACES = (
-    Mode("home", "HomeScreen"),
-    Mode("run", "RunScreen"),
-    Mode("results", "ResultsScreen"),
-    Mode("hlo", "HloScreen"),
-    Mode("sessions", "SessionsScreen"),
-    Mode("profile", "ProfileScreen"),
-    Mode("program", "ProgramScreen"),
+MODES = (
+    Mode("home", "HomeScreen", "start"),
+    Mode("sessions", "SessionsScreen", "start"),
+    Mode("run", "RunScreen", "summary"),
+    Mode("results", "ResultsScreen", "summary"),
+    Mode("program", "ProgramScreen", "summary"),
+    Mode("job", "JobScreen", "summary"),
+    Mode("hlo", "HloScreen", "kernels"),
+    Mode("profile", "ProfileScreen", "timeline"),
 )
-JOB = Mode("job", "JobScreen")
-"""The mode bar has it while the folder of a job is open."""
+PLACES_OF = {mode.name: mode.place for mode in MODES}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One of the six screens, which the first line names. It shows the mode that fits the session."""
+
+    name: str
+
+    @property
+    def title(self) -> str:
+        """What the first line calls it."""
+        return action_of(f"app.mode.{self.name}").label
+
+    @property
+    def key(self) -> str:
+        """The key that goes there."""
+        return key_of(f"app.mode.{self.name}")
+
+
+PLACES = tuple(Place(name) for name in ("start", "summary", "compiles", "kernels", "timeline", "memory"))
 
 
 class ModeScreen(Guarded, Screen[None]):
@@ -95,6 +108,11 @@ class ModeScreen(Guarded, Screen[None]):
 
     MODE: str = ""
     """The app's mode whose base this screen is."""
+
+    @property
+    def place(self) -> str:
+        """Which of the six screens it is now."""
+        return PLACES_OF[self.MODE]
 
     def come_into_view(self) -> None:
         """Shows what changed while it was out of view, and what the app wants shown."""
@@ -151,6 +169,8 @@ class Profiler(Guarded, App[None]):
         """Whether to show the next session that this app writes: not after the user opened another one."""
         self._trail: list[str] = []
         """The modes that Esc leads back through, the last one first gone to last."""
+        self._summary = ""
+        """The form of the summary of the session in view that was shown last."""
         self._mode_wanted = ""
         """Where a key leads to that came with others; empty once there."""
 
@@ -178,7 +198,7 @@ class Profiler(Guarded, App[None]):
     def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
         """Shows another session in every screen."""
         self.opened.show(session, path, follower)
-        self.run_in_view = ""
+        self.run_in_view = self._summary = ""
         self._session_changed(frozenset(session.runs), replaced=True)
 
     def _session_changed(self, runs: frozenset[str], *, replaced: bool = False) -> None:
@@ -359,6 +379,35 @@ class Profiler(Guarded, App[None]):
 
     # -- from screen to screen --------------------------------------------------------------------------------
 
+    def action_place(self, name: str) -> None:
+        """Goes to one of the six screens; the key of the one in view leads to its next form."""
+        forms = self._forms(name)
+        here = self._mode_wanted or self.current_mode
+        in_view = bool(self._mode_wanted) or any(screen.place == name for screen in self.screens_in_view())
+        if here in forms and in_view and name in ("start", "summary"):
+            self.action_go(forms[(forms.index(here) + 1) % len(forms)])
+            return
+        mode = self._summary if name == "summary" and self._summary in forms else forms[0]
+        if mode == "profile":
+            self.view_wanted = {"compiles": "compile"}.get(name, name)
+        elif mode == "program":
+            self.words_wanted = ("ledger" if name == "compiles" else "summary", "")
+        self.action_go(mode)
+
+    def _forms(self, place: str) -> list[str]:
+        """The modes that a place shows of the session in view, the one that fits best first."""
+        if place == "start":
+            return ["home", "sessions"]
+        if place == "kernels":
+            return ["hlo"]
+        programs = ["program"] if self.session.programs else []
+        if place != "summary":
+            return programs if place == "compiles" and programs else ["profile"]
+        measured = len(self.session.runs) > len(programs)
+        results = ["run", "results"] if self.session_grows or not self.session.runs else ["results", "run"]
+        job = ["job"] if self.job_folder is not None else []
+        return [*programs, *(results if measured or not programs + job else []), *job]
+
     def action_go(self, mode: str) -> None:
         """Goes to a mode. Of several that were asked for at once, only to the last: a change of screen costs a new
         layout, and nothing is drawn until all are over."""
@@ -368,12 +417,14 @@ class Profiler(Guarded, App[None]):
     def _arrive(self) -> None:
         mode, self._mode_wanted = self._mode_wanted, ""
         if mode:
-            self.switch_mode(mode)
+            self._show_in(mode)
 
     def switch_mode(self, mode: str) -> AwaitMount:
         """Goes to a mode, and remembers from where. A mode that lies on the way back is gone back to, and one that was
         asked for before is not gone to any more."""
         self._mode_wanted = ""
+        if PLACES_OF[mode] == "summary":
+            self._summary = mode
         if mode in self._trail:
             del self._trail[self._trail.index(mode) :]
         elif mode != self.current_mode:

@@ -34,7 +34,7 @@ def planted(shelf: Path) -> Path:
 
 async def opened(stage: Stage, pilot: Pilot[Any], count: int = 2) -> HistoryScreen:
     """The history of all workloads, from Sessions."""
-    await pilot.press("5")
+    await pilot.press("1")
     await until(
         pilot, lambda: bool(stage.app.screen.query(SessionTable)) and stage.app.screen.query_one(SessionTable).keys
     )

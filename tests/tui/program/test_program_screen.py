@@ -55,7 +55,7 @@ async def started(stage: Stage, pilot: Pilot[Any]) -> ProgramScreen:
 async def test_without_a_program_the_screen_shows_how_to_record_one_and_no_empty_list() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("7")
+        stage.app.action_go("program")
         await until(pilot, lambda: "No program was recorded" in screen_text(stage.app))
         assert LedgerList.EMPTY not in screen_text(stage.app)
 
@@ -220,7 +220,7 @@ async def test_profile_and_hlo_lead_to_the_last_window() -> None:
         await pilot.press("m", "h")
         await until(pilot, lambda: stage.app.current_mode == "hlo")
         assert stage.app.run_in_view == "r5"
-        await pilot.press("7")
+        stage.app.action_go("program")
         await until(pilot, lambda: "exit code 0" in screen_text(stage.app))
         await pilot.press("m", "t")
         await until(pilot, lambda: stage.app.current_mode == "profile")
@@ -344,7 +344,7 @@ async def test_escape_in_an_open_function_closes_it_and_leaves_the_screen_only_t
     stage = Stage()
     async with stage.app.run_test(size=(120, 40)) as pilot:
         stage.app.set_session(recorded.finished().session(), None)
-        await pilot.press("3", "7")
+        await pilot.press("5", "3")
         await until(pilot, lambda: isinstance(stage.app.screen, ProgramScreen) and stage.app.focused is not None)
         ledger = stage.app.screen.query_one(LedgerList)
         await pilot.press("enter", "down")

@@ -93,7 +93,7 @@ async def test_the_clock_stops_when_the_screen_is_left_and_when_the_run_is_over(
     async with stage.app.run_test(size=(80, 24)) as pilot:
         screen = await shown(stage, pilot, tape)
         assert screen._clock is not None
-        await pilot.press("3")
+        await pilot.press("2")
         await until(pilot, lambda: screen._clock is None)
         await pilot.press("2")
         await until(pilot, lambda: screen._clock is not None)

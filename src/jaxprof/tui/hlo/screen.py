@@ -296,8 +296,8 @@ class HloScreen(SessionScreen, keys="hlo"):
         if self.profiler.session_grows:
             return "No run has been compiled yet.", "Compiled variants (jit) appear here once XLA has compiled them."
         if not self.profiler.session.runs:
-            home, sessions = key_of("app.mode.home"), key_of("app.mode.sessions")
-            return "No session is open.", f"{home} profiles your code or runs a workload; {sessions} opens a session."
+            start = key_of("app.mode.start")
+            return "No session is open.", f"{start} profiles your code or runs a workload, and opens a session."
         return "No compiled program in this session.", "Only compiled variants (jit) have HLO."
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -232,7 +232,7 @@ def plan_text(row: OwnRow, width: int) -> Content:
     elif row.path is not None:
         what, rest = f"follow {row.title}", ""
     else:
-        what, rest = row.title, f" · also {row.key} on Home" if row.key else ""
+        what, rest = row.title, f" · also {row.key} on Start" if row.key else ""
     return Content.assemble(
         (" ⏎ ", "bold $footer-key-foreground"), (shorten(safe(what), max(8, width - 4)), "bold"), (rest, "$text-muted")
     ).truncate(max(1, width), ellipsis=True)

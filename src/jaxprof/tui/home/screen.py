@@ -48,7 +48,7 @@ LOOKED_AT = 40
 EXAMPLE = "selu"
 HOW_TO_FOLLOW = (
     "No session in your folder is being written now. A program records itself (with jaxprof.record('x.jaxprof'): ...), "
-    "or runs here (x on Home). The path of a session that is written elsewhere, also by another host:"
+    "or runs here (m x on Start). The path of a session that is written elsewhere, also by another host:"
 )
 _OF_A_WORKLOAD = frozenset({"edit", "preset", "variants", "compile_for", "compare", "history", "run"})
 """Actions on the workload under the cursor, or on the marked ones."""

@@ -48,7 +48,7 @@ class RunHeading(Heading):
 class RunList(TableView["Run"]):
     """Runs under the workload and parameters that they share."""
 
-    EMPTY: ClassVar[str] = "Nothing has been run in this session. Mark workloads on Home (1) and press Enter."
+    EMPTY: ClassVar[str] = "Nothing has been run in this session. Mark workloads on Start (1) and press Enter."
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(

@@ -65,7 +65,7 @@ class SessionScreen(ModeScreen):
 
     def compose(self) -> ComposeResult:
         set_size_classes(self)
-        yield ModeBar(self.MODE)
+        yield ModeBar()
         yield ReadingLine()
         yield from self.compose_body()
         yield KeyBar()

@@ -18,37 +18,36 @@ from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.key_table import HIDDEN, LAST_RANK
 from jaxprof.tui.keys import IN_MENU, action_of
 from jaxprof.tui.kit.guard import Guarded
-from jaxprof.tui.profiler import JOB, PLACES
+from jaxprof.tui.profiler import PLACES
 from jaxprof.units import counted, percent
 
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from jaxprof.tui.profiler import Mode, Profiler
+    from jaxprof.tui.profiler import ModeScreen, Profiler
 
 
 class ModeBar(Guarded, Widget):
-    """The first line: the modes, the open session, and what runs now. A click on a mode goes there."""
+    """The first line: the six screens, the open session, and what runs now. A click on a screen goes there."""
 
     ALLOW_SELECT = False
     auto_links = False
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._mode = mode
+        self._place = ""
         self._right: tuple[str, str] = ("", "")
-        self._modes: tuple[Mode, ...] = PLACES
 
     def on_mount(self) -> None:
         self.show_state()
 
     def show_state(self) -> None:
-        """Redraws the line if the session or the state of the runs has changed."""
+        """Redraws the line if the session, the screen or the state of the runs has changed."""
         app = cast("Profiler", self.app)
         right = _state(app)
-        modes = (*PLACES, JOB) if app.job_folder is not None or self._mode == JOB.name else PLACES
-        if (right, modes) != (self._right, self._modes):
-            self._right, self._modes = right, modes
+        place = cast("ModeScreen", self.screen).place
+        if (right, place) != (self._right, self._place):
+            self._right, self._place = right, place
             self.refresh()
 
     def render(self) -> Content:
@@ -56,7 +55,7 @@ class ModeBar(Guarded, Widget):
         tabs = self._tabs()
         left = Content.assemble((" jaxprof ", "bold $primary"), tabs)
         if left.cell_length + (columns(state) + 2 if state else 0) > self.size.width:
-            left = tabs  # the state, and the last of the modes, matter more than the name of the app
+            left = tabs  # the state, and the last of the screens, matter more than the name of the app
         room = self.size.width - left.cell_length - 1
         state = shorten(state, room) if state and room > 3 else ""
         room -= columns(state) + (2 if state else 0)
@@ -67,11 +66,11 @@ class ModeBar(Guarded, Widget):
 
     def _tabs(self) -> Content:
         parts: list[Content] = []
-        for mode in self._modes:
-            here = mode.name == self._mode
-            click = Style.from_meta({"@click": f"app.go('{mode.name}')"})
-            tab = Content.styled(f" {mode.key} ", "$quiet" if not here else "bold $foreground on $panel")
-            name = Content.styled(f"{mode.title} ", "bold $foreground on $panel" if here else "$text-muted")
+        for place in PLACES:
+            here = place.name == self._place
+            click = Style.from_meta({"@click": f"app.place('{place.name}')"})
+            tab = Content.styled(f" {place.key} ", "$quiet" if not here else "bold $foreground on $panel")
+            name = Content.styled(f"{place.title} ", "bold $foreground on $panel" if here else "$text-muted")
             parts.append((tab + name).stylize(click))
         return Content.assemble(*parts)
 

@@ -131,6 +131,11 @@ class ProfileScreen(SessionScreen, keys="profile"):
     MODE = "profile"
     AUTO_FOCUS = "#lanes"
 
+    @property
+    def place(self) -> str:
+        """Compiles and Memory are views of this screen."""
+        return {"compile": "compiles", "memory": "memory"}.get(self._view, "timeline")
+
     def __init__(self) -> None:
         super().__init__()
         self._run = ""
@@ -187,8 +192,8 @@ class ProfileScreen(SessionScreen, keys="profile"):
         self._show_tabs()
         if run is None:
             nothing = (
-                f"Nothing was run yet: {key_of('app.mode.home')} profiles your code or runs a workload; "
-                f"{key_of('app.mode.sessions')} opens a session or a profile."
+                f"Nothing was run yet: {key_of('app.mode.start')} profiles your code or runs a workload, "
+                "and opens a session or a profile."
             )
             self.query_one(TimelinePane).show(session, "", None, nothing)
             self.query_one(CompilePane).show(None, nothing)
@@ -296,6 +301,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
             )
         self.query_one(FOCUS[name]).focus()
         self._show_tabs()
+        self.show_state()
 
     def action_next_tab(self, step: int) -> None:
         shown = [name for name in VIEWS if self.check_action("tab", (name,))]

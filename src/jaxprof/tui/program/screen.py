@@ -42,7 +42,7 @@ CANCELLING = (
 )
 EMPTY = """No program was recorded in this session.
 
-m x on Home                     runs a program from here
+m x on Start                    runs a program from here
 jaxprof script train.py         runs a program from the shell
 jaxprof.record("run.jaxprof")   records the program in which this line stands"""
 
@@ -56,8 +56,14 @@ class ProgramScreen(ViewsScreen, keys="program"):
     VIEWS = VIEWS
     MAIN = ("ledger", "findings", "lines", "flame")
 
+    @property
+    def place(self) -> str:
+        """The summary, unless the ledger was asked for."""
+        return self._place
+
     def __init__(self) -> None:
         super().__init__()
+        self._place = "summary"
         self._run = ""
         self._cancelled = ("", 0)
         """The program that the user cancelled, and how often."""
@@ -115,9 +121,15 @@ class ProgramScreen(ViewsScreen, keys="program"):
             self._show()
         self.set_clock(self.query_one(ProgramHead).runs)
         (view, words), self.profiler.words_wanted = self.profiler.words_wanted, ("", "")
-        if view:
+        if not view:
+            return
+        self._place = "compiles" if view == "ledger" else "summary"
+        if view == "summary":
+            view = "findings" if self._view == "ledger" else self._view
+        if words:
             self.query_one(FilterLine).open(words)
-            self.action_tab(view)
+        self.action_tab(view)
+        self.show_state()
 
     def _show(self) -> None:
         run = self.run

@@ -75,7 +75,7 @@ def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], st
 class ResultList(TableView[RunResult]):
     """Rows of runs, headings of groups, and a row for each sweep."""
 
-    EMPTY: ClassVar[str] = "No results in this session yet. Mark workloads on Home (1) and press Enter."
+    EMPTY: ClassVar[str] = "No results in this session yet. Mark workloads on Start (1) and press Enter."
     UNSORTED = "as planned"
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -291,7 +291,7 @@ _MARKS = {
 def summary(entry: Entry | None, open_path: Path | None, width: int) -> list[Content]:
     """The summary of `entry`; without one, what to do."""
     if entry is None:
-        words = f"No sessions yet. Press {key_of('app.mode.home')} for Home, then Enter to run a workload."
+        words = f"No sessions yet. Press {key_of('app.mode.start')} for Start, then Enter to run a workload."
         return Content.styled(words, "$text-muted").wrap(width)
     lines = Content.styled(safe(entry.name), "bold").wrap(width)
     if entry.problem:
