@@ -31,7 +31,7 @@ async def started(stage: Stage, pilot: object) -> None:
 async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await pilot.press("m", "z", "ctrl+t", "m", "8", "left", "m", "comma", "[", "]")
+        await pilot.press("z", "ctrl+t", "f9", "left", "backspace", "[", "]")
         assert stage.app.current_mode == "home"
         assert stage.app.return_code is None
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from textual.app import App, ComposeResult
+from textual.binding import BindingType
 from textual.pilot import Pilot
 
 from jaxprof.hlo.read.lexer import Language
@@ -15,6 +16,7 @@ from jaxprof.hlo.read.parse import modules
 from jaxprof.tui.hlo.code_view import CodeView
 from jaxprof.tui.hlo.document import Document, HloNavigation, TextNavigation
 from jaxprof.tui.hlo.stage_side import TextPane
+from jaxprof.tui.menu import open_menu
 from jaxprof.tui.theme import VARIABLES
 from tui.fakes import until
 from tui.hlo_texts import HLO, STABLEHLO, large_hlo
@@ -27,8 +29,9 @@ def line_of(start: str, lines: list[str] = LINES) -> int:
 
 
 class Viewer(App[None]):
-    """The pane alone."""
+    """The pane alone, with the menu."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [("m", "menu", "Menu")]
     CSS = """
     TextPane, TextView { height: 1fr; }
     .text-view--chosen { text-style: reverse; } .text-view--hit { text-style: underline; }
@@ -50,6 +53,9 @@ class Viewer(App[None]):
         pane = self.query_one(TextPane)
         pane.show(self.shown)
         pane.view.focus()
+
+    def action_menu(self) -> None:
+        open_menu(self)
 
     def on_code_view_many_users(self, message: CodeView.ManyUsers) -> None:
         self.asked.append(message)
