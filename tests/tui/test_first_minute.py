@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("small_catalogue")
 SIZE = (80, 24)
 
 KEYS = {
-    "which line is the slowest": (["enter", "enter", "m", "L"], "train.py:90"),
+    "which line is the slowest": (["enter", "enter", "2"], "train.py:90"),
     "why was it compiled again": (["enter", "enter"], "shape of batch varies"),
     "how much faster is it": (["end", "enter"], "6.9×"),
     "does it fit": (["end", "enter", "6"], "peak "),

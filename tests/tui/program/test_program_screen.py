@@ -353,7 +353,7 @@ async def test_escape_in_an_open_function_closes_it_and_leaves_the_screen_only_t
         assert ledger.opened == set()
         assert stage.app.current_mode == "program"
         await pilot.press("escape")
-        await until(pilot, lambda: stage.app.current_mode == "results", "from where it was gone to")
+        await until(pilot, lambda: stage.app.current_mode == "profile", "from where it was gone to")
 
 
 async def test_capture_and_cancel_reach_the_program_and_advice_waits() -> None:

@@ -36,7 +36,7 @@ def kept(shelf: Path) -> list[Path]:
 
 
 async def listed(stage: Stage, pilot: object, count: int = 3) -> SessionTable:
-    await pilot.press("1")  # type: ignore[attr-defined]
+    stage.app.action_go("sessions")
     await until(pilot, lambda: isinstance(stage.app.screen, SessionsScreen))  # type: ignore[arg-type]
     await until(pilot, lambda: len(stage.app.screen.query_one(SessionTable).keys) == count, f"{count} rows")  # type: ignore[arg-type]
     return stage.app.screen.query_one(SessionTable)
