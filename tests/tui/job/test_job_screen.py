@@ -56,7 +56,7 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
         assert "4 processes on 4 hosts · slurm-1234.0 · all ok" in text
         assert "process 1 on node1 is late: making or fetching its input takes 40 % of its loop" in text
         assert "Look at its input: the shard, the disk or the network of that host." in text
-        assert "8 Job" in text
+        assert "2 Summary" in text
         assert screen.query_one(RankTable).current == 1
         await pilot.press("enter")
         await until(pilot, lambda: stage.app.session_path == folder / "process-00001.jaxprof")
