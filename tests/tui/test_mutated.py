@@ -59,7 +59,7 @@ async def visit(stage: Stage, pilot: Pilot[Any], screens: tuple[str, ...]) -> No
     for place in MODES:
         if place.name not in screens:
             continue
-        await pilot.press(place.key)
+        stage.app.action_go(place.name)
         await settle(pilot)
         for key in KEYS.get(place.name, []):
             await pilot.press(key)

@@ -111,7 +111,7 @@ async def test_actions_and_settings_are_found_with_their_keys() -> None:
         assert "function my_fusion" in texts
         assert len(texts) == 13
 
-        await open_and_type(stage, pilot, "saved sessions")
-        await until(pilot, lambda: "5         Sessions" in screen_text(stage.app))
+        await open_and_type(stage, pilot, "kept sessions")
+        await until(pilot, lambda: "1         Start" in screen_text(stage.app))
         await pilot.press("enter", "enter")
         await until(pilot, lambda: stage.app.current_mode == "sessions")

@@ -32,7 +32,7 @@ MOST_ROWS = 17
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MenuEntry:
     """One action."""
 
     letter: str
@@ -51,7 +51,7 @@ class Entry:
         return f"not now: {why}" if why else f"not now: {self.does}"
 
 
-def entries(screen: Screen[Any]) -> Iterator[Entry]:
+def entries(screen: Screen[Any]) -> Iterator[MenuEntry]:
     """The actions of a screen that have a letter, those of the focused row first."""
     seen = set()
     for active in screen.active_bindings.values():
@@ -60,13 +60,13 @@ def entries(screen: Screen[Any]) -> Iterator[Entry]:
         letter = letter_of(known) if known is not None else ""
         if letter and binding.id not in seen:
             seen.add(binding.id)
-            yield Entry(letter, binding.description, binding.tooltip, binding.action, active.node, active.enabled)
+            yield MenuEntry(letter, binding.description, binding.tooltip, binding.action, active.node, active.enabled)
 
 
-class EntryList(TableView[Entry]):
+class MenuList(TableView[MenuEntry]):
     """The lines of the menu."""
 
-    def __init__(self, listed: list[Entry]) -> None:
+    def __init__(self, listed: list[MenuEntry]) -> None:
         super().__init__(
             (
                 TableColumn("letter", lambda entry: (entry.letter, self._style(entry, "bold $primary")), 1, gap=2),
@@ -77,14 +77,14 @@ class EntryList(TableView[Entry]):
         )
         self._listed = listed
 
-    def _style(self, entry: Entry, usual: str) -> str:
+    def _style(self, entry: MenuEntry, usual: str) -> str:
         return usual if entry.enabled else "$text-disabled"
 
     def on_mount(self) -> None:
         self.show_rows(dict(enumerate(self._listed)))
 
 
-class Menu(Dialog[Entry], keys="menu"):
+class Menu(Dialog[MenuEntry], keys="menu"):
     """Returns the chosen action, or None. A letter chooses its line."""
 
     def __init__(self, below: Screen[Any]) -> None:
@@ -95,12 +95,12 @@ class Menu(Dialog[Entry], keys="menu"):
         with Vertical(classes="dialog wide-dialog menu") as box:
             box.border_title = "What can be done here"
             box.border_subtitle = Content(f"a letter or Enter does it, {key_of('dialog.leave')} closes")
-            rows = EntryList(self._entries)
+            rows = MenuList(self._entries)
             rows.styles.height = max(1, min(len(self._entries), MOST_ROWS))
             yield rows
 
     def on_mount(self) -> None:
-        self.query_one(EntryList).focus()
+        self.query_one(MenuList).focus()
 
     def on_key(self, event: Key) -> None:
         """Does what the letter stands for; the menu is the only place that has as many letters as it has lines."""
@@ -116,7 +116,7 @@ class Menu(Dialog[Entry], keys="menu"):
 
     @on(RowList.Chosen)
     def action_choose(self) -> None:
-        entry = self.query_one(EntryList).current_row
+        entry = self.query_one(MenuList).current_row
         if entry is not None:
             self.dismiss(entry)
 
@@ -125,7 +125,7 @@ def open_menu(app: Any) -> None:
     """Opens the menu of the screen in view, and does what is chosen there."""
     below = app.screen
 
-    def do(entry: Entry | None) -> None:
+    def do(entry: MenuEntry | None) -> None:
         if entry is not None:
             app.call_next(partial(app.run_action, entry.action, entry.node))
 
