@@ -20,6 +20,8 @@ session, as three sides. The rule of the gate is applied to what `ab` measured, 
 
 A row has, for each way and workload, how often the same program was called faster or slower, and the same; how often
 10 % and 30 % more work was called slower; how often the interval held the truth; the median half width and seconds.
+The truth is what a loop by hand takes, in three fresh processes before all sessions: entering and leaving a call costs
+some steps, so that 30 % more steps of `sines` are 28 % more time.
 
 Twenty sessions for each of three workloads are sixty comparisons of a program with itself; seven are `--together`.
 Exits 1 where one of our ways calls more than 5 % of them faster or slower, finds fewer than 80 % of the planted 10 %
@@ -73,6 +75,7 @@ GATE_VERDICTS = {"passed": "slower", "within": "same", "undecided": "inconclusiv
 BURST_SECONDS = (0.05, 0.8)
 PEER_PROCESSES, PEER_SECONDS = 5, 0.1
 RESAMPLES = 1000
+TRUTH_PROCESSES, TRUTH_SECONDS = 3, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +90,15 @@ class Compared:
     low: float | None = None
     high: float | None = None
     wall_seconds: float = 0.0
+    truth: float | None = None
+    """The baseline's time over the program's, by a loop by hand on the machine at rest."""
 
     @property
     def holds(self) -> bool | None:
         """Whether the 95 % interval holds the truth; None without an interval."""
-        if self.low is None or self.high is None:
+        if self.low is None or self.high is None or self.truth is None:
             return None
-        return self.low <= 1 / (1 + share_of(self.variant)) <= self.high
+        return self.low <= self.truth <= self.high
 
 
 def burn(parent: int) -> None:
@@ -274,12 +279,19 @@ WAYS: dict[str, Callable[[str, Sequence[str], Path], list[Compared]]] = {
 }
 
 
-def timed(way: str, workload: str, variants: Sequence[str]) -> list[Compared]:
+def truths(workload: str) -> dict[str, float]:
+    """How many times as fast as the baseline each kind is: the median over fresh processes, one after another."""
+    command = [PROGRAMS / "verdict_truth.py", workload, str(TRUTH_SECONDS), *map(str, PLANTED.values())]
+    took = [output(command, ROOT) for _ in range(TRUTH_PROCESSES)]
+    return {kind: statistics.median(each[0] / each[number] for each in took) for number, kind in enumerate(PLANTED)}
+
+
+def timed(way: str, workload: str, variants: Sequence[str], truth: dict[str, float]) -> list[Compared]:
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         compared = WAYS[way](workload, variants, Path(folder))
         wall = time.monotonic() - began
-    return [Compared(**{**asdict(one), "wall_seconds": wall}) for one in compared]
+    return [replace(one, wall_seconds=wall, truth=truth.get(kind_of(one.variant))) for one in compared]
 
 
 def sessions(kinds: Sequence[str], count: int, *, together: bool) -> list[Sequence[str]]:
@@ -354,13 +366,14 @@ def main() -> int:
     titles = "".join(f"{title:>10}" for title in ("false", "same", "10 %", "30 %", "covered", "± half"))
     print(f"{'way':10}{'workload':10}{'A/A':>6}{titles}{'median':>10}")
     compared: list[Compared] = []
+    truth = {} if args.smoke else {workload: truths(workload) for workload in args.workloads}
     with neighbour(args.neighbour):
         for way in args.ways:
             ours: list[Compared] = []
             for workload in args.workloads:
                 own: list[Compared] = []
                 for variants in plan:
-                    own += timed(way, workload, variants)
+                    own += timed(way, workload, variants, truth.get(workload, {}))
                 ours += own
                 print(*lines(workload, own), sep="\n", flush=True)
                 compared += own

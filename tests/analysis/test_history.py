@@ -123,7 +123,7 @@ def test_runs_without_a_usable_median_are_counted(tmp_path: Path) -> None:
         kept.run("r3", 0.02, samples=1),
         kept.run("r4", 0.02, ended=False),
         kept.run("r5", 0.02, side="A"),
-        kept.run("r6", 0.02, side="A'"),
+        kept.run("r6", 0.02, side="B"),
     ]
     kept.keep(tmp_path, 0, [event for events in runs for event in events], closed=False)
     history = read(tmp_path)

@@ -105,7 +105,6 @@ PLANNED = e.ComparisonPlanned(
 EVENTS = [
     *side("r1", "A"),
     PLANNED,
-    *side("r2", "A'", "r1"),
     *side("r3", "B", "r1", 2e-3),
     *side("r4", ""),
     *side("r5", "A"),
@@ -120,13 +119,11 @@ def session() -> Session:
 
 def test_a_session_may_hold_several_comparisons_each_with_its_own_sides(session: Session) -> None:
     first, second = ab_results(session)
-    assert [side.run.id for side in first.sides] == ["r1", "r2", "r3"]
+    assert [side.run.id for side in first.sides] == ["r1", "r3"]
     assert [versus.label for versus in first.versus] == ["B"]
-    assert first.control is not None
-    assert (first.control.label, first.baseline.id, first.plan) == ("A'", "r1", PLANNED)
+    assert (first.baseline.id, first.plan) == ("r1", PLANNED)
     assert first.failed == ()
     assert [side.run.id for side in second.failed] == ["r6"]
-    assert second.control is None
     with pytest.raises(KeyError):
         ab_result(session, "r9")
 
@@ -137,7 +134,7 @@ def test_a_comparison_that_nobody_planned_in_words_has_its_sides_and_the_usual_m
     assert plan.margin == MARGIN
     without = [event for event in EVENTS if event is not PLANNED]
     (first, _) = ab_results(fold(sessions.HEADER, without))
-    assert [each.label for each in first.plan.sides] == ["A", "B"], "the control is no side of its own"
+    assert [each.label for each in first.plan.sides] == ["A", "B"]
 
 
 def test_why_nothing_may_be_said_of_a_side(session: Session) -> None:
@@ -154,7 +151,7 @@ def test_the_sides_beside_a_run_are_those_of_its_own_comparison(session: Session
         return [side.id for side in sides_beside(session, session.runs[run])]
 
     for run in ("r1", "r2", "r3"):
-        assert beside(run) == ["r1", "r2", "r3"]
+        assert beside(run) == ["r1", "r3"]
     assert beside("r5") == beside("r6") == ["r5", "r6"]
     assert beside("r4") == []
 

@@ -182,16 +182,16 @@ def sides_of(
 
 
 @pytest.mark.usefixtures("same")
-@pytest.mark.parametrize("wanted", ["", "r1", "r2", "r3"])
+@pytest.mark.parametrize("wanted", ["", "r1", "r2"])
 def test_a_comparison_is_planned_as_it_was_whichever_side_is_named(tmp_path: Path, wanted: str) -> None:
     was, session = sides_of(tmp_path, environment={"FLAGS": "x"}, settings={"n": "4000"}, precision="highest")
     again = plan_all_again(session, wanted, SidesAgain(ask=yes, folder=tmp_path))
-    assert [plan.spec.side for plan in again] == ["A", "A'", "B"]
+    assert [plan.spec.side for plan in again] == ["A", "B"]
     assert [plan.environment for plan in again] == [plan.environment for plan in was]
     assert all(plan.baseline is again[0] for plan in again[1:])
     for now, then in zip(again, was, strict=True):
         assert replace(now.spec, target="") == replace(then.spec, target="", baseline="")
-    assert len({plan.keep_output for plan in again}) == 3
+    assert len({plan.keep_output for plan in again}) == 2
     assert again[0].comparison is not None
     assert again[0].comparison.margin == 0.05
     assert again[0].comparison.inputs == ["float32[3]"]
@@ -208,22 +208,22 @@ def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_p
         asked.append((target, commit))
         return "/tree/train.py:step", SideTree(stays_at=target, variables={"PYTHONPATH": "/tree"})
 
-    first, control, other = plan_again(session, "r3", SidesAgain(ask=yes, check_out=check_out))
-    assert asked == [(f"{tmp_path}/train.py:step", "19789fa")], "once, for A and its control"
-    assert first.spec.target == control.spec.target == "/tree/train.py:step"
-    assert first.environment == control.environment == {"PYTHONPATH": "/tree"}
-    assert first.stays_at == control.stays_at == f"{tmp_path}/train.py:step"
+    first, other = plan_again(session, "r2", SidesAgain(ask=yes, check_out=check_out))
+    assert asked == [(f"{tmp_path}/train.py:step", "19789fa")]
+    assert first.spec.target == "/tree/train.py:step"
+    assert first.environment == {"PYTHONPATH": "/tree"}
+    assert first.stays_at == f"{tmp_path}/train.py:step"
     assert other.spec.target == f"{tmp_path}/train.py:step"
     assert other.environment == {}
-    assert kept(first, control, other).runs["r1"].plan.target == f"{tmp_path}/train.py:step"
+    assert kept(first, other).runs["r1"].plan.target == f"{tmp_path}/train.py:step"
 
     def gone(target: str, commit: str) -> tuple[str, SideTree]:
         raise UsageError(f"/repo has no revision {commit!r}", "git log lists them.")
 
     with pytest.raises(UsageError, match="side A cannot be measured again: /repo has no revision '19789fa'"):
-        plan_again(session, "r3", SidesAgain(ask=yes, check_out=gone))
+        plan_again(session, "r2", SidesAgain(ask=yes, check_out=gone))
     with pytest.raises(UsageError, match="A's has to be checked out"):
-        plan_again(session, "r3", SidesAgain(ask=yes))
+        plan_again(session, "r2", SidesAgain(ask=yes))
 
 
 @pytest.mark.usefixtures("same")
@@ -256,15 +256,14 @@ def test_files_that_may_have_changed_since_are_said(
 def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path: Path) -> None:
     _, session = sides_of(tmp_path, SideOptions(budget_seconds=30))
     again = plan_again(session, "r1", SidesAgain(ask=yes))
-    assert [plan.group_seconds for plan in again] == [30, 30, 30]
+    assert [plan.group_seconds for plan in again] == [30, 30]
     fixed = with_changes(again[0], {"launches": 4, "device": "cpu:0"}, None)
     assert (fixed.spec.launches, fixed.spec.until_half_width, fixed.group_seconds) == (4, None, None)
     longer = with_changes(again[0], {"budget_seconds": 90.0}, None)
     assert (longer.spec.launches, longer.spec.until_half_width, longer.group_seconds) == (10, 0.02, 90)
     assert longer.comparison is not None
     assert longer.comparison.group_seconds == 90
-    assert with_changes(again[1], {"check": True}, longer).spec.check is False, "the control is A, which is checked"
-    assert with_changes(again[2], {"check": False}, longer).spec.check is False
+    assert with_changes(again[1], {"check": False}, longer).spec.check is False
 
 
 @pytest.mark.usefixtures("same")

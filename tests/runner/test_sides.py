@@ -60,14 +60,13 @@ def side(label: str, **fields: Any) -> ComparedSide:
     return ComparedSide(label=label, title=label, **given)
 
 
-def test_the_control_is_a_once_more_and_all_are_compared_with_a(tmp_path: Path) -> None:
+def test_all_sides_are_compared_with_a(tmp_path: Path) -> None:
     planned = plan_sides([side("A"), side("B"), side("C")], SideOptions(folder=tmp_path))
-    assert [plan.spec.side for plan in planned] == ["A", "A'", "B", "C"]
+    assert [plan.spec.side for plan in planned] == ["A", "B", "C"]
     assert planned[0].baseline is None
     assert all(plan.baseline is planned[0] for plan in planned[1:])
-    assert [plan.spec.is_control for plan in planned] == [False, True, False, False]
-    assert len({plan.keep_output for plan in planned}) == 4
-    assert not planned[1].spec.check
+    assert len({plan.keep_output for plan in planned}) == 3
+    assert all(plan.spec.check for plan in planned)
     assert planned[0].spec.until_half_width == 0.02
     assert planned[0].group_seconds == 60.0
 
@@ -83,9 +82,9 @@ def test_a_fixed_number_of_launches_has_no_budget_and_no_width() -> None:
 
 def test_settings_precision_and_environment_belong_to_a_side() -> None:
     b = side("B", environment={"XLA_FLAGS": "--x"}, settings={"n": "4000"}, precision="highest")
-    first, control, second = plan_sides([side("A"), b], SideOptions())
+    first, second = plan_sides([side("A"), b], SideOptions())
     assert second.spec.parameters["n"] == 4000
-    assert first.spec.parameters == control.spec.parameters != second.spec.parameters
+    assert first.spec.parameters != second.spec.parameters
     assert second.environment == {"XLA_FLAGS": "--x", "JAX_DEFAULT_MATMUL_PRECISION": "highest"}
     assert first.environment == {}
     assert second.spec.precision == "highest"
@@ -93,7 +92,7 @@ def test_settings_precision_and_environment_belong_to_a_side() -> None:
 
 def test_argument_specs_of_a_side_replace_those_of_all() -> None:
     planned = plan_sides([side("A"), side("B", arguments=("f32[8]",))], SideOptions(arguments=("f32[4]",)))
-    assert [plan.spec.arguments for plan in planned] == [("f32[4]",), ("f32[4]",), ("f32[8]",)]
+    assert [plan.spec.arguments for plan in planned] == [("f32[4]",), ("f32[8]",)]
 
 
 def test_a_variant_that_a_side_does_not_have_is_named() -> None:
@@ -154,25 +153,18 @@ def test_each_side_has_its_own_environment_and_interpreter(stage: Stage) -> None
     python.symlink_to(sys.executable)
     b = side("B", environment={"FLAGS": "fast"}, interpreter=Interpreter(str(python), "0.12.0", ""))
     session = stage.run(side("A"), b)
-    assert [run.plan.side for run in session.runs.values()] == ["A", "A'", "B"]
-    assert [told(session, run)["flags"] for run in session.runs] == [None, None, "fast"]
-    assert [run.python for run in session.runs.values()] == [sys.executable, sys.executable, str(python)]
-    assert told(session, "r3")["python"] == str(python)
+    assert [run.plan.side for run in session.runs.values()] == ["A", "B"]
+    assert [told(session, run)["flags"] for run in session.runs] == [None, "fast"]
+    assert [run.python for run in session.runs.values()] == [sys.executable, str(python)]
+    assert told(session, "r2")["python"] == str(python)
 
 
 @pytest.mark.process
-def test_the_control_is_held_against_the_others_and_has_no_part_in_their_family(stage: Stage) -> None:
-    b = side("B", environment={"TAKES": "2e-3"})
-    session = stage.run(side("A"), b, side("C"))
-    runs = session.runs
-    times = compared(session, runs["r1"], runs["r3"])
+def test_all_that_are_compared_with_a_are_one_family(stage: Stage) -> None:
+    session = stage.run(side("A"), side("B", environment={"TAKES": "2e-3"}), side("C"))
+    times = compared(session, session.runs["r1"], session.runs["r2"])
     assert times.verdict() == "slower"
-    assert times.control is not None
     assert times.family == 2, "B and C"
-    control = compared(session, runs["r1"], runs["r2"])
-    assert control.control is None
-    assert control.verdict() == "same"
-    assert control.family == 1
 
 
 @pytest.mark.process
@@ -183,14 +175,14 @@ def test_what_happens_once_in_a_process_is_compared_over_launches(stage: Stage) 
         (pair,) = session_difference(session, session, run_before="r1", run_after=run).runs
         return next(row.times.verdict() for row in pair.phases if row.phase == "compile")
 
-    assert verdict("r3") == "slower"
-    assert verdict("r4") == "same"
+    assert verdict("r2") == "slower"
+    assert verdict("r3") == "same"
 
 
 @pytest.mark.process
 def test_one_launch_says_nothing_of_what_happens_once(stage: Stage) -> None:
     session = stage.run(side("A"), side("B", environment={"COMPILES": "0.5"}), launches=1)
-    (pair,) = session_difference(session, session, run_before="r1", run_after="r3").runs
+    (pair,) = session_difference(session, session, run_before="r1", run_after="r2").runs
     (times,) = (row.times for row in pair.phases if row.phase == "compile")
     assert times.verdict() == "inconclusive"
 
@@ -199,30 +191,30 @@ def test_one_launch_says_nothing_of_what_happens_once(stage: Stage) -> None:
 def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage: Stage) -> None:
     b = side("B", settings={"n": "4000"}, precision="highest", environment={"TAKES": "5e-4"})
     session = stage.run(side("A"), b)
-    (pair,) = session_difference(session, session, run_before="r1", run_after="r3").runs
+    (pair,) = session_difference(session, session, run_before="r1", run_after="r2").runs
     assert next(row.times.verdict() for row in pair.phases if row.phase == "run") == "faster"
     (group,) = groups(session)
-    assert [group.label(one.run) for one in group.runs] == ["A jit", "A' jit", "B jit"], "one table, whatever differs"
+    assert [group.label(one.run) for one in group.runs] == ["A jit", "B jit"], "one table, whatever differs"
 
 
 @pytest.mark.process
 def test_a_fixed_number_of_launches_is_measured_whole(stage: Stage) -> None:
     session = stage.run(side("A"), side("B"), launches=3)
-    assert [len(run.launches) for run in session.runs.values()] == [3, 3, 3]
-    assert not compared(session, session.runs["r1"], session.runs["r3"]).by_width
+    assert [len(run.launches) for run in session.runs.values()] == [3, 3]
+    assert not compared(session, session.runs["r1"], session.runs["r2"]).by_width
 
 
 @pytest.mark.process
 def test_launches_end_once_the_interval_is_narrow_and_say_so_to_the_statistics(stage: Stage) -> None:
     session = stage.run(side("A"), side("B"), launches=None)
-    assert [len(run.launches) for run in session.runs.values()] == [5, 5, 5], "never before five"
-    assert compared(session, session.runs["r1"], session.runs["r3"]).by_width
+    assert [len(run.launches) for run in session.runs.values()] == [5, 5], "never before five"
+    assert compared(session, session.runs["r1"], session.runs["r2"]).by_width
 
 
 @pytest.mark.process
 def test_the_budget_ends_them_after_three(stage: Stage) -> None:
     session = stage.run(side("A"), side("B"), launches=None, budget_seconds=0.05, max_seconds=60.0)
-    assert [len(run.launches) for run in session.runs.values()] == [3, 3, 3]
+    assert [len(run.launches) for run in session.runs.values()] == [3, 3]
     assert all(run.status == "ok" for run in session.runs.values())
 
 
@@ -230,19 +222,18 @@ def test_the_budget_ends_them_after_three(stage: Stage) -> None:
 def test_results_of_another_dtype_are_refused_a_verdict(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESULT_OF_B", str(stage.result("half", np.ones(3, np.float16))))
     session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
-    times = compared(session, session.runs["r1"], session.runs["r3"])
+    times = compared(session, session.runs["r1"], session.runs["r2"])
     assert times.verdict() == "inconclusive"
     assert "float32[3] and float16[3]" in times.reason()
-    assert [one.code for one in session.runs["r3"].warnings] == ["unlike_results"]
-    assert not session.runs["r2"].warnings, "the control is like A"
+    assert [one.code for one in session.runs["r2"].warnings] == ["unlike_results"]
 
 
 @pytest.mark.process
 def test_other_results_are_said_and_leave_the_verdict_alone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESULT_OF_B", str(stage.result("off", np.full(3, 1.03, np.float32))))
     session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
-    assert compared(session, session.runs["r1"], session.runs["r3"]).verdict() == "faster"
-    (warning,) = session.runs["r3"].warnings
+    assert compared(session, session.runs["r1"], session.runs["r2"]).verdict() == "faster"
+    (warning,) = session.runs["r2"].warnings
     assert warning.code == "results_differ"
     assert "differs from A's by 3.0e-02" in warning.message
 
@@ -256,7 +247,7 @@ def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(
     session = stage.run(side("A"), side("B"), launches=5)
     assert {run.plan.side: run.status for run in session.runs.values()}[broken] == "failed"
     assert max(len(run.launches) for run in session.runs.values()) == 1, "there is nothing left to compare"
-    times = compared(session, session.runs["r1"], session.runs["r3"])
+    times = compared(session, session.runs["r1"], session.runs["r2"])
     assert times.verdict() == "inconclusive"
     assert "failed" in times.reason()
 
@@ -264,9 +255,9 @@ def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(
 @pytest.mark.process
 def test_another_kind_of_device_and_throttling_on_one_side_are_refused(stage: Stage) -> None:
     session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
-    first, other = session.runs["r1"], session.runs["r3"]
+    first, other = session.runs["r1"], session.runs["r2"]
     assert compared(session, first, other).verdict() == "faster"
-    reading = e.DeviceReading(run="r3", device="cpu:0", throttle_reasons=["heat"])
+    reading = e.DeviceReading(run="r2", device="cpu:0", throttle_reasons=["heat"])
     session.apply(reading)
     assert "throttled its clocks during its run only" in compared(session, first, other).reason()
     session.readings["cpu:0"].remove(reading)

@@ -67,20 +67,19 @@ def test_sides_with_the_same_numbers_keep_their_results_and_others_say_nothing_b
     assert comparison is not None
     assert (comparison.inputs, comparison.same_inputs, comparison.margin) == (["float32[8]"], True, 0.03)
     assert (comparison.notes, comparison.group_seconds) == (["a note"], 60.0)
-    assert [bool(plan.keep_output) for plan in planned] == [True] * 3
-    assert [plan.baseline for plan in planned] == [None, planned[0], planned[0]]
+    assert [bool(plan.keep_output) for plan in planned] == [True] * 2
+    assert [plan.baseline for plan in planned] == [None, planned[0]]
     inputs["B"] = [leaf(digest="other numbers")]
     planned = plan_comparison([side("A"), side("B")], options)
     assert planned[0].comparison is not None
     assert not planned[0].comparison.same_inputs
-    assert [plan.keep_output for plan in planned] == [""] * 3
+    assert [plan.keep_output for plan in planned] == [""] * 2
 
 
 def test_a_side_may_be_another_variant_than_the_others() -> None:
     planned = plan_sides([side("A", variant="numpy"), side("B")], SideOptions())
     assert [(plan.spec.side, plan.spec.variant, plan.spec.how) for plan in planned] == [
         ("A", "numpy", "numpy"),
-        ("A'", "numpy", "numpy"),
         ("B", "jit", "jit"),
     ]
     with pytest.raises(UsageError, match="no variant"):
@@ -133,8 +132,8 @@ def test_how_long_a_side_is_measured() -> None:
 
 
 def test_each_side_has_a_file_of_its_own_for_its_result(tmp_path: Path) -> None:
-    files = [output_file(tmp_path, label) for label in ("A", "A'", "B", "B'")]
-    assert len(set(files)) == 4
+    files = [output_file(tmp_path, label) for label in ("A", "B", "C")]
+    assert len(set(files)) == 3
     assert {Path(file).parent for file in files} == {tmp_path}
     assert output_file(None, "A") == ""
 
@@ -143,16 +142,16 @@ def test_what_a_side_says_goes_before_what_its_tree_needs() -> None:
     assert variables({"PYTHONPATH": "/then", "A": "1"}, {"A": "2"}, "") == {"PYTHONPATH": "/then", "A": "2"}
     assert variables({}, {}, "high") == {"JAX_DEFAULT_MATMUL_PRECISION": "high"}
     tree = SideTree(stays_at="now.py", variables={"PYTHONPATH": "/then"})
-    (first, control, second) = plan_sides([side("A", tree=tree), side("B")], SideOptions())
+    (first, second) = plan_sides([side("A", tree=tree), side("B")], SideOptions())
     assert (first.environment, first.stays_at) == ({"PYTHONPATH": "/then"}, "now.py")
-    assert (control.environment, second.environment) == (first.environment, {})
+    assert second.environment == {}
 
 
 @pytest.mark.parametrize("capture", [True, False])
-def test_the_control_is_neither_checked_nor_captured(capture: bool) -> None:
+def test_every_side_is_checked_and_captured_as_asked(capture: bool) -> None:
     planned = plan_sides([side("A"), side("B")], SideOptions(capture=capture))
-    assert [plan.spec.check for plan in planned] == [True, False, True]
-    assert [plan.spec.capture for plan in planned] == [capture, False, capture]
+    assert [plan.spec.check for plan in planned] == [True, True]
+    assert [plan.spec.capture for plan in planned] == [capture, capture]
     assert not any(plan.spec.check for plan in plan_sides([side("A"), side("B")], SideOptions(check=False)))
 
 

@@ -188,11 +188,11 @@ def test_same_needs_a_control_that_is_itself() -> None:
         assert with_control(alike, control).verdict() == "same", "less than the margin is nothing to act on"
 
 
-def test_the_floor_of_a_control_is_the_farther_end_of_its_interval() -> None:
-    control = compare(launches(0.96, 1.0, 0.98))
-    assert control.low is not None
-    assert control.floor == pytest.approx(1 / control.low - 1)
-    assert compare([]).floor is None
+def test_an_interval_that_no_width_could_have_ended_is_not_widened_for_it() -> None:
+    three = launches(1.03, 1.05, 1.07)
+    assert compare(three, by_width=True).interval() == compare(three).interval(), "nothing looks before five"
+    five = launches(1.03, 1.05, 1.07, 1.04, 1.06)
+    assert (compare(five, by_width=True).half_width or 0) > (compare(five).half_width or 1)
 
 
 def test_a_refusal_outlives_every_ratio_and_the_first_reason_stays() -> None:

@@ -183,11 +183,9 @@ class AbResult:
     plan: ComparisonPlanned
     """What is compared, and how."""
     sides: tuple[RunResult, ...]
-    """A, A', B..."""
+    """A, B..."""
     versus: tuple[AbVersus, ...]
     """B against A, C against A..."""
-    control: AbVersus | None
-    """A' against A."""
 
     @property
     def baseline(self) -> Run:
@@ -210,17 +208,15 @@ def ab_result(session: Session, baseline: str) -> AbResult:
     """The comparison whose first side is the run `baseline`. Raises KeyError for an unknown id."""
     first = session.runs[baseline]
     others = [run for run in session.runs.values() if run.plan.side and run.plan.baseline == baseline]
-    versus = [AbVersus(run, compared(session, first, run), run.results) for run in others]
     plan = first.comparison
     if plan is None:
         sides = [SideSpec(label=run.plan.side, title=run.plan.workload) for run in (first, *others)]
-        plan = ComparisonPlanned(sides=[side for side in sides if not side.label.endswith("'")], margin=MARGIN)
+        plan = ComparisonPlanned(sides=sides, margin=MARGIN)
     return AbResult(
         session=session,
         plan=plan,
         sides=tuple(result(session, run.id) for run in (first, *others)),
-        versus=tuple(side for side in versus if not side.run.plan.is_control),
-        control=next((side for side in versus if side.run.plan.is_control), None),
+        versus=tuple(AbVersus(run, compared(session, first, run), run.results) for run in others),
     )
 
 
@@ -232,7 +228,7 @@ def sides_beside(session: Session, run: Run) -> list[Run]:
 
 def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
     """`after` beside A, where `before` is the A that it was compared with; None for all other runs."""
-    if not after.plan.side or after.plan.is_control or session.runs.get(before.id) is not before:
+    if not after.plan.side or session.runs.get(before.id) is not before:
         return None
     if after.plan.baseline != before.id or session.runs.get(after.id) is not after:
         return None
@@ -244,7 +240,7 @@ def side_title(session: Session, run: Run) -> str:
     side = run.plan.side
     first = session.runs.get(run.plan.baseline or run.id)
     specs = first.comparison.sides if first is not None and first.comparison is not None else []
-    title = next((spec.title for spec in specs if spec.label == side.removesuffix("'")), run.plan.workload)
+    title = next((spec.title for spec in specs if spec.label == side), run.plan.workload)
     return f"{side}  {title}" if side else ""
 
 

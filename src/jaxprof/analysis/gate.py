@@ -20,7 +20,6 @@ from jaxprof.analysis.run_result import COUNTED, COUNTED_FACTS, OLD_COUNT
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import COUNTED_BY_XLA
 from jaxprof.session.log.baselines import Decision
-from jaxprof.stats import with_control
 from jaxprof.stats.growth import LimitState, growth, growth_interval, judge_growth
 from jaxprof.units import counted, scaled
 
@@ -272,8 +271,6 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
     wanted = [limit for limit in limits if limit.is_time]
     (versus,) = compared.versus
     phases = {phase.phase: phase for phase in compared.difference(versus).runs[0].phases}
-    again = compared.difference(compared.control).runs[0].phases if compared.control is not None else ()
-    control = {phase.phase: phase.times for phase in again}
     rows: list[GateRow] = []
     for limit in wanted:
         phase = phases.get(limit.fact)
@@ -285,8 +282,6 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
         if limit.fact != "run" and times.launches == 1:
             once = "it happens once in a process, and there was one launch: --launches 5 has five"
             times = replace(times, refusal=once)
-        if limit.fact in control:
-            times = with_control(times, control[limit.fact])
         rows.append(_judged_time(label, limit, phase, replace(times, family=len(wanted))))
     return tuple(rows)
 

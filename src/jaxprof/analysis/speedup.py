@@ -27,7 +27,6 @@ from jaxprof.stats import (
     middle,
     refuse,
     turns_over_alone,
-    with_control,
 )
 from jaxprof.units import counted
 
@@ -170,13 +169,7 @@ def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
     times = _times(baseline, run)
     if baseline.comparison is not None:
         times = replace(times, margin=baseline.comparison.margin)
-    if not run.plan.is_control:
-        times = replace(times, family=max(1, session.family[baseline.id]))
-        controls = (other for other in session.runs.values() if other.plan.is_control)
-        control = next((other for other in controls if other.plan.baseline == baseline.id), None)
-        if control is not None:
-            times = with_control(times, _refused(session, _times(baseline, control), baseline, control))
-    return _refused(session, times, baseline, run)
+    return _refused(session, replace(times, family=max(1, session.family[baseline.id])), baseline, run)
 
 
 def _times(baseline: Run, run: Run) -> TimeComparison:

@@ -57,8 +57,7 @@ class RunSpec:
     launches: int = 1
     """How many fresh processes measure it, among which the budget is divided."""
     side: str = ""
-    """Its name in a comparison: `A`, `B`...; `A'` is the control, `A` once more in processes of its own. Empty for
-    all other runs."""
+    """Its name in a comparison: `A`, `B`... Empty for all other runs."""
     until_half_width: float | None = None
     """Launches end once half the 95 % interval of the speed-up is this narrow, as a share; None: when all are done."""
     donated: tuple[int, ...] = ()
@@ -71,11 +70,6 @@ class RunSpec:
     def timing_seconds(self) -> float:
         """How long a run that is timed is sampled."""
         return DEFAULT_BUDGET_SECONDS if self.budget_seconds is None else self.budget_seconds
-
-    @property
-    def is_control(self) -> bool:
-        """Whether it measures its baseline once more, which shows how far two runs of one program differ here."""
-        return self.side.endswith("'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,7 +372,7 @@ class ComparisonPlanned(Event):
     type: ClassVar[str] = "comparison_planned"
 
     sides: list[SideSpec] = field(default_factory=list)
-    """A, B... in order; the control A' is A."""
+    """A, B... in order."""
     margin: float
     """Within this share of each other, two sides are called the same."""
     group_seconds: float | None = None

@@ -160,7 +160,7 @@ RUNS: Final = Relation(
              at("result.versus.break_even_calls")),
         Fact("warnings", TEXT, "Codes of its warnings and findings, with spaces between them", _warnings),
         Fact("wall_seconds", SECONDS, "From the start of the run to its end", _wall_seconds),
-        Fact("side", TEXT, "Which side of a measured comparison it is: A, B, A' (the control)", at("run.plan.side")),
+        Fact("side", TEXT, "Which side of a measured comparison it is: A, B...", at("run.plan.side")),
         Fact("commit", TEXT, "Git commit of the measured file, abbreviated", at("run.revision.commit")),
         Fact("dirty", TRUTH, "Whether there were changes that were not committed", at("run.revision.dirty")),
     ),

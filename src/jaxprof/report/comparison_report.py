@@ -355,9 +355,6 @@ AB: Final[tuple[Fact[AbResult], ...]] = (
     *PLAN,
     Fact("versus", ROWS, "Each side beside A",
          lambda result: [_Compared(versus, result.difference(versus)) for versus in result.versus], inside=_VERSUS),
-    Fact("control", OBJECT, "A beside itself: what this machine cannot tell apart",
-         lambda result: result.control and _Compared(result.control, result.difference(result.control)),
-         inside=_VERSUS),
     Fact("sides", ROWS, "What was compared", side_rows, inside=_MEASURED_SIDE),
 )  # fmt: skip
 ab_json: Final = recorder(AB)

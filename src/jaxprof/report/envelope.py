@@ -102,7 +102,6 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
     },
     "ab": {
         **{f"versus.{key}": most for key, most in _COMPARED.items()},
-        **dict.fromkeys((f"control.{key}" for key in (*_COMPARED, "phases", "facts", "environment")), 0),
     },
     "catalogue": {"findings": 1000},
     "query-schema": {"tables.columns.*": ("name", "type")},

@@ -159,7 +159,6 @@ GATE: Final[tuple[Fact[GateResult], ...]] = (
     Fact("notes", LIST, "What to know about the whole", lambda result: list(notes(result))),
     Fact("versus", OBJECT, "The times that were measured in turns",
          lambda result: result.measured and result.measured.versus[0], inside=VERSUS),
-    Fact("control", OBJECT, "The base beside itself", at("measured.control"), inside=VERSUS),
     Fact("limits", ROWS, "Each limit with what was found", at("rows"), inside=LIMITS),
 )  # fmt: skip
 gate_json: Final = recorder(GATE)

@@ -39,7 +39,6 @@ from jaxprof.facts.units import (
     SHARE,
     TEXT,
     TRUTH,
-    Unit,
 )
 from jaxprof.report.runs import published
 from jaxprof.report.sides import KEPT
@@ -292,12 +291,6 @@ CHECK: Final[tuple[Fact[Any], ...]] = (
 )  # fmt: skip
 
 
-def _judged(key: str, unit: Unit, meaning: str) -> Fact[RunResult]:
-    """Null for the control of a comparison."""
-    read = at(f"versus.speedup.{key}")
-    return Fact(key, unit, meaning, lambda derived: None if derived.run.plan.is_control else read(derived))
-
-
 def _interval(derived: RunResult) -> list[float] | None:
     low, high = at("versus.speedup.low")(derived), at("versus.speedup.high")(derived)
     return None if low is None or high is None else [low, high]
@@ -309,8 +302,8 @@ _VERSUS: Final[tuple[Fact[RunResult], ...]] = (
     Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]", _interval),
     Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; null: never, or unknown",
          at("versus.break_even_calls")),
-    _judged("verdict", TEXT, "faster, slower, same or inconclusive"),
-    _judged("reason", TEXT, "Why it is inconclusive"),
+    Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("versus.speedup.verdict")),
+    Fact("reason", TEXT, "Why it is inconclusive", at("versus.speedup.reason")),
     Fact("basis", TEXT, "What the interval rests on, in words", at("versus.speedup.basis")),
     Fact("launches", COUNT, "Launches that it rests on", at("versus.speedup.launches")),
     Fact("launches_to_decide", COUNT, "How many more launches would give a verdict",
@@ -381,7 +374,7 @@ RUN: Final[tuple[Fact[_RunOf], ...]] = (
     Fact("id", TEXT, "Id of the run: r1", at("run.id")),
     *pick(RUNS.facts, "workload", "variant", "how", "device"),
     *within(at("run"), (
-        Fact("side", TEXT, "Which side of a measured comparison it is: A, B, A' (the control)", at("plan.side"),
+        Fact("side", TEXT, "Which side of a measured comparison it is: A, B...", at("plan.side"),
              when=at("plan.side")),
         Fact("parameters", BY_NAME, "Parameters of the workload", lambda run: dict(run.plan.parameters)),
         Fact("preset", TEXT, "Name of the sizes", at("plan.preset")),

@@ -117,7 +117,7 @@ def verdicts_text(rows: Sequence[RunRow]) -> str:
     by_basis: dict[str, list[str]] = {}
     for row in rows:
         versus = row.result.versus
-        if versus is not None and not row.run.plan.is_control:
+        if versus is not None:
             words = versus.speedup.words(names.get(versus.baseline, "the baseline"))
             by_basis.setdefault(versus.speedup.basis, []).append(f"{row.label} {words}")
     return "  ·  ".join(f"{basis}: {'; '.join(verdicts)}" for basis, verdicts in by_basis.items())

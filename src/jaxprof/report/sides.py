@@ -6,7 +6,7 @@ Whatever shows a session that holds a comparison shows these: `compare` itself, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from jaxprof.analysis import RunResult
@@ -45,10 +45,8 @@ def _labelled(lines: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def basis_lines(result: AbResult) -> Iterator[tuple[str, str]]:
-    """What the verdicts stand on, each with its label: the ratio of each side, the control, the times of a call."""
+    """What the verdicts stand on, each with its label: the ratio of each side, the times of a call."""
     yield from ((versus.label, _ratio_line(versus)) for versus in result.versus)
-    if result.control is not None:
-        yield result.control.label, _control_line(result.control)
     if medians := " · ".join(_medians(result)):
         yield "call", medians
 
@@ -100,17 +98,6 @@ def _units(versus: AbVersus) -> str:
     return f"{launches}, measured {times.measured}" if times.launches > 1 else launches
 
 
-def _control_line(control: AbVersus) -> str:
-    times = control.times
-    if times.ratio is None:
-        return "the control was not measured"
-    if times.half_width is None:
-        return f"A against itself: {ratio_interval(times.ratio, None, None)}, and {times.reason()} for an interval"
-    half = f"± {percent(times.half_width)}"
-    floor = "" if times.floor is None else f"; a difference below {percent(times.floor)} cannot be told here"
-    return f"A against itself: {ratio_interval(times.ratio, times.low, times.high)}, {half}{floor}"
-
-
 def inputs_line(result: AbResult) -> str:
     """What all sides are called with."""
     inputs = result.plan.inputs
@@ -132,10 +119,8 @@ def _medians(result: AbResult) -> Iterator[str]:
 
 VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
     Fact("side", TEXT, "The side that is compared with A", at("label")),
-    Fact("verdict", TEXT, "faster, slower, same or inconclusive; null for the control",
-         lambda versus: None if versus.run.plan.is_control else versus.verdict),
-    Fact("sentence", TEXT, "The verdict in words; null for the control",
-         lambda versus: None if versus.run.plan.is_control else verdict_line(versus)),
+    Fact("verdict", TEXT, "faster, slower, same or inconclusive"),
+    Fact("sentence", TEXT, "The verdict in words", verdict_line),
     Fact("reason", TEXT, "Why it is inconclusive"),
     Fact("margin", SHARE, "Differences within it are called the same", at("times.margin")),
     Fact("ratio", RATIO, "How many times as fast as A it is", at("times.ratio")),
@@ -172,7 +157,7 @@ class SideRow:
 
 
 SPEC: Final[tuple[Fact[SideRow], ...]] = (
-    Fact("side", TEXT, "A, A' (the control), B", at("spec.label")),
+    Fact("side", TEXT, "A, B...", at("spec.label")),
     Fact("title", TEXT, "What it is, in words", at("spec.title")),
     Fact("run", TEXT, "Id of its run", at("result.run.id")),
     Fact("variables", TEXT_BY_NAME, "Environment variables of the side", at("spec.environment")),
@@ -198,16 +183,14 @@ def side_rows(result: AbResult) -> list[SideRow]:
 
 
 def _spec(side: RunResult, result: AbResult) -> SideSpec:
-    """What was kept of a side; the control is the side that it repeats."""
-    label = side.run.plan.side.removesuffix("'")
-    found = next((spec for spec in result.plan.sides if spec.label == label), None)
-    return replace(found, label=side.run.plan.side) if found is not None else SideSpec(label=label, title="")
+    """What was kept of a side."""
+    label = side.run.plan.side
+    return next((spec for spec in result.plan.sides if spec.label == label), SideSpec(label=label, title=""))
 
 
 KEPT: Final[tuple[Fact[AbResult], ...]] = (
     *PLAN,
     Fact("versus", ROWS, "Each side beside A", inside=VERSUS),
-    Fact("control", OBJECT, "A beside itself: what this machine cannot tell apart", inside=VERSUS),
     Fact("sides", ROWS, "What was compared", side_rows, inside=SPEC),
 )
 """A comparison as a part of its session: without what `report.comparison_report` derives of the two programs."""

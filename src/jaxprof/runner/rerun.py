@@ -168,8 +168,6 @@ def with_changes(planned: PlannedRun, changes: Mapping[str, Any], baseline: Plan
         launches = changes.get("launches") or (None if "budget_seconds" in changes else planned.spec.launches)
         group_seconds = None if launches else changes["budget_seconds"]
         fields |= how_long(launches, group_seconds or 0.0, changes.get("max_seconds"))
-    if planned.spec.is_control:
-        fields |= {"check": False, "capture": False}
     comparison = planned.comparison and replace(planned.comparison, group_seconds=group_seconds)
     spec = replace(planned.spec, **fields)
     return replace(planned, spec=spec, baseline=baseline, group_seconds=group_seconds, comparison=comparison)
@@ -201,7 +199,7 @@ def _comparison(session: Session, first: Run, sides: SidesAgain) -> list[Planned
     runs = _sides(session, first)
     planned: list[PlannedRun] = []
     for run in runs:
-        label = run.plan.side.removesuffix("'")
+        label = run.plan.side
         if label not in specs:
             raise UsageError(f"the session does not keep what side {label} was", "jaxprof compare A B compares again.")
         try:
@@ -230,10 +228,7 @@ def _side(
             raise UsageError(
                 f"{spec.title} has to be checked out", "jaxprof run --from SESSION does that, or jaxprof compare --git."
             )
-        if run.plan.is_control and baseline is not None:
-            target, tree = baseline.spec.target, SideTree(variables=baseline.environment, stays_at=baseline.stays_at)
-        else:
-            target, tree = sides.check_out(target, spec.commit)
+        target, tree = sides.check_out(target, spec.commit)
     return replace(
         planned,
         spec=replace(

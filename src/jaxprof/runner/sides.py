@@ -1,4 +1,4 @@
-"""The sides of a comparison as runs: A, A' (the control: A once more, in processes of its own), B, C...
+"""The sides of a comparison as runs: A, B, C...
 
 All of them are compared with A, so they are measured in one group, in turns.
 """
@@ -25,8 +25,9 @@ from jaxprof.workloads.model import VariantInfo, WorkloadInfo
 MOST_LAUNCHES = 10
 HALF_WIDTH = 0.02
 """Launches end once the speed-up is known to ± this share."""
-LAUNCH_SECONDS = 0.5
-"""How long a side is sampled in each launch: some 50 blocks."""
+LAUNCH_SECONDS = 1.5
+"""How long a side is sampled in each launch, whose start takes some three seconds a side. In half a second, beside a
+neighbour that works in bursts, a launch had nine pairs of blocks and was known to 5 to 20 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,16 +107,13 @@ class SideOptions:
 
 
 def plan_sides(sides: Sequence[ComparedSide], options: SideOptions) -> list[PlannedRun]:
-    """The runs in order: A, A', B... Raises UsageError for a variant or parameter that a side does not have."""
+    """The runs in order: A, B... Raises UsageError for a variant or parameter that a side does not have."""
     baseline = _planned(sides[0], options, None)
-    control = _planned(sides[0], options, baseline, label=f"{sides[0].label}'")
-    return [baseline, control, *(_planned(side, options, baseline) for side in sides[1:])]
+    return [baseline, *(_planned(side, options, baseline) for side in sides[1:])]
 
 
-def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None, label: str = "") -> PlannedRun:
-    label = label or side.label
+def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None) -> PlannedRun:
     workload, variant = side.workload, _variant(side, side.variant or options.variant)
-    is_control = label != side.label
     spec = RunSpec(
         target=workload.target,
         workload=workload.name,
@@ -128,10 +126,10 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         **how_long(options.launches, options.budget_seconds, options.max_seconds, options.half_width),
         arguments=tuple(side.arguments or options.arguments),
         inputs_from=workload.inputs_from,
-        check=options.check and not is_control,
-        capture=options.capture and not is_control,
+        check=options.check,
+        capture=options.capture,
         seed=options.seed,
-        side=label,
+        side=side.label,
     )
     return PlannedRun(
         spec=spec,
@@ -139,7 +137,7 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         interpreter=side.interpreter,
         environment=variables(side.tree.variables, side.environment, side.precision),
         stays_at=side.tree.stays_at,
-        keep_output=output_file(options.folder, label),
+        keep_output=output_file(options.folder, side.label),
         group_seconds=None if options.launches else options.budget_seconds,
     )
 
@@ -168,7 +166,7 @@ def how_long(
 
 def output_file(folder: Path | None, label: str) -> str:
     """Where the engine of the side `label` writes its result; empty without a folder."""
-    return str(folder / f"{len(label)}{label[0]}.npz") if folder is not None else ""
+    return str(folder / f"{label}.npz") if folder is not None else ""
 
 
 def variables(tree: Mapping[str, str], environment: Mapping[str, str], precision: str) -> dict[str, str]:
@@ -190,8 +188,6 @@ def same_inputs(planned: Sequence[PlannedRun]) -> SharedInputs:
     children make them."""
     described: dict[str, list[KeptLeaf]] = {}
     for plan in planned:
-        if plan.spec.is_control:
-            continue
         assert plan.interpreter is not None
         try:
             spec = replace(plan.spec, device=HOST)

@@ -29,7 +29,7 @@ class Session:
         self.process_index, self.process_count = self.header.process_index, self.header.process_count
         """Which process of a job it was recorded in. In a program that records itself, JAX may report it later."""
         self.family: Counter[str] = Counter()
-        """How many runs are compared with each baseline, controls aside: the intervals of all of them hold together."""
+        """How many runs are compared with each baseline: the intervals of all of them hold together."""
         self.texts = Texts()
         self.readings: dict[str, list[e.DeviceReading]] = {}
         """Device readings by device, in order of arrival."""
@@ -123,7 +123,7 @@ def _planned(session: Session, event: e.RunPlanned) -> None:
         session.runs[event.run] = Run(
             id=event.run, plan=event.spec, batch=event.batch, expected_seconds=event.expected_seconds
         )
-        if event.spec.baseline and not event.spec.is_control:
+        if event.spec.baseline:
             session.family[event.spec.baseline] += 1
     else:
         run.plan = event.spec

@@ -109,12 +109,6 @@ class TimeComparison:
         """Why the verdict is `inconclusive`, in a few words; empty where it is not."""
         return self._judge(margin)[1]
 
-    @property
-    def floor(self) -> float | None:
-        """Of a control: how far from 1 its 95 % interval reaches, as a share; a smaller difference cannot be told."""
-        interval = self.interval(0.95)
-        return None if interval is None else bounded_exp(_reach(interval)) - 1
-
     def launches_to_decide(self, margin: float | None = None) -> int | None:
         """How many more launches would give a verdict, if ratio and spread stay as they are.
 
@@ -144,7 +138,8 @@ class TimeComparison:
     def _half_width(self, confidence: float) -> float | None:
         if not self.spreads or self.ratio is None:
             return None
-        shared = 1 - (1 - confidence) / self.family / (_STOPPING if self.by_width else 1)
+        stopped = self.by_width and self.units >= FEWEST_TO_STOP[self.unit]
+        shared = 1 - (1 - confidence) / self.family / (_STOPPING if stopped else 1)
         return max(spread.half_width(shared) for spread in self.spreads)
 
     def _judge(self, margin: float | None) -> tuple[Verdict, str]:

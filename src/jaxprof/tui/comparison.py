@@ -133,7 +133,7 @@ def _ended(session: Session, message: EventsArrived) -> list[tuple[Run, Run]]:
     found: list[tuple[Run, Run]] = []
     for run in closed:
         group = sides_beside(session, run)
-        pair = [side for side in group if not side.plan.is_control][:2]
+        pair = group[:2]
         if len(pair) == 2 and all(side.over for side in group) and all(side.status == "ok" for side in pair):
             found.append((pair[0], pair[1]))
     return list({first.id: (first, second) for first, second in found}.values())

@@ -589,7 +589,7 @@ _OF_RUNS: Final = (
     _comparison(
         "slower",
         "a side is slower",
-        "Measured in turns with A, and slower by more than the margin, with the control within it.",
+        "Measured in turns with A, and slower.",
         "Look at the kernels that grew.",
     ),
     _comparison(

@@ -68,11 +68,7 @@ def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Ex
     compared = ab_results(session)
     recorded = _of_programs(session, name, found)
     _of_profiles(session, recorded[0] if recorded else None, name, found)
-    runs = [
-        run
-        for run in session.runs.values()
-        if run.plan.how != IMPORTED and not run.is_program and not run.plan.is_control
-    ]
+    runs = [run for run in session.runs.values() if run.plan.how != IMPORTED and not run.is_program]
     for result in compared:
         found.findings += side_findings(result, name)
         found.abstentions += side_abstentions(result, name)

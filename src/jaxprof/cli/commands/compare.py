@@ -43,9 +43,9 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
     """Compare A with B: what can be run is measured, what was recorded is compared as it is.
 
     Functions of yours (path/to/file.py:function), workloads (selu, selu:jit), or two settings of one: which is faster,
-    and do they compute the same? A, A once more as a control, and B are measured in turns, in fresh processes, on the
-    same inputs. Exits with 0 whatever the verdict is, and with 1 if a side failed. With --for, each is compiled for a
-    device that need not be here.
+    and do they compute the same? A and B are measured in turns, in fresh processes, on the same inputs. Exits with 0
+    whatever the verdict is, and with 1 if a side failed. With --for, each is compiled for a device that need not be
+    here.
 
     Sessions B, C... with the session A: environments, times, exact facts, kernels. Each is a path, the name of a kept
     session, a part of it, or `last`; a profile that was recorded elsewhere works too. Runs of the same workload,

@@ -103,8 +103,8 @@ def speedup_style(speedup: Speedup | None) -> str:
 
 
 def versus_style(result: RunResult) -> str:
-    """As `speedup_style`; a control is not judged."""
-    return "$quiet" if result.versus is None or result.run.plan.is_control else speedup_style(result.versus.speedup)
+    """As `speedup_style`, of a run beside its baseline."""
+    return speedup_style(result.versus.speedup if result.versus is not None else None)
 
 
 def baseline_name(session: Session, run: Run) -> str:

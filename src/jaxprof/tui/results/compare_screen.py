@@ -56,12 +56,12 @@ def unfit(run: Run) -> UsageError | None:
 
 
 def in_comparison(session: Session, run: Run) -> tuple[str, str] | None:
-    """A of the comparison that `run` is a side of, and that side; if `run` is A or its control, the first other one.
-    None for a run that is no side.
+    """A of the comparison that `run` is a side of, and that side; if `run` is A, the first other one. None for a
+    run that is no side.
 
     Raises UsageError if one of the two cannot be compared.
     """
-    first, *others = [side for side in sides_beside(session, run) if not side.plan.is_control] or [run]
+    first, *others = sides_beside(session, run) or [run]
     if not others:
         return None
     second = run if run in others else others[0]

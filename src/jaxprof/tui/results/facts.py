@@ -81,8 +81,7 @@ def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
         speedup = result.versus.speedup
         text = Content.styled(speedup_text(speedup), versus_style(result))
         basis = f", {speedup.basis}" if speedup.verdict != "inconclusive" else ""
-        words = f"{baseline} once more, the control" if run.plan.is_control else speedup.words(baseline)
-        lines += fact("speed-up", text, width, words + basis)
+        lines += fact("speed-up", text, width, speedup.words(baseline) + basis)
         if result.once_seconds is not None:
             lines += fact("break-even", break_even_text(result), width, "until the one-time cost is won back")
             lines += _one_time_lines(result, width)
