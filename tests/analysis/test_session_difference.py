@@ -150,7 +150,7 @@ def test_the_sides_beside_a_run_are_those_of_its_own_comparison(session: Session
     def beside(run: str) -> list[str]:
         return [side.id for side in sides_beside(session, session.runs[run])]
 
-    for run in ("r1", "r2", "r3"):
+    for run in ("r1", "r3"):
         assert beside(run) == ["r1", "r3"]
     assert beside("r5") == beside("r6") == ["r5", "r6"]
     assert beside("r4") == []
@@ -161,7 +161,7 @@ def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_wi
     versus = side_versus(session, runs["r1"], runs["r3"])
     assert versus is not None
     assert (versus.run.id, versus.times.ratio) == ("r3", pytest.approx(0.5))
-    for before, after in (("r1", "r2"), ("r3", "r1"), ("r1", "r6"), ("r2", "r3"), ("r1", "r4"), ("r4", "r3")):
+    for before, after in (("r3", "r1"), ("r1", "r6"), ("r1", "r4"), ("r4", "r3")):
         assert side_versus(session, runs[before], runs[after]) is None
     other = fold(sessions.HEADER, EVENTS)
     assert side_versus(session, other.runs["r1"], runs["r3"]) is None, "of two sessions"

@@ -122,10 +122,10 @@ def test_of_a_revision_it_is_said_what_it_stands_beside(dirty: bool, state: str)
 
 def test_how_long_a_side_is_measured() -> None:
     assert how_long(None, 60.0, None) == {
-        "launches": 10, "budget_seconds": 5.0, "max_seconds": 60.0, "until_half_width": 0.02,
+        "launches": 10, "budget_seconds": 15.0, "max_seconds": 60.0, "until_half_width": 0.02,
     }  # fmt: skip
     assert how_long(4, 60.0, None) == {
-        "launches": 4, "budget_seconds": 2.0, "max_seconds": None, "until_half_width": None,
+        "launches": 4, "budget_seconds": 6.0, "max_seconds": None, "until_half_width": None,
     }  # fmt: skip
     assert how_long(4, 60.0, 7.0)["max_seconds"] == how_long(None, 60.0, 7.0)["max_seconds"] == 7.0
     assert how_long(None, 60.0, None, None)["until_half_width"] is None
