@@ -168,7 +168,7 @@ def test_a_comparison_with_a_revision_is_kept_and_asks_before_it_is_measured_aga
     _, found = measured(call, "sides.py:step", "--git", "HEAD~1", "--env-b", f"XLA_FLAGS={flags}")
     row = next(row for row in found["versus"][0]["environment"] if row["name"] == "XLA_FLAGS")
     assert (row["after"], row["differs"]) == (flags, True)
-    assert [side["revision"] for side in found["sides"]] == ["HEAD~1", "HEAD~1", None]
+    assert [side["revision"] for side in found["sides"]] == ["HEAD~1", None]
     said = call("run", "--from", "s.jaxprof")
     assert said.code == 2
     words = " ".join(said.err.split())
