@@ -69,7 +69,7 @@ INPUTS = {
         *shown("without_jax", "text"),
     ],
     "swept": shown("swept"),
-    "sides": [*shown("sides", "text", "json"), *forms("compare sides.jaxprof:r1 sides.jaxprof:r3")],
+    "sides": [*shown("sides", "text", "json"), *forms("compare sides.jaxprof:r1 sides.jaxprof:r2")],
     "sessions": [
         *forms("compare captured.jaxprof again.jaxprof"),
         *forms("compare program.jaxprof remade.jaxprof"),

@@ -185,7 +185,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "session-lanes": ["show traced.jaxprof --lanes --from 2ms --to 4ms"],
     "session-flame": ["show captured.jaxprof --flame", "show program.jaxprof --flame"],
     "comparison": ["compare runs.jaxprof captured.jaxprof", "compare program.jaxprof sides.jaxprof",
-                   "compare captured.jaxprof again.jaxprof", "compare sides.jaxprof:r1 sides.jaxprof:r3",
+                   "compare captured.jaxprof again.jaxprof", "compare sides.jaxprof:r1 sides.jaxprof:r2",
                    "compare program.jaxprof remade.jaxprof", "compare sides.jaxprof torn.jaxprof"],
     "history": ["history"],
     "job-comparison": ["compare run.jaxprof.d plain.jaxprof.d", "compare run.jaxprof.d slower.jaxprof.d"],
@@ -232,10 +232,10 @@ _COMMANDS: dict[str, Sequence[str]] = {
 def sides() -> list[e.Event]:
     """Sides whose programs are known."""
     agree = test_sides.AGREE
-    programs = {"r1": sessions.HLO, "r2": sessions.HLO, "r3": CHANGED}
+    programs = {"r1": sessions.HLO, "r2": CHANGED}
     texts = [e.TextRecorded(run=run, name="hlo", text=text) for run, text in programs.items()]
-    warning = e.WarningRaised(run="r3", code="noise", message="noisy", advice="Close other programs.")
-    more = (agree, replace(agree, run="r2"), *texts, warning, sessions.environment("r3", "0.11.0"))
+    warning = e.WarningRaised(run="r2", code="noise", message="noisy", advice="Close other programs.")
+    more = (agree, *texts, warning, sessions.environment("r2", "0.11.0"))
     found: list[e.Event] = []
     for event in test_sides.events_with(0.5e-3, test_sides.PLAN, *more):
         found.append(event)
