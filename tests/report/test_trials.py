@@ -8,7 +8,7 @@ import pytest
 
 from jaxprof.analysis.explain.model import FixTrial, NumbersCompared
 from jaxprof.report.explain import trial_sentence
-from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, with_control
+from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare
 
 EQUAL = NumbersCompared(agree=True, relative=0.0)
 CLOSE = NumbersCompared(agree=True, relative=1.2e-7)
@@ -17,13 +17,9 @@ UNKNOWN = NumbersCompared(note="one of them was not kept")
 
 
 def times(ratio: float, *, spread: float = 0.001) -> TimeComparison:
-    """Five launches, of which B takes 1 s; the control is A in the same launches."""
-
-    def beside(by: float) -> TimeComparison:
-        off = [1 + spread * (number - 2) for number in range(5)]
-        return compare([LaunchBlocks((Block(0, (by * each,)), Block(1, (1.0,))), in_turns=False) for each in off])
-
-    return with_control(beside(ratio), beside(1.0))
+    """Five launches, of which B takes 1 s."""
+    off = [ratio * (1 + spread * (number - 2)) for number in range(5)]
+    return compare([LaunchBlocks((Block(0, (each,)), Block(1, (1.0,))), in_turns=False) for each in off])
 
 
 def trial(ratio: float = 2.0, *, spread: float = 0.001, **fields: Any) -> FixTrial:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         is_rough,
         narrow_enough,
         refuse,
-        with_control,
     )
     from jaxprof.stats.launches import LaunchSummary, summarise_launches, summarise_run, turns_over_alone
     from jaxprof.stats.modes import Modes, two_modes
@@ -71,7 +70,6 @@ __all__ = [
     "total_seconds",
     "turns_over_alone",
     "two_modes",
-    "with_control",
 ]
 
 _HOME = {
@@ -80,7 +78,7 @@ _HOME = {
     "ChangePoint": "changes",
     "change_points": "changes",
     **dict.fromkeys(("MARGIN", "TimeComparison", "Verdict", "compare", "compare_apart", "corrected"), "comparison"),
-    **dict.fromkeys(("is_rough", "narrow_enough", "refuse", "with_control"), "comparison"),
+    **dict.fromkeys(("is_rough", "narrow_enough", "refuse"), "comparison"),
     **dict.fromkeys(("LaunchSummary", "summarise_launches", "summarise_run", "turns_over_alone"), "launches"),
     "Modes": "modes",
     "two_modes": "modes",

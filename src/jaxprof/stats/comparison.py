@@ -59,8 +59,6 @@ class TimeComparison:
     """Among how many comparisons this one is read. The intervals of all of them hold together with 95 %."""
     by_width: bool = False
     """Whether the number of launches was not fixed beforehand, but depended on the interval's width."""
-    control: TimeComparison | None = None
-    """The baseline against itself, measured in the same turns."""
     refusal: str = ""
     """Why no verdict may be given, whatever the times are."""
     margin: float = MARGIN
@@ -167,21 +165,7 @@ class TimeComparison:
             return "inconclusive", "the interval holds 1"
         else:
             return "inconclusive", f"one launch cannot tell less than {100 * max(margin, ONE_LAUNCH):.0f} % apart"
-        if self.control is not None and (against := self._against(self.control, verdict, margin)):
-            return "inconclusive", against
         return verdict, ""
-
-    def _against(self, control: TimeComparison, verdict: Verdict, margin: float) -> str:
-        """What the control says against a verdict; empty where it says nothing."""
-        interval = control.interval(0.95)
-        if control.refusal or interval is None or self.ratio is None:
-            return "the control gave no interval"
-        if verdict == "same":
-            off = interval[0] > 1 or interval[1] < 1
-            return "the control differs from itself" if off and control.verdict(margin) != "same" else ""
-        if _reach(interval) >= abs(math.log(self.ratio)):
-            return "the baseline differs from itself by as much"
-        return ""
 
     def _with_launches(self, launches: int) -> TimeComparison:
         """This comparison after `launches` launches with the same spread."""
@@ -190,8 +174,7 @@ class TimeComparison:
             Spread(spread.standard_error * shrunk, (spread.degrees + 1) * launches / self.units - 1)
             for spread in self.spreads
         )
-        control = self.control and self.control._with_launches(launches)
-        return replace(self, spreads=spreads, units=launches, control=control)
+        return replace(self, spreads=spreads, units=launches)
 
 
 def compare(
@@ -263,15 +246,6 @@ def refuse(comparison: TimeComparison, reason: str) -> TimeComparison:
     """The comparison without a verdict: a side failed its check, has another device, dtype, size or precision, was
     throttled. That says more than how they were measured, and stands in its place."""
     return replace(comparison, refusal=reason)
-
-
-def with_control(comparison: TimeComparison, control: TimeComparison) -> TimeComparison:
-    """The comparison, judged by the baseline compared with itself in the same turns.
-
-    `faster` and `slower` then need a ratio further from 1 than the control's 95 % interval reaches; `same` needs a
-    control that does not exclude 1 by more than the margin. Else the verdict is `inconclusive`.
-    """
-    return replace(comparison, control=control)
 
 
 def corrected(comparisons: Sequence[TimeComparison]) -> list[TimeComparison]:
