@@ -210,7 +210,7 @@ async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(tmp_path: 
 async def test_escape_stops_it_and_leaves_what_is_shown(tmp_path: Path, held: Held) -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await pilot.press("2", "2")
+        await pilot.press("2")
         stage.app.open_session(profile(tmp_path / "box.trace.json.gz"))
         await until(pilot, lambda: NOTE in screen_text(stage.app), "what is read")
         await pilot.press("question_mark")
@@ -221,7 +221,7 @@ async def test_escape_stops_it_and_leaves_what_is_shown(tmp_path: Path, held: He
         await pilot.press("escape")
         await until(pilot, lambda: "esc stops" not in screen_text(stage.app), "no reading")
         await until(pilot, lambda: held.readings[0].over, "the end of the thread")
-        assert (stage.app.current_mode, stage.app.session_path) == ("results", None)
+        assert (stage.app.current_mode, stage.app.session_path) == ("run", None)
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.current_mode == "home", "escape leads back again")
 

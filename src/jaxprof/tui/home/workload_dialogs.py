@@ -73,16 +73,15 @@ class ParametersDialog(FormDialog[ChosenParameters]):
             yield from self.buttons("Apply", "Reset")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "other":
+        if event.button.id == "other":  # the others are the form's, whose handler Textual calls as well
             self._reset()
-        else:
-            super().on_button_pressed(event)
 
     def _reset(self) -> None:
         for index, parameter in enumerate(self._info.parameters):
             self.query_one(f"#p{index}", Input).value = self._preset.get(parameter.name, "")
         for field in self.query("#sweep").results(Input):
             field.value = ""
+        self.query(Input).first().focus()
 
     def filled(self) -> ChosenParameters:
         settings = {}

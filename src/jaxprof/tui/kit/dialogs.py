@@ -301,7 +301,7 @@ class FormDialog(Dialog[Filled], keys="form"):
     def on_button_pressed(self, event: Button.Pressed) -> None:
         if event.button.id == "take":
             self._take()
-        else:
+        elif event.button.id == "leave":
             self.dismiss(None)
 
     def _take(self) -> None:
