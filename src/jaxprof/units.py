@@ -8,7 +8,7 @@ noisy.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 UNKNOWN = "-"
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -17,6 +17,8 @@ _LEAST_PERCENT = 0.001
 _MOST_PERCENT = 10_000
 _WIDEST = 1e4
 """Bounds of a ratio that are further apart say nothing: a hundred times as fast, or as slow."""
+_WIDEST_HALF = 0.5
+"""Half the width of an interval, as a share of its value, from which on only its ends say something."""
 _COUNT = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -50,6 +52,40 @@ def seconds(value: float | None, significant: int = 3) -> str:
         if value >= scale * 0.99995:
             return f"{_digits(value / scale, significant)} {unit}"
     return f"{_digits(value / 1e-9, significant)} ns"
+
+
+def parts_of(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
+    """`parts` and their sum `whole`, in seconds, in one unit and rounded so that what is printed adds up."""
+    scales = ((60.0, "min"), *_SECONDS) if whole >= 3600 else _SECONDS
+    scale, unit = next((each for each in scales if whole >= each[0]), scales[-1])
+    decimals = 0 if whole >= 100 * scale else 1 if whole >= 10 * scale else 2
+    steps = _steps([part / scale * 10**decimals for part in parts], round(whole / scale * 10**decimals))
+    return [f"{step / 10**decimals:.{decimals}f} {unit}" for step in steps], f"{whole / scale:.{decimals}f} {unit}"
+
+
+def whole_percents(parts: Sequence[float]) -> list[int]:
+    """The shares of `parts` in their sum as whole percents that add up to 100."""
+    whole = sum(parts)
+    return _steps([100 * part / whole for part in parts], 100) if whole > 0 else [0] * len(parts)
+
+
+def _steps(values: Sequence[float], total: int) -> list[int]:
+    """`values` as whole numbers with the sum `total`: those with the largest remainders are rounded up."""
+    steps = [math.floor(value) for value in values]
+    by_remainder = sorted(range(len(values)), key=lambda index: steps[index] - values[index])
+    for index in by_remainder[: max(0, total - sum(steps))]:
+        steps[index] += 1
+    return steps
+
+
+def spread(half: float | None, low: float | None, high: float | None) -> str:
+    """The 95 % interval of a time: `± 0.9 %` of it by `half` its width; where it is wider than the time itself, its two
+    ends in seconds, `12 ms to 96 ms`."""
+    if half is None:
+        return UNKNOWN
+    if half <= _WIDEST_HALF or low is None or high is None:
+        return f"± {percent(half)}"
+    return f"{seconds(low, 2)} to {seconds(high, 2)}"
 
 
 def bytes_(value: float | None, significant: int = 3) -> str:

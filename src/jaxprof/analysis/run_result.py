@@ -36,7 +36,7 @@ from jaxprof.stats import (
 )
 from jaxprof.stats.breakeven import total_seconds
 from jaxprof.stats.turns import change_within
-from jaxprof.units import and_more, counted, integer, percent, seconds
+from jaxprof.units import and_more, counted, integer, percent, seconds, spread
 
 if TYPE_CHECKING:
     from jaxprof.events import TextRecorded
@@ -240,7 +240,7 @@ def _of_interval(run: Run, summary: Summary) -> Iterator[WarningRaised]:
         yield WarningRaised(
             run=run.id,
             code="noise",
-            message=f"noisy: the median is known to ± {percent(halfwidth)} only",
+            message=f"noisy: the 95 % interval of the median is {spread(halfwidth, summary.low, summary.high)}",
             advice="Close other programs on the machine, fix the clocks, or give a larger --budget.",
         )
 

@@ -77,6 +77,19 @@ def print_session(session: Session, place: str | Path | None, *, live: bool = Fa
     print_json("session", data, [] if place is None else next_of_session(session, place))
 
 
+def print_conclusion(session: Session, place: Path | None, write: Callable[[str], None]) -> None:
+    """Print what the session comes to, in the three lines of `report.conclusion`. `place`: where it is; None if it
+    could not be kept."""
+    from jaxprof.analysis.explain.derive import explanation
+    from jaxprof.report.conclusion import conclusion, conclusion_lines
+    from jaxprof.session.log import Library
+
+    explained = explanation(session, "last" if place is None else Library().name_of(place))
+    found = conclusion(explained)
+    for line in conclusion_lines(found if place is not None else replace(found, command="")):
+        write(line)
+
+
 def print_imported(session: Session, place: Path, form: str) -> None:
     """Say where the session is that was made of a profile; print it as an answer if that is the form."""
     note(f"session: {place} ({counted(len(session.runs) - 1, 'program')})")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.answers import command_line, new_writer
+from jaxprof.cli.answers import command_line, new_writer, print_conclusion
 from jaxprof.cli.complete import complete_parameter
 from jaxprof.cli.options import (
     device_option,
@@ -18,7 +18,7 @@ from jaxprof.cli.options import (
     together,
     variant_option,
 )
-from jaxprof.cli.output import print_json, print_lines
+from jaxprof.cli.output import print_json, print_lines, print_text
 from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -159,4 +159,6 @@ def _printed(measured: MeasuredSides, form: str) -> int:
         print_json("ab", {"session": measured.path, **ab_json(result)}, named)
     elif result is not None:
         print_lines(ab_lines(result))
+        path = Path(measured.path) if measured.path is not None else None
+        print_conclusion(result.session, path, print_text)
     return measured.exit_code

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import click
 
 from jaxprof.cli import output
-from jaxprof.cli.answers import new_writer, print_session, report_location
+from jaxprof.cli.answers import new_writer, print_conclusion, print_session, report_location
 from jaxprof.cli.options import words_given
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import FileRefusedError, StorageError, UsageError
@@ -123,6 +123,7 @@ def run_plain(
         for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
             note(line)
         report_location(scheduler.writer, note)
+        print_conclusion(scheduler.session, scheduler.writer.path if scheduler.writer.failure is None else None, note)
     if form == "json":
         print_session(scheduler.session, scheduler.writer.path if scheduler.writer.failure is None else None)
     return ExitCode.FAILED if code is None else code
@@ -341,7 +342,8 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
 
 
 def _report(folder: Path, form: str) -> None:
-    from jaxprof.cli.job_answers import print_job, read
+    from jaxprof.cli.job_answers import explained, print_job, read
+    from jaxprof.report.conclusion import conclusion, conclusion_lines
     from jaxprof.report.hosts import summary_lines
 
     try:
@@ -355,6 +357,8 @@ def _report(folder: Path, form: str) -> None:
     for line in summary_lines(job):
         note(line)
     note(f"job: {Library().name_of(folder)}")
+    for line in conclusion_lines(conclusion(explained(folder))):
+        note(line)
 
 
 def _folder(out: Path) -> Path:

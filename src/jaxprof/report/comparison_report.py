@@ -34,6 +34,7 @@ from jaxprof.report.comparison import (
     title,
 )
 from jaxprof.report.renderers import markdown, markdown_lines, text_lines, to_csv_text, wrap
+from jaxprof.report.run_text import most_important
 from jaxprof.report.runs import parameters_text
 from jaxprof.report.sides import KEPT, PLAN, SPEC, VERSUS, SideRow, ab_head, side_rows, verdict_line
 from jaxprof.report.table import Table
@@ -310,11 +311,13 @@ def _all_differences(result: AbResult, versus: AbVersus) -> Iterator[str]:
 
 def _warnings(result: AbResult) -> Iterator[str]:
     labels_by_message: dict[str, list[str]] = {}
+    shown, more = most_important([warning for side in result.sides for warning in side.warnings])
     for side in result.sides:
-        for warning in side.warnings:
+        for warning in (warning for warning in side.warnings if warning.message in shown):
             labels_by_message.setdefault(warning.message, []).append(side.run.plan.side)
     for message, labels in labels_by_message.items():
         yield from wrap(f"{', '.join(labels)}: {message}", width=WIDTH, indent="    ", first="  ! ")
+    yield from (*more, "")
 
 
 @dataclass(frozen=True, slots=True)

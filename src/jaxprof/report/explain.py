@@ -200,36 +200,36 @@ _SCOPES: Final = {
 
 
 def answers(explanation: Explanation) -> list[str]:
-    """What is known of the whole, a line each: what bounds a program, which side is faster, how long a call takes."""
+    """What is known of the whole, a line each: how it ended or what was called, what costs most, how sure that is."""
     session = explanation.session
+    if session is None and explanation.job is None:
+        count = len(explanation.modules)
+        return [f"{integer(count)} compiled program{'' if count == 1 else 's'}"]
     if explanation.job is not None:
         from jaxprof.report.hosts import answer_lines
 
-        return answer_lines(explanation.job)
-    if session is None:
-        count = len(explanation.modules)
-        return [f"{integer(count)} compiled program{'' if count == 1 else 's'}"]
-    return list(_answers(session, explanation))[:_ANSWERS]
+        lines = answer_lines(explanation.job)
+    else:
+        assert session is not None
+        lines = list(_answers(session, explanation))[:_ANSWERS]
+    if explanation.subject == "nothing":
+        return lines
+    from jaxprof.report.conclusion import cost_and_certainty
+
+    cost, certainty = cost_and_certainty(explanation)
+    return [*lines, f"costs most: {cost}", f"how sure: {certainty}"]
 
 
 def _answers(session: Session, explanation: Explanation) -> Iterator[str]:
     if explanation.subject == "program":
         from jaxprof.analysis.programs.derive import program_result
         from jaxprof.report.recording.words import title as program_title
-        from jaxprof.report.recording.words import verdict
 
         for run in session.programs:
-            program = program_result(session, run.id)
-            yield program_title(program)
-            if program.verdict.kind is not None:  # why there is none is among what is unknown
-                yield verdict(program)
+            yield program_title(program_result(session, run.id))
         yield from _longest(session)
     elif explanation.subject == "comparison":
-        from jaxprof.analysis.ab import ab_results
-        from jaxprof.report.sides import verdict_line
-
-        for compared in ab_results(session):
-            yield from map(verdict_line, compared.versus)
+        return
     elif explanation.subject == "profile":
         yield from _of_profile(session)
     else:

@@ -69,6 +69,14 @@ LIMITS: Final[tuple[Fact[GateRow], ...]] = (
 )
 
 
+def row_text(row: GateRow) -> str:
+    """`kernels 3 → 5 (+67 %), limit kernels: passed`."""
+    before, after = figure(row.before, row.unit), figure(row.after, row.unit)
+    fact = {**FACTS, **TIMES}[row.limit.fact]
+    state = "accepted" if row.accepted is not None else row.state
+    return f"{fact} {before} → {after} ({_growth(row)}), limit {row.limit.text}: {state}"
+
+
 def gate_text(result: GateResult) -> str:
     """The outcome, what the base is, a line for each limit, and one for each reason."""
     lines = [ANSWERS[result.outcome]]

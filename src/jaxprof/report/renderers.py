@@ -93,15 +93,17 @@ def _aligned(
 
 
 def wrap(text: str, *, width: int, indent: str, first: str | None = None) -> list[str]:
-    """`text` broken into lines of at most `width` columns; a word that is longer stays whole."""
-    return textwrap.wrap(
-        safe(text),
+    """`text` broken into lines of at most `width` columns; a word that is longer stays whole, and so does a
+    percentage."""
+    lines = textwrap.wrap(
+        safe(text).replace(" %", "\xa0%"),
         width,
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [line.replace("\xa0%", " %") for line in lines]
 
 
 def _pad(cell: str, width: int, right: bool) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Final
 
 from jaxprof.analysis import RunResult, SweepGroup, SweepLine, sweep_groups
+from jaxprof.events import WarningRaised
 from jaxprof.facts import Fact, at, column
 from jaxprof.facts.runs import RunRow
 from jaxprof.report.renderers import text_lines, wrap
@@ -30,11 +32,19 @@ from jaxprof.report.runs import (
 )  # fmt: skip
 from jaxprof.report.table import Table
 from jaxprof.session import Session
+from jaxprof.session.run import UNLIKE_RESULTS
 from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, counted, integer, ratio, scaled, seconds
 from jaxprof.workloads.model import Published
 
 WIDTH = 80
+TABLED: Final = frozenset({"zero_copy"})
+"""Warnings that hold for every run on a CPU, and that the table of phases shows: `0-copy`."""
+_ABOUT_RESULTS: Final = frozenset(
+    {UNLIKE_RESULTS, "results_differ", "wrong_result", "dead_code", "folded_constants", "dtype_narrowed"}
+)
+"""Warnings that the figures may be of another program: always shown."""
+_WARNINGS_SHOWN: Final = 2
 Notes = dict[str, dict[str, list[str]]]
 """Advice → message → the runs that it is about."""
 
@@ -126,15 +136,33 @@ def _problems(rows: Iterable[RunRow]) -> list[str]:
     """Failures and warnings, under an empty line; those that several runs share are written once."""
     faults: Notes = {}
     warnings: Notes = {}
+    said: list[tuple[WarningRaised, str]] = []
     for row in rows:
         ended = row.outcome
         if ended.status != "ok":
             word = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
             faults.setdefault(ended.advice, {}).setdefault(word, []).append(row.label)
-        for warning in row.result.warnings:
-            warnings.setdefault(warning.advice, {}).setdefault(warning.message, []).append(row.label)
-    lines = [*_notes("✗", faults), *_notes("!", warnings)]
+        said += [(warning, row.label) for warning in row.result.warnings if warning.code not in TABLED]
+    shown, more = most_important([warning for warning, _ in said])
+    for warning, label in said:
+        if warning.message in shown:
+            warnings.setdefault(warning.advice, {}).setdefault(warning.message, []).append(label)
+    lines = [*_notes("✗", faults), *_notes("!", warnings), *more]
     return ["", *lines] if lines else []
+
+
+def most_important(warnings: Sequence[WarningRaised]) -> tuple[list[str], list[str]]:
+    """The messages to show of `warnings`, those about wrong results first, and a line about the others, if any."""
+    ordered = sorted(warnings, key=lambda warning: warning.code not in _ABOUT_RESULTS)
+    messages = list(dict.fromkeys(warning.message for warning in ordered if warning.code not in TABLED))
+    shown = [
+        message
+        for message in messages
+        if any(warning.message == message and warning.code in _ABOUT_RESULTS for warning in ordered)
+    ]
+    shown += [message for message in messages if message not in shown][: max(0, _WARNINGS_SHOWN - len(shown))]
+    more = len(messages) - len(shown)
+    return shown, [f"    and {counted(more, 'more warning')}: --format json has them"] if more else []
 
 
 def _notes(mark: str, notes: Notes) -> Iterator[str]:

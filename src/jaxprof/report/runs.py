@@ -15,7 +15,7 @@ from jaxprof.facts.runs import RUNS, RunRow, run_rows
 from jaxprof.report.renderers import to_csv_text
 from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
-from jaxprof.units import UNKNOWN, integer, percent, ratio_interval, scaled, seconds
+from jaxprof.units import UNKNOWN, integer, percent, ratio_interval, scaled, seconds, spread
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
 
@@ -142,9 +142,9 @@ def one_time_text(result: RunResult) -> str:
 
 
 def interval_text(result: RunResult) -> str:
-    """`± 0.9 %`, relative to the median."""
-    half = result.summary.relative_halfwidth if result.summary is not None else None
-    return UNKNOWN if half is None else f"± {percent(half)}"
+    """`± 0.9 %`, relative to the median; the two ends of an interval that is wider than the median."""
+    summary = result.summary
+    return UNKNOWN if summary is None else spread(summary.relative_halfwidth, summary.low, summary.high)
 
 
 def check_text(result: RunResult) -> str:

@@ -351,7 +351,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
         yield RankedFinding(
             sentence=finding,
             cost=program_cost(program, finding),
-            verify=verify,
+            verify=(record_again(program) or verify) if finding.code == "program_failed" else verify,
             run=program.run.id,
             where=finding.where,
             directory=program.directory,
@@ -409,7 +409,9 @@ def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, f
 
 
 def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:
-    """What the recording of a program leaves unknown."""
+    """What the recording of a program leaves unknown. Of one that failed that is no question yet."""
+    if any(finding.code == "program_failed" for finding in program.findings):
+        return
     if not program.verdict.seconds and not program.compiles:
         note = next((note.message for note in program.notes if note.message), "")
         yield Abstention("no-jax", note or "JAX was not seen at work", record_again(program))

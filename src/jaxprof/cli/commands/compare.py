@@ -16,7 +16,7 @@ from jaxprof.cli.complete import complete_target
 from jaxprof.cli.job_answers import compare_jobs
 from jaxprof.cli.measured_comparison import compare_measured, measured_options
 from jaxprof.cli.options import arguments_option, refuse, refuse_others, refuse_without, target_options
-from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
+from jaxprof.cli.output import format_option, note, print_json, print_lines, print_pieces, print_text
 from jaxprof.cli.target import Recorded, is_compiled_now, local_word, recorded, refuse_job, split_run
 from jaxprof.cli.trend import TREND, print_trend, trend_options
 from jaxprof.errors import UsageError, unknown_name
@@ -111,6 +111,12 @@ class _Side:
     run: str | None
 
 
+def _name(side: _Side) -> str:
+    from jaxprof.session.log import Library
+
+    return Library().name_of(side.path)
+
+
 def _side(given: str, stack: ExitStack) -> _Side:
     """The session that an argument names, with the run after a colon. Raises JaxprofError."""
 
@@ -183,6 +189,10 @@ def _print(sides: list[_Side], form: str) -> None:
         for side in sides[1:]
     ]
     _show(differences, form, [command_line("open", path) for path in dict.fromkeys(side.path for side in sides)])
+    if form == "text":
+        from jaxprof.report.conclusion import conclusion_lines, difference_conclusion
+
+        print_lines(["", *conclusion_lines(difference_conclusion(differences[-1], _name(sides[-1])))])
 
 
 def _show(differences: list[SessionDifference], form: str, named: Sequence[str] = ()) -> None:

@@ -23,7 +23,7 @@ from jaxprof.cli.options import (
     target_options,
     variant_option,
 )
-from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_pieces, print_text
+from jaxprof.cli.output import ExitCode, format_option, note, print_json, print_lines, print_pieces, print_text
 from jaxprof.cli.target import refuse_job, session_at
 from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.files import taking_place
@@ -149,7 +149,7 @@ def command(
     )
     if junit is not None:
         _write_junit(result, junit, strict=strict)
-    _print(result, form, measured.path if measured is not None else None, strict=strict)
+    _print(result, form, target, measured.path if measured is not None else None, strict=strict)
     return _exit_code(result, measured, strict=strict)
 
 
@@ -330,12 +330,16 @@ def _write_junit(result: GateResult, path: Path, *, strict: bool) -> None:
         raise StorageError(f"{path} cannot be written: {system_words(error)}", "--junit takes a file.") from error
 
 
-def _print(result: GateResult, form: str, path: str | None, *, strict: bool) -> None:
+def _print(result: GateResult, form: str, target: str, path: str | None, *, strict: bool) -> None:
     from jaxprof.report import gate as report
+    from jaxprof.report.conclusion import conclusion_lines, gate_conclusion
 
     if form == "json":
         print_json("gate", report.gate_json(result), [command_line("open", path)] if path is not None else [])
     elif form == "junit":
         print_pieces([report.gate_junit(result, strict=strict)])
+    elif form == "markdown":
+        print_text(report.gate_markdown(result))
     else:
-        print_text(report.gate_markdown(result) if form == "markdown" else report.gate_text(result))
+        print_text(report.gate_text(result))
+        print_lines(["", *conclusion_lines(gate_conclusion(result, target), report.WIDTH)])

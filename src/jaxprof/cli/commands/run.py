@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.answers import new_writer, print_session, report_location
+from jaxprof.cli.answers import new_writer, print_conclusion, print_session, report_location
 from jaxprof.cli.complete import (
     complete_device,
     complete_parameter,
@@ -291,3 +291,5 @@ def _print(session: Session, path: Path | None, form: str) -> None:
         from jaxprof.report.text import to_text
 
         print_text(to_text(session))
+        print_text("")
+        print_conclusion(session, path, print_text)

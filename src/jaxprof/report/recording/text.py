@@ -60,7 +60,6 @@ _LEAST_LINE: Final = 0.01
 _LOOPS_SHOWN: Final = 2
 _TRANSFERS_SHOWN: Final = 8
 _SUMMARY_FINDINGS: Final = 3
-_SUMMARY_STATES: Final = 4
 _SUMMARY_NOTES: Final = 2
 _ARRAYS: Final[tuple[Fact[tuple[str, int | None, int | None]], ...]] = (
     column("", itemgetter(0)),
@@ -97,18 +96,14 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     """What `jaxprof script` says when the program is over, in lines of at most `width` columns, of the program `run_id`
     (the first finding by default); none for a session without a program.
 
-    How it ended and where its time went, what bounds its loop, what it compiled, what was not seen, and the three
-    findings that are worth most, whole.
+    How it ended, what it compiled, what was not seen, and the three findings that are worth most; what costs most and
+    what to do is the conclusion, which follows.
     """
     first = next((run.id for run in session.programs), "")
     if not (run_id or first):
         return []
     program = program_result(session, run_id or first)
     lines = [title(program)]
-    most = sorted((share for share in program.timeline if share.seconds > 0), key=lambda share: -share.seconds)
-    if program.samples:
-        shares = (f"{words(share.state)} {percent(program.of_wall(share.seconds))}" for share in most[:_SUMMARY_STATES])
-        lines.append(f"  {', '.join(shares)}")
     if program.functions:
         most_expensive = program.functions[0]
         most_by = (
@@ -120,9 +115,10 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
         lines.append(f"  ! --function {asked.name}: {asked.error}. {asked.advice}".rstrip())
     lines += [f"  note: {note.message or words(note.code)}" for note in program.notes[:_SUMMARY_NOTES]]
     lines = [shorten(line, width) for line in lines]
-    lines[1:1] = wrap(verdict(program), width=width, indent="    ", first="  ")
+    if program.verdict.kind is None:
+        lines[1:1] = wrap(verdict(program), width=width, indent="    ", first="  ")
     for finding in program.findings[:_SUMMARY_FINDINGS]:
-        lines += _finding_lines(program, finding, width)
+        lines += wrap(_finding_text(program, finding), width=width, indent="    ", first="  ! ")
     more = len(program.findings) - _SUMMARY_FINDINGS
     lines += [f"  and {counted(more, 'more finding')}"] if more > 0 else []
     return lines
@@ -182,10 +178,12 @@ def _finding_list(program: ProgramResult) -> Iterator[str]:
 
 
 def _finding_lines(program: ProgramResult, finding: Finding, width: int) -> Iterator[str]:
-    saves = saving(finding)
-    text = f"{remark(program, finding)}; {saves}" if saves else remark(program, finding)
-    yield from wrap(text, width=width, indent="    ", first="  ! ")
+    yield from wrap(_finding_text(program, finding), width=width, indent="    ", first="  ! ")
     yield from wrap(finding.advice, width=width, indent="      ", first="    → ")
+
+
+def _finding_text(program: ProgramResult, finding: Finding) -> str:
+    return "; ".join(filter(None, (remark(program, finding), saving(finding))))
 
 
 def _verdict_lines(program: ProgramResult) -> Iterator[str]:

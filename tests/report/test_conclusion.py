@@ -1,0 +1,70 @@
+"""The three lines at the end of what measures: the largest cost first, parts that add up, nothing left unsaid."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from folding import fold
+from jaxprof.analysis.explain.derive import explanation
+from jaxprof.analysis.gate import GateBase, GateLimit, GateResult, GateRow
+from jaxprof.report.conclusion import conclusion, conclusion_lines, gate_conclusion, largest
+from jaxprof.report.renderers import wrap
+from jaxprof.session import Session
+from jaxprof.units import parts_of, spread, whole_percents
+from report.sessions import HEADER, plan
+
+
+class TestLargest:
+    def test_names_what_cost_most_first_whether_or_not_it_can_be_changed(self) -> None:
+        times = {"host_busy": 6.5, "compile": 60.0, "import": 20.0, "waiting": 8.0}
+        assert largest(times, 97.0) == (
+            "compiling 60.0 s (62 %), imports 20.0 s (21 %), waiting 8.0 s (8 %), the rest 9.0 s (9 %) of 97.0 s"
+        )
+
+    @given(st.lists(st.floats(0.01, 1e4), min_size=1, max_size=8))
+    def test_what_is_printed_adds_up(self, parts: list[float]) -> None:
+        text = largest({f"state {number}": part for number, part in enumerate(parts)}, sum(parts))
+        shares = [int(share) for share in re.findall(r"\((\d+) %\)", text)]
+        assert sum(shares) == 100
+        times = [float(time) for time in re.findall(r"(\d+(?:\.\d+)?) (?:min|s|ms)\b", text)]
+        assert sum(times[:-1]) == pytest.approx(times[-1])
+
+    def test_a_part_that_would_be_0_percent_is_not_named(self) -> None:
+        assert "host" not in largest({"import": 3.2, "host_busy": 0.001}, 3.5)
+
+
+class TestConclusion:
+    def test_nothing_recorded_is_said(self) -> None:
+        text = "\n".join(conclusion_lines(conclusion(explanation(Session(HEADER), "s"))))
+        assert "costs most   unknown: nothing was measured" in text
+        assert "no run was recorded" in text
+
+    def test_a_run_without_times_is_said(self) -> None:
+        session = fold(HEADER, [plan("r1", "jit", "jit")])
+        assert conclusion(explanation(session, "s")).cost.startswith("unknown")
+
+    def test_a_gate_names_the_limit_that_was_passed(self) -> None:
+        row = GateRow("f jit cpu:0", GateLimit("kernels"), "passed", 3.0, 5.0, "")
+        fine = GateRow("f jit cpu:0", GateLimit("flops"), "within", 10.0, 10.0, "flop")
+        found = gate_conclusion(GateResult(GateBase("old.py:f", "target", "old.py:f"), (fine, row)), "new.py:f")
+        assert found.cost == "kernels 3 → 5 (+67 %), limit kernels: passed"
+        assert found.command == "jaxprof compare old.py:f new.py:f"
+
+
+class TestRounding:
+    def test_shares_add_up(self) -> None:
+        assert whole_percents([1.0, 1.0, 1.0]) == [34, 33, 33]
+
+    def test_parts_are_in_the_unit_of_the_whole(self) -> None:
+        assert parts_of([0.0123, 0.0456], 0.0579) == (["12.3 ms", "45.6 ms"], "57.9 ms")
+
+    def test_an_interval_wider_than_its_value_is_shown_by_its_ends(self) -> None:
+        assert spread(0.097, 0.010, 0.012) == "± 9.7 %"
+        assert spread(1.36, 0.012, 0.096) == "12 ms to 96 ms"
+
+    def test_a_percentage_is_not_broken(self) -> None:
+        assert wrap("about 40 % of it", width=9, indent="") == ["about", "40 % of", "it"]
