@@ -33,6 +33,9 @@ class TestLargest:
         times = [float(time) for time in re.findall(r"(\d+(?:\.\d+)?) (?:min|s|ms)\b", text)]
         assert sum(times[:-1]) == pytest.approx(times[-1])
 
+    def test_where_nothing_was_seen_that_is_said(self) -> None:
+        assert largest({}, 0.2) == "unknown: what 200 ms went to was not seen"
+
     def test_a_part_that_would_be_0_percent_is_not_named(self) -> None:
         assert "host" not in largest({"import": 3.2, "host_busy": 0.001}, 3.5)
 

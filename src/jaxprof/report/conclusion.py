@@ -109,6 +109,8 @@ def largest(times: Mapping[str, float], whole: float) -> str:
     shown = [
         (_STATES.get(name, name.replace("_", " ")), took) for took, name in ordered[:_LARGEST] if took >= _LEAST * whole
     ]
+    if not shown:
+        return f"unknown: what {seconds(whole)} went to was not seen"
     rest = whole - sum(took for _, took in shown)
     if rest >= _LEAST * whole:
         shown.append(("the rest", rest))
@@ -165,7 +167,7 @@ def _first_call(run: RunResult) -> str:
     once = {name: spent for name, spent in run.one_time_phases.items() if spent}
     call = f"{seconds(run.summary.median)} a call" if run.summary is not None else ""
     name = safe(f"{run.run.id} {run.run.label}")
-    if not once:
+    if not once.keys() - {"first_run"}:
         return f"{name}: {call}"
     return f"{name}: {largest(once, sum(once.values()))} up to the end of the first call; then {call}"
 
@@ -285,5 +287,7 @@ def difference_conclusion(difference: SessionDifference, name: str) -> Conclusio
     if not difference.runs:
         return Conclusion("unknown: the sessions have no run in common", "nothing was compared", "name a run of each")
     cost = "; ".join(dict.fromkeys(answer(pair) for pair in difference.runs[:_LARGEST]))
-    certainty = "exact facts do not vary; times were not measured together, so the machine may explain them"
+    certainty = "exact facts do not vary; the verdict of each time stands in its row"
+    if difference.before is not difference.after:
+        certainty = "exact facts do not vary; times were not measured together, so the machine may explain them"
     return Conclusion(cost, certainty, "see what is left to change in the second", command("explain", name))

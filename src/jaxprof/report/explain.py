@@ -318,7 +318,7 @@ def explanation_lines(explanation: Explanation, *, full: bool = False, width: in
 
 def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
     for line in answers(explanation):
-        yield from _cut(line, room, indent="    ", first="")
+        yield from wrap(line, width=room.width, indent="    ", first="")
     if not explanation.findings:
         yield "no finding above its threshold"
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings))

@@ -88,7 +88,7 @@ class TestSummary:
     def test_its_lines_fit(self, session: Session) -> None:
         assert max(map(columns, summary_lines(session))) <= WIDTH
 
-    def test_the_three_best_findings_are_whole_and_the_others_counted(self) -> None:
+    def test_the_three_best_findings_are_named_and_the_others_counted(self) -> None:
         session = made.training()
         found = program_result(session, made.RUN)
         assert len(found.findings) > 3
@@ -96,7 +96,6 @@ class TestSummary:
         assert f"and {len(found.findings) - 3} more finding" in text
         for one in found.findings[:3]:
             assert one.message.split("(")[0] in text
-            assert one.advice in text
         assert found.findings[3].advice not in text
 
 
