@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folding import fold
+from jaxprof.analysis.difference import FigureDifference
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.gate import GateBase, GateLimit, GateResult, GateRow
 from jaxprof.report.conclusion import conclusion, conclusion_lines, gate_conclusion, largest
@@ -51,8 +52,8 @@ class TestConclusion:
         assert conclusion(explanation(session, "s")).cost.startswith("unknown")
 
     def test_a_gate_names_the_limit_that_was_passed(self) -> None:
-        row = GateRow("f jit cpu:0", GateLimit("kernels"), "passed", 3.0, 5.0, "")
-        fine = GateRow("f jit cpu:0", GateLimit("flops"), "within", 10.0, 10.0, "flop")
+        row = GateRow("f jit cpu:0", GateLimit("kernels"), "passed", FigureDifference("kernels", 3.0, 5.0))
+        fine = GateRow("f jit cpu:0", GateLimit("flops"), "within", FigureDifference("flops", 10.0, 10.0, "flop"))
         found = gate_conclusion(GateResult(GateBase("old.py:f", "target", "old.py:f"), (fine, row)), "new.py:f")
         assert found.cost == "kernels 3 → 5 (+67 %), limit kernels: passed"
         assert found.command == "jaxprof compare old.py:f new.py:f"

@@ -318,7 +318,7 @@ def explanation_lines(explanation: Explanation, *, full: bool = False, width: in
 
 def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
     for line in answers(explanation):
-        yield from wrap(line, width=room.width, indent="    ", first="")
+        yield from _cut(line, replace(room, sentence=room.sentence + room.commands), indent="    ", first="")
     if not explanation.findings:
         yield "no finding above its threshold"
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings))

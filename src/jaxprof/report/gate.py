@@ -71,10 +71,9 @@ LIMITS: Final[tuple[Fact[GateRow], ...]] = (
 
 def row_text(row: GateRow) -> str:
     """`kernels 3 → 5 (+67 %), limit kernels: passed`."""
-    before, after = figure(row.before, row.unit), figure(row.after, row.unit)
-    fact = {**FACTS, **TIMES}[row.limit.fact]
+    before, after = (figure(value, row.figure.unit) for value in (row.figure.before, row.figure.after))
     state = "accepted" if row.accepted is not None else row.state
-    return f"{fact} {before} → {after} ({_growth(row)}), limit {row.limit.text}: {state}"
+    return f"{row.limit.figure.title} {before} → {after} ({_growth(row)}), limit {row.limit.text}: {state}"
 
 
 def gate_text(result: GateResult) -> str:
