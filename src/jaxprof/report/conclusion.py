@@ -99,7 +99,8 @@ def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
         "runs": _of_runs,
         "profile": _of_profile,
     }
-    return of_subject.get(explanation.subject, lambda session: (_NO_COST, "no run was recorded"))(session)
+    derive = of_subject.get(explanation.subject)
+    return derive(session) if derive is not None else (_NO_COST, "no run was recorded")
 
 
 def largest(times: Mapping[str, float], whole: float) -> str:
@@ -183,10 +184,10 @@ def _certainty(session: Session, run: RunResult) -> str:
     baseline = session.runs.get(run.run.plan.baseline)
     if baseline is not None and run.versus is not None:
         speedup = run.versus.speedup
-        known = speedup.verdict != "inconclusive"
+        decided = speedup.verdict != "inconclusive"
         parts.append(
             f"{versus_text(run)} as fast as {baseline.as_baseline}"
-            if known
+            if decided
             else f"beside {baseline.as_baseline} {speedup.words(baseline.as_baseline)}"
         )
     if (check := check_text(run)) not in (UNKNOWN, "not checked"):
