@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jaxprof.analysis.ab import AbResult
-    from jaxprof.analysis.explain.model import Explanation
+    from jaxprof.analysis.explain.model import Explanation, RankedFinding
     from jaxprof.analysis.gate import GateResult, GateRow
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.analysis.run_result import RunResult
@@ -75,12 +75,8 @@ def conclusion(explanation: Explanation) -> Conclusion:
     return Conclusion(cost, certainty, "no finding above its threshold")
 
 
-def _place(finding: object) -> str:
-    from jaxprof.analysis.explain.model import RankedFinding
-    from jaxprof.report.explain import place_text
-
-    assert isinstance(finding, RankedFinding)
-    at = place_text(finding)
+def _place(finding: RankedFinding) -> str:
+    at = finding.where.short(finding.directory) if finding.where is not None else "".join(finding.kernels[:1])
     return f"{finding.code} at {at}: " if at else f"{finding.code}: "
 
 
