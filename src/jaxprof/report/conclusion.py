@@ -147,7 +147,7 @@ def _of_runs(session: Session) -> tuple[str, str]:
     """The run that takes most time before its second call."""
     from jaxprof.analysis.run_result import results
 
-    measured = [each for each in results(session) if each.summary is not None and not each.run.plan.is_control]
+    measured = [each for each in results(session) if each.summary is not None]
     compiled = [each for each in measured if any(each.one_time_phases.values())]
     if not measured:
         only_compiled = any(run.plan.how == "compile" for run in session.runs.values())
@@ -209,7 +209,7 @@ def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
         f"{side.run.plan.side} {seconds(side.summary.median)} a call"
         for result in compared
         for side in result.sides
-        if side.summary is not None and not side.run.plan.is_control
+        if side.summary is not None
     ]
     basis = [text if label == "call" else f"{label}: {text}" for each in compared for label, text in basis_lines(each)
              if label != "call"]  # fmt: skip
