@@ -283,7 +283,9 @@ def difference_conclusion(difference: SessionDifference, name: str) -> Conclusio
 
     if not difference.runs:
         return Conclusion("unknown: the sessions have no run in common", "nothing was compared", "name a run of each")
-    cost = "; ".join(dict.fromkeys(answer(pair) for pair in difference.runs[:_LARGEST]))
+    said = dict.fromkeys(answer(pair) for pair in difference.runs)
+    known = [words for words in said if not words.startswith("no exact fact")] or list(said)
+    cost = "; ".join(known[:_LARGEST])
     certainty = "exact facts do not vary; the verdict of each time stands in its row"
     if difference.before is not difference.after:
         certainty = "exact facts do not vary; times were not measured together, so the machine may explain them"
