@@ -104,10 +104,10 @@ def program_file(tmp_path: Path) -> Path:
     ("words", "most"),
     [
         (("sessions",), 36),
-        (("show", "FILE"), 127),
+        (("show", "FILE"), 102),
         (("show", "FILE", "--format", "json"), 116),
         (("show", "FILE", "--kernels"), 50),
-        (("show", "PROGRAM"), 84),
+        (("show", "PROGRAM"), 66),
         (("show", "PROGRAM", "--compiles"), 55),
         (("hlo", "FILE"), 58),
         (("hlo", "FILE", "--kernels"), 82),

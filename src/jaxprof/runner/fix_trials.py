@@ -82,7 +82,7 @@ class FixedSide:
 def plan_fix(
     session: Session, run: Run, fixed: FixedSide, budget_seconds: float, folder: Path
 ) -> tuple[list[PlannedRun], Interpreter]:
-    """The sides A, A' and B, with the interpreter of all of them. Their results are written to `folder`. Raises
+    """The sides A and B, with the interpreter of all of them. Their results are written to `folder`. Raises
     UsageError where the run cannot be had again as it was. Blocks: a child makes the inputs."""
     again = _again(session, run)
     interpreter = known_interpreter(run.python, fixed.python)
@@ -108,7 +108,7 @@ def plan_fix(
             group_seconds=budget_seconds,
         )
 
-    planned = [side("A"), side("A'"), side("B", donated=fixed.donated)]
+    planned = [side("A"), side("B", donated=fixed.donated)]
     inputs = same_inputs(planned)
     name = spec.workload
     laid = {"A": before, "B": {**before, **fixed.environment}}

@@ -409,9 +409,7 @@ def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, f
 
 
 def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:
-    """What the recording of a program leaves unknown. Of one that failed that is no question yet."""
-    if any(finding.code == "program_failed" for finding in program.findings):
-        return
+    """What the recording of a program leaves unknown."""
     if not program.verdict.seconds and not program.compiles:
         note = next((note.message for note in program.notes if note.message), "")
         yield Abstention("no-jax", note or "JAX was not seen at work", record_again(program))

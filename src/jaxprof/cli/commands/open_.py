@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jaxprof.cli.answers import next_of_session, print_conclusion, print_imported, print_session, refuse_existing
+from jaxprof.cli.answers import next_of_session, print_imported, print_session, refuse_existing
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.options import (
     chosen_view,
@@ -375,9 +375,6 @@ def _print_session(session: Session, form: str, path: Path, *, live: bool = Fals
         from jaxprof.report.views import is_profile, profile_text
 
         print_text(profile_text(session) if is_profile(session) else to_text(session, live=live))
-        if session.runs:
-            print_text("")
-            print_conclusion(session, path, print_text)
 
 
 def _print_view(view: str, session: Session, form: str, path: Path) -> None:
