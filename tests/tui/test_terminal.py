@@ -143,9 +143,9 @@ def test_a_session_is_opened_and_each_of_its_views_comes_up(python: str, tmp_pat
         terminal.type(b"2")
         terminal.sees("╭─ Results")
         terminal.type(ENTER)
-        terminal.sees("Next run")
+        terminal.sees("esc Back")
         terminal.type(ESCAPE)
-        terminal.loses("Next run")
+        terminal.loses("esc Back")
         quits(terminal)
 
 
@@ -160,8 +160,11 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_pa
         terminal.sees("▾ train_step")
         terminal.type(b"j")
         brings(terminal, ENTER, "╭─ Compilation of ")
-        for key, title in ((b"mf", "╭─ Findings"), (b"mL", "╭─ Lines"), (b"mT", "╭─ Time"), (b"ml", "trained")):
-            terminal.type(key)
+        for letter, title in ((b"f", "╭─ Findings"), (b"L", "╭─ Lines"), (b"T", "╭─ Time"), (b"l", "trained")):
+            terminal.type(b"m")
+            terminal.sees("What can be done here")
+            terminal.type(letter)
+            terminal.loses("What can be done here")
             terminal.sees(title)
         quits(terminal, code=3)
 

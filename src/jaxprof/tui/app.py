@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
+from textual.widgets import Input
 
 from jaxprof.tui.comparison import LiveComparison
 from jaxprof.tui.device_monitor import (
@@ -139,6 +140,14 @@ class JaxprofApp(Profiler, keys="app"):
 
     def on_sides_planned(self, message: SidesPlanned) -> None:
         self.comparison.was_planned(message)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The key of the menu is a letter like others where one types, and in the menu."""
+        if action == "menu":
+            from jaxprof.tui.menu import Menu
+
+            return not isinstance(self.focused, Input) and not isinstance(self.screen, Menu)
+        return super().check_action(action, parameters)
 
     def action_menu(self) -> None:
         from jaxprof.tui.menu import open_menu

@@ -201,7 +201,7 @@ GROUPS: dict[str, KeyGroup] = {
             "When things ran, and when the device was idle", HIDDEN),
         Key("mode.memory", "6", "place('memory')", "Memory", "What makes up the peak memory", HIDDEN),
         Key("help", "question_mark", "help", "Help", "What each screen answers, and all keys of this screen"),
-        Key("menu", "m", "menu", "Menu", "All that can be done here, in words, each with its letter"),
+        Key("menu", "m", "menu", "Menu", "All that can be done here, in words, each with its letter", priority=True),
         Key("palette", "ctrl+p", "command_palette", "Search",
             "Every action with its key; kernels, source lines, functions, sessions, findings and settings"),
         Key("quit", "q", "quit", "Quit", "Quit jaxprof; asks first while a run is in progress"),

@@ -230,9 +230,9 @@ async def test_the_app_shows_it_and_every_screen_still_opens(monkeypatch: pytest
         await until(pilot, lambda: "selu" in screen_text(stage.app))
         await pilot.press("plus")
         await until(pilot, lambda: "ZeroDivisionError" in screen_text(stage.app))
-        for key in "234567":
+        for key in "65432":
             await pilot.press(key)
-        await until(pilot, lambda: stage.app.current_mode == "program")
+        await until(pilot, lambda: stage.app.current_mode == "run")
     assert stage.app.return_code in (0, None)
 
 

@@ -331,7 +331,7 @@ async def test_results_leads_to_the_views_that_a_run_has_and_escape_leads_back()
         await until(pilot, lambda: stage.app.current_mode == "results" and stage.app.focused is not None)
         await pilot.pause()
         for key, view in (("t", "Timeline"), ("b", "Compile"), ("m", "Memory")):
-            await pilot.press(key)
+            await pilot.press("m", key)
             await until(pilot, lambda view=view: f"[{view}]" in screen_text(stage.app), view)  # type: ignore[misc]
             await pilot.press("escape")
             await until(pilot, lambda: stage.app.current_mode == "results")

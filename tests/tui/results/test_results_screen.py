@@ -68,7 +68,7 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch: pytest.MonkeyP
         assert command.startswith("→ jaxprof run ")
         await pilot.press("m", "a")
         await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
-        await pilot.press("m", "a")
+        await pilot.press("escape")
         await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
 
         finding, command = await explained(stage, pilot, sessions.troubled())

@@ -23,7 +23,7 @@ async def test_the_keys_the_mouse_and_jumps() -> None:
         await pilot.press("m", "underscore")
         await pilot.pause()
         text = screen_text(stage.app)
-        assert "1 lanes hidden (A)" in text
+        assert "1 lanes hidden (m A)" in text
         assert len([line for line in text.splitlines() if "gpu:0 #" in line]) == before - 1
         await pilot.press("m", "A", "m", "K")
         await pilot.pause()
