@@ -77,15 +77,15 @@ async def film(folder: Path) -> Film:
         await director.until(lambda: last_window(app.session)[1] != "")
         await pilot.pause(3.0)
         director.shoot(3.0, f"{COMMAND}    it has ended: what costs most is above")
-        await director.press("b", 4.5, "b  The ledger: what was compiled again, and why")
-        await director.press("f", 4.5, "f  Findings: what to change, and what it would save")
-        await director.press("O", 4.5, "O  The flame graph: which lines took the time")
-        await director.press("h", 4.5, "h  HLO: the kernels of the captured steps, as measured", settle=4.0)
-        await director.press("m", 4.0, "m  Memory: what is alive at the peak", settle=4.0)
+        await director.press("3", 4.5, "3  Compiles: what was compiled again, and why")
+        await director.press("m f", 4.5, "m f  Findings: what to change, and what it would save")
+        await director.press("m O", 4.5, "m O  The flame graph: which lines took the time")
+        await director.press("4", 4.5, "4  Kernels of the captured steps, as measured", settle=4.0)
+        await director.press("6", 4.0, "6  Memory: what is alive at the peak", settle=4.0)
         for _ in range(4):
-            await director.press("comma comma", 0.8, "m  Memory: what is alive, from change to change", settle=0.5)
-        await director.press("t", 4.0, "t  The timeline of the captured steps", settle=4.0)
-        await director.press("plus plus plus", 3.0, "t  The timeline, closer")
+            await director.press("m comma m comma", 0.8, "6  Memory: what is alive, from change to change", settle=0.5)
+        await director.press("5", 4.0, "5  The timeline of the captured steps", settle=4.0)
+        await director.press("plus plus plus", 3.0, "5  The timeline, closer")
     return director.film
 
 

@@ -173,30 +173,36 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     app = camera.app
     await camera.until(lambda: len(app.session.runs) > 0 and app.devices.asked)
     await camera.shoot("home", "1", settle=3.0)  # a few readings, so that the sparklines have a shape
-    await camera.shoot("results", "3")
+    app.action_go("results")
+    await camera.shoot("results")
     await camera.shoot("detail", "down", "down", "enter")
     await camera.pilot.press("escape", "home", "space", "down", "space")
     await camera.shoot("compare", "c", settle=3.0)
     await camera.pilot.press("escape")
-    await camera.pilot.press("3", "end")  # the step of the example, compiled
-    await camera.shoot("hlo", "h", settle=4.0)
+    app.action_go("results")
+    await camera.pilot.pause()
+    await camera.pilot.press("end")  # the step of the example, compiled
+    await camera.shoot("hlo", "m", "h", settle=4.0)
     await camera.shoot("hlo-text", "enter", settle=2.0)
-    await camera.pilot.press("i")
-    await camera.shoot("roofline", "f5", settle=3.0)
-    await camera.shoot("timeline", "6", "t", *["full_stop"] * 12, *["plus"] * 3, settle=3.0)
-    await camera.shoot("compile", "b", settle=2.0)
-    await camera.shoot("memory", "m", settle=2.0)
-    await camera.shoot("sessions", "5", settle=2.0)
+    await camera.pilot.press("m", "i")
+    await camera.shoot("roofline", "m", "4", settle=3.0)
+    await camera.shoot("timeline", "5", "m", "t", *["m", "full_stop"] * 12, *["plus"] * 3, settle=3.0)
+    await camera.shoot("compile", "m", "b", settle=2.0)
+    await camera.shoot("memory", "6", settle=2.0)
+    app.action_go("sessions")
+    await camera.shoot("sessions", settle=2.0)
     await camera.shoot("help", "question_mark")
     await camera.pilot.press("escape")
     app.open_session(sweep)
     await camera.until(lambda: app.session_path == sweep)
-    await camera.shoot("sweep", "3", "home", settle=2.0)
+    app.action_go("results")
+    await camera.shoot("sweep", "home", settle=2.0)
     app.open_session(program)
     await camera.until(lambda: app.session_path == program)
-    await camera.shoot("program", "7", "down", settle=2.0)
-    await camera.shoot("findings", "f", settle=2.0)
-    await camera.shoot("flame", "O", "F", settle=2.0)
+    app.action_go("program")
+    await camera.shoot("program", "down", settle=2.0)
+    await camera.shoot("findings", "m", "f", settle=2.0)
+    await camera.shoot("flame", "m", "O", "m", "F", settle=2.0)
 
 
 async def take_history(camera: Camera) -> None:
@@ -204,9 +210,9 @@ async def take_history(camera: Camera) -> None:
     from jaxprof.tui.history.screen import Measurements
 
     app = camera.app
-    await camera.pilot.press("5")
+    app.action_go("sessions")
     await camera.pilot.pause(2.0)
-    await camera.pilot.press("H")
+    await camera.pilot.press("m", "H")
     await camera.until(lambda: bool(app.screen.query(Measurements)) and app.screen.query_one(Measurements).count > 0)
     await camera.shoot("history", "enter", *["up"] * 5, settle=2.0)
 
