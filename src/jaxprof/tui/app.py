@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual.actions import SkipAction
 from textual.app import App
 from textual.widgets import Input
 
@@ -141,17 +142,12 @@ class JaxprofApp(Profiler, keys="app"):
     def on_sides_planned(self, message: SidesPlanned) -> None:
         self.comparison.was_planned(message)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The key of the menu is a letter like others where one types, and in the menu."""
-        if action == "menu":
-            from jaxprof.tui.menu import Menu
-
-            return not isinstance(self.focused, Input) and not isinstance(self.screen, Menu)
-        return super().check_action(action, parameters)
-
     def action_menu(self) -> None:
-        from jaxprof.tui.menu import open_menu
+        """Opens the menu; its key is a letter like others where one types, and in the menu."""
+        from jaxprof.tui.menu import Menu, open_menu
 
+        if isinstance(self.focused, Input) or isinstance(self.screen, Menu):
+            raise SkipAction
         open_menu(self)
 
     def action_command_palette(self) -> None:
