@@ -78,8 +78,10 @@ def start_early(words: Sequence[str]) -> Started | None:
     if asked is None or not _is_plain(asked) or not any(os.path.isdir(os.path.join(at, "jax")) for at in sys.path):
         return None
     try:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # what the user's sitecustomize has written here comes before what the program writes
         return Started(asked)
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 

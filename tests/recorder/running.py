@@ -29,7 +29,8 @@ class Said:
 def environment(**more: str) -> dict[str, str]:
     """Ours without what pytest brings; `jaxprof` is found by the module search of the client alone."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONUNBUFFERED")}
-    return kept | more
+    # jax sets one of these where it is imported: the program would not be started early, as it is for users.
+    return {name: value for name, value in kept.items() if not name.startswith("TPU_")} | more
 
 
 CLIENT = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); from jaxprof.__main__ import main; main()"

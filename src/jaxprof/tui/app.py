@@ -128,6 +128,8 @@ class JaxprofApp(Profiler, keys="app"):
             screen.post_message(DevicesChanged())
 
     def on_live_changed(self, message: LiveChanged) -> None:
+        if self.session is self.live.session:  # whether its runs go on was judged when their first events came
+            self._session_changed(frozenset(self.session.runs))
         self.show_state()
         for screen in self.screens_in_view():
             screen.post_message(LiveChanged(message.busy))

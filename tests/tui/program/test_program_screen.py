@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -244,6 +244,24 @@ async def test_run_again_starts_a_session_of_its_own() -> None:
         await pilot.press("m", "l")
         await pilot.pause()
         assert "late word" not in screen_text(stage.app)
+
+
+async def test_a_program_whose_first_events_are_shown_before_it_counts_as_busy_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = FakeProgramConductor.start
+
+    def seen_at_once(program: FakeProgramConductor) -> str:
+        run = start(program)
+        deadline = monotonic() + 20
+        while not stage.app.session.runs and monotonic() < deadline:
+            sleep(0.01)
+        return run
+
+    monkeypatch.setattr(FakeProgramConductor, "start", seen_at_once)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await started(stage, pilot)
 
 
 def test_a_program_that_starts_as_another_one_ends_is_busy() -> None:
