@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import pytest
 
 from jaxprof import events as e
 from jaxprof.devices.targets import wheels
+from jaxprof.operating_system import python_words
 from jaxprof.rollup.making import in_processes
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log.job_folder import JobMember
@@ -59,7 +59,6 @@ def imported(folder: Path) -> str:
         ("explain", "../base.jaxprof"),
         ("query", "../base.jaxprof", "SELECT 1"),
         ("run", "--from", "../base.jaxprof", "--budget", "0.01", "--launches", "1", "--yes"),
-        ("run", "selu", "--variant", "numpy", "--budget", "0.01", "--launches", "1"),
         ("hlo", "selu", "--stage", "jaxpr"),
         ("script", "-n", "2", "--out", "out.jaxprof.d", "../program.py"),
     ],
@@ -72,29 +71,10 @@ def test_no_command_imports_from_the_current_folder(baits: Path, words: tuple[st
     assert imported(baits) == ""
 
 
-def test_nor_does_a_tool_that_runs_a_function(baits: Path) -> None:
-    def request(number: int, method: str, **parameters: object) -> str:
-        return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}) + "\n"
-
-    command = [os.path.join(os.path.dirname(sys.executable), "jaxprof"), "mcp", "--allow-run"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        client = {"name": "x", "version": "1"}
-        server.stdin.write(request(1, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client))
-        server.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
-        call = {"target": "selu", "variant": "numpy", "budget_seconds": 0.01}
-        server.stdin.write(request(2, "tools/call", name="run", arguments=call))
-        server.stdin.flush()
-        answer = next(line for line in server.stdout if '"id":2' in line)
-        server.stdin.close()
-    assert '"isError":false' in answer, answer
-    assert imported(baits) == ""
-
-
 def test_nor_do_children_of_a_command(baits: Path) -> None:
     assert wheels._facts(sys.executable, ["jax"])["jax"]  # what `hlo --for` and `target install` ask first
     assert wheels._installer(sys.executable)[:2] == [sys.executable, "-P"]
+    assert python_words(sys.executable, "x") == [sys.executable, "-P", "x"]  # with which the tools of `mcp` run theirs
     assert list(in_processes(_pair, [JobMember, JobMember], workers=2)) == [1, 1]  # type: ignore[comparison-overlap]
     assert imported(baits) == ""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import program_events
-from jaxprof.session.log import LogWriter
+from folding import written
 from report import sessions
 
 pytestmark = pytest.mark.process
@@ -27,10 +28,12 @@ PROBE = """
 import json, os, sys
 out, sys.stdout = sys.stdout, open(os.devnull, "w")
 from jaxprof.cli.main import main
-try:
-    main(sys.argv[1:])
-except SystemExit as ended:
-    code = ended.code
+code = 0
+for line in sys.argv[1:]:
+    try:
+        main(line.split())
+    except SystemExit as ended:
+        code = code or ended.code
 own = sorted(name for name in sys.modules if name.startswith("jaxprof."))
 packages = sorted({name.split(".")[0] for name in sys.modules})
 print(json.dumps({"code": int(code), "modules": packages, "own": own}), file=out)
@@ -38,16 +41,17 @@ print(json.dumps({"code": int(code), "modules": packages, "own": own}), file=out
 
 
 def modules_after(script: str, *words: str) -> set[str]:
-    """Which of the packages of others that are watched were imported."""
+    """Which of the packages of others that are watched were imported, by command lines or by modules."""
     return set(_said(script, *words)["modules"]) & set(WATCHED)
 
 
-def own_modules_after(*words: str) -> list[str]:
+def own_modules_after(line: str) -> list[str]:
     """Which of our modules a command has imported."""
-    found: list[str] = _said(PROBE, *words)["own"]
+    found: list[str] = _said(PROBE, line)["own"]
     return found
 
 
+@cache
 def _said(script: str, *words: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-c", script, *words],
@@ -62,96 +66,52 @@ def _said(script: str, *words: str) -> dict[str, Any]:
     return said
 
 
-@pytest.fixture
-def session_file(tmp_path: Path) -> Path:
-    path = tmp_path / "x.jaxprof"
-    writer = LogWriter(sessions.HEADER, path)
-    for event in sessions.events():
-        writer.append(event)
-    writer.close()
-    return path
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("files")
+    written(folder / "x.jaxprof", sessions.events(), sessions.HEADER)
+    written(folder / "program.jaxprof", program_events.program(), program_events.HEADER)
+    (folder / "m.hlo").write_text(sessions.HLO)
+    return {"FILE": f"{folder}/x.jaxprof", "PROGRAM": f"{folder}/program.jaxprof", "HLO": f"{folder}/m.hlo"}
 
 
 def test_help_imports_nothing_but_click() -> None:
     assert modules_after(PROBE, "--help") == set()
 
 
-@pytest.mark.parametrize(
-    "words", [("sessions",), ("workloads",), ("workloads", "selu"), ("run",), ("completion", "bash"), ("run", "--help")]
-)
-def test_light_commands_import_no_jax_and_no_numpy(words: tuple[str, ...]) -> None:
-    assert modules_after(PROBE, *words) <= {"msgspec"}
-
-
-@pytest.fixture
-def hlo_file(tmp_path: Path) -> Path:
-    path = tmp_path / "m.hlo"
-    path.write_text(sessions.HLO)
-    return path
-
-
-@pytest.fixture
-def program_file(tmp_path: Path) -> Path:
-    path = tmp_path / "program.jaxprof"
-    writer = LogWriter(program_events.HEADER, path)
-    for event in program_events.program():
-        writer.append(event)
-    writer.close()
-    return path
+def test_light_commands_import_no_jax_and_no_numpy() -> None:
+    lines = ("sessions", "workloads", "workloads selu", "run", "completion bash", "run --help")
+    assert modules_after(PROBE, *lines) <= {"msgspec"}
 
 
 @pytest.mark.parametrize(
-    ("words", "most"),
+    ("line", "most", "without"),
     [
-        (("sessions",), 36),
-        (("show", "FILE"), 102),
-        (("show", "FILE", "--format", "json"), 116),
-        (("show", "FILE", "--kernels"), 50),
-        (("show", "PROGRAM"), 66),
-        (("show", "PROGRAM", "--compiles"), 55),
-        (("hlo", "FILE"), 58),
-        (("hlo", "FILE", "--kernels"), 82),
-        (("hlo", "HLO"), 46),
-        (("hlo", "HLO", "--kernels"), 69),
-        (("hlo", "HLO", "--format", "json"), 84),
+        ("sessions", 36, "session.fold events.captures events.programs"),
+        ("show FILE", 102, ""),
+        ("show FILE --format json", 116, ""),
+        ("show FILE --kernels", 50, ""),
+        ("show PROGRAM", 66, "hlo.read"),
+        ("show PROGRAM --compiles", 55, "analysis.programs.findings analysis.programs.verdict session.log.writer"),
+        ("hlo FILE", 58, ""),
+        ("hlo FILE --kernels", 82, "stats analysis.run_result"),
+        ("hlo HLO", 46, "session"),
+        ("hlo HLO --kernels", 69, ""),
+        ("hlo HLO --format json", 84, ""),
     ],
 )
-def test_looking_at_a_file_loads_what_it_needs(
-    words: tuple[str, ...], most: int, session_file: Path, hlo_file: Path, program_file: Path
-) -> None:
+def test_looking_at_a_file_loads_what_it_needs(line: str, most: int, without: str, files: dict[str, str]) -> None:
     """Neither what runs, measures, draws or compiles, nor the readers of other files. `most` is what is loaded today
     with some room: whoever needs more of it sees here what a command begins to load."""
-    files = {"FILE": session_file, "HLO": hlo_file, "PROGRAM": program_file}
-    found = own_modules_after(*(str(files.get(word, word)) for word in words))
-    unwanted = [name for name in found for other in OTHERS if f"{name}.".startswith(f"jaxprof.{other}.")]
-    assert unwanted == []
+    found = own_modules_after(" ".join(files.get(word, word) for word in line.split()))
+    unwanted = [f"jaxprof.{other}." for other in (*OTHERS, *without.split())]
+    assert [name for name in found if f"{name}.".startswith(tuple(unwanted))] == []
     assert len(found) <= most, found
 
 
-def test_the_ledger_alone_runs_no_finder_and_judges_no_loop(program_file: Path) -> None:
-    found = own_modules_after("show", str(program_file), "--compiles")
-    others = ("jaxprof.analysis.programs.findings", "jaxprof.analysis.programs.verdict", "jaxprof.session.log.writer")
-    assert not [name for name in found if name.startswith(others)]
-
-
-def test_kernels_without_a_measurement_need_no_statistics(session_file: Path) -> None:
-    found = own_modules_after("hlo", str(session_file), "--kernels")
-    assert not [name for name in found if name.startswith(("jaxprof.stats", "jaxprof.analysis.run_result"))]
-
-
-def test_a_session_without_hlo_needs_no_reader_of_it_and_one_without_samples_no_numpy(program_file: Path) -> None:
-    assert not [name for name in own_modules_after("show", str(program_file)) if name.startswith("jaxprof.hlo.read.")]
-    assert modules_after(PROBE, "show", str(program_file)) == {"msgspec"}
-
-
-def test_a_list_of_sessions_folds_none_and_makes_only_the_events_that_it_shows(session_file: Path) -> None:
-    found = own_modules_after("sessions")
-    assert not {"jaxprof.session.fold", "jaxprof.events.captures", "jaxprof.events.programs"} & set(found)
-
-
-def test_hlo_in_a_file_needs_neither_sessions_nor_numpy(hlo_file: Path) -> None:
-    assert modules_after(PROBE, "hlo", str(hlo_file), "--kernels") == set()
-    assert not [name for name in own_modules_after("hlo", str(hlo_file)) if name.startswith("jaxprof.session")]
+def test_a_session_without_samples_and_hlo_in_a_file_need_no_numpy(files: dict[str, str]) -> None:
+    assert modules_after(PROBE, f"show {files['PROGRAM']}") == {"msgspec"}
+    assert modules_after(PROBE, f"hlo {files['HLO']} --kernels") == set()
 
 
 IMPORTS = """
@@ -194,5 +154,5 @@ def test_a_program_is_followed_without_what_finds_devices() -> None:
 def test_recording_a_short_program_imports_no_numpy_and_no_textual(tmp_path: Path) -> None:
     program = tmp_path / "x.py"
     program.write_text("")
-    found = modules_after(PROBE, "script", "--plain", "--out", str(tmp_path / "s.jaxprof"), str(program))
+    found = modules_after(PROBE, f"script --plain --out {tmp_path}/s.jaxprof {program}")
     assert found <= {"msgspec", "psutil", "pynvml"}

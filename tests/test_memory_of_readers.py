@@ -106,14 +106,14 @@ INSTRUCTION: Final = b"  a = f32[] add(p, p)\n"
 VALUES: Final = b'{"type":"device_reading","device":"cpu:0","processes":[%s{}]}\n'
 TOO_MANY: Final = "JAXPROF_LIMITS=instructions="
 BOMBS: Final[dict[str, tuple[str, str, Callable[[], bytes]]]] = {
-    "a line": ("session", "JAXPROF_LIMITS=line=", lambda: session(line("log_line", text="x" * 8 * LIMIT))),
-    "a text": ("session", "JAXPROF_LIMITS=unpacked=", lambda: text(bytes(16 * LIMIT))),
+    "a line": ("session", "JAXPROF_LIMITS=line=", lambda: session(line("log_line", text="x" * 5 * LIMIT))),
+    "a text": ("session", "JAXPROF_LIMITS=unpacked=", lambda: text(bytes(6 * LIMIT))),
     "levels": ("session", "damaged", lambda: session(b'{"type":"log_line","text":' + b"[" * MIB + b"\n")),
-    "tiny events": ("session", "", lambda: session(line("heartbeat") * 500_000)),
+    "tiny events": ("session", "", lambda: session(line("heartbeat") * 300_000)),
     "empty lines": ("session", "", lambda: session(b"\n" * LIMIT)),
     "empty values": ("session", "", lambda: session(VALUES % (b"{}," * 600_000))),
-    "no events": ("session", "unknown type", lambda: session(b"{}\n" * 500_000)),
-    "gzip of HLO": ("hlo", "JAXPROF_LIMITS=unpacked=", lambda: gzip.compress(bytes(16 * LIMIT), 1)),
+    "no events": ("session", "unknown type", lambda: session(b"{}\n" * 300_000)),
+    "gzip of HLO": ("hlo", "JAXPROF_LIMITS=unpacked=", lambda: gzip.compress(bytes(6 * LIMIT), 1)),
     "instructions": ("hlo", TOO_MANY, lambda: b"HloModule m\n\nENTRY e {\n" + INSTRUCTION * 500_000 + b"}\n"),
     "instructions of a proto": ("hlo", TOO_MANY, lambda: module(nested(2, b"") * 500_000)),
     "computations of a proto": (
@@ -127,7 +127,7 @@ BOMBS: Final[dict[str, tuple[str, str, Callable[[], bytes]]]] = {
     "lines": ("profile", "JAXPROF_LIMITS=lines=", lambda: plane(nested(3, b"") * 500_000)),
     "names": ("profile", "JAXPROF_LIMITS=names=", lambda: plane(nested(4, b"") * 500_000)),
     "events": ("profile", "JAXPROF_LIMITS=events=", lambda: plane(nested(3, nested(4, b"") * 500_000))),
-    "gzip of a profile": ("profile", "JAXPROF_LIMITS=unpacked=", lambda: gzip.compress(bytes(16 * LIMIT), 1)),
+    "gzip of a profile": ("profile", "JAXPROF_LIMITS=unpacked=", lambda: gzip.compress(bytes(6 * LIMIT), 1)),
     "one Chrome event": (
         "profile", "more than 1 MiB", lambda: b'{"traceEvents":[{"args":[' + b"[]," * 2_000_000 + b"[]]}]}",
     ),

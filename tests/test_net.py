@@ -71,10 +71,11 @@ INPUTS = {
     "swept": shown("swept"),
     "sides": [*shown("sides", "text", "json"), *forms("compare sides.jaxprof:r1 sides.jaxprof:r2")],
     "sessions": [
-        *forms("compare captured.jaxprof again.jaxprof"),
+        *forms("compare captured.jaxprof again.jaxprof", *FORMS),
         *forms("compare program.jaxprof remade.jaxprof"),
         *forms("gate after.jaxprof --base before.jaxprof --fail-on flops"),
         *forms("history"),
+        *forms("history matmul", "text", "csv", "markdown"),
     ],
     "job": [
         *forms("show run.jaxprof.d"),

@@ -153,7 +153,7 @@ def test_running_says_that_it_needs_wsl_and_the_machine_is_listed_without_jax(ho
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("file", "seen"), [("kept", "selu"), ("box.trace.json", "[Overview]"), ("module.hlo", "HLO")])
+@pytest.mark.parametrize(("file", "seen"), [("box.trace.json", "[Overview]"), ("module.hlo", "HLO")])
 def test_the_app_opens_them(home: Path, file: str, seen: str) -> None:
     with Terminal([*HIDDEN, "open", file], home, {**os.environ, **surroundings(home)}) as terminal:
         terminal.sees(seen)

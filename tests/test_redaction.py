@@ -21,6 +21,7 @@ from jaxprof.private import kept_value, safe_variables
 from jaxprof.redaction import REDACTED, LineScrubber, redacted, scrubbed
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
+from source_tree import tree
 
 SECRETS = ("kq7Zr93hWmXv21", "hunter2")
 SHAPES = """
@@ -249,8 +250,8 @@ def test_the_time_is_linear_in_the_text(unit: str) -> None:
         redacted([text])
         return time.process_time() - began
 
-    short = min(seconds(1 << 14) for _ in range(3))
-    assert min(seconds(1 << 16) for _ in range(2)) < 9 * short + 0.02
+    short = min(seconds(1 << 12) for _ in range(3))
+    assert min(seconds(1 << 14) for _ in range(2)) < 9 * short + 0.02
 
 
 def test_a_private_key_is_left_out_of_lines() -> None:
@@ -345,22 +346,15 @@ def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(
 ) -> None:
     call = Caller(capsys)
     (tmp_path / "program.py").write_text("import sys\nassert sys.argv[1:] == ['--api-key', 'sesame']\n")
-    words = ["script", "--plain", "--out", "x.jaxprof", "program.py", "--api-key", "sesame"]
-    command = [sys.executable, "-m", "jaxprof", *words]
-    subprocess.run(command, cwd=tmp_path, check=True, env=environment())
-    assert "sesame" not in (tmp_path / "x.jaxprof").read_text()
-    assert "looks like a secret" in call("show", tmp_path / "x.jaxprof").out
-    assert (
-        "looks like a secret" in call("show", tmp_path / "x.jaxprof", "--format", "json").data["session"]["notices"][0]
-    )
-
-
-@pytest.mark.process
-def test_a_program_that_records_itself_keeps_none_either(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text("import jaxprof\njaxprof.record('x.jaxprof')\n")
-    subprocess.run([sys.executable, "program.py", "token=sesame"], cwd=tmp_path, check=True, env=environment())
-    assert "sesame" not in (tmp_path / "x.jaxprof").read_text()
-    assert len(load(tmp_path / "x.jaxprof", Session).notices) == 1
+    words = ["-m", "jaxprof", "script", "--plain", "--out", "script.jaxprof", "program.py", "--api-key", "sesame"]
+    subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, env=environment())
+    (tmp_path / "itself.py").write_text("import jaxprof\njaxprof.record('record.jaxprof')\n")
+    subprocess.run([sys.executable, "itself.py", "token=sesame"], cwd=tmp_path, check=True, env=environment())
+    for name in ("script.jaxprof", "record.jaxprof"):
+        assert "sesame" not in (tmp_path / name).read_text()
+        (notice,) = call("show", tmp_path / name, "--format", "json").data["session"]["notices"]
+        assert "looks like a secret" in notice
+        assert notice[:40] in call("show", tmp_path / name).out
 
 
 def test_a_session_without_secrets_has_no_such_notice(tmp_path: Path) -> None:
@@ -386,7 +380,8 @@ def test_only_what_passed_the_list_is_written() -> None:
     found = {
         (called.func.id, ast.unparse(keyword.value))
         for path in SOURCE.rglob("*.py")
-        for called in ast.walk(ast.parse(path.read_text()))
+        if any(f"{name}(" in path.read_text() for name in asked)
+        for called in ast.walk(tree(path))
         if isinstance(called, ast.Call) and isinstance(called.func, ast.Name) and called.func.id in asked
         for keyword in called.keywords
         if keyword.arg == asked[called.func.id]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from source_tree import tree
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "jaxprof"
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -27,7 +29,7 @@ FOUND_BY_OTHERS = {"load_ipython_extension"}
 def public_classes() -> dict[str, list[str]]:
     found = defaultdict(list)
     for path in FILES:
-        for node in ast.parse(path.read_text()).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(str(path.relative_to(SOURCE)))
     return found
@@ -56,10 +58,10 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported_names(source: str) -> set[str]:
+def imported_names(source: ast.Module) -> set[str]:
     """Everything that a text imports: at the top, in functions, for types only. `from a import b` is both a and a.b."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(source):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -68,7 +70,7 @@ def imported_names(source: str) -> set[str]:
     return found
 
 
-def import_graph(sources: Mapping[str, str]) -> dict[str, set[str]]:
+def import_graph(sources: Mapping[str, ast.Module]) -> dict[str, set[str]]:
     """Which file imports which. A name that is a file of its own stands for that file, not for its package."""
     graph = {}
     for name, source in sources.items():
@@ -110,7 +112,7 @@ def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def test_no_files_import_each_other_in_a_circle_not_even_for_types() -> None:
-    assert circles(import_graph({module_name(path): path.read_text() for path in FILES})) == []
+    assert circles(import_graph({module_name(path): tree(path) for path in FILES})) == []
 
 
 def test_a_circle_is_found_wherever_its_imports_stand() -> None:
@@ -121,8 +123,9 @@ def test_a_circle_is_found_wherever_its_imports_stand() -> None:
         "p.c": "import p.a",
         "p.d": "from p import a, VERSION\nimport p.c",
     }
-    assert circles(import_graph(sources)) == [["p.a", "p.b", "p.c"]]
-    assert import_graph(sources)["p.d"] == {"p", "p.a", "p.c"}
+    parsed = {name: ast.parse(source) for name, source in sources.items()}
+    assert circles(import_graph(parsed)) == [["p.a", "p.b", "p.c"]]
+    assert import_graph(parsed)["p.d"] == {"p", "p.a", "p.c"}
 
 
 def test_the_import_contracts_have_no_holes() -> None:
@@ -176,7 +179,7 @@ def test_each_name_of_a_lazy_package_loads(path: Path) -> None:
 
 @pytest.mark.parametrize("path", LAZY, ids=module_name)
 def test_a_lazy_package_hides_from_a_type_checker_that_it_would_look_up_any_name(path: Path) -> None:
-    body = ast.parse(path.read_text()).body
+    body = tree(path).body
     assert "__getattr__" not in {getattr(node, "name", "") for node in body}
     targets = [ast.unparse(target) for node in body if isinstance(node, ast.Assign) for target in node.targets]
     assert "__getattr__" not in targets
@@ -185,7 +188,7 @@ def test_a_lazy_package_hides_from_a_type_checker_that_it_would_look_up_any_name
 def test_scripts_beside_the_package_import_names_that_it_has() -> None:
     missing = []
     for path in (path for folder in ("bench", "screenshots") for path in sorted((ROOT / folder).rglob("*.py"))):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "jaxprof":
                 module = importlib.import_module(str(node.module))
                 missing += [

@@ -60,3 +60,15 @@ def start(*words: str | Path, cwd: Path | None = None) -> subprocess.Popen[str]:
         env=environment(),
         cwd=cwd,
     )
+
+
+def git(folder: Path, *words: str) -> None:
+    named = {f"GIT_{who}_{what}": "x@y.z" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, env={**os.environ, **named})
+
+
+def commit_all(folder: Path, message: str) -> None:
+    """What is in the folder, in its repository, which is made if there is none."""
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", message)

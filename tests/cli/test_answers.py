@@ -85,23 +85,6 @@ def test_whether_json_is_requested_is_seen_in_words_that_cannot_be_read(line: st
     assert wants_json(line.split()) is wanted
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--limit", "3"), "--limit bounds an answer in JSON"),
-        (("--full", "--format", "csv"), "--full bounds an answer in JSON"),
-        (("--full", "--limit", "3", "--format", "json"), "--limit and --full exclude each other"),
-        (("--limit", "0", "--format", "json"), "0 is not in the range"),
-    ],
-)
-def test_bounds_that_have_no_effect_are_refused(
-    call: Caller, captured: Path, words: tuple[str, ...], said: str
-) -> None:
-    found = call("show", captured, *words)
-    assert found.code == 2
-    assert said in found.err
-
-
 PROGRAM = """
 import sys
 

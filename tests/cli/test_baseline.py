@@ -86,18 +86,6 @@ def test_a_decision_is_about_one_program_and_one_fact(base: None, call: Caller, 
     assert row(call, other)[0] == 3
 
 
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        (("--base", "base.jaxprof", "--accept", "x"), "beside a named baseline"),
-        (("--base", "main", "--accept", " "), "needs a reason"),
-    ],
-)
-def test_a_decision_needs_a_baseline_and_a_reason(base: None, call: Caller, words: tuple[str, ...], what: str) -> None:
-    said = call("gate", "base.jaxprof", *words, "--fail-on", "flops")
-    assert (said.code, what in said.err, said.out) == (2, True, "")
-
-
 def test_a_torn_file_of_decisions_ends_the_gate(base: None, call: Caller) -> None:
     path = Baselines().folder / "main.decisions.json"
     path.write_text('{"schema":1,"dec')
@@ -108,6 +96,8 @@ def test_a_torn_file_of_decisions_ends_the_gate(base: None, call: Caller) -> Non
 
 def test_list_and_show(base: None, call: Caller, tmp_path: Path) -> None:
     row(call, keep(tmp_path / "now.jaxprof", 110), "--accept", WHY)
+    said = call("gate", "base.jaxprof", "--base", "main", "--accept", " ", "--fail-on", "flops")
+    assert (said.code, "needs a reason" in said.err, said.out) == (2, True, "")
     listed = call("baseline", "list", "--format", "json").data["baselines"]
     assert [(one["name"], one["programs"], one["decisions"]) for one in listed] == [("main", 1, 1)]
     assert "main" in call("baseline", "list").out
@@ -122,21 +112,7 @@ def test_list_and_show(base: None, call: Caller, tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        (("save", "main", "base.jaxprof"), "already"),
-        (("save", "a/b", "base.jaxprof"), "cannot be the name"),
-        (("save", "selu", "base.jaxprof"), "--base selu is a workload"),
-        (("save", "last", "base.jaxprof"), "the newest session"),
-        (("save", "x", "base.jaxprof", "selu"), "compiled now, or of a session"),
-        (("save", "x", "base.jaxprof", "base.jaxprof"), "a copy of one session"),
-        (("save", "x", "base.jaxprof", "--arg", "f32[3]"), "--arg applies when jaxprof compiles"),
-        (("save", "x", "nowhere.jaxprof"), "there is no file nowhere.jaxprof"),
-        (("save", "x", "nowhere.py:step"), "nowhere.py"),
-        (("show", "mian"), "unknown baseline 'mian'"),
-        (("delete", "mian", "--yes"), "unknown baseline 'mian'"),
-        (("delete", "main"), "add --yes"),
-    ],
+    ("words", "what"), [(("save", "main", "base.jaxprof"), "already"), (("delete", "main"), "add --yes")]
 )
 def test_words_that_do_not_fit_are_a_usage_error(base: None, call: Caller, words: tuple[str, ...], what: str) -> None:
     said = call("baseline", *words)
@@ -166,6 +142,6 @@ def test_several_targets_are_compiled_into_one_baseline(call: Caller, tmp_path: 
         "own.py:one jit cpu:0 f32[8]", "own.py:two jit cpu:0 f32[8]",
     ]  # fmt: skip
     assert all(program["jax"] for program in data["programs"])
-    said = call("baseline", "save", "worse", f"{own}:one", f"{own}:bad", "--arg", "f32[8]")
+    said = call("baseline", "save", "worse", f"{own}:bad", "--arg", "f32[8]")
     assert (said.code, Baselines().names()) == (1, ["pair"])
     assert [path.name for path in Baselines().folder.iterdir()] == ["pair.jaxprof"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -31,25 +30,6 @@ def _write(path: Path, events: Iterable[e.Event], **header: Any) -> Path:
 @pytest.fixture
 def first(tmp_path: Path) -> Path:
     return _write(tmp_path / "first.jaxprof", sessions.events())
-
-
-def test_all_forms_have_the_same_facts(call: Caller, first: Path, tmp_path: Path) -> None:
-    second = _write(tmp_path / "second.jaxprof", sessions.events())
-    data = call("compare", first, second, "--format", "json").data["comparisons"][0]
-    facts = {
-        (run["after"]["run"], fact["fact"]): (fact["before"], fact["after"])
-        for run in data["runs"]
-        for fact in run["facts"]
-    }
-    rows = list(csv.DictReader(call("compare", first, second, "--format", "csv").out.splitlines()))
-    written = {
-        (row["run_after"], row["name"]): (float(row["before"]), float(row["after"]))
-        for row in rows
-        if row["about"] == "fact"
-    }
-    assert written == {key: (float(one), float(other)) for key, (one, other) in facts.items()}
-    assert facts
-    assert "| exact fact |" in call("compare", first, second, "--format", "markdown").out
 
 
 def test_more_than_two_are_each_compared_with_the_first(call: Caller, first: Path, tmp_path: Path) -> None:

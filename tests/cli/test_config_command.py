@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
-from jaxprof.cli.output import ExitCode
 
 
 def test_a_value_is_set_and_taken_out(call: Caller, state_home: Path) -> None:
@@ -19,25 +18,6 @@ def test_a_value_is_set_and_taken_out(call: Caller, state_home: Path) -> None:
     assert "keys.results.compare ctrl+k" in " ".join(call("config", "show").out.split())
     call("config", "unset", "budget")
     assert "budget" not in (state_home / "config.toml").read_text()
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("preset", "slow", "preset is 'slow'"),
-        ("them", "x", "unknown setting 'them'"),
-        ("keys.results.compar", "x", "unknown action"),
-        ("keys.results.compare", ",", "is empty"),
-        ("budget", "-1", "budget is"),
-        ("margin", "2", "margin is '2'"),
-        ("fail_on", "", "fail_on is"),
-    ],
-)
-def test_what_is_no_setting_is_refused(call: Caller, state_home: Path, name: str, value: str, says: str) -> None:
-    said = call("config", "set", "--", name, value)
-    assert said.code == ExitCode.USAGE
-    assert says in said.err
-    assert not (state_home / "config.toml").exists()
 
 
 @pytest.mark.process

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 import program_events
 from cli.calling import Caller
 from folding import written
@@ -48,20 +46,3 @@ def test_hlo(call: Caller, tmp_path: Path) -> None:
     file.write_text(TRANSPOSES)
     assert "layout-copy" in call("explain", file).out
     assert "layout-copy" in call("explain", tmp_path).out
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (("--code", "nonsense"), "unknown finding"),
-        (("--code", "host-sync", "last"), "has no effect beside --code"),
-        (("--full", "--format", "json"), "applies to text"),
-        (("nothing-of-that-name",), "nothing-of-that-name"),
-        (("last", "--host", "a"), "not a profile"),
-    ],
-)
-def test_what_it_refuses(call: Caller, kept: Path, words: tuple[str, ...], why: str) -> None:
-    said = call("explain", *words)
-    assert said.code == ExitCode.USAGE
-    assert "findings" not in said.out
-    assert why in said.err

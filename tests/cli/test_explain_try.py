@@ -136,25 +136,6 @@ def test_nothing_that_was_fetched_is_started(
     assert "nothing that was fetched from a URL is started" in said.err, "another JAXPROF_HOME fetched it"
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (("--try", "--code", "host_sync"), "has no finding host_sync"),
-        (("--try", "--code", "recompile_in_loop"), "the fix of recompile_in_loop is a change of the program"),
-        (("--try", "--code", "nonsense"), "unknown finding"),
-        (("--budget", "5"), "has no effect without --try"),
-        (("--yes",), "has no effect without --try"),
-    ],
-)
-def test_what_it_refuses(call: Caller, tmp_path: Path, words: tuple[str, ...], why: str) -> None:
-    again = [program_events.compiled("step", "new_function", compile_seconds=0.1) for _ in range(30)]
-    path = tmp_path / "program.jaxprof"
-    written(path, program_events.program(*again, wall=10.0), program_events.HEADER)
-    said = call("explain", path, *words)
-    assert said.code == ExitCode.USAGE
-    assert why in said.err
-
-
 def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path: Path) -> None:
     """By the contents that a session keeps; the time of the last change says both wrong."""
     session = load(measured(tmp_path, "x = 1\n"), Session)

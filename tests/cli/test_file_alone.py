@@ -8,7 +8,6 @@ import pytest
 
 from cli.calling import Caller
 from jaxprof.cli.main import COMMANDS
-from jaxprof.cli.output import ExitCode
 from jaxprof.cli.target import command_for
 
 HLO = """HloModule m
@@ -51,24 +50,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_alone_stands_for_a_command(files: Path, words: list[str], in_terminal: str, elsewhere: str) -> None:
     assert command_for(words, COMMANDS, in_terminal=True) == in_terminal
     assert command_for(words, COMMANDS, in_terminal=False) == elsewhere
-
-
-@pytest.mark.parametrize(
-    ("word", "what", "hint"),
-    [
-        ("trian.py", "there is no file trian.py", "train.py"),
-        ("./nowhere/x", "there is no file ./nowhere/x", "no folder"),
-        ("notes.md", "notes.md is neither a program in Python nor a session, a job, a profile or HLO", "FILE.py"),
-        ("empty", "empty is neither", "FILE.jaxprof"),
-        ("shwo", "unknown command 'shwo'", "show"),
-    ],
-)
-def test_another_file_is_refused_in_words(call: Caller, files: Path, word: str, what: str, hint: str) -> None:
-    said = call(word)
-    assert said.code == ExitCode.USAGE
-    assert said.out == ""
-    assert what in said.err
-    assert hint in said.err
 
 
 def test_a_command_wins_over_a_file_of_its_name(call: Caller, files: Path) -> None:

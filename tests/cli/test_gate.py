@@ -212,7 +212,6 @@ def test_a_program_compiled_now_against_a_kept_one(call: Caller, tmp_path: Path)
     target, base = f"{own}:step", tmp_path / "base.jaxprof"
     assert call("hlo", target, "--arg", "f32[64]", "--out", base).code == 0
     words = ("--base", base, "--arg", "f32[64]", "--fail-on", "kernels", "--fail-on", "flops", "--fail-on", "peak:1%")
-    assert call("gate", target, *words, "--strict").code == 0
     own.write_text("import jax.numpy as jnp\n\ndef step(x):\n    return jnp.tanh(x) + jnp.sort(x)\n")
     assert call("gate", target, *words).code == 3
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from cli.calling import Caller
+from cli.calling import Caller, commit_all, git
+from folding import fold
+from jaxprof.analysis.opener import modules_of
+from jaxprof.cli import hlo_target
 from jaxprof.cli.git_revision import FoundBase, found_base
+from jaxprof.cli.hlo_target import TargetModule
 from jaxprof.errors import UsageError, WorkerError
+from report import sessions
 
 pytestmark = pytest.mark.process
 
@@ -25,11 +29,6 @@ def step(x):
 """
 
 
-def git(folder: Path, *words: str) -> None:
-    named = {f"GIT_{who}_{what}": "x@y.z" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, env={**os.environ, **named})
-
-
 @pytest.fixture(scope="module")
 def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository of two commits, in a subfolder of which the project is."""
@@ -39,11 +38,9 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (project / "own.py").write_text(OWN)
     (project / "pack" / "__init__.py").touch()
     (project / "pack" / "inner.py").write_text("def f(x):\n    return x\n")
-    git(top, "init", "-q", "-b", "main")
-    git(top, "add", "-A")
-    git(top, "commit", "-qm", "one")
+    commit_all(top, "one")
     (project / "pack" / "inner.py").write_text("import jax.numpy as jnp\n\ndef f(x):\n    return jnp.sort(x * 2) + 1\n")
-    git(top, "commit", "-qam", "two")
+    commit_all(top, "two")
     return top
 
 
@@ -136,13 +133,18 @@ def test_modules_of_the_environments_path_are_the_revisions(folder: Path, monkey
         assert entries[-1] == "/elsewhere"
 
 
-def test_a_side_that_does_not_compile_is_exit_code_1(folder: Path, call: Caller) -> None:
-    (folder / "pack" / "inner.py").write_text("def f(x):\n    raise RuntimeError('not today')\n")
-    words = ("--arg", "f32[64]", "--fail-on", "kernels")
-    said = call("gate", "own.py:step", *words)
-    assert (said.code, "not today" in said.err, "the base" in said.err) == (1, True, False)
-    git(folder, "commit", "-qam", "broken")
-    (folder / "pack" / "inner.py").write_text("def f(x):\n    return x\n")
-    said = call("gate", "own.py:step", *words)
-    assert said.code == 1
-    assert "the base, HEAD: " in said.err
+@pytest.mark.parametrize(("failing", "named"), [("HEAD", True), ("own", False)])
+def test_a_side_that_does_not_compile_is_exit_code_1(
+    folder: Path, call: Caller, monkeypatch: pytest.MonkeyPatch, failing: str, named: bool
+) -> None:
+    (folder / "own.py").write_text(OWN + "\n")
+
+    def find(target: str, *_: object, **__: object) -> list[TargetModule]:
+        if ("jaxprof-git-" in target) is (failing == "HEAD"):
+            raise WorkerError(f"{target}: not today")
+        return [TargetModule(stages, session) for stages in modules_of(session)]
+
+    session = fold(sessions.HEADER, sessions.events())
+    monkeypatch.setattr(hlo_target, "find_modules", find)
+    said = call("gate", "own.py:step", "--arg", "f32[64]", "--fail-on", "kernels")
+    assert (said.code, "not today" in said.err, "the base, HEAD: " in said.err) == (1, True, named)

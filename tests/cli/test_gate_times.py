@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from cli.calling import Caller
+from cli.calling import Caller, commit_all
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.ab import AbResult, ab_results
@@ -38,10 +36,8 @@ broken_inputs = step_inputs
 def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository of one commit, with a change that is not committed."""
     made = tmp_path_factory.mktemp("committed")
-    named = {f"GIT_{who}_{what}": "x@y.z" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     (made / "own.py").write_text(STEP)
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
-        subprocess.run(["git", "-C", made, *words], check=True, capture_output=True, env={**os.environ, **named})
+    commit_all(made, "one")
     (made / "own.py").write_text(STEP.replace("x @ x", "x @ x @ x"))
     return made
 
@@ -114,29 +110,6 @@ def test_the_intervals_of_several_limits_hold_together() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("words", "what", "hint"),
-    [
-        (("--fail-on", "run"), "is a time", "run:5%"),
-        (("--fail-on", "run:5%", "--for", "h100"), "is a time, and --for", "exact facts"),
-        (("--fail-on", "kernels", "--launches", "3"), "--launches applies to times", "run:5%"),
-        (("--fail-on", "run:5%", "--force"), "--force has no effect without --out", ""),
-        (("--fail-on", "run:5%", "--launches", "0"), "--launches", ""),
-        (("--fail-on", "run:5%", "--device", "xpu:7"), "xpu", ""),
-        (("--fail-on", "run:5%", "--base", "selu:jax", "--variant", "jit"), "as one variant", "Name one"),
-    ],
-)
-def test_words_that_do_not_fit_are_a_usage_error(
-    folder: Path, call: Caller, words: tuple[str, ...], what: str, hint: str
-) -> None:
-    said = call("gate", "own.py:step", *words)
-    assert said.code == 2
-    assert what in said.err
-    assert hint in said.err
-    assert said.out == ""
-
-
-@pytest.mark.process
 def test_a_revision_and_what_is_there_now_are_measured_in_turns_and_kept(
     folder: Path, call: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,10 +129,8 @@ def test_a_revision_and_what_is_there_now_are_measured_in_turns_and_kept(
     assert said.err.count("s.jaxprof") == 1
 
 
-@pytest.mark.process
-def test_a_session_of_another_time_decides_no_time(folder: Path, call: Caller, kept: Path) -> None:
-    assert call("hlo", "own.py:step", "--out", "base.jaxprof").code == 0
-    said = call("gate", "own.py:step", "--base", "base.jaxprof", "--fail-on", "compile:5%", "--format", "json")
+def test_a_session_of_another_time_decides_no_time(call: Caller, kept: Path) -> None:
+    said = call("gate", kept, "--base", kept, "--fail-on", "compile:5%", "--format", "json")
     (row,) = said.data["limits"]
     assert (said.code, row["state"], "--base REV" in row["reason"]) == (0, "undecided", True)
     assert row["before"] > 0

@@ -35,45 +35,6 @@ def test_a_workload_is_compiled_and_not_run(call: Caller, tmp_path: Path) -> Non
     assert call("hlo", "selu:numpy").code == ExitCode.USAGE
 
 
-@pytest.mark.parametrize("name", ["mi300x", "gb200"])
-def test_a_device_that_is_known_and_cannot_be_compiled_for_says_why(call: Caller, name: str) -> None:
-    said = call("hlo", "selu", "--for", f"{name}:8")
-    assert said.code == ExitCode.USAGE
-    assert "cannot be compiled for" in said.err
-    assert ("ROCm" if name.startswith("mi") else "figures") in said.err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--mesh", "data=8"], "--for h100:8"),
-        (["--shard", "x=data"], "--for h100:8"),
-        (["--for", "h100:8", "--mesh", "data"], "cannot read the mesh"),
-        (["--for", "h100:8", "--shard", "data"], "cannot read --shard 'data'"),
-        (["--for", "h100:4", "--mesh", "data=4,model=2"], "has 8 devices, but h100:4 has 4"),
-    ],
-)
-def test_a_mesh_that_does_not_fit_is_refused(call: Caller, words: list[str], said: str) -> None:
-    found = call("hlo", "selu", *words)
-    assert found.code == ExitCode.USAGE
-    assert said in found.err
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--run", "r9"], "unknown run 'r9'"),
-        (["--run", "r1"], "run r1 (selu numpy cpu:0) has no compiled program"),
-        (["--stage", "stablehlo"], "has its stablehlo"),
-        (["--stage", "llvm"], "stablehlo"),
-    ],
-)
-def test_what_is_not_there_is_refused(call: Caller, kept: Path, words: list[str], expected: str) -> None:
-    said = call("hlo", kept, *words)
-    assert said.code == ExitCode.USAGE
-    assert expected in said.err
-
-
 @pytest.mark.parametrize("view", ["--kernels", "--findings"])
 def test_a_module_that_is_cut_off_is_told_before_the_answer_and_by_the_exit_code(
     call: Caller, dump: Path, view: str

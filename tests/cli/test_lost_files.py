@@ -14,10 +14,7 @@ from jaxprof.session.log import load
 
 pytestmark = pytest.mark.process
 
-HARMS = {
-    "cut": "os.truncate(path, 0)",
-    "replaced by another file": "os.unlink(path); open(path, 'w').write('mine')",
-}
+HARMS = {"cut": "os.truncate(path, 0)", "replaced by another file": "os.unlink(path); open(path, 'w').write('mine')"}
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -36,20 +33,3 @@ def test_a_recorded_program_cannot_lose_its_session(tmp_path: Path, harm: str) -
     assert session.complete
     assert session.notices == []
     assert session.runs["r1"].closed is not None
-
-
-@pytest.mark.parametrize("harm", ["cut"])
-def test_nor_can_one_that_records_itself(tmp_path: Path, harm: str) -> None:
-    lines = [
-        "import os, jaxprof",
-        "path = 'x.jaxprof'",
-        "with jaxprof.record(path) as recording:",
-        f"    {HARMS[harm]}",
-    ]
-    (tmp_path / "program.py").write_text("\n".join([*lines, "print(recording.path)", "print(recording.note)"]) + "\n")
-    ran = run(tmp_path, "program.py")
-    assert ran.returncode == 0, ran.stderr
-    place, note = ran.stdout.splitlines()
-    assert f"x.jaxprof was {harm} while it was written; all of it was written again" in note
-    assert note in ran.stderr
-    assert load(tmp_path / place, Session).complete

@@ -50,29 +50,6 @@ def test_former_commands_do_what_they_did(call: Caller, kept: Path) -> None:
     assert "compare needs" in call("ab").err
 
 
-@pytest.mark.parametrize(
-    ("words", "refused"),
-    [
-        (("open", "KEPT", "--browser", "--kernels"), "--kernels does not apply to a page in a browser"),
-        (("open", "KEPT", "--port", "80"), "--port has no effect without --browser"),
-        (("open", "KEPT", "--keep", "--run", "r1"), "--run does not apply to a profile that is kept"),
-        (("open", "localhost:99", "--seconds", "1", "--steps"), "--steps does not apply to a program that is running"),
-        (("open", "localhost:9999"), "localhost:9999 is no session\n  If a profiler server listens there"),
-        (("open", "KEPT", "--force"), "--force replaces the file of --out"),
-        (("compare", "KEPT", "last", "--capture"), "--capture does not apply to sessions"),
-        (("compare", "KEPT", "last", "--phase", "run"), "--phase has no effect without --over-time"),
-        (("compare", "--over-time", "selu", "--git", "HEAD"), "--git does not apply to a trend"),
-        (("compare", "selu", "KEPT"), "selu is run, and"),
-        (("compare", "missing.py:r1", "KEPT"), "missing.py:r1 is run, and"),
-        (("run", "--describe", "selu", "--budget", "1"), "--budget is an option of a run"),
-    ],
-)
-def test_an_option_of_another_way_is_refused(call: Caller, kept: Path, words: tuple[str, ...], refused: str) -> None:
-    said = call(*(str(kept) if word == "KEPT" else word for word in words))
-    assert said.code == ExitCode.USAGE
-    assert refused in said.err
-
-
 def test_version(call: Caller) -> None:
     assert call("--version").out == f"jaxprof {__version__}\n"
 

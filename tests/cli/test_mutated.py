@@ -15,7 +15,7 @@ from mutated import COMMANDS, READERS, Fault, attempt, fault_of_reader, original
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no alarm to end a hang")
 
 READ = 100
-CALLED = {"session": 8, "hlo": 8, "profile": 1}
+CALLED = {"session": 4, "hlo": 4, "profile": 1}
 """Inputs a command: a profile is read in a process of its own, which takes a second."""
 WAYS = [(kind, words) for kind, ways in COMMANDS.items() for words in ways]
 

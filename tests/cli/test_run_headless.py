@@ -154,10 +154,7 @@ class TestLiveLine:
         assert self.line(monkeypatch, events, now=58.25) == "[1/1] selu jit cpu:0  compile 42.2 s"
 
     def test_a_name_cannot_move_the_cursor(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        events = [
-            sessions.plan("r1", "jit\x1b[2J\n", "jit"),
-            e.WorkerStarted(run="r1", pid=1, python="p"),
-        ]
+        events = [sessions.plan("r1", "jit\x1b[2J\n", "jit"), e.WorkerStarted(run="r1", pid=1, python="p")]
         line = self.line(monkeypatch, events)
         assert "\x1b" not in line
         assert "\n" not in line

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import flaky_store
-from cli.calling import SOURCE, Caller
+from cli.calling import SOURCE
 
 PROGRAM = """\
 import os, sys, time
@@ -109,25 +109,6 @@ def test_a_store_that_hangs_delays_the_end_by_no_more_than_the_setting(store: Pa
     assert time.monotonic() - began < 60
     assert "it took longer than 0 s" in said.stderr
     assert spooled(state_home) == ["run.jaxprof"]
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(
-    ("url", "word"),
-    [
-        ("nonsense://x/run.jaxprof", "is the scheme of no store"),
-        ("smb://host/run.jaxprof", "smb:// needs smbprotocol"),
-        ("https://host/run.jaxprof", "takes no files"),
-        ("s3://bucket/run.jaxprof?token=s3cr3tvalue", "has a query"),
-    ],
-)
-def test_what_cannot_be_written_to_is_said_before_the_program_starts(
-    store: Path, call: Caller, url: str, word: str
-) -> None:
-    said = call("script", "--out", url, store.parent / "train.py")
-    assert (said.code, said.out) == (2, "")
-    assert word in said.err
-    assert "s3cr3tvalue" not in said.err
 
 
 @pytest.mark.process

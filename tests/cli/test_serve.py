@@ -111,12 +111,6 @@ def test_a_port_that_is_taken_is_refused(call: Caller, writer: LogWriter) -> Non
     assert "Leave --port out" in done.err
 
 
-def test_what_is_no_session_is_refused(call: Caller, tmp_path: Path) -> None:
-    (tmp_path / "x.jaxprof").write_text("no session\n")
-    assert call("serve", tmp_path / "x.jaxprof").code == 2
-    assert call("serve", tmp_path / "missing.jaxprof").code == 2
-
-
 @pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
 def test_the_command_prints_its_address_and_ends_with_ctrl_c(writer: LogWriter) -> None:

@@ -24,6 +24,7 @@ from jaxprof.cli.output import ExitCode
 from jaxprof.session.log import LogWriter
 from jaxprof.text import safe_text
 from report import sessions
+from source_tree import tree
 
 HOSTILE = "a\x1b]0;x\x07\r\x9b31m\x7f\u202eb\u2028c\u200b\nforged"
 FILE_NAME = "k\x1b[31m\u202e\nforged $(touch PWNED).jaxprof"
@@ -318,7 +319,7 @@ def test_nothing_writes_but_through_the_one_place_of_its_medium() -> None:
     found: dict[str, set[str]] = {name: set() for name in _PLACES}
     for path in (path for package in _OF_THE_CLIENT for path in (SOURCE / package).rglob("*.py")):
         file = str(path.relative_to(SOURCE))
-        for called, function in calls(ast.parse(path.read_text())):
+        for called, function in calls(tree(path)):
             if called in _PLACES and not {file, f"{file}:{function}"} & _PLACES[called]:
                 found[called].add(f"{file}:{function}")
     assert {name: places for name, places in found.items() if places} == {}

@@ -8,26 +8,10 @@ from pathlib import Path
 import pytest
 
 from jaxprof.analysis.programs.findings import CODES
-from recorder.case_files import Found, Outcome, cases, judge, read_case, run_case
+from recorder.case_files import Found, Outcome, cases, judge, read_case
 
 ALL = cases()
 BY_NAME = {case.name: case for case in ALL}
-
-
-@pytest.mark.process
-def test_what_is_planted_is_found_and_not_in_the_mended_twin(tmp_path: Path) -> None:
-    case = BY_NAME["tabular_queue"]
-    outcome = run_case(case, tmp_path)
-    faults = [fault for fault in judge(case, outcome) if fault.kind in ("run", "missing", "line")]
-    assert not faults, _said(outcome)
-    mended = run_case(BY_NAME[case.mended], tmp_path)
-    assert mended.exit_code == 0
-    assert not {one.code for one in mended.findings} & set(case.expected[0]), _said(mended)
-
-
-def _said(outcome: Outcome) -> str:
-    findings = [f"  {one.code} at line {one.line}: {one.message}. {one.advice}" for one in outcome.findings]
-    return "\n".join([f"verdict {outcome.verdict}, {outcome.wall_seconds:.1f} s", *findings])
 
 
 def test_the_mended_twin_must_not_have_what_was_planted() -> None:

@@ -68,18 +68,6 @@ def test_a_stop_is_no_lines_time_and_a_finding(tmp_path: Path) -> None:
     assert [finding.code for finding in found.findings if finding.code == "stopped"] == ["stopped"]
 
 
-def test_one_that_waits_for_input_was_not_stopped(tmp_path: Path) -> None:
-    (tmp_path / "x.py").write_text(WAITS)
-    with Terminal(client("x.py"), tmp_path, environment()) as terminal:
-        terminal.until("still there")
-        terminal.type(b"typed\n")
-        assert terminal.end() == 0
-    found = result(tmp_path)
-    assert found.stops == ()
-    assert found.share("stopped").seconds == 0.0
-    assert found.share("waiting").seconds > 0.5
-
-
 @needs_counts
 @pytest.mark.skipif(shutil.which("bash") is None, reason="job control needs a shell")
 def test_ctrl_z_stops_it_with_us_and_fg_goes_on(tmp_path: Path) -> None:

@@ -123,9 +123,7 @@ def test_a_program_that_ignores_ctrl_c_is_ended_by_asking_again(stage: Callable[
 
 
 def test_closing_ends_the_program_with_its_children(stage: Callable[..., Stage]) -> None:
-    parent = stage(
-        "import os, time\nchild = os.fork()\nif child:\n    print('child', child)\ntime.sleep(60)\n",
-    )
+    parent = stage("import os, time\nchild = os.fork()\nif child:\n    print('child', child)\ntime.sleep(60)\n")
     parent.begin()
     parent.until(lambda: any(text.startswith("child") for _, text in parent.lines))
     parent.scheduler.close("interrupted")

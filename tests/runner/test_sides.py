@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -147,44 +148,39 @@ def told(session: Session, run: str) -> Any:
     return json.loads(session.runs[run].log[0].text)
 
 
-@pytest.mark.process
-def test_each_side_has_its_own_environment_and_interpreter(stage: Stage) -> None:
-    python = stage.folder / "python"
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """A; B with a variable, an interpreter and times of its own; and C, in three launches."""
+    folder = tmp_path_factory.mktemp("three")
+    python = folder / "python"
     python.symlink_to(sys.executable)
-    b = side("B", environment={"FLAGS": "fast"}, interpreter=Interpreter(str(python), "0.12.0", ""))
-    session = stage.run(side("A"), b)
-    assert [run.plan.side for run in session.runs.values()] == ["A", "B"]
-    assert [told(session, run)["flags"] for run in session.runs] == [None, "fast"]
-    assert [run.python for run in session.runs.values()] == [sys.executable, str(python)]
-    assert told(session, "r2")["python"] == str(python)
+    slower = {"FLAGS": "fast", "TAKES": "2e-3", "COMPILES": "0.5"}
+    b = side("B", environment=slower, interpreter=Interpreter(str(python), "0.12.0", ""))
+    with pytest.MonkeyPatch.context() as patch:
+        yield Stage(folder, patch).run(side("A"), b, side("C"), launches=3)
 
 
 @pytest.mark.process
-def test_all_that_are_compared_with_a_are_one_family(stage: Stage) -> None:
-    session = stage.run(side("A"), side("B", environment={"TAKES": "2e-3"}), side("C"))
-    times = compared(session, session.runs["r1"], session.runs["r2"])
-    assert times.verdict() == "slower"
+def test_each_side_has_its_own_environment_and_interpreter(three: Session) -> None:
+    assert [run.plan.side for run in three.runs.values()] == ["A", "B", "C"]
+    assert [told(three, run)["flags"] for run in three.runs] == [None, "fast", None]
+    assert [Path(run.python).name for run in three.runs.values()][1] == "python"
+    assert told(three, "r2")["python"] == three.runs["r2"].python
+
+
+@pytest.mark.process
+def test_all_that_are_compared_with_a_are_one_family_in_whole_launches(three: Session) -> None:
+    times = compared(three, three.runs["r1"], three.runs["r2"])
+    assert (times.verdict(), times.by_width) == ("slower", False)
     assert times.family == 2, "B and C"
+    assert [len(run.launches) for run in three.runs.values()] == [3, 3, 3]
 
 
 @pytest.mark.process
-def test_what_happens_once_in_a_process_is_compared_over_launches(stage: Stage) -> None:
-    session = stage.run(side("A"), side("B", environment={"COMPILES": "0.5"}), side("C"), launches=3)
-
-    def verdict(run: str) -> str:
-        (pair,) = session_difference(session, session, run_before="r1", run_after=run).runs
-        return next(row.times.verdict() for row in pair.phases if row.phase == "compile")
-
-    assert verdict("r2") == "slower"
-    assert verdict("r3") == "same"
-
-
-@pytest.mark.process
-def test_one_launch_says_nothing_of_what_happens_once(stage: Stage) -> None:
-    session = stage.run(side("A"), side("B", environment={"COMPILES": "0.5"}), launches=1)
-    (pair,) = session_difference(session, session, run_before="r1", run_after="r2").runs
-    (times,) = (row.times for row in pair.phases if row.phase == "compile")
-    assert times.verdict() == "inconclusive"
+@pytest.mark.parametrize(("run", "verdict"), [("r2", "slower"), ("r3", "same")])
+def test_what_happens_once_in_a_process_is_compared_over_launches(three: Session, run: str, verdict: str) -> None:
+    (pair,) = session_difference(three, three, run_before="r1", run_after=run).runs
+    assert [row.times.verdict() for row in pair.phases if row.phase == "compile"] == [verdict]
 
 
 @pytest.mark.process
@@ -195,13 +191,6 @@ def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage: Stag
     assert next(row.times.verdict() for row in pair.phases if row.phase == "run") == "faster"
     (group,) = groups(session)
     assert [group.label(one.run) for one in group.runs] == ["A jit", "B jit"], "one table, whatever differs"
-
-
-@pytest.mark.process
-def test_a_fixed_number_of_launches_is_measured_whole(stage: Stage) -> None:
-    session = stage.run(side("A"), side("B"), launches=3)
-    assert [len(run.launches) for run in session.runs.values()] == [3, 3]
-    assert not compared(session, session.runs["r1"], session.runs["r2"]).by_width
 
 
 @pytest.mark.process

@@ -110,8 +110,7 @@ def test_that_environments_differ_is_noted(inputs: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dirty", "state"),
-    [(True, "with the changes that are not committed"), (False, "which has no uncommitted changes")],
+    ("dirty", "state"), [(True, "with the changes that are not committed"), (False, "which has no uncommitted changes")]
 )
 def test_of_a_revision_it_is_said_what_it_stands_beside(dirty: bool, state: str) -> None:
     then = SideSpec(label="A", title="a", revision="HEAD~1", commit="abc1234", repository="/r")

@@ -13,13 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from jaxprof.stats import (
-    TimeComparison,
-    compare,
-    corrected,
-    narrow_enough,
-    summarise_launches,
-)
+from jaxprof.stats import TimeComparison, compare, corrected, narrow_enough, summarise_launches
 from stats.machines import MACHINES, Machine, in_turns
 
 SESSIONS = 200
@@ -40,7 +34,7 @@ def covered(comparisons: Sequence[TimeComparison], truth: float) -> float:
     return sum(found is not None and found[0] <= truth <= found[1] for found in intervals) / len(intervals)
 
 
-@pytest.mark.parametrize("launches", [2, 3, 5])
+@pytest.mark.parametrize("launches", [2, 4])
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_same_program_is_seldom_called_faster_or_slower(name: str, launches: int) -> None:
     found = sessions(MACHINES[name], launches)
@@ -48,7 +42,7 @@ def test_the_same_program_is_seldom_called_faster_or_slower(name: str, launches:
     assert covered(found, 1.0) >= 0.91
 
 
-@pytest.mark.parametrize("launches", [2, 3, 5])
+@pytest.mark.parametrize("launches", [2, 4])
 def test_over_all_machines_false_verdicts_and_coverage_hold_their_promise(launches: int) -> None:
     found = [one for machine in MACHINES.values() for one in sessions(machine, launches)]
     assert share(found, "faster", "slower") <= 0.05

@@ -305,12 +305,7 @@ def test_what_is_paid_once_counts_from_the_first_call() -> None:
     assert break_even_calls(3.0, 5.0, 2.0, 1.0) == 3
 
 
-@given(
-    baseline=st.floats(1e-6, 1.0),
-    once=st.floats(0.0, 10.0),
-    first=st.floats(1e-6, 1.0),
-    call=st.floats(1e-6, 1.0),
-)
+@given(baseline=st.floats(1e-6, 1.0), once=st.floats(0.0, 10.0), first=st.floats(1e-6, 1.0), call=st.floats(1e-6, 1.0))
 def test_break_even_agrees_with_a_simulated_total(baseline: float, once: float, first: float, call: float) -> None:
     calls = break_even_calls(baseline, once, first, call)
     if calls is None:

@@ -54,7 +54,7 @@ LIMITS = ("--jaxprof-fail-on", "kernels", "--jaxprof-fail-on=flops:1%", "--jaxpr
 
 @pytest.mark.process
 def test_save_and_compare(run_tests: Run, run_tests_here: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = run_tests(TESTS, "-n", "2", "--jaxprof-save=main")
+    first = run_tests(TESTS, "-n", "1", "--jaxprof-save=main")
     assert first.ret == 0, first.stdout.str()
     first.stdout.fnmatch_lines(["name * kernels *FLOPs *bytes *peak *compiles", "saved: *0001_main.jaxprof"])
     rows = [line.split() for line in first.stdout.lines if line.startswith("test_") and "::" not in line]
@@ -85,7 +85,7 @@ def test_save_and_compare(run_tests: Run, run_tests_here: Run, folder: Path, mon
             "limits: 4 of 6 passed",
             "  passed *test_step[[]*[]] step cpu:0  kernels *",
             "*3 passed, 1 skipped*",
-        ],
+        ]
     )
 
     monkeypatch.setenv("CHANGE", "recompile")

@@ -59,12 +59,7 @@ def test_a_result_of_one_s_own_that_is_wrong_fails_the_check() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [
-        jax.jit(gram),
-        functools.partial(gram),
-        jax.jit(functools.partial(gram)),
-        functools.partial(jax.jit(gram)),
-    ],
+    [jax.jit(gram), functools.partial(gram), jax.jit(functools.partial(gram)), functools.partial(jax.jit(gram))],
 )
 def test_compiled_functions_and_partials_work(function: Callable[..., Any]) -> None:
     workload = adopted(function, arguments=["f32[6,4]"])

@@ -106,8 +106,8 @@ async def test_the_tools_answer_as_the_commands_do_and_run_no_code(
 
         for target in (f"{program}:step", str(program), "model:step", "json:dumps"):
             assert (await call(client, "hlo", target=target))["error"]["code"] == "not_allowed", target
-            other = await call(client, "hlo", target="selu", diff=target)
-            assert other["error"]["code"] == "not_allowed", target
+        other = await call(client, "hlo", target="selu", diff=f"{program}:step")
+        assert other["error"]["code"] == "not_allowed"
         wrong = await call(client, "hlo", target="selu", settings=["nothing=1"], arguments=["f32[2]"])
         assert wrong["error"]["code"] == "usage", "a workload takes no --arg"
         for name, arguments in {
@@ -119,6 +119,17 @@ async def test_the_tools_answer_as_the_commands_do_and_run_no_code(
             assert (await call(client, name, **arguments))["kind"] == "error"
         assert (await call(client, "run", target=f"{program}:step"))["kind"] == "error"
 
+        url = f"file://{kept}"
+        for name, arguments in {
+            "explain": {"session": url},
+            "show": {"session": url},
+            "compare": {"before": url, "after": url},
+            "query": {"sql": "FROM runs", "sessions": [url]},
+            "hlo": {"target": str(kept), "diff": url},
+        }.items():
+            assert "URLs are not allowed here" in (await call(client, name, **arguments))["error"]["message"], name
+        assert not (state_home / "fetched").exists()
+
         answer = await call(client, "query", sql=wide, sessions=[str(kept)], limit=500)
         assert len(answer["data"]["rows"]) == 50
         assert answer["truncated"]["rows"] > 0
@@ -128,9 +139,9 @@ async def test_the_tools_answer_as_the_commands_do_and_run_no_code(
         assert "query" in (await call(client, "docs"))["data"]["pages"]
         text, offset = "", 0
         while offset is not None:
-            piece = (await call(client, "docs", page="json", offset=offset))["data"]
+            piece = (await call(client, "docs", page="query", offset=offset))["data"]
             text, offset = text + piece["text"], piece["next_offset"]
-        assert text == (SOURCE.parent / "docs" / "json.md").read_text()
+        assert text == (SOURCE.parent / "docs" / "query.md").read_text()
         found = (await call(client, "docs", search="persistent compilation cache"))["data"]["found"]
         assert found
         assert all("cache" in f"{hit['heading']} {hit['text']}".lower() for hit in found)
@@ -138,29 +149,15 @@ async def test_the_tools_answer_as_the_commands_do_and_run_no_code(
 
 
 @pytest.mark.process
-async def test_tools_that_run_code_are_there_if_they_are_allowed(state_home: Path) -> None:
-    async with serving(state_home, "--allow-run") as client:
+async def test_running_code_and_fetching_urls_are_there_if_they_are_allowed(
+    kept: Path, state_home: Path, tmp_path: Path
+) -> None:
+    url = f"file://{kept}"
+    async with serving(state_home, "--allow-run", "--allow-urls") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == READING | {"run", "ab"}
         at_will = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
         assert at_will == READING - {"hlo"}, "what compiles a function of the user's runs its file"
-
-
-@pytest.mark.process
-async def test_urls_are_fetched_only_if_that_is_allowed(kept: Path, state_home: Path, tmp_path: Path) -> None:
-    url = f"file://{kept}"
-    calls = [
-        ("explain", {"session": url}), ("show", {"session": url}), ("compare", {"before": url, "after": url}),
-        ("query", {"sql": "FROM runs", "sessions": [url]}),
-    ]  # fmt: skip
-    async with serving(state_home) as client:
-        for name, arguments in calls:
-            assert "URLs are not allowed here" in (await call(client, name, **arguments))["error"]["message"], name
-        for target in ({"target": url}, {"target": str(kept), "diff": url}):
-            assert "URLs are not allowed here" in (await call(client, "hlo", **target))["error"]["message"]
-    assert not (state_home / "fetched").exists()
-    async with serving(state_home, "--allow-urls") as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert tools["show"].annotations.open_world_hint is True
         assert (await call(client, "show", session=url))["kind"] == "session"
         assert (await call(client, "hlo", target=url, diff=url))["kind"] == "hlo-diff"

@@ -59,40 +59,35 @@ def test_the_twin_op_by_op_and_the_program_are_runs_of_one_session() -> None:
         ("r2", "jax", "r1"),
         ("r3", "jit", "r1"),
     ]
-    assert {plan.spec.workload for plan in planned} == {"gram"}
+    specs = [plan.spec for plan in planned]
+    assert {(spec.workload, spec.device, spec.compilation_cache, spec.check) for spec in specs} == {
+        ("gram", "cpu:0", True, True)
+    }
     for run in ("r1", "r2", "r3"):
         assert of_run(events, run, RunFinished)[0].status == "ok"
         assert samples(events, run)
     assert [of_run(events, run, CheckReported)[0].passed for run in ("r1", "r2", "r3")] == [None, True, True]
-
-
-def checked(function: Any, twin: Any, *arguments: Any) -> CheckReported:
-    events = profiled(function, *arguments, baseline=twin)
-    found = of_run(events, "r2", CheckReported)[0]
-    assert isinstance(found, CheckReported)
-    return found
+    closed = sorted((event for event in events if isinstance(event, RunClosed)), key=lambda event: event.run)
+    assert [(each.workload, each.variant, each.device, each.status) for each in closed] == [
+        ("gram", variant, "cpu:0", "ok") for variant in ("numpy", "jax", "jit")
+    ]
+    started = [event for event in events if isinstance(event, WorkerStarted)]
+    assert {(each.pid, each.python) for each in started} == {(os.getpid(), sys.executable)}
+    assert isinstance(events[-1], SessionClosed)
+    blocks = [event.block for event in events if isinstance(event, SamplesTaken) and event.series == "run"]
+    assert None not in blocks, "in turns"
 
 
 def test_every_number_of_the_result_is_checked() -> None:
     """The worst one is told; beside the largest number of all it would be nothing."""
     x = np.random.default_rng(0).standard_normal(1000).astype(np.float32) * 5
     cut = float(np.quantile(x, 0.41))
-    wrong = checked(lambda x: jnp.where(x < cut, 1.01, 1.0) * jnp.exp(x), np.exp, x)
+    events = profiled(lambda x: jnp.where(x < cut, 1.01, 1.0) * jnp.exp(x), x, baseline=np.exp)
+    (wrong,) = of_run(events, "r2", CheckReported)
     assert wrong.passed is False
     assert (wrong.elements, wrong.wrong_elements) == (1000, 410)
     assert float(wrong.worst_got) == pytest.approx(1.01 * float(wrong.worst_expected), rel=1e-4)
     assert x[int(wrong.worst_at.strip("[]"))] < cut
-    right = checked(jnp.exp, np.exp, x)
-    assert (right.passed, right.wrong_elements) == (True, 0)
-
-
-def test_what_is_changed_is_put_back() -> None:
-    values = ("jax_enable_compilation_cache", "jax_default_matmul_precision", "jax_default_device")
-    before = [getattr(jax.config, name) for name in values]
-    collecting = gc.isenabled()
-    profiled(lambda x: x + 1, np.ones(4, np.float32))
-    assert [getattr(jax.config, name) for name in values] == before
-    assert gc.isenabled() == collecting
 
 
 def test_donated_arguments_are_made_anew_and_the_callers_stay_alive() -> None:
@@ -128,7 +123,7 @@ def test_a_shape_that_changes_while_running_is_named() -> None:
 
 @pytest.mark.parametrize("result", [None, {"a": jnp.ones(3), "b": (jnp.ones(2), 1)}])
 def test_any_tree_of_results_can_be_timed(result: Any) -> None:
-    events = profiled(lambda x: result, np.ones(4, np.float32), op_by_op=True)
+    events = profiled(lambda x: result, np.ones(4, np.float32), op_by_op=result is not None)
     assert of_run(events, "r1", RunFinished)[0].status == "ok", of_run(events, "r1", RunFinished)
     assert samples(events)
 
@@ -212,7 +207,7 @@ def test_a_result_is_compared_with_the_twin_or_with_what_was_declared(twin: Any)
     def wrong(x: Any) -> Any:
         return jnp.tanh(x)
 
-    events = profiled(wrong, np.linspace(0, 1, 8, dtype=np.float32), baseline=twin, op_by_op=True)
+    events = profiled(wrong, np.linspace(0, 1, 8, dtype=np.float32), baseline=twin, op_by_op=twin is None)
     found = [event for event in events if isinstance(event, CheckReported) and event.passed is not None]
     assert found
     assert {(check.passed, check.against) for check in found} == {
@@ -220,26 +215,13 @@ def test_a_result_is_compared_with_the_twin_or_with_what_was_declared(twin: Any)
     }
 
 
-def test_each_run_says_what_was_measured_where_and_how_it_ended() -> None:
-    x = np.ones((8, 8), np.float32)
-    events = profiled(lambda a: jnp.tanh(a), x, baseline=np.tanh, op_by_op=True, name="squashed")
-    specs = [event.spec for event in events if isinstance(event, RunPlanned)]
-    assert {(spec.device, spec.compilation_cache, spec.check) for spec in specs} == {("cpu:0", True, True)}
-    closed = sorted((event for event in events if isinstance(event, RunClosed)), key=lambda event: event.run)
-    assert [(each.workload, each.variant, each.device, each.status) for each in closed] == [
-        ("squashed", variant, "cpu:0", "ok") for variant in ("numpy", "jax", "jit")
-    ]
-    started = [event for event in events if isinstance(event, WorkerStarted)]
-    assert {(each.pid, each.python) for each in started} == {(os.getpid(), sys.executable)}
-    assert isinstance(events[-1], SessionClosed)
-    for run in ("r1", "r2", "r3"):
-        blocks = [event.block for event in of_run(events, run, SamplesTaken) if event.series == "run"]
-        assert blocks
-        assert None not in blocks, "in turns"
-
-
-def test_a_call_without_a_twin_takes_no_turns_and_is_compared_with_nothing() -> None:
+def test_a_call_without_a_twin_takes_no_turns_is_compared_with_nothing_and_puts_back_what_it_changes() -> None:
+    values = ("jax_enable_compilation_cache", "jax_default_matmul_precision", "jax_default_device")
+    before = [getattr(jax.config, name) for name in values]
+    collecting = gc.isenabled()
     events = profiled(lambda a: jnp.tanh(a), np.ones(8, np.float32))
+    assert [getattr(jax.config, name) for name in values] == before
+    assert gc.isenabled() == collecting
     assert not [event for event in events if isinstance(event, WorkerStarted)]
     (planned,) = [event for event in events if isinstance(event, RunPlanned)]
     assert (planned.spec.check, planned.spec.baseline) == (False, "")

@@ -295,11 +295,7 @@ def in_turns(
         control.give_turn(turn)
     sampler = CallSampler(Reporter(events.append, control), world.clock)
     plan = Plan(
-        series="run",
-        budget_seconds=2.0,
-        most_samples=MOST_SAMPLES,
-        in_turns=True,
-        calls_per_sample=calls_per_sample,
+        series="run", budget_seconds=2.0, most_samples=MOST_SAMPLES, in_turns=True, calls_per_sample=calls_per_sample
     )
     return sampler.sample(world.trial(), plan, call_seconds), events
 

@@ -15,12 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxprof.engine.measure import ahead_of_time
-from jaxprof.engine.measure.ahead_of_time import abstract, compile_request
+from jaxprof.engine.measure.ahead_of_time import abstract
 from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.protocol.request import CompileRequest, encode_request
 from jaxprof.errors import JaxprofError
@@ -200,12 +199,6 @@ def test_the_companion_says_how_inputs_are_split_and_what_is_consumed_is_reused(
 
 
 @pytest.mark.process
-def test_a_topology_with_another_number_of_devices_is_refused(elsewhere: Compile) -> None:
-    finished = refused(elsewhere(f"{HERE}/context.py:says_nothing", devices=4))
-    assert finished.error == "the topology 2x4 has 8 devices, not 4"
-
-
-@pytest.mark.process
 @pytest.mark.parametrize("platform", ["", "cpu"], ids=["this process's device", "elsewhere"])
 def test_a_large_constant_stays_out_unless_it_is_wanted(elsewhere: Compile, tmp_path: Path, platform: str) -> None:
     file = tmp_path / "f.py"
@@ -235,40 +228,6 @@ def of_topology(**options: Any) -> ahead_of_time._Elsewhere:
     return ahead_of_time._Elsewhere(request(**options), Reporter(lambda event: None, RunControl()), None, None)
 
 
-def test_a_topology_is_asked_for_as_its_platform_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[Any, ...]] = []
-
-    def describe(*given: Any, **options: Any) -> Any:
-        asked.append((*given, options))
-        return SimpleNamespace(devices=[0, 1])
-
-    monkeypatch.setattr(topologies, "get_topology_desc", describe)
-    of_topology(platform="tpu", topology="v5e:1x2", topology_name="x", devices=2)._topology()
-    of_topology(platform="tpu", topology="v4:1x2", chip_config="megacore")._topology()
-    of_topology(platform="cuda", topology="1x1x2", topology_name="H100", target_config="text", devices=2)._topology()
-    assert asked == [
-        ("v5e:1x2", {"platform": "tpu"}),
-        ("v4:1x2", {"platform": "tpu", "chip_config_name": "megacore"}),
-        ({"platform": "cuda", "topology_name": "H100", "target_config": "text", "topology": "1x1x2"},),
-    ]
-
-
-def test_of_several_meshes_the_context_counts_then_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
-    devices = jax.devices()[:1]
-    one = Mesh(np.array(devices), ("a",))
-    larger: Any = Mesh(np.array(devices * 2), ("b",))
-    traced: Any = SimpleNamespace(meshes=lambda: iter([one, larger]))
-    leaf: Any = SimpleNamespace(value=jax.ShapeDtypeStruct((4,), jnp.float32, sharding=NamedSharding(one, P("a"))))
-    elsewhere = of_topology()
-    assert elsewhere._mesh([], traced) is larger
-    assert elsewhere._mesh([leaf], SimpleNamespace(meshes=lambda: iter([]))) is one  # type: ignore[arg-type]
-    assert elsewhere._mesh([], SimpleNamespace(meshes=lambda: iter([]))) is None  # type: ignore[arg-type]
-    with jax.set_mesh(one):
-        assert elsewhere._mesh([], traced) == one
-    elsewhere.context = one
-    assert elsewhere._mesh([], traced) is one
-
-
 def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = of_topology(platform="cpu")
     monkeypatch.setattr(elsewhere, "_topology", lambda: SimpleNamespace(devices=jax.devices()[:1]))
@@ -276,14 +235,6 @@ def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatc
     with pytest.raises(JaxprofError, match="does not give the HLO") as caught:
         elsewhere.compile(lambda x: x, (np.zeros(2),))
     assert "jax 0.10" in caught.value.hint
-
-
-def test_a_compile_that_is_cancelled_is_over_and_has_not_failed() -> None:
-    events: list[Event] = []
-    control = RunControl()
-    control.cancel()
-    compile_request(request(), events.append, control)
-    assert events == [RunFinished(status="cancelled", error="cancelled")]
 
 
 def test_arguments_become_shapes_and_numbers_stay_numbers() -> None:

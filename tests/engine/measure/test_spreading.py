@@ -94,15 +94,14 @@ def test_the_mesh_is_that_of_the_command_line_or_the_largest_that_the_program_na
     assert elsewhere()._mesh(unnamed, none) is None  # type: ignore[arg-type]
     assert elsewhere()._mesh(named, none) == HERE  # type: ignore[arg-type]
     assert elsewhere()._mesh(unnamed, own) == HERE  # type: ignore[arg-type]
+    with jax.set_mesh(other):
+        assert elsewhere()._mesh([], own) == other  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("request_", "asked"),
     [
-        (
-            {"platform": "tpu", "topology": "v5e:2x2"},
-            {"topology_name": "v5e:2x2", "platform": "tpu"},
-        ),
+        ({"platform": "tpu", "topology": "v5e:2x2"}, {"topology_name": "v5e:2x2", "platform": "tpu"}),
         (
             {"platform": "tpu", "topology": "v4:2x2x1", "chip_config": "megachip"},
             {"topology_name": "v4:2x2x1", "platform": "tpu", "chip_config_name": "megachip"},
@@ -163,11 +162,8 @@ def test_a_compile_ends_with_what_came_of_it() -> None:
         finished = compiled(**options)[-1]
         assert isinstance(finished, RunFinished)
         assert (finished.status, finished.error) == (status, error)
-
-
-@pytest.mark.parametrize("name", ["jaxpr", "stablehlo", "hlo_before", "hlo"])
-def test_a_compile_for_this_machine_has_the_texts_of_a_run(name: str) -> None:
-    assert name in {event.name for event in compiled() if event.type == "text_recorded"}  # type: ignore[attr-defined]
+    texts = {event.name for event in compiled() if event.type == "text_recorded"}  # type: ignore[attr-defined]
+    assert texts >= {"jaxpr", "stablehlo", "hlo_before", "hlo"}
 
 
 def test_a_program_for_other_devices_leaves_out_the_shardings_of_its_results() -> None:
@@ -191,17 +187,6 @@ def told(events: list[Event]) -> tuple[list[str], dict[str, str], list[str]]:
     ended = [event.phase for event in events if event.type == "phase_ended"]  # type: ignore[attr-defined]
     texts = {event.name: event.text for event in events if event.type == "text_recorded"}  # type: ignore[attr-defined]
     return ended[-4:], texts, [event.message for event in events if isinstance(event, WarningRaised)]
-
-
-def test_a_program_with_a_mesh_is_compiled_for_it_and_says_how_it_is_spread(monkeypatch: pytest.MonkeyPatch) -> None:
-    events = elsewhere_compiled(monkeypatch, mesh={"data": 1}, shard=["x=data"])
-    assert events[-1] == RunFinished(status="ok")
-    phases, texts, warnings = told(events)
-    assert phases == ["topology", "trace", "lower", "compile"]
-    (said_,) = warnings
-    assert said_.endswith("mesh data=1: float32[1000] x as data")
-    assert list(texts) == ["jaxpr", "stablehlo", "hlo_before", "hlo"]
-    assert "call_exported" not in texts["hlo"], "nothing of ours is in it"
 
 
 def test_an_exported_program_is_compiled_as_it_came(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -61,8 +61,7 @@ def test_results_of_several_programs_are_all_awaited(monkeypatch: pytest.MonkeyP
     assert walks(monkeypatch, lambda x: (x + 1, None), one_program=False) == 10
 
 
-@pytest.mark.parametrize("one_program", [False, True], ids=["op by op", "said to be one program"])
-@pytest.mark.parametrize("may_call", [False, True])
+@pytest.mark.parametrize(("one_program", "may_call"), [(False, True), (True, False), (True, True)])
 def test_nothing_is_under_way_when_a_call_is_over(one_program: bool, may_call: bool) -> None:
     """The last result is there long before the first."""
     made: list[Any] = []

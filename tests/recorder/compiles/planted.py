@@ -318,10 +318,7 @@ def replaced_by_the_result() -> None:
     fourth = jax.jit(lambda params, batch: params + batch)
     kept = placed(4)
     for _ in range(2):
-        state.params, _ = step(
-            state.params,
-            batch,
-        )
+        state.params, _ = step(state.params, batch)
         tree = other(batch, params=tree)
         new = third(kept, batch)
         kept = new

@@ -77,10 +77,7 @@ REASONS = {
     "static_positions": [("first", ""), ("static_argument", "static argument mode: 'train' → 'test'")],
     "static_dataclass": [
         ("first", ""),
-        (
-            "static_argument",
-            "static argument options: Options(width=3, name='mlp') → Options(width=4, name='mlp')",
-        ),
+        ("static_argument", "static argument options: Options(width=3, name='mlp') → Options(width=4, name='mlp')"),
     ],
     "unhashable_static": [],
     "same_function_jitted_again": [("first", "")],

@@ -13,19 +13,7 @@ from jaxprof.events import PROGRAM_STATES
 from jaxprof.recorder.samples.loops import loops_of
 from jaxprof.recorder.samples.monitored_loop import JUMP, LEFT, CallTimes
 from jaxprof.recorder.samples.sample_window import MOST_LINES, SampleWindow, TimedLoop
-from jaxprof.recorder.samples.states import (
-    CALL,
-    COMPILED,
-    DATA,
-    HOST,
-    READ,
-    STATES,
-    SYNC,
-    UNSEEN,
-    Seen,
-    Site,
-    UserLine,
-)
+from jaxprof.recorder.samples.states import CALL, COMPILED, DATA, HOST, READ, STATES, SYNC, UNSEEN, Seen, Site, UserLine
 
 NO_STAGES = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
 

@@ -42,10 +42,7 @@ def _record(
 ) -> tuple[list[e.Event], dict[str, float]]:
     events: list[e.Event] = []
     sampler = StackSampler(
-        events.append,
-        ledger or Ledger(),
-        main_thread=threading.get_ident(),
-        began_seconds=time.monotonic() - age,
+        events.append, ledger or Ledger(), main_thread=threading.get_ident(), began_seconds=time.monotonic() - age
     )
     sampler.start()
     try:
