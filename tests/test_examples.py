@@ -51,9 +51,9 @@ def run(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.process
 @pytest.mark.skipif(not JOB.exists(), reason="the examples are not part of a source distribution")
 def test_the_late_process_of_the_job_is_named(tmp_path: Path) -> None:
-    said = run(tmp_path, "script", "-n", "2", JOB, "--slow", "1", "--steps", "120")
+    said = run(tmp_path, "script", "-n", "2", JOB, "--slow", "1", "--steps", "80")
     assert said.returncode == 0, said.stderr
-    (lost,) = re.findall(r"loss after 120 steps: ([\d.]+)", said.stdout)
+    (lost,) = re.findall(r"loss after 80 steps: ([\d.]+)", said.stdout)
     assert float(lost) < 0.8, "it learns nothing"
     explained = run(tmp_path, "explain", "data_parallel.jaxprof.d", "--format", "json")
     (finding,) = json.loads(explained.stdout)["data"]["findings"]

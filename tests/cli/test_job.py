@@ -127,6 +127,13 @@ def test_what_is_about_one_process_says_so_of_a_job(call: Caller, tmp_path: Path
     assert sorted(path.name for path in folder.iterdir()) == ["process-00000.jaxprof", "process-00001.jaxprof"]
 
 
+def test_a_count_of_processes_that_nobody_knows_is_null(call: Caller, tmp_path: Path) -> None:
+    path = process(tmp_path, 2, 0)
+    assert call("show", path, "--format", "json").data["session"]["process_count"] is None
+    known = process(tmp_path, 3, 4)
+    assert call("show", known, "--format", "json").data["session"]["process_count"] == 4
+
+
 @pytest.mark.parametrize(("words", "code"), [([], 2), (["--oversubscribe"], 0)])
 def test_more_processes_than_the_machine_bears_are_started_on_request_alone(
     call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int

@@ -11,6 +11,7 @@ import pytest
 import mutated
 from jaxprof.errors import FileRefusedError
 from mutated import COMMANDS, READERS, Fault, attempt, fault_of_reader, originals, outcome, spoken
+from query.conftest import InThisProcess
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no alarm to end a hang")
 
@@ -30,7 +31,8 @@ def test_readers(kind: str) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize(("kind", "words"), WAYS, ids=[" ".join((kind, *words)) for kind, words in WAYS])
-def test_commands(kind: str, words: tuple[str, ...]) -> None:
+def test_commands(kind: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jaxprof.query.asking.SqlProcess", InThisProcess)
     assert outcome(kind, originals(kind)[-1], words) == (0, None), "the sound file is taken"
     faults = {number: outcome(kind, mutated.mutated(kind, number), words)[1] for number in range(CALLED[kind])}
     assert {number: fault for number, fault in faults.items() if fault} == {}

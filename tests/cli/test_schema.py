@@ -190,7 +190,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "history": ["history"],
     "job-comparison": ["compare run.jaxprof.d plain.jaxprof.d", "compare run.jaxprof.d slower.jaxprof.d"],
     "job": ["show run.jaxprof.d --hosts", "show plain.jaxprof.d"],
-    "rollup": ["rollup damaged.jaxprof.d --all"],
+    "rollup": ["rollup damaged.jaxprof.d --all --workers 1"],
     "gate": ["gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels",
              "gate after.jaxprof --base main --fail-on flops"],
     "hlo": ["hlo small.hlo", "hlo cut.hlo", "hlo large.hlo", "hlo captured.jaxprof"],

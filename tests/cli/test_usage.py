@@ -57,6 +57,8 @@ WORDS = [
     ("export KEPT --force", "--force has no effect without --out"),
     ("sessions --format json list", "--format goes after the subcommand"),
     ("serve dump/x.txt", "x.txt is empty"),
+    ("show dump/x.txt", "x.txt is empty"),
+    ("show dump/notes.md", "neither a session nor a profile"),
     # lanes
     ("show CAPTURED --lanes --from 9s", "nothing was recorded in this range"),
     ("show CAPTURED --lanes --from 2ms --to 1ms", "before it begins"),

@@ -21,7 +21,7 @@ SLOW_COMPILE = """
 import jax.numpy as jnp
 
 def slow(x):
-    for step in range(2000):
+    for step in range(800):
         x = jnp.sin(x) * step + jnp.roll(x, step % 7)
     return x
 """
@@ -129,8 +129,8 @@ def test_an_unknown_name_fails_the_run_and_names_the_near_ones(
 
 
 @pytest.mark.process
-def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(start: Start) -> None:
-    child = start()
+def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(engine: Child) -> None:
+    child = engine
     child.send(wanted("selu", budget_seconds=600.0, parameters={"n": 1000}))
     child.until(lambda line: line["type"] == "samples_taken" and line["series"] == "run")
     child.send(CancelRequest())
@@ -163,8 +163,8 @@ def test_a_process_whose_client_goes_ends_while_it_waits(start: Start) -> None:
 
 
 @pytest.mark.process
-def test_an_interrupt_is_left_to_the_client(start: Start) -> None:
-    child = start()
+def test_an_interrupt_is_left_to_the_client(engine: Child) -> None:
+    child = engine
     child.send(wanted("selu", parameters={"n": 1000}))
     child.until(is_phase("run"))
     child.process.send_signal(signal.SIGINT)

@@ -310,7 +310,7 @@ def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage: Stage) 
 def test_cancelling_one_leaves_the_others(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_process, "ENGINE", changed(stage, COUNTS, COUNTS + "    time.sleep(0.02)\n"))
     monkeypatch.setattr(turns, "BLOCK_SECONDS", 0.2)
-    stage.add("a", "b", launches=2)
+    stage.add("a", "b", launches=2, budget_seconds=8.0)
     thread = threading.Thread(target=stage.scheduler.run)
     thread.start()
     deadline = time.monotonic() + 20

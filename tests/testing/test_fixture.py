@@ -162,7 +162,7 @@ def test_unused_it_imports_neither_jax_nor_jaxprof(run_tests: Run, folder) -> No
 
 
 @pytest.mark.process
-def test_what_uses_it_is_seen_to_import_it(run_tests: Run, folder) -> None:
+def test_what_is_imported_is_seen(run_tests: Run, folder) -> None:
     (folder / "conftest.py").write_text(LOOKS)
-    result = run_tests("def test_it(jaxprof):\n    pass\n")
-    result.stdout.fnmatch_lines(["FOUND *'jax'*'jaxprof.testing.items'* True"])
+    result = run_tests("def test_it():\n    import jaxprof\n")
+    result.stdout.fnmatch_lines(["FOUND *'jaxprof'* True"])
