@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import jaxprof
 from hlo_sources import BOTH_STAGES, SOURCES, WRONG
 from jaxprof.analysis import result
+from jaxprof.engine.measure import inprocess
 from jaxprof.hlo.analysis.kernels import kernels
 
 X = np.ones((4, 4), np.float32)
@@ -46,6 +48,24 @@ def runs_of(function: Callable[..., Any], *args: Any, **options: Any) -> list[di
     return runs
 
 
+@pytest.fixture(autouse=True)
+def brief_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How soon calls settle after another's turn is asked in a second, and not what is tested here."""
+    monkeypatch.setattr("jaxprof.stats.turns.PROBE_SECONDS", 0.005)
+
+
+@pytest.fixture
+def uncaptured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the profiler, which takes more time than all the rest."""
+    measure = inprocess.measure_variants
+
+    def without(call: Any, limits: Any, *rest: Any, **more: Any) -> None:
+        measure(call, replace(limits, capture=False), *rest, **more)
+
+    monkeypatch.setattr(inprocess, "measure_variants", without)
+
+
+@pytest.mark.usefixtures("uncaptured")
 @pytest.mark.parametrize(
     ("function", "args", "options"),
     [
@@ -92,9 +112,10 @@ def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given() -
     assert run["memory"]["argument_bytes"] == X.nbytes
 
 
+@pytest.mark.usefixtures("uncaptured")
 def test_the_variants_of_a_call_take_turns_in_one_launch() -> None:
     session = jaxprof.profile(
-        lambda x: jnp.tanh(x @ x), np.ones((64, 64), np.float32), op_by_op=True, budget_seconds=0.4
+        lambda x: jnp.tanh(x @ x), np.ones((64, 64), np.float32), op_by_op=True, budget_seconds=0.2
     )
     first, second = session.runs.values()
     blocks = [[turn.number for turn in run.launches[0].turns] for run in (first, second)]

@@ -14,6 +14,12 @@ def call(capsys: pytest.CaptureFixture[str]) -> Caller:
     return Caller(capsys)
 
 
+@pytest.fixture(autouse=True)
+def brief_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How soon calls settle after another's turn is asked in a second, and not what is tested here."""
+    monkeypatch.setattr("jaxprof.stats.turns.PROBE_SECONDS", 0.005)
+
+
 @pytest.fixture
 def kept(state_home: Path) -> Path:
     """A session in the user's folder."""

@@ -33,6 +33,12 @@ from jaxprof.events import (
 from jaxprof.workloads.decorator import workload
 
 
+@pytest.fixture(autouse=True)
+def brief_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How soon calls settle after another's turn is asked in a second, and not what is tested here."""
+    monkeypatch.setattr("jaxprof.stats.turns.PROBE_SECONDS", 0.005)
+
+
 def profiled(function: Any, *arguments: Any, op_by_op: bool = False, **options: Any) -> list[Event]:
     events: list[Event] = []
     call = place_call(function, arguments, {}, **options)
