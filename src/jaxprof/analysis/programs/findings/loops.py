@@ -185,7 +185,7 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         return
     claims.take(spots)
     claims.waits = took if brief else None
-    busy = "" if saves > took / 2 else f"; the device is busy meanwhile, so at most {seconds(saves, 2)} can be saved"
+    busy = "" if saves > took / 2 else "; the device is busy meanwhile"
     yield Finding(
         "host_sync",
         f"the host waits for a value in each pass of the loop: {_calls(result, spots)}, {_about(result, took)}"
