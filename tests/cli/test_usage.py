@@ -239,6 +239,32 @@ def test_words_that_do_not_fit(
     assert there() == before
 
 
+OF_A_FILE = """hlo {}; hlo {}:step; hlo {} --passes; open {}; show {}; show {} --kernels; export {}; import {};
+query {} 'SELECT 1'; run {}.py:step; run {}.py; run --from {}; run --from {}:r1; workloads {}.py;
+sessions rename {} other; sessions scrub {}; sessions delete {} --yes"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("words", [line.strip() for line in OF_A_FILE.split(";")])
+def test_a_word_that_is_plainly_a_path_is_answered_as_one(call: Caller, kept: Path, tmp_path: Path, words: str) -> None:
+    (tmp_path / "train.py").touch()
+    missing = tmp_path / "trian"
+    said = call(*shlex.split(words.format(missing)))
+    assert said.code == ExitCode.USAGE
+    assert f"there is no file {missing}" in said.err
+    assert "In that folder there is: train.py" in said.err
+
+
+@pytest.mark.parametrize("name", ["gone.hlo", "gone.jaxprof", "gone.xplane.pb", "~nobody-of-this-name/x", "a/b"])
+def test_what_makes_a_word_a_path(
+    call: Caller, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"there is no file {name}" in call("show", name).err
+    assert call("sessions", "rename", "last", "run.hlo").code == ExitCode.OK
+    assert call("show", "run.hlo").code == ExitCode.OK, "a kept session may be called like a file"
+
+
 def test_a_run_is_shown_alone_with_what_it_is_compared_with(call: Caller, kept: Path) -> None:
     whole = call("show", kept, "--format", "json").data
     last = whole["runs"][-1]["id"]

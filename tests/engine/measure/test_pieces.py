@@ -12,9 +12,7 @@ import pytest
 
 from jaxprof.engine.measure.check import ALIGNMENT_BYTES, aligned, effective_precision, map_arrays, tolerance_key
 from jaxprof.engine.measure.environment import HostLoad, HostLoadMeter
-from jaxprof.engine.measure.failure import failed
 from jaxprof.engine.measure.transfer import Arguments
-from jaxprof.errors import JaxprofError
 
 
 @pytest.mark.parametrize("offset", [0, 1, 3, 16])
@@ -83,22 +81,6 @@ def test_only_numpy_arrays_go_to_the_device_and_scalars_stay_python() -> None:
     assert placed[1] == 3.0
     assert type(placed[1]) is float
     assert isinstance(placed[2][0], jax.Array)
-
-
-@pytest.mark.parametrize(
-    ("error", "sign"),
-    [
-        (MemoryError("Unable to allocate 931. GiB"), "Out of memory"),
-        (RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes"), "Out of memory"),
-        (RuntimeError("Array has been deleted with shape=float32[4]."), "donated"),
-        (JaxprofError("what", "mend it"), "mend it"),
-        (KeyError("other"), ""),
-    ],
-)
-def test_known_errors_have_advice(error: Exception, sign: str) -> None:
-    advice = failed(error).advice
-    assert sign in advice
-    assert bool(advice) == bool(sign)
 
 
 def test_runs_that_have_their_turns_meanwhile_are_no_work_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

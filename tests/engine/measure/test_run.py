@@ -191,19 +191,24 @@ def test_a_preset_completes_what_a_request_leaves_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "memory"),
+    ("error", "advice", "memory"),
     [
-        (MemoryError("Unable to allocate 931. GiB"), True),
-        (MemoryError(), True),
-        (RuntimeError("RESOURCE_EXHAUSTED: allocating 1 bytes"), True),
-        (DoesNotFitError("not run", "smaller"), True),
-        (JaxprofError("what", "mend it"), False),
-        (ValueError("shapes differ"), False),
+        (MemoryError("Unable to allocate 931. GiB"), "Out of memory", True),
+        (MemoryError(), "Out of memory", True),
+        (DoesNotFitError("not run", "smaller"), "smaller", True),
+        (RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes"), "Out of memory", True),
+        (RuntimeError("Array has been deleted with shape=float32[4]."), "donated", False),
+        (JaxprofError("what", "mend it"), "mend it", False),
+        (ValueError("shapes differ"), "", False),
     ],
 )
-def test_whether_it_was_for_want_of_memory(error: Exception, memory: bool) -> None:
-    assert is_out_of_memory(error) == memory
-    assert failed(error).out_of_memory == memory
+def test_known_errors_have_advice_and_whether_it_was_for_want_of_memory(
+    error: Exception, advice: str, memory: bool
+) -> None:
+    found = failed(error)
+    assert advice in found.advice
+    assert bool(found.advice) == bool(advice)
+    assert is_out_of_memory(error) == found.out_of_memory == memory
 
 
 def test_an_error_of_ours_is_its_words_and_has_no_traceback() -> None:

@@ -33,12 +33,6 @@ def test_an_import_is_timed_where_it_takes_place(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_import_ahead_of_the_run_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup, "_ahead", {})
-    monkeypatch.setattr(startup, "_import", lambda name: None)
-    clock = iter([1.0, 3.5])
-    monkeypatch.setattr(startup.time, "perf_counter", lambda: next(clock))
-    startup.import_ahead()
-    monkeypatch.undo()
     monkeypatch.setattr(startup, "_ahead", {"jax": 2.5})
     first, second = imported("jax"), imported("jax")
     assert (first.seconds, first.note) == (2.5, "while the worker waited")

@@ -256,6 +256,7 @@ async def test_a_program_whose_first_events_are_shown_before_it_counts_as_busy_r
         deadline = monotonic() + 20
         while not stage.app.session.runs and monotonic() < deadline:
             sleep(0.01)
+        sleep(0.3)  # until the app has judged whether they go on
         return run
 
     monkeypatch.setattr(FakeProgramConductor, "start", seen_at_once)
