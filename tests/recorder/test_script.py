@@ -34,11 +34,11 @@ time.sleep(0.4)
 """
 """Lives on until the client looks at it. What has ended before that cannot be told from os._exit."""
 PROGRAMS = {
-    "world": WORLD,
-    "stdin": "import sys\nprint(sys.stdin.isatty(), input(), sys.stdin.read().upper())",
+    "an ordinary one": WORLD + "import atexit, signal, threading\n"
+    "print(sys.stdin.isatty(), input(), sys.stdin.read().upper())\n"
+    "thread = threading.Thread(target=sys.exit, args=(5,))\nthread.start()\nthread.join()\nprint('still here')\n"
+    "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\natexit.register(print, 'bye')\n",
     "exit 3": "import sys\nsys.exit(3)",
-    "exit in a thread": "import sys, threading\nthread = threading.Thread(target=sys.exit, args=(5,))\n"
-    "thread.start()\nthread.join()\nprint('still here')",
     "_exit": "import os\nprint('now', flush=True)\nos._exit(4)",
     "exception": "def inner():\n    raise ValueError('ähm')\ninner()",
     "syntax error": "print('never'\n",
@@ -53,10 +53,8 @@ PROGRAMS = {
     f"os.execv(sys.executable, [sys.executable, '-c', {GOES_ON + 'print(7); exit(6)'!r}])",
     "closed descriptors": "import os\nos.closerange(3, 1 << 20)\nwith open('mine', 'w') as file:\n"
     "    file.write('x')\n    print(file.fileno())\nprint(open('mine').read())\n" + GOES_ON,
-    "atexit": "import atexit\natexit.register(print, 'bye')\nprint('hello')",
     "killed": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
     "interrupted": "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time\ntime.sleep(30)",
-    "pipe to nobody": "import signal\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\nprint('well')",
 }
 SEEN = {"_exit": "not_unwound", "exec": "replaced", "closed descriptors": "pipe_closed", "killed": "not_unwound"}
 
