@@ -35,16 +35,9 @@ def covered(comparisons: Sequence[TimeComparison], truth: float) -> float:
 
 
 @pytest.mark.parametrize("launches", [2, 4])
-@pytest.mark.parametrize("name", MACHINES)
-def test_the_same_program_is_seldom_called_faster_or_slower(name: str, launches: int) -> None:
-    found = sessions(MACHINES[name], launches)
-    assert share(found, "faster", "slower") <= 0.09
-    assert covered(found, 1.0) >= 0.91
-
-
-@pytest.mark.parametrize("launches", [2, 4])
 def test_over_all_machines_false_verdicts_and_coverage_hold_their_promise(launches: int) -> None:
-    found = [one for machine in MACHINES.values() for one in sessions(machine, launches)]
+    """`bench/verdict_simulated.py` has each machine by itself."""
+    found = [one for machine in MACHINES.values() for one in sessions(machine, launches, count=100)]
     assert share(found, "faster", "slower") <= 0.05
     assert covered(found, 1.0) >= 0.94
 
