@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kept_histories as kept
-from jaxprof.analysis.history import FEWEST, LibraryHistory, MeasurementHistory, read_history
+from jaxprof.analysis.history import FEWEST, TOGETHER, LibraryHistory, MeasurementHistory, read_history
 from jaxprof.errors import UsageError
+from jaxprof.report.history import outcome
 
 
 def only(history: LibraryHistory) -> MeasurementHistory:
@@ -32,7 +35,28 @@ def test_a_planted_slow_down_is_found_at_its_place(tmp_path: Path) -> None:
 def test_a_change_between_two_days_is_no_change_yet(tmp_path: Path, days: float, expected: int) -> None:
     for at, median in enumerate(kept.medians((0.010, 9), (0.012, 8))):
         kept.keep(tmp_path, at, kept.run("r1", median), day=at / 1000 + (days if at >= 9 else 0.0))
-    assert len(only(read(tmp_path)).changes) == expected
+    series = only(read(tmp_path))
+    assert len(series.changes) == expected
+    assert bool(series.unclear) != bool(expected), "that they differ is seen, and why they do is not"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_days_that_differ_from_each_other_have_no_change(seed: int, tmp_path: Path) -> None:
+    """Six sessions a day; days differ by three times as much as the sessions of one."""
+    random = np.random.default_rng(seed)
+    levels = np.repeat(3 * random.normal(size=6), 6) + random.normal(size=36)
+    for at, level in enumerate(levels.tolist()):
+        kept.keep(tmp_path, at, kept.run("r1", 0.010 * math.exp(0.02 * level)), day=at // 6 + at % 6 / 100)
+    series = only(read(tmp_path))
+    assert series.changes == ()
+
+
+def test_sessions_that_drift_have_no_verdict(tmp_path: Path) -> None:
+    kept.keep_all(tmp_path, [0.010 * 1.01**at for at in range(24)])
+    history = read(tmp_path)
+    series = only(history)
+    assert (series.changes, series.unclear) == ((), TOGETHER)
+    assert outcome(history, series).startswith("no verdict: neighbouring sessions move together")
 
 
 def test_noise_alone_is_no_change(tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def test_sums_of_which_one_is_missing_are_no_peak() -> None:
 
 def session_of(
     *,
+    began: float = 1_767_312_000.0,
     host: str,
     workloads: dict[str, tuple[float, float]],
     platform: str = "cpu",
@@ -188,7 +189,7 @@ def session_of(
             e.CheckReported(run=run, passed=True, precision="float32"),
             e.RunFinished(run=run, status="ok"),
         ]
-    return fold(e.Header(host=host, wall_seconds=1_767_312_000.0), made)
+    return fold(e.Header(host=host, wall_seconds=began), made)
 
 
 HERE = os.uname().nodename
@@ -212,12 +213,24 @@ def test_it_is_kept_for_the_machine_and_only_grows(tmp_path: Path) -> None:
     assert device.bandwidth == pytest.approx(10e9)
 
 
+def test_a_ceiling_says_with_what_and_when_it_was_measured_itself(tmp_path: Path) -> None:
+    remember(session_of(host=HERE, workloads={"triad": (1e9, 10 << 30)}), tmp_path)
+    later = session_of(host=HERE, workloads={**JUDGED, "triad": (1e9, 4e9)}, began=1_777_312_000.0)
+    remember(later, tmp_path)
+    device = ceilings_for(later, later.runs["r3"], tmp_path)
+    assert device is not None
+    assert device.source == (
+        "measured on this machine, otherwise idle: memory 10.0 GiB a call on 2026-01-02, products on 2026-04-27"
+    )
+
+
 def test_what_fits_a_cache_or_shares_the_machine_is_no_ceiling(tmp_path: Path) -> None:
     small = session_of(host=HERE, workloads={**JUDGED, "triad": (1e6, 48e6)})
-    assert measured_in(small, "cpu:0").bandwidth is None
+    assert measured_in(small, "cpu:0").memory is None
     busy = session_of(host=HERE, workloads=JUDGED, settings={"other_busy_cores": 1.5, "cores": 2})
     assert not measured_in(busy, "cpu:0")
-    (tmp_path / "ceilings.json").write_text('{"Some CPU": {"bandwidth": 1e12, "peaks": {"f32": 1e12}}}')
+    old = '{"Some CPU": {"bandwidth": 1e12, "peaks": {"f32": 1e12}, "bandwidth_bytes": 4e8, "measured": 1.7e9}}'
+    (tmp_path / "ceilings.json").write_text(old)
     later = session_of(host=HERE, workloads={"selu": (5e6, 8e6)})
     assert ceilings_for(later, later.runs["r1"], tmp_path) is None, "kept without size and date"
 

@@ -33,6 +33,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.files import private_folder, taking_place
 from jaxprof.session import Run, Session
 from jaxprof.session.log.state import state_folder
+from jaxprof.units import bytes_
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets import Machine
@@ -49,25 +50,56 @@ _DISTURBED = frozenset({"busy_machine", "disturbed"})
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredCeilings:
-    """What a device was seen to reach: bytes a second, and FLOP/s of matrix products by dtype."""
+class MeasuredRate:
+    """What a device was seen to reach, and what that was measured with."""
 
-    bandwidth: float | None = None
-    peaks: dict[str, float] = field(default_factory=dict)
-    bandwidth_bytes: float | None = None
-    """Bytes that a call moved whose rate `bandwidth` is."""
-    measured: float | None = None
-    """Unix time of the newest of them."""
+    per_second: float
+    """Bytes, or FLOPs of matrix products."""
+    call_bytes: float | None
+    """Bytes that a call moved, for a rate of memory."""
+    measured: float | None
+    """Unix time."""
+
+    def __str__(self) -> str:
+        """`256 MiB a call on 2026-11-25`: what the rate depends on."""
+        size = f"{bytes_(self.call_bytes)} a call" if self.call_bytes else ""
+        day = f"on {datetime.fromtimestamp(self.measured, UTC):%Y-%m-%d}" if self.measured else ""
+        return " ".join(part for part in (size, day) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCeilings:
+    """The greatest rates of a device: of its memory, and of matrix products by dtype."""
+
+    memory: MeasuredRate | None = None
+    products: dict[str, MeasuredRate] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return self.bandwidth is not None or bool(self.peaks)
+        return self.memory is not None or bool(self.products)
 
     def best(self, other: MeasuredCeilings) -> MeasuredCeilings:
-        """The greater of the two figures for each."""
-        peaks = {key: max(self.peaks.get(key, 0.0), other.peaks.get(key, 0.0)) for key in {**self.peaks, **other.peaks}}
-        memory = max((self, other), key=lambda each: each.bandwidth or 0.0)
-        moments = [each.measured for each in (self, other) if each.measured is not None]
-        return MeasuredCeilings(memory.bandwidth, peaks, memory.bandwidth_bytes, max(moments, default=None))
+        """The greater of the two rates for each, with what it was measured with."""
+        memories = [each.memory for each in (self, other) if each.memory is not None]
+        products = dict(self.products)
+        for dtype, rate in other.products.items():
+            products[dtype] = max(products.get(dtype, rate), rate, key=_per_second)
+        return MeasuredCeilings(max(memories, key=_per_second, default=None), products)
+
+    @property
+    def source(self) -> str:
+        """Where they are from: `measured on this machine, otherwise idle: memory 256 MiB a call on 2026-11-25`."""
+        memory = [f"memory {self.memory}"] if self.memory is not None else []
+        days = sorted({str(rate) for rate in self.products.values()} - {""})
+        return f"measured on this machine, otherwise idle: {', '.join([*memory, *(f'products {day}' for day in days)])}"
+
+    @property
+    def peaks(self) -> dict[str, float]:
+        """FLOP/s of matrix products by dtype."""
+        return {dtype: rate.per_second for dtype, rate in self.products.items()}
+
+
+def _per_second(rate: MeasuredRate) -> float:
+    return rate.per_second
 
 
 def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> DevicePeaks | None:
@@ -86,12 +118,11 @@ def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> Devi
     if session.header.host == socket.gethostname():
         measured = measured.best(_kept(folder).get(kind, MeasuredCeilings()))
     datasheet = device_of_kind(kind) if kind else None
+    bandwidth = measured.memory.per_second if measured.memory is not None else None
     if datasheet is not None:
-        return with_measured(datasheet, bandwidth=measured.bandwidth, matrix=measured.peaks) if measured else datasheet
-    if measured.bandwidth and measured.peaks:
-        day = "" if measured.measured is None else f" on {datetime.fromtimestamp(measured.measured, UTC):%Y-%m-%d}"
-        name = f"{run.plan.device} as measured here{day}"
-        return measured_device(name, 0, measured.bandwidth, measured.peaks)
+        return with_measured(datasheet, measured.source, bandwidth, measured.peaks) if measured else datasheet
+    if bandwidth and measured.products:
+        return measured_device(run.plan.device, measured.source, 0, bandwidth, measured.peaks)
     return None
 
 
@@ -147,11 +178,12 @@ def measured_in(session: Session, device_id: str) -> MeasuredCeilings:
             continue
         moved = figures.bytes_accessed or 0.0
         if run.plan.workload == BANDWIDTH_WORKLOAD and moved >= LEAST_BYTES and figures.bytes_per_second:
-            ceilings = ceilings.best(MeasuredCeilings(figures.bytes_per_second, {}, moved, moment))
+            ceilings = ceilings.best(MeasuredCeilings(MeasuredRate(figures.bytes_per_second, moved, moment)))
         elif run.plan.workload == PEAK_WORKLOAD and figures.flops_per_second:
             precision = run.check.precision if run.check is not None else ""
             dtype = "bf16" if run.plan.variant == "jit-bfloat16" else _DTYPES.get(precision, "f32")
-            ceilings = ceilings.best(MeasuredCeilings(None, {dtype: figures.flops_per_second}, None, moment))
+            rate = MeasuredRate(figures.flops_per_second, None, moment)
+            ceilings = ceilings.best(MeasuredCeilings(None, {dtype: rate}))
     return ceilings
 
 
@@ -192,22 +224,25 @@ def _path(folder: Path | None = None) -> Path:
 
 
 def _kept(folder: Path | None) -> dict[str, MeasuredCeilings]:
-    """The kept ceilings by device kind; empty if there is no readable file. What older versions kept says neither when
-    nor with how many bytes it was measured, and may be the rate of a cache or of a busy machine."""
+    """The kept ceilings by device kind; empty if there is no readable file. What older versions kept does not say of
+    each when and with how many bytes it was measured, and may be the rate of a cache or of a busy machine."""
     try:
         payload: Any = json.loads(_path(folder).read_text())
         return {
             str(kind): MeasuredCeilings(
-                None if entry["bandwidth"] is None else float(entry["bandwidth"]),
-                {str(dtype): float(rate) for dtype, rate in entry["peaks"].items()},
-                None if entry["bandwidth_bytes"] is None else float(entry["bandwidth_bytes"]),
-                float(entry["measured"]),
+                None if entry["memory"] is None else _rate(entry["memory"]),
+                {str(dtype): _rate(rate) for dtype, rate in entry["products"].items()},
             )
             for kind, entry in payload.items()
-            if entry.get("measured") is not None
+            if "memory" in entry
         }
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
+
+
+def _rate(kept: dict[str, Any]) -> MeasuredRate:
+    size = kept["call_bytes"]
+    return MeasuredRate(float(kept["per_second"]), None if size is None else float(size), float(kept["measured"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

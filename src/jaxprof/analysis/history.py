@@ -37,6 +37,9 @@ FACTS_KEPT: Final = ("flops", "bytes", "peak")
 """The exact facts that have one."""
 FEWEST: Final = 2 * SHORTEST
 """In fewer points no change is looked for."""
+TOGETHER: Final = "neighbouring sessions move together"
+BETWEEN_VISITS: Final = f"it differs from one day to another, and a change needs {FEWEST} days or more"
+"""Why nothing is said of a difference that sessions have: see `MeasurementHistory.unclear`."""
 _VISIT_SECONDS: Final = 6 * 3600.0
 """After so long without a session the machine counts as visited anew."""
 _LAST_DATE: Final = 253_402_300_799.0
@@ -113,6 +116,8 @@ class MeasurementHistory:
     points: tuple[HistoryPoint, ...]
     """The newest last; at least one."""
     changes: tuple[LastingChange, ...]
+    unclear: str = ""
+    """Why there is no verdict where the points differ: `TOGETHER` or `BETWEEN_VISITS`; empty where there is one."""
 
     @property
     def searched(self) -> bool:
@@ -257,7 +262,7 @@ def _series(members: list[tuple[Session, Run, HistoryPoint]], measure: str, last
         for number, point in enumerate(points)
     ]
     used = [point for point in points if not point.wrong]
-    changes = _exact_changes(used) if measure in FACTS_KEPT else _lasting_changes(used)
+    changes, unclear = (list(_exact_changes(used)), "") if measure in FACTS_KEPT else _lasting_changes(used)
     plan = run.plan
     return MeasurementHistory(
         plan.workload,
@@ -270,25 +275,35 @@ def _series(members: list[tuple[Session, Run, HistoryPoint]], measure: str, last
         plan.precision,
         tuple(points),
         tuple(changes),
+        unclear,
     )
 
 
-def _lasting_changes(points: list[HistoryPoint]) -> Iterator[LastingChange]:
-    """A change between two visits of the machine has to hold among visits, each with its median: sessions of one day
-    resemble each other more than those of another do."""
+def _lasting_changes(points: list[HistoryPoint]) -> tuple[list[LastingChange], str]:
+    """The changes, and why there is no verdict where none can be told from what varies anyway.
+
+    A change between two visits of the machine has to hold among visits, each with its median: sessions of one day
+    resemble each other more than those of another do. So has one that fewer than `SHORTEST` sessions lie beside within
+    its visit."""
     if len(points) < FEWEST:
-        return
+        return [], ""
     begins = [0, *(at for at, (last, point) in enumerate(pairwise(points), 1) if _is_later_visit(last, point))]
+    by_session = change_points([point.value for point in points])
+    unclear = TOGETHER if by_session.move_together else ""
     between: set[int] = set()
     if len(begins) >= FEWEST:
         visits = (points[low:high] for low, high in pairwise([*begins, len(points)]))
-        medians = [middle([point.value for point in visit]) for visit in visits]
-        between = {begins[change.index] for change in change_points(medians)}
-    for change in change_points([point.value for point in points]):
-        if change.index in begins and change.index not in between:
+        by_visit = change_points([middle([point.value for point in visit]) for visit in visits])
+        between = {begins[change.index] for change in by_visit.found}
+    changes = []
+    for change in by_session.found:
+        near = [begin for begin in begins if abs(begin - change.index) < SHORTEST]
+        if near and not between.intersection(near):
+            unclear = unclear or BETWEEN_VISITS
             continue
         last, first = points[change.index - 1], points[change.index]
-        yield LastingChange(last, first, change.before, change.after, change.p_value, _changed(last, first))
+        changes.append(LastingChange(last, first, change.before, change.after, change.p_value, _changed(last, first)))
+    return changes, unclear
 
 
 def _is_later_visit(last: HistoryPoint, point: HistoryPoint) -> bool:

@@ -42,9 +42,6 @@ class Instruction:
     """One instruction of a computation: a value's name, its shape, and how it comes about."""
 
     __slots__ = ("_opcode", "_shape", "computation", "name", "position")
-    _opcode: str
-    """Set on first use, as is `_shape`: the analysis needs both ten times, long after the record is dropped."""
-    _shape: Shape
 
     def __init__(self, computation: Computation, name: str, position: int) -> None:
         self.computation: Final = computation
@@ -52,6 +49,8 @@ class Instruction:
         """Without `%`. Unique in a computation of a sound module; a computation may have the same name."""
         self.position: Final = position
         """Its place in the computation, from 0. In a scheduled module this is the order of execution."""
+        self._opcode: str | None = None
+        self._shape: Shape | None = None
 
     def __repr__(self) -> str:
         return f"<Instruction {self.computation.name}/{self.name}: {self.opcode}>"
@@ -59,7 +58,9 @@ class Instruction:
     @property
     def parts(self) -> Record:
         """Its text taken apart: what the properties below are read from."""
-        return self.computation._record(self.position)
+        computation = self.computation
+        start = (computation._cut or computation._cut_up()).starts[self.position]
+        return computation._remembered.get(start) or computation._read(self.position)
 
     @property
     def readable(self) -> bool:
@@ -74,12 +75,22 @@ class Instruction:
         (`custom-call-start`): `wrapped_opcode` says what is wrapped. `all-reduce-start`, `all-gather-start`,
         `collective-permute-start`, `copy-start` and their dones are opcodes of their own.
         """
-        try:
-            return self._opcode
-        except AttributeError:
-            # Interned, because there are a hundred different opcodes and perhaps a million instructions.
-            self._opcode = intern(unsugared(self.parts.opcode)[0])
-            return self._opcode
+        if self._opcode is None:
+            self._learn()
+        assert self._opcode is not None
+        return self._opcode
+
+    def _learn(self) -> None:
+        """Reads the opcode and the shape once: the analysis needs both ten times, long after the record is dropped."""
+        parts = self.parts
+        # Interned, because there are a hundred different opcodes and perhaps a million instructions.
+        self._opcode = intern(unsugared(parts.opcode)[0])
+        shapes = self.computation.module._shapes
+        written = parts.shape_text
+        shape = shapes.get(written)
+        if shape is None:
+            shape = shapes[written] = parts.shape
+        self._shape = shape
 
     @property
     def wrapped_opcode(self) -> str:
@@ -101,16 +112,10 @@ class Instruction:
 
         Instructions of a module whose shapes are written alike share one object.
         """
-        try:
-            return self._shape
-        except AttributeError:
-            shapes = self.computation.module._shapes
-            written = self.parts.shape_text
-            shape = shapes.get(written)
-            if shape is None:
-                shape = shapes[written] = self.parts.shape
-            self._shape = shape
-            return shape
+        if self._shape is None:
+            self._learn()
+        assert self._shape is not None
+        return self._shape
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -318,17 +323,13 @@ class Computation:
         starts = (self._cut or self._cut_up()).starts
         return starts[position], starts[position + 1]
 
-    def _record(self, position: int) -> Record:
-        starts = (self._cut or self._cut_up()).starts
-        start = starts[position]
+    def _read(self, position: int) -> Record:
+        start, end = self._span(position)
         remembered = self._remembered
-        try:
-            return remembered[start]
-        except KeyError:
-            if len(remembered) >= _REMEMBERED:
-                remembered.clear()
-            parts = remembered[start] = record.read(self.source.text, start, starts[position + 1]) or UNREADABLE
-            return parts
+        if len(remembered) >= _REMEMBERED:
+            remembered.clear()
+        parts = remembered[start] = record.read(self.source.text, start, end) or UNREADABLE
+        return parts
 
     @property
     def root(self) -> Instruction | None:

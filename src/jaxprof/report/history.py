@@ -102,7 +102,10 @@ def outcome(history: LibraryHistory, series: MeasurementHistory) -> str:
     if not series.searched:
         return f"{used} point{_s(used)}: a change is looked for in {FEWEST} and more{aside}"
     looked = f"e-divisive over {min(used, LONGEST)} points, at a significance of {SIGNIFICANCE:g}"
-    found = "no lasting change" if not count else f"{count} lasting change{_s(count)}"
+    found = f"{count} lasting change{_s(count)}" if count else "no lasting change"
+    if series.unclear:
+        rest = " of the rest" if count else ""
+        found = f"{f'{found}; ' if count else ''}no verdict{rest}: {series.unclear}"
     return f"{found} ({looked}){aside}"
 
 
@@ -198,7 +201,8 @@ def _overview(history: LibraryHistory) -> Table[MeasurementHistory]:
 
 def _last_change(history: LibraryHistory, series: MeasurementHistory) -> str:
     if not series.changes:
-        return "" if series.searched or history.unit != "second" else "too few points"
+        unsearched = "" if series.searched or history.unit != "second" else "too few points"
+        return "no verdict" if series.unclear else unsearched
     change = series.changes[-1]
     size = ratio(change.ratio) if history.unit == "second" else direction(history, change)
     return f"{size} {date(change.first.wall_seconds)}"
@@ -306,6 +310,7 @@ HISTORY: Final[tuple[Fact[LibraryHistory], ...]] = (
              *_SERIES,
              Fact("searched", TRUTH, "Whether there were enough points to look for a change",
                   lambda row: row.series.searched or row.history.unit != "second"),
+             Fact("unclear", TEXT, "Why there is no verdict on whether it changed", at("series.unclear")),
              Fact("points", ROWS, "Its points, the oldest first", lambda row: _rows(row.history, row.series),
                   inside=(*_POINT, Fact("changed", ROWS, "What of the environment changed since the point before",
                                         at("point.changed"), inside=_CHANGED))),

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from jaxprof.facts import Fact, Row, columns, recorder
-from jaxprof.report.table import Table, texts
+from jaxprof.facts import Row, columns, recorder
+from jaxprof.report.table import Table, cells_of, texts
 from jaxprof.text import columns as terminal_columns
 from jaxprof.text import json_text, safe, safe_lines, shorten
 from jaxprof.units import UNKNOWN
@@ -21,6 +21,8 @@ from jaxprof.units import UNKNOWN
 GAP = "  "
 PAGE = 500
 """Printing begins after this many rows, for tables that may have a million."""
+_MOST_ALIKE: Final = 1 << 14
+"""Sorts of rows whose cells are kept while a table is printed."""
 NARROWEST = 6
 """Columns that a column keeps, however narrow the page."""
 
@@ -34,26 +36,25 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_col
     """
     if table.title:
         yield safe(table.title)
-    rows = texts(table)
     paged = isinstance(table.rows, Iterator)
-    page = list(islice(rows, PAGE) if paged else rows)
+    page = list(islice(texts(table), PAGE) if paged else texts(table))
     if page:
         whole = not paged or len(page) < PAGE
-        yield from _aligned(table.for_people(), page, None if whole else rows, indent, width, all_columns)
+        yield from _aligned(table, page, None if whole else iter(table.rows), indent, width, all_columns)
     for note in table.notes:
         yield from wrap(note, width=width, indent=indent) if width else [indent + safe(note)]
 
 
 def _aligned(
-    columns: Sequence[Fact[Any]],
+    table: Table[Any],
     page: Sequence[list[str]],
-    rest: Iterator[list[str]] | None,
+    rest: Iterator[Any] | None,
     indent: str,
     width: int,
     all_columns: bool,
 ) -> Iterator[str]:
     """The lines of a page that may have a `rest`: of that it is not known yet which columns say nothing."""
-    widest = [(at, column.widest) for at, column in enumerate(columns) if column.widest]
+    columns = table.for_people()
 
     def cut(row: Sequence[str]) -> list[str]:
         return [
@@ -75,21 +76,53 @@ def _aligned(
         for row in cells:
             row[narrowed] = shorten(row[narrowed], widths[narrowed])
     placed = [(at, widths[at], columns[at].is_right) for at in kept]
-    layout = indent + GAP.join([f"{{{at}:{'>' if right else '<'}{width}}}" for at, width, right in placed])
 
     def line(row: Sequence[str]) -> str:
         return (indent + GAP.join([_pad(row[at], width, right) for at, width, right in placed])).rstrip()
 
     yield from map(line, cells)
-    for row in rest or ():
-        whole = "".join(row)
-        if not (whole.isascii() and whole.isprintable()):
-            yield line(cut(row))
+    if rest:
+        yield from _further(table, rest, lambda row: line(cut(row)), indent, placed)
+
+
+def _further(
+    table: Table[Any],
+    rows: Iterator[Any],
+    line: Callable[[list[str]], str],
+    indent: str,
+    placed: Sequence[tuple[int, int, bool]],
+) -> Iterator[str]:
+    """The lines after the first page, of which there may be a million: as `line` makes them, but in a fraction of its
+    time where there is nothing to make safe and each character takes one column."""
+    columns = table.for_people()
+    cells = cells_of(table)
+    widest = [(at, column.widest) for at, column in enumerate(columns) if column.widest]
+    (first, width, _), *_ = placed
+    layout = GAP.join([f"{{{at}:{'>' if right else '<'}{width}}}" for at, width, right in placed[1:]])
+    head, most = columns[first].reader(), columns[first].widest
+    alike = table.alike if table.alike is not None and not placed[0][2] else lambda row: None
+    ends: dict[Hashable, str] = {}
+    for row in rows:
+        key = alike(row)
+        end = ends.get(key) if key is not None else None
+        name = ""
+        if end is not None and (name := head(row)).isascii() and name.isprintable():
+            name = name if not most or len(name) <= most else name[: most - 1] + "…"
+            yield f"{indent}{name:<{width}}{GAP}{end}".rstrip()
             continue
-        for at, most in widest:  # nothing to make safe, and each character takes one column
-            if len(row[at]) > most:
-                row[at] = row[at][: most - 1] + "…"
-        yield layout.format(*row).rstrip()
+        made = cells(row)
+        whole = "".join(made)
+        if not (whole.isascii() and whole.isprintable()):
+            yield line(made)
+            continue
+        for at, longest in widest:
+            if len(made[at]) > longest:
+                made[at] = made[at][: longest - 1] + "…"
+        end = layout.format(*made)
+        if key is not None and len(ends) < _MOST_ALIKE:
+            ends[key] = end
+        padded = f"{made[first]:>{width}}" if placed[0][2] else f"{made[first]:<{width}}"
+        yield f"{indent}{padded}{GAP}{end}".rstrip()
 
 
 def wrap(text: str, *, width: int, indent: str, first: str | None = None) -> list[str]:

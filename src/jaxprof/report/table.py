@@ -6,7 +6,7 @@ have a key, with the number as it is. The renderers are in `report.renderers`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, Final, Generic
@@ -44,6 +44,9 @@ class Table(Generic[Row]):
     """A line before the table."""
     notes: tuple[str, ...] = ()
     """Lines after the table, for people only."""
+    alike: Callable[[Row], Hashable | None] | None = None
+    """Of rows that differ in their first cell alone the same value: the others are made once. None for a row like no
+    other."""
 
     def for_people(self) -> list[Fact[Row]]:
         """The columns of text, Markdown and HTML."""
@@ -57,12 +60,17 @@ class Table(Generic[Row]):
         return replace(self, rows=rows[:count], notes=notes)
 
 
-def texts(table: Table[Row]) -> Iterator[list[str]]:
-    """The rows as people read them, one list of cells after the other."""
+def cells_of(table: Table[Row]) -> Callable[[Row], list[str]]:
+    """What makes the cells of a row as people read them."""
     readers = [
         (fact.reader(), fact.shown if fact.shown is plain else remembering(fact.shown)) for fact in table.for_people()
     ]
-    return ([show(read(row)) for read, show in readers] for row in table.rows)
+    return lambda row: [show(read(row)) for read, show in readers]
+
+
+def texts(table: Table[Row]) -> Iterator[list[str]]:
+    """The rows as people read them, one list of cells after the other."""
+    return map(cells_of(table), table.rows)
 
 
 def joined(key: str, facts: Iterable[Fact[Row]], parts: Iterable[tuple[str, Iterable[Row]]]) -> Table[tuple[str, Row]]:

@@ -3,9 +3,10 @@
 E-divisive (D. S. Matteson and N. A. James, "A nonparametric approach for multiple change point analysis of multivariate
 data", 2014), which MongoDB, Hunter and Apache Otava use on benchmark histories: the cut that maximises the energy
 distance between the values before and after it, tested by permuting, then again within both parts. That supposes values
-that are independent of each other, and sessions are not: a machine is slower for an afternoon. So a cut must also be
-larger than those of histories without a change in which each value resembles the one before it (an autoregressive
-process), by more than these values seem to.
+that are independent of each other, and sessions are not: a machine is slower for an afternoon. So a step must also
+explain the values much better than neighbours that resemble each other do: the ratio of the two likelihoods must be
+larger than those of random walks, in which nothing but neighbours counts. A cut that permuting finds, and a walk has
+just as well, is no change and no constant history either: there is no verdict.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 from jaxprof.stats.turns import middle
@@ -32,9 +33,13 @@ PERMUTATIONS = 399
 LONGEST = 200
 """Of a longer history the newest values are looked at: the work grows with the square of their number."""
 _SEED = 20_140_101
-_DOUBT = 0.7
-"""Added to the estimated correlation of neighbours, which a few dozen values tell no better."""
-_HIGHEST_CORRELATION = 0.95
+_CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
+"""Of neighbours, among which the likeliest is taken; a random walk is near the last of them."""
+_SCATTER = (0.0, 0.2, 0.5)
+"""Shares of the variance that belong to each value alone, likewise."""
+_WALKS = (0.0, 1.0)
+"""Scatter of each value of the random walks that a step is held against, in their own steps. Of autoregressive series
+with any correlation and scatter, none has larger ratios of likelihoods than the larger of these two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +62,19 @@ class ChangePoint:
         return self.before / self.after
 
 
-def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -> list[ChangePoint]:
-    """The lasting changes of a series of times (the medians of successive sessions, in any unit), in their order.
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What was found in a series of times."""
+
+    found: tuple[ChangePoint, ...] = ()
+    """In their order."""
+    move_together: bool = False
+    """Whether there is a cut that independent values would hardly have, and values that resemble their neighbours do:
+    whether something changed there cannot be told."""
+
+
+def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -> Changes:
+    """The lasting changes of a series of times (the medians of successive sessions, in any unit).
 
     Raises ValueError for values that are not times: zero, negative, infinite, not a number.
     """
@@ -71,6 +87,7 @@ def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -
     random = np.random.default_rng(_SEED)
     edges = [0, len(logs)]
     surety: dict[int, float] = {}
+    move_together = False
     while True:
         parts = [logs[low:high] for low, high in pairwise(edges)]
         cuts = [_best_cut(part) for part in parts]
@@ -79,9 +96,11 @@ def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -
         if largest <= 0:
             break
         p_value = _p_value(parts, largest, significance, random)
-        if p_value <= significance:
-            p_value = max(p_value, _p_value_of_neighbours(parts[where], largest))
         if p_value > significance:
+            break
+        p_value = max(p_value, _p_value_of_step(parts[where]))
+        if p_value > significance:
+            move_together = True
             break
         surety[edges[where] + cut] = p_value
         edges = sorted([*edges, edges[where] + cut])
@@ -90,9 +109,10 @@ def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -
         for low, high in pairwise(edges)
         if high > low
     ]
-    return [
+    found = (
         ChangePoint(first + edge, medians[at], medians[at + 1], surety[edge]) for at, edge in enumerate(edges[1:-1])
-    ]
+    )
+    return Changes(tuple(found), move_together)
 
 
 def _p_value(
@@ -108,45 +128,66 @@ def _p_value(
     return as_large / (1 + PERMUTATIONS)
 
 
-def _p_value_of_neighbours(part: NDArray[np.float64], largest: float) -> float:
-    """The share of histories whose values depend on those before them, without a change, with as large a cut.
+def _p_value_of_step(part: NDArray[np.float64]) -> float:
+    """The share of random walks of this length of which a step explains as much: the greater of two sorts of walks."""
+    ratio = _step_ratios(part[None, :])[0]
+    return max((1 + int((walks >= ratio).sum())) / (1 + len(walks)) for walks in _ratios_of_walks(len(part)))
 
-    The dependence and the scale are those of the differences of near values, of which a change alters a fifth at most.
-    Of values x(t) with correlation r, x(t+k) - x(t) has 1 + r + ... + r^(k-1) times the variance of x(t+1) - x(t).
-    Several lags, because sessions that were measured on one day, and differ from those of another, show it only where
-    most pairs are of two days.
-    """
+
+@lru_cache(maxsize=64)
+def _ratios_of_walks(count: int) -> tuple[NDArray[np.float64], ...]:
     import numpy as np
 
-    lags = range(1, max(2, len(part) // 6) + 1)
-    step, *longer = (float(np.median(np.abs(part[lag:] - part[:-lag]))) for lag in lags)
-    if step <= 0:
-        return 0.0
-    estimate = max(_correlation((size / step) ** 2, lag) for lag, size in zip(lags[1:], longer, strict=True))
-    correlation = min(_HIGHEST_CORRELATION, estimate + _DOUBT)
-    simulated = _cuts_of_neighbours(len(part), round(correlation, 2))
-    return (1 + int((simulated >= largest / step).sum())) / (1 + len(simulated))
+    random = np.random.default_rng(_SEED)
+    shape = PERMUTATIONS, count
+    walks = (random.normal(size=shape).cumsum(axis=1) + scatter * random.normal(size=shape) for scatter in _WALKS)
+    return tuple(map(_step_ratios, walks))
 
 
-def _correlation(growth: float, lag: int) -> float:
-    """The correlation of neighbours, at least 0, of which differences at this lag have `growth` times the variance of
-    those of neighbours."""
-    steps = (number / 100 for number in range(1, 100))
-    return next((step - 0.01 for step in steps if sum(step**power for power in range(lag)) > growth), 0.99)
-
-
-@lru_cache(maxsize=256)
-def _cuts_of_neighbours(count: int, correlation: float) -> NDArray[np.float64]:
-    """The largest cuts of simulated histories without a change, in units of the median difference of neighbours."""
+def _step_ratios(series: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The logarithm of the ratio of two likelihoods, for each row of `series`: of neighbours that resemble each other
+    about a level with one step, wherever it fits best, and of such neighbours about one level. Both normal, each with
+    the likeliest correlation and scatter (an autoregressive process of the first order seen through noise)."""
     import numpy as np
 
-    noise = np.random.default_rng(_SEED).normal(size=(PERMUTATIONS, count))
-    values = noise.copy()
-    for at in range(1, count):
-        values[:, at] = correlation * values[:, at - 1] + math.sqrt(1 - correlation**2) * noise[:, at]
-    steps = np.median(np.abs(np.diff(values, axis=1)), axis=1)
-    cuts: NDArray[np.float64] = np.array([_best_cut(row)[0] for row in values]) / steps
-    return cuts
+    rows, count = series.shape
+    steps = (np.arange(count) >= np.arange(SHORTEST, count - SHORTEST + 1)[:, None]).astype(np.float64)
+    series = series - series.mean(axis=1, keepdims=True)
+    smallest = np.maximum((series * series).sum(axis=1), np.finfo(np.float64).tiny) * _EXACT
+    level, stepped = np.full(rows, -np.inf), np.full(rows, -np.inf)
+    for whitening, size in _whitenings(count):
+        constant = whitening.sum(axis=1)
+        constant /= np.linalg.norm(constant)
+        values, shapes = series @ whitening.T, steps @ whitening.T
+        values -= np.outer(values @ constant, constant)
+        shapes -= np.outer(shapes @ constant, constant)
+        shapes /= np.linalg.norm(shapes, axis=1)[:, None]
+        left = (values * values).sum(axis=1)
+        explained = ((values @ shapes.T) ** 2).max(axis=1)
+        np.maximum(level, -count / 2 * np.log(np.maximum(left, smallest)) - size, out=level)
+        np.maximum(stepped, -count / 2 * np.log(np.maximum(left - explained, smallest)) - size, out=stepped)
+    return stepped - level
+
+
+_EXACT = 1e-12
+"""Share of the variance below which what is left is rounding."""
+
+
+@lru_cache(maxsize=8)
+def _whitenings(count: int) -> tuple[tuple[NDArray[np.float64], float], ...]:
+    """For each correlation and scatter the matrix that makes such values independent, and the logarithm of the root of
+    their covariance's determinant."""
+    import numpy as np
+
+    apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
+    found = []
+    for correlation, scatter in product(_CORRELATIONS, _SCATTER):
+        if scatter and not correlation:
+            continue  # scatter alone, again
+        covariance = (1 - scatter) * correlation**apart + scatter * np.eye(count)
+        root = np.linalg.cholesky(covariance)
+        found.append((np.linalg.inv(root), float(np.log(root.diagonal()).sum())))
+    return tuple(found)
 
 
 def _best_cut(values: NDArray[np.float64]) -> tuple[float, int]:

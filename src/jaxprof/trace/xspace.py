@@ -11,12 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
-from jaxprof.errors import FileRefusedError, system_words
-from jaxprof.files import read_whole
+from jaxprof.errors import FileRefusedError
 from jaxprof.limits import LINES, NAMES, PLANES, Limit
 from jaxprof.trace.varints import (
     DELIMITED,
@@ -234,21 +232,11 @@ class Space(ProtoBytes):
     warnings: list[str] = field(default_factory=list)
 
 
-def read_xspace(path: Path) -> Space:
-    """The index of the file at `path`. Raises FileRefusedError where it is empty or no XSpace.
-
-    A file that was truncated gives its whole planes, and says so in `problems`.
-    """
-    try:
-        return parse_xspace(read_whole(path), str(path))
-    except OSError as error:
-        raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
-
-
 def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
-    """As `read_xspace`, for bytes in memory; `name` is for messages.
+    """The index of an XSpace; `name` is for messages. Raises FileRefusedError where it is empty or no XSpace.
 
-    With a `size`, `raw` is `PADDING` zero bytes longer than that, and need not be copied.
+    A file that was truncated gives its whole planes, and says so in `problems`. With a `size`, `raw` is `PADDING` zero
+    bytes longer than that, and need not be copied.
     """
     end = len(raw) if size is None else size
     if not end:

@@ -17,7 +17,7 @@ from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.cost.peaks import DEVICES
 from jaxprof.hlo.analysis.cost.roofline import roofline
 from jaxprof.hlo.analysis.findings.catalogue import findings
-from jaxprof.hlo.analysis.fingerprint import diff, fingerprint
+from jaxprof.hlo.analysis.fingerprint import Fingerprints, diff
 from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.tree import tree
 from jaxprof.hlo.graph import inside, neighbourhood, to_dot, to_svg
@@ -121,7 +121,7 @@ def _survives(text: str) -> None:
     for module in found:
         _everything(module)
         for name in module.computations:
-            fingerprint(module, name)
+            Fingerprints(module).of(name)
 
 
 def test_the_sound_text_is_understood_whole() -> None:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 from hlo.analysis.programs import compiled, f32, written
-from jaxprof.hlo.analysis.fingerprint import diff, fingerprint
+from jaxprof.hlo.analysis.fingerprint import Fingerprints, diff
 from jaxprof.hlo.analysis.text_difference import TextDifference, text_difference
 from jaxprof.hlo.read import parse
 
@@ -90,16 +90,24 @@ def test_tiles_are_a_setting_and_no_other_computation() -> None:
     assert _diff(one, one + "\n").settings == ()
 
 
-@pytest.mark.parametrize("grid", ["2", "4"])
-def test_the_code_of_a_custom_kernel_is_not_what_it_computes(grid: str) -> None:
-    """It holds line numbers; a setting beside it is one of the kernel."""
+_WITH_CODE = {
+    "tpu": '{{"custom_call_config": {{"body": "{code}", "grid": "{grid}"}}}}',
+    "triton": '{{grid_x = {grid} : i32, ir = "{code}", name = "add", num_warps = 4 : i32}}',
+    "quoted": '"{{grid_x = {grid} : i32, ir = \\"{code}\\", num_warps = 4 : i32}}"',
+    "long": '{{"grid":"{grid}","kernel":"{code}"}}',
+}
+"""How custom kernels hold their code, which has line numbers in it, beside their settings."""
 
+
+@pytest.mark.parametrize("grid", ["2", "4"])
+@pytest.mark.parametrize("form", _WITH_CODE)
+def test_the_code_of_a_custom_kernel_is_not_what_it_computes_and_its_settings_are(form: str, grid: str) -> None:
     def kernel(code: str, grid: str) -> str:
-        config = f'{{"grid":"{grid}","body":"{code}"}}'
-        call = f'custom-call(%a), custom_call_target="tpu_custom_call", backend_config={config}'
+        config = _WITH_CODE[form].format(code=code * (100 if form == "long" else 1), grid=grid)
+        call = f'custom-call(%a), custom_call_target="kernel", backend_config={config}'
         return TEXT.replace("exponential(%a)", call)
 
-    found = _diff(kernel("A" * 299 + "B", grid), kernel("A" * 300, "2"))
+    found = _diff(kernel("line14", grid), kernel("line10", "2"))
     assert (found.differs, found.code) == (grid != "2", ("b",))
 
 
@@ -168,7 +176,7 @@ _TEXT = """
 
 
 def _print(text: str) -> str:
-    return fingerprint(written(text), next(name for name in written(text).computations if "add" not in name))
+    return Fingerprints(written(text)).of(next(name for name in written(text).computations if "add" not in name))
 
 
 @pytest.mark.parametrize(
@@ -208,13 +216,13 @@ def test_what_is_computed_counts(old: str, new: str) -> None:
 
 def test_side_effects_that_nothing_depends_on_count() -> None:
     text = "ENTRY main {\n  x = f32[8] parameter(0)\n  t = token[] after-all()\n%s  ROOT n = f32[8] negate(x)\n}"
-    quiet = fingerprint(written(text % ""), "main")
-    assert fingerprint(written(text % "  o = token[] outfeed(x, t)\n"), "main") != quiet
+    quiet = Fingerprints(written(text % "")).of("main")
+    assert Fingerprints(written(text % "  o = token[] outfeed(x, t)\n")).of("main") != quiet
 
 
 def test_a_library_call_counts_with_its_settings() -> None:
     text = 'ENTRY main {{\n  x = f32[8] parameter(0)\n  ROOT n = f32[8] custom-call(x), custom_call_target="f", backend_config={{"mode":"{}"}}\n}}'
-    assert fingerprint(written(text.format("a")), "main") != fingerprint(written(text.format("b")), "main")
+    assert Fingerprints(written(text.format("a"))).of("main") != Fingerprints(written(text.format("b"))).of("main")
 
 
 def test_the_same_program_compiled_twice_is_the_same_and_an_edit_shows_where() -> None:

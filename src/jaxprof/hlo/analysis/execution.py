@@ -13,7 +13,7 @@ loop's state with a constant, the body adds a constant to that element, and it b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.opcodes import CONTROL, FINISHING, FREE
@@ -41,9 +41,8 @@ class CallEdge:
     """Whether it is one of several alternatives."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """An instruction that launches work."""
+class Launch(NamedTuple):
+    """An instruction that launches work. A tuple, as there may be a million."""
 
     instruction: Instruction
     count: int | None
@@ -75,18 +74,18 @@ class Execution:
             return
         entered = {entry.name}
         # Without recursion, as a file may nest deeper than Python's stack.
-        stack = [self._steps(entry)]
+        stack = [(self._steps(entry), *self._counts[entry.name])]
         while stack:
-            for step in stack[-1]:
-                if isinstance(step, CallEdge):
-                    callee = self.module.get(step.callee)
-                    if callee is not None and callee.name not in entered:
-                        entered.add(callee.name)
-                        stack.append(self._steps(callee))
-                        break
-                else:
-                    count, conditional = self._counts[step.computation.name]
-                    yield Launch(step, count, conditional)
+            steps, count, conditional = stack[-1]
+            for step in steps:
+                if step.__class__ is not CallEdge:
+                    yield Launch(step, count, conditional)  # type: ignore[arg-type]
+                    continue
+                callee = self.module.get(step.callee)
+                if callee is not None and callee.name not in entered:
+                    entered.add(callee.name)
+                    stack.append((self._steps(callee), *self._counts[callee.name]))
+                    break
             else:
                 stack.pop()
 
@@ -129,9 +128,9 @@ class Execution:
             running.setdefault(edge.caller.name, []).append(edge)
         for instruction in computation.instructions:
             opcode = instruction.opcode
-            if opcode in FREE or opcode in FINISHING or not opcode:
+            if opcode in _NO_LAUNCH:
                 continue
-            if instruction.name in running:
+            if running and instruction.name in running:
                 yield from running[instruction.name]
             elif opcode in CONTROL:
                 continue
@@ -156,6 +155,7 @@ class Execution:
         return counts
 
 
+_NO_LAUNCH: Final = FREE | FINISHING | {""}
 _RUNNING: Final = ("while(", "conditional(", " call(", "\tcall(", "\ncall(", "-start(")
 """Words in the text of every instruction that runs computations, and of few others: each match is read to be sure."""
 

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.read.record import CALLING_ATTRIBUTES
+from jaxprof.hlo.read.syntax import unquote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 _LEFT_OUT: Final = frozenset(
     {"metadata", "channel_id", "frontend_attributes", "control-predecessors", "backend_config", "origin", "id"}
 ) | frozenset(CALLING_ATTRIBUTES)
-CODE: Final = re.compile(r'"(?:[^"\\]|\\.){200,}+"')
-"""The code of a custom kernel in its `backend_config`: MLIR or LLVM, as text or in base64."""
+_TEXT: Final = re.compile(r'(?P<key>"?\b(?:body|ir|code|ptx)"?\s*+[:=]\s*+)?"(?P<text>(?:[^"\\]|\\.)*+)"')
+_LONGEST_SETTING: Final = 200
+"""Characters of a text in a `backend_config` above which it is code, whatever its key."""
 _NUMBER: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 
 
@@ -129,15 +131,25 @@ def settings_of(instruction: Instruction) -> dict[str, str]:
     of a custom kernel (Pallas, Triton) is left out: it holds the lines that it was written on."""
     keeps_config = instruction.opcode == "custom-call"
     return {
-        key: " ".join(CODE.sub('"..."', text).split()) if key == "backend_config" else " ".join(text.split())
+        key: " ".join((split_code(text)[0] if key == "backend_config" else text).split())
         for key, text in sorted(instruction.attributes.items())
         if key not in _LEFT_OUT or (key == "backend_config" and keeps_config)
     }
 
 
-def fingerprint(module: Module, name: str) -> str:
-    """The fingerprint of one computation, as 32 hexadecimal digits; empty where there is none of that name."""
-    return Fingerprints(module).of(name)
+def split_code(config: str) -> tuple[str, list[str]]:
+    """A `backend_config` without the code of a custom kernel, and that code: MLIR, LLVM or PTX, as text or in base64.
+    What is quoted as a whole is taken out of its quotes first."""
+    code: list[str] = []
+
+    def leave_out(found: re.Match[str]) -> str:
+        if found["key"] is None and len(found["text"]) < _LONGEST_SETTING:
+            return found[0]
+        code.append(found["text"])
+        return f'{found["key"] or ""}"..."'
+
+    inside = unquote(config)
+    return _TEXT.sub(leave_out, inside if inside.lstrip().startswith("{") else config), code
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,12 @@ class Kernel:
             self._origins = origins(own, [inner.metadata for inner in held], module.stack_of)
         return self._origins
 
+    @property
+    def attributes_text(self) -> str:
+        """What stands after its operands, its origin among it."""
+        read = self.instruction.parts
+        return read.text[read.inside[1] : read.limit]
+
     def release(self) -> None:
         """Gives back what was read of its origins: of half a million kernels that is more than all else."""
         self._origins = self._sources = None
@@ -498,11 +504,10 @@ _LONGEST_COMPARED: Final = 4096
 
 def alike(instruction: Instruction) -> Hashable | None:
     """What two kernels must share to have the same figures; None where the text alone does not show it."""
-    opcode = instruction.opcode
+    opcode, read = instruction.opcode, instruction.parts
     if opcode in _ELEMENTWISE:
         held = ""
     elif opcode in _BY_ATTRIBUTES:
-        read = instruction.parts
         held = _ORIGIN_TEXT.sub("", read.text[read.inside[1] : read.limit].rstrip())
     elif opcode == "fusion":
         held = _fused_text(instruction)
@@ -510,9 +515,8 @@ def alike(instruction: Instruction) -> Hashable | None:
             return None
     else:
         return None
-    names = instruction.operands
-    get = instruction.computation.get
-    operands = [get(name) for name in names]
+    names = read.operands
+    operands = list(map(instruction.computation.get, names))
     if None in operands:
         return None
     # A module has one object for all shapes that are written alike, and keeps it.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final, Literal, TypeAlias
 
-from jaxprof.hlo.analysis.fingerprint import CODE, ComputationDifference, Fingerprints, diff, settings_of
+from jaxprof.hlo.analysis.fingerprint import ComputationDifference, Fingerprints, diff, settings_of, split_code
 from jaxprof.hlo.analysis.opcodes import FREE, base_opcode
 from jaxprof.hlo.model import Computation, Instruction, Module
 
@@ -174,7 +174,7 @@ def _leaves(config: str) -> dict[str, str]:
 
 def _code_differs(before: Instruction, after: Instruction) -> bool:
     ours, theirs = before.attributes.get("backend_config", ""), after.attributes.get("backend_config", "")
-    return ours != theirs and CODE.findall(ours) != CODE.findall(theirs)
+    return ours != theirs and split_code(ours)[1] != split_code(theirs)[1]
 
 
 def _header(before: Module, after: Module) -> Iterator[HeaderDifference]:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 _NAME: Final = r"\s*+(?:ROOT\s++(?!=))?%?(?P<name>[^\s=%,(){}\"]++)\s*+=\s*+"
 _ARRAY_SHAPE: Final = r"[A-Za-z]\w*+\[[^\[\]\"]*+\](?:\{(?:[^{}\"]|\{[^{}\"]*+\})*+\})?"
 _BEGINNING = re.compile(
-    rf"{_NAME}(?:(?P<shape>{_ARRAY_SHAPE})\s*+|(?P<tuple>\w?\())(?:(?P<opcode>[A-Za-z][\w\-]*+)\()?", re.ASCII
+    rf"{_NAME}(?:(?P<shape>{_ARRAY_SHAPE})\s*+|(?P<tuple>\w?\())(?:(?P<opcode>[A-Za-z][\w\-]*+)\((?P<flat>[^()\"/]*+\))?)?",
+    re.ASCII,
 )
 _TUPLE_THEN_OPCODE = re.compile(
     r"(?:[^\"()]++|\((?:[^\"()]++|\([^\"()]*+\))*+\))*+\)\s*+([A-Za-z][\w\-]*+)\(", re.ASCII
@@ -195,9 +196,13 @@ def read(text: str, start: int, limit: int) -> Record | None:
         begin = _BEGINNING.match(text, skip_blank(text, start, limit), limit)
         if begin is None:
             return None
-    opcode = begin["opcode"]
+    name, opcode = begin.group("name", "opcode")
+    shape_start, shape_end = begin.span("shape")
+    opened, closed = begin.span("flat")
+    if opened >= 0:  # most instructions
+        return Record(text, name, (shape_start, shape_end), opcode, (opened, closed - 1), limit)
     opened = begin.end()
-    if begin["tuple"]:
+    if shape_start < 0:
         shape_start = begin.start("tuple")
         tuple_end = _TUPLE_THEN_OPCODE.match(text, begin.end("tuple"), limit)
         if tuple_end:
@@ -207,8 +212,6 @@ def read(text: str, start: int, limit: int) -> Record | None:
             if shape_end < 0:
                 return None
             opcode = ""
-    else:
-        shape_start, shape_end = begin.span("shape")
     if not opcode:
         named = _OPCODE.match(text, skip_blank(text, shape_end, limit), limit)
         if named is None:
@@ -218,7 +221,7 @@ def read(text: str, start: int, limit: int) -> Record | None:
     closed = flat.end() if flat else balanced_end(text, opened - 1, limit)
     if closed < 0:
         return None
-    return Record(text, begin["name"], (shape_start, shape_end), opcode, (opened, closed - 1), limit)
+    return Record(text, name, (shape_start, shape_end), opcode, (opened, closed - 1), limit)
 
 
 class Budget:

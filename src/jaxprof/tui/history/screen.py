@@ -133,7 +133,7 @@ class Measurements(TableView[MeasurementHistory], keys="measurements"):
 
     def _change(self, one: MeasurementHistory) -> Cell:
         if not one.changes:
-            return ""
+            return "unsure" if one.unclear else ""
         change = one.changes[-1]
         return ratio(change.ratio), change_style(change)
 

@@ -68,7 +68,7 @@ def test_estimated_flops_bound_nothing() -> None:
         }
     """)
     )
-    placed = roofline(kernel, measured_device("slow", 1 << 30, 1e12, {"f32": 1e9}))
+    placed = roofline(kernel, measured_device("slow", "measured", 1 << 30, 1e12, {"f32": 1e9}))
     assert kernel.flops == 20e6, "20 ms at this ceiling"
     assert (placed.bound, placed.least_seconds) == ("", pytest.approx(8e6 / 1e12))
 
@@ -103,11 +103,11 @@ def test_unknown_flops_leave_the_bound_open() -> None:
 
 
 def test_measured_ceilings_take_the_place_of_the_vendors() -> None:
-    mine = with_measured(DEVICES["h100"], bandwidth=3.0e12, matrix={"bf16": 700e12})
+    mine = with_measured(DEVICES["h100"], "measured", 3.0e12, {"bf16": 700e12})
     assert roofline(_dot("bf16", 8192), mine).least_seconds == pytest.approx(2 * 8192**3 / 700e12)
     assert roofline(_sum(1_000_000), mine).least_seconds == pytest.approx(12e6 / 3.0e12)
     assert "measured" in mine.source
-    cpu = measured_device("cpu", 16 << 30, 20e9, {"f32": 100e9})
+    cpu = measured_device("cpu", "measured", 16 << 30, 20e9, {"f32": 100e9})
     assert roofline(_dot("f32", 512), cpu).bound == "compute"
     assert roofline(_sum(1000), cpu).bound == "memory"
 

@@ -55,24 +55,20 @@ def roofline(kernel: Kernel, device: DevicePeaks) -> Roofline:
 
 
 def with_measured(
-    device: DevicePeaks,
-    *,
-    bandwidth: float | None = None,
-    matrix: Mapping[str, float] | None = None,
-    vector: Mapping[str, float] | None = None,
+    device: DevicePeaks, source: str, bandwidth: float | None, products: Mapping[str, float]
 ) -> DevicePeaks:
-    """`device` with the ceilings that were measured in place of the vendor's: B/s and FLOP/s by dtype."""
+    """`device` with the ceilings that were measured in place of the vendor's: B/s, and FLOP/s of products by dtype.
+    `source` says how."""
     return replace(
         device,
         bandwidth=bandwidth or device.bandwidth,
-        matrix={**device.matrix, **(matrix or {})},
-        vector={**device.vector, **(vector or {})},
-        source=f"{device.source}; measured on this machine" if bandwidth or matrix or vector else device.source,
+        matrix={**device.matrix, **products},
+        source=f"{device.source}; {source}",
     )
 
 
-def measured_device(name: str, memory_bytes: int, bandwidth: float, peaks: Mapping[str, float]) -> DevicePeaks:
-    """A device that is in no table (a CPU), from measured ceilings: B/s, and FLOP/s by dtype."""
-    return DevicePeaks(
-        name, name, "", memory_bytes, bandwidth, dict(peaks), dict(peaks), None, "", "measured on this machine"
-    )
+def measured_device(
+    name: str, source: str, memory_bytes: int, bandwidth: float, peaks: Mapping[str, float]
+) -> DevicePeaks:
+    """A device that is in no table (a CPU), from measured ceilings: B/s, and FLOP/s by dtype. `source` says how."""
+    return DevicePeaks(name, name, "", memory_bytes, bandwidth, dict(peaks), dict(peaks), None, "", source)
