@@ -11,7 +11,7 @@ from jaxprof.lazy import lazy_names
 
 if TYPE_CHECKING:
     from jaxprof.stats.breakeven import break_even_calls, total_seconds
-    from jaxprof.stats.changes import ChangePoint, Changes, change_points
+    from jaxprof.stats.changes import ChangePoint, change_points
     from jaxprof.stats.comparison import (
         MARGIN,
         TimeComparison,
@@ -42,7 +42,6 @@ __all__ = [
     "MARGIN",
     "Block",
     "ChangePoint",
-    "Changes",
     "LaunchBlocks",
     "LaunchSummary",
     "Modes",

@@ -166,7 +166,8 @@ def _step_ratios(series: NDArray[np.float64]) -> NDArray[np.float64]:
         explained = ((values @ shapes.T) ** 2).max(axis=1)
         np.maximum(level, -count / 2 * np.log(np.maximum(left, smallest)) - size, out=level)
         np.maximum(stepped, -count / 2 * np.log(np.maximum(left - explained, smallest)) - size, out=stepped)
-    return stepped - level
+    found: NDArray[np.float64] = stepped - level
+    return found
 
 
 _EXACT = 1e-12

@@ -13,7 +13,7 @@ loop's state with a constant, the body adds a constant to that element, and it b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.opcodes import CONTROL, FINISHING, FREE
@@ -41,16 +41,6 @@ class CallEdge:
     """Whether it is one of several alternatives."""
 
 
-class Launch(NamedTuple):
-    """An instruction that launches work. A tuple, as there may be a million."""
-
-    instruction: Instruction
-    count: int | None
-    """Executions in one run of the module; None where a loop's trip count is not known."""
-    conditional: bool
-    """Whether it lies in a branch that may not be taken; `count` is then an upper bound."""
-
-
 class Execution:
     """The launches of a module, and the computations that hold them.
 
@@ -67,8 +57,10 @@ class Execution:
             self._visit(module.entry)
         self._counts = self._multiply(module.entry.name if module.entry else "")
 
-    def launches(self) -> Iterator[Launch]:
-        """Every launch once, in the order in which they first run. Reads only as far as the caller iterates."""
+    def launches(self) -> Iterator[tuple[Instruction, int | None, bool]]:
+        """Every instruction that launches work, in the order in which they first run; how often it is executed in one
+        run of the module, None where a loop's trip count is not known; and whether it lies in a branch that may not be
+        taken: then that is an upper bound. Reads only as far as the caller iterates."""
         entry = self.module.entry
         if entry is None:
             return
@@ -78,8 +70,8 @@ class Execution:
         while stack:
             steps, count, conditional = stack[-1]
             for step in steps:
-                if step.__class__ is not CallEdge:
-                    yield Launch(step, count, conditional)  # type: ignore[arg-type]
+                if not isinstance(step, CallEdge):
+                    yield step, count, conditional
                     continue
                 callee = self.module.get(step.callee)
                 if callee is not None and callee.name not in entered:

@@ -360,8 +360,7 @@ class KernelAnalysis:
         self._gaps.unsized.clear()
         called = (edge.callee for edges in self.execution.edges.values() for edge in edges if edge.callee)
         self._gaps.missing.update(name for name in called if self.module.get(name) is None)
-        for launch in self.execution.launches():
-            instruction = launch.instruction
+        for instruction, count, conditional in self.execution.launches():
             key = alike(instruction)
             traits = self._alike.get(key) if key is not None else None
             if traits is None:
@@ -376,7 +375,7 @@ class KernelAnalysis:
                         fused_computation.forget()
             if traits.unsized:
                 self._gaps.unsized.append(instruction.name)
-            yield Kernel(instruction, traits, launch.count, launch.conditional)
+            yield Kernel(instruction, traits, count, conditional)
 
     def _traits(self, instruction: Instruction) -> KernelTraits:
         opcode = instruction.opcode
