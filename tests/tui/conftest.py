@@ -17,6 +17,7 @@ from jaxprof.tui.kit import guard
 from jaxprof.tui.kit.format import ago
 from tui.fakes import CARDS, NOW, Needs
 
+REST_SECONDS = 0.002
 _parse = stylesheet.parse
 _rules: dict[Any, list[RuleSet]] = {}
 _variables: dict[int, tuple[Any, Any]] = {}
@@ -37,6 +38,27 @@ def _parse_once(scope: str, css: str, read_from: Any, variable_tokens: Any, **op
 @pytest.fixture(autouse=True)
 def styles_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stylesheet, "parse", _parse_once)
+
+
+async def _until_idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
+    """Waits until no thread of the process has worked for two short rests.
+
+    Pilot's own looks once in 20 ms, twice for each key: more than half of the time of a test that presses keys.
+    """
+    end, rested = time.monotonic() + max_sleep, 0
+    while rested < 2 and time.monotonic() < end:
+        worked = time.process_time()
+        await asyncio.sleep(REST_SECONDS)
+        rested = rested + 1 if time.process_time() - worked < REST_SECONDS / 5 else 0
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for the user's eye or hand is waited for no longer than a test needs."""
+    for module in ("app", "pilot"):
+        monkeypatch.setattr(f"textual.{module}.wait_for_idle", _until_idle)
+    monkeypatch.setattr("textual.screen.UPDATE_PERIOD", REST_SECONDS)
+    monkeypatch.setattr("jaxprof.tui.kit.screen.SETTLE_SECONDS", REST_SECONDS)
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -15,7 +18,7 @@ from rich.console import Console
 from textual.pilot import Pilot
 
 from jaxprof import events as e
-from jaxprof.errors import StorageError
+from jaxprof.errors import StorageError, WorkerError
 from jaxprof.runner import Interpreter, PlannedRun
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
@@ -25,9 +28,11 @@ from jaxprof.tui.device_monitor import DeviceFacts
 from jaxprof.tui.kit.explanation import READING
 from jaxprof.tui.live import Made, MadeForProgram
 from jaxprof.workloads.model import Estimate, Parameter, Published, VariantInfo, WorkloadInfo
+from tui.session_tapes import Tape
 
 NOW = 1_795_000_000.0
 """The time of day in every test: 2026-11-18 11:06:40 UTC."""
+HEADER = e.Header(created="2026-11-18T11:06:40Z", host="box", wall_seconds=NOW)
 HOSTILE = "[b]evil[/x] \x1b[31m\u202etxt"
 PYTHON = Interpreter("/usr/bin/python3", "0.10.2", "a test")
 
@@ -35,106 +40,59 @@ PYTHON = Interpreter("/usr/bin/python3", "0.10.2", "a test")
 class StillDevices:
     """A machine whose readings never change: an H200 that JAX uses, a CPU, and a GPU that JAX does not use."""
 
-    reads = 0
+    CPU = DeviceFacts("cpu:0", "AMD EPYC 9654", "16 cores")
 
     def facts(self) -> list[DeviceFacts]:
-        return [DeviceFacts("cpu:0", "AMD EPYC 9654", "16 cores")]
+        return [self.CPU]
 
     def usable(self, interpreter: Interpreter) -> list[DeviceFacts]:
+        hidden = {"reason": "CUDA_VISIBLE_DEVICES hides it", "hint": "unset CUDA_VISIBLE_DEVICES"}
         return [
             DeviceFacts("cuda:0", "NVIDIA H200", "sm 9.0", usable=True),
-            DeviceFacts("cpu:0", "AMD EPYC 9654", "16 cores", usable=True),
-            DeviceFacts(
-                "nvidia:1",
-                "NVIDIA T4",
-                usable=False,
-                reason="CUDA_VISIBLE_DEVICES hides it",
-                hint="unset CUDA_VISIBLE_DEVICES",
-            ),
+            replace(self.CPU, usable=True),
+            DeviceFacts("nvidia:1", "NVIDIA T4", usable=False, **hidden),
         ]
 
     def read(self) -> list[e.DeviceReading]:
-        StillDevices.reads += 1
         return [
             e.DeviceReading(
-                device="cuda:0",
-                utilisation=0.87,
-                memory_used_bytes=int(98.2 * 2**30),
-                memory_limit_bytes=int(139.8 * 2**30),
-                power_watts=612.4,
-                power_limit_watts=700.0,
-                temperature_celsius=64.0,
-                clock_hertz=1.98e9,
+                device="cuda:0", utilisation=0.87, memory_used_bytes=int(98.2 * 2**30),
+                memory_limit_bytes=int(139.8 * 2**30), power_watts=612.4, power_limit_watts=700.0,
+                temperature_celsius=64.0, clock_hertz=1.98e9,
             ),
             e.DeviceReading(
-                device="cpu:0",
-                utilisation=0.12,
-                memory_used_bytes=int(21.4 * 2**30),
-                memory_limit_bytes=128 * 2**30,
+                device="cpu:0", utilisation=0.12, memory_used_bytes=int(21.4 * 2**30), memory_limit_bytes=128 * 2**30,
                 load_average=1.9,
             ),
-        ]
+        ]  # fmt: skip
 
 
 class NoJax(StillDevices):
     """A machine on which JAX cannot be asked."""
 
     def usable(self, interpreter: Interpreter) -> list[DeviceFacts]:
-        from jaxprof.errors import WorkerError
-
         raise WorkerError("jax is not installed there", "pip install jax")
 
 
-class FakeConductor:
-    """A queue whose runs end when the test says so."""
+class FakeQueue:
+    """What a queue of runs and a program have in common: each goes on until the test lets it end."""
 
     def __init__(self, header: e.Header, listen: Callable[[list[e.Event]], None]) -> None:
         self.header = header
         self.listen = listen
-        self.planned: list[PlannedRun] = []
-        self.batches = 0
         self.cancelled: list[str] = []
         self.closed = ""
         self.moved_to: list[Path] = []
         self.storage_failure: StorageError | None = None
         self.file_change = ""
+        self.busy = False
         self._go = threading.Event()
-        self._queue: list[str] = []
-
-    @property
-    def busy(self) -> bool:
-        return bool(self._queue)
-
-    def add(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> list[str]:
-        ids = []
-        self.batches += 1
-        for plan in planned:
-            self.planned.append(plan)
-            run = f"r{len(self.planned)}"
-            ids.append(run)
-            self._queue.append(run)
-            baseline = f"r{self.planned.index(plan.baseline) + 1}" if plan.baseline is not None else ""
-            self.emit(
-                e.RunPlanned(
-                    run=run,
-                    spec=replace(plan.spec, baseline=baseline),
-                    batch=self.batches,
-                    expected_seconds=(expected or {}).get(plan),
-                )
-            )
-            if plan.comparison is not None:
-                self.emit(replace(plan.comparison, run=run))
-        return ids
 
     def run(self) -> None:
-        """Blocks, as the real one does, until the test lets the queue end."""
-        assert self._go.wait(20), "the test never let the queue end"
+        """Blocks, as the real one does, until the test lets it end."""
+        assert self._go.wait(20), "the test never let it end"
         self._go.clear()
-        self._queue.clear()
-
-    def finish(self) -> None:
-        """Lets the queue end."""
-        self._go.set()
+        self.busy = False
 
     def emit(self, *events: e.Event) -> None:
         """Says something, as from the conductor's thread."""
@@ -152,7 +110,71 @@ class FakeConductor:
 
     def close(self, reason: str = "finished") -> None:
         self.closed = self.closed or reason
-        self.finish()
+        self._go.set()
+
+
+class FakeConductor(FakeQueue):
+    """A queue of runs."""
+
+    def __init__(self, header: e.Header, listen: Callable[[list[e.Event]], None]) -> None:
+        super().__init__(header, listen)
+        self.planned: list[PlannedRun] = []
+        self.batches = 0
+
+    def add(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> list[str]:
+        self.batches += 1
+        self.busy = True
+        for plan in planned:
+            self.planned.append(plan)
+            run = f"r{len(self.planned)}"
+            baseline = f"r{self.planned.index(plan.baseline) + 1}" if plan.baseline is not None else ""
+            spec = replace(plan.spec, baseline=baseline)
+            seconds = (expected or {}).get(plan)
+            self.emit(e.RunPlanned(run=run, spec=spec, batch=self.batches, expected_seconds=seconds))
+            if plan.comparison is not None:
+                self.emit(replace(plan.comparison, run=run))
+        return [f"r{len(self.planned) - back}" for back in reversed(range(len(planned)))]
+
+    def finish(self) -> None:
+        """Lets the queue end."""
+        self._go.set()
+
+
+class FakeProgramConductor(FakeQueue):
+    """A program that does what the test says."""
+
+    def __init__(self, header: e.Header, program: ProgramCommand, listen: Callable[[list[e.Event]], None]) -> None:
+        super().__init__(header, listen)
+        self.program = program
+        self.captured: list[tuple[float | None, int | None]] = []
+        self.exit_code: int | None = None
+
+    def start(self) -> str:
+        self.busy = True
+        began = monotonic()
+        self.emit(
+            e.RunPlanned(spec=e.RunSpec(workload=self.program.name, variant="program", how="program", device="host")),
+            e.WorkerStarted(pid=4711, python="/venv/bin/python", monotonic_seconds=began),
+            e.ProgramStarted(argv=self.program.argv, how="script", directory="/home/me", monotonic_seconds=began),
+        )
+        return "r1"
+
+    def finish(self, exit_code: int = 0) -> None:
+        """The program ends."""
+        self.exit_code = exit_code
+        end = {"status": "failed", "error": f"exit code {exit_code}"} if exit_code else {"status": "ok"}
+        self.emit(
+            e.ProgramEnded(exit_code=exit_code, wall_seconds=1.5),
+            e.RunFinished(**end),
+            e.RunClosed(workload=self.program.name, variant="program", device="host", **end),
+        )
+        self._go.set()
+
+    def emit(self, *events: e.Event) -> None:
+        super().emit(*(replace(event, run="r1") for event in events))
+
+    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
+        self.captured.append((seconds, steps))
 
 
 class Stage:
@@ -168,14 +190,14 @@ class Stage:
         self.app.folder = Path("/a folder that is not there")
 
     def _make(self, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]) -> Made:
-        header = e.Header(session="feedfeedfeed", created="2026-11-18T11:06:40Z", host="box", wall_seconds=NOW)
+        header = replace(HEADER, session="feedfeedfeed")
         self.scheduler = FakeConductor(header, listen)
         return self.scheduler, Session(header), Path("/state/2026-11-18T11-06-40-feed.jaxprof")
 
     def _make_program(
         self, program: ProgramCommand, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]
     ) -> MadeForProgram:
-        header = e.Header(session="cafecafecafe", created="2026-11-18T11:06:40Z", host="box", wall_seconds=NOW)
+        header = replace(HEADER, session="cafecafecafe")
         made = FakeProgramConductor(header, program, listen)
         self.programs.append(made)
         return made, Session(header), Path(f"/state/2026-11-18T11-06-40-caf{len(self.programs)}.jaxprof")
@@ -189,17 +211,13 @@ def info(name: str = "selu", **changes: Any) -> WorkloadInfo:
         "description": "Five elementwise operations over one array, of which XLA makes one kernel.",
         "parameters": (Parameter(name="n", description="length of the vector", minimum=1, maximum=1e9),),
         "presets": {"quick": {"n": 1_000_000}, "published": {"n": 4_000_000}},
-        "variants": (
-            VariantInfo(
-                name="numpy", how="numpy", description="NumPy on the host", source="def numpy_selu(x):\n    return x\n"
-            ),
-            VariantInfo(name="jax", how="eager", description="op by op", source="def jax_selu(x):\n    return x\n"),
-            VariantInfo(
-                name="jit",
-                how="jit",
-                description="one compiled program",
-                source='def jit_selu(x):\n    return "s" # no\n',
-            ),
+        "variants": tuple(
+            VariantInfo(name=name, how=how, description=description, source=source)
+            for name, how, description, source in (
+                ("numpy", "numpy", "NumPy on the host", "def numpy_selu(x):\n    return x\n"),
+                ("jax", "eager", "op by op", "def jax_selu(x):\n    return x\n"),
+                ("jit", "jit", "one compiled program", 'def jit_selu(x):\n    return "s" # no\n'),
+            )
         ),
         "baseline": "numpy",
         "published": (
@@ -282,6 +300,16 @@ def _pad(path: Path, size_bytes: int) -> None:
     assert path.stat().st_size == size_bytes
 
 
+def chrome_trace(path: Path, kernels: int = 1) -> Path:
+    """Writes a profile with so many executions of one kernel, as a browser reads it."""
+    named = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
+             {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}}]  # fmt: skip
+    op = {"hlo_op": "dot", "hlo_module": "f"}
+    ran = [{"ph": "X", "pid": 1, "tid": 2, "ts": 5.0 * n, "dur": 4.0, "name": "k", "args": op} for n in range(kernels)]
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [*named, *ran, {}]}).encode(), 1))
+    return path
+
+
 PATIENCE_SECONDS = 30.0
 """How long a test of the app waits for something, on a machine that may have much else to do."""
 
@@ -292,7 +320,7 @@ async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "") 
     while monotonic() < end:
         if holds():
             return
-        await pilot.pause(0.01)
+        await pilot.pause(0.003)
     raise AssertionError(f"it never held: {what}\n{screen_text(pilot.app)}")
 
 
@@ -305,13 +333,101 @@ async def still(pilot: Pilot[Any]) -> None:
     before, same = "", 0
     end = monotonic() + PATIENCE_SECONDS
     while monotonic() < end:
-        await pilot.pause(0.02)
+        await pilot.pause(0.01)
         picture = _exported(pilot.app, styles=True)
-        same = same + 1 if picture == before and READING not in screen_text(pilot.app) else 0
+        same = same + 1 if picture == before and READING not in picture else 0
         if same == 3:
             return
         before = picture
     raise AssertionError(f"the picture never stays the same\n{screen_text(pilot.app)}")
+
+
+class Walk:
+    """An app that is driven by keys, and what its screen shows."""
+
+    def __init__(self, stage: Stage, pilot: Pilot[Any]) -> None:
+        self.stage = stage
+        self.pilot = pilot
+        self.app = stage.app
+
+    @property
+    def screen(self) -> Any:
+        return self.app.screen
+
+    @property
+    def text(self) -> str:
+        return screen_text(self.app)
+
+    @property
+    def words(self) -> str:
+        """The text in one line, without frames and line breaks."""
+        return " ".join(self.text.translate(dict.fromkeys(map(ord, "│╭╮╰╯─"), " ")).split())
+
+    @property
+    def said(self) -> str:
+        """All notifications."""
+        return " ".join(f"{one.title} {one.message}" for one in self.app._notifications)
+
+    def find(self, kind: Any) -> Any:
+        """The widget of that class on the screen."""
+        return self.app.screen.query_one(kind)
+
+    def row(self, *words: str) -> str:
+        """The first line with all of these."""
+        return next(line for line in self.text.split("\n") if all(word in line for word in words))
+
+    async def until(self, holds: Callable[[], object], what: str = "") -> None:
+        await until(self.pilot, holds, what)
+
+    async def shows(self, *words: str, gone: str = "") -> None:
+        """Waits until the screen shows each of these, and no longer `gone`."""
+
+        def there() -> bool:
+            text = self.text
+            return all(one in text for one in words) and not (gone and gone in text)
+
+        await until(self.pilot, there, f"{words}" + (f", not {gone!r}" if gone else ""))
+
+    async def on(self, kind: type[Any]) -> Any:
+        """The screen in view, once it is of that class and has its widgets."""
+        await until(
+            self.pilot, lambda: isinstance(self.screen, kind) and getattr(self.screen, "whole", True), str(kind)
+        )
+        return self.screen
+
+    async def mode(self, name: str) -> None:
+        await until(self.pilot, lambda: self.app.current_mode == name, f"the mode {name}")
+
+    async def press(self, keys: str, *words: str, gone: str = "") -> None:
+        """Presses keys, set apart by spaces, and waits for words. What follows a `'` is typed letter by letter."""
+        for key in keys.split():
+            await self.pilot.press(*(key[1:] if key[0] == "'" and key[1:] else [key]))
+        await self.pilot.pause(0)
+        if words or gone:
+            await self.shows(*words, gone=gone)
+
+    async def pause(self) -> None:
+        await self.pilot.pause()
+
+    async def show(self, session: Session | Tape, mode: str, *words: str, gone: str = "") -> Any:
+        """Goes to a screen with this session; its text has the words."""
+        self.app.set_session(session if isinstance(session, Session) else session.session(), None)
+        self.app.action_go(mode)
+        await self.until(lambda: self.app.current_mode == mode and self.screen.whole and self.app.focused, mode)
+        await self.shows(*words, gone=gone)
+        await self.pilot.pause()
+        return self.screen
+
+
+SMALL, MIDDLE, WIDE = (80, 24), (100, 32), (120, 40)
+
+
+@asynccontextmanager
+async def walking(size: tuple[int, int] = WIDE, stage: Stage | None = None) -> AsyncIterator[Walk]:
+    """Runs an app of the stage, and walks through it."""
+    stage = stage or Stage()
+    async with stage.app.run_test(size=size, notifications=True) as pilot:
+        yield Walk(stage, pilot)
 
 
 def screen_text(app: Any) -> str:
@@ -327,73 +443,3 @@ def _exported(app: Any, *, styles: bool = False) -> str:
 
     with patch.object(Console, "export_svg", as_text):
         return str(app.export_screenshot())
-
-
-class FakeProgramConductor:
-    """A program that does what the test says, and ends when it says so."""
-
-    def __init__(self, header: e.Header, program: ProgramCommand, listen: Callable[[list[e.Event]], None]) -> None:
-        self.header = header
-        self.program = program
-        self.listen = listen
-        self.captured: list[tuple[float | None, int | None]] = []
-        self.cancelled: list[str] = []
-        self.closed = ""
-        self.exit_code: int | None = None
-        self.storage_failure: StorageError | None = None
-        self.file_change = ""
-        self._end = threading.Event()
-        self._busy = False
-
-    @property
-    def busy(self) -> bool:
-        return self._busy
-
-    def start(self) -> str:
-        self._busy = True
-        began = monotonic()
-        self.emit(
-            e.RunPlanned(spec=e.RunSpec(workload=self.program.name, variant="program", how="program", device="host")),
-            e.WorkerStarted(pid=4711, python="/venv/bin/python", monotonic_seconds=began),
-            e.ProgramStarted(argv=self.program.argv, how="script", directory="/home/me", monotonic_seconds=began),
-        )
-        return "r1"
-
-    def run(self) -> None:
-        """Blocks, as the real one does, until the program ends."""
-        assert self._end.wait(20), "the test never let the program end"
-        self._busy = False
-
-    def finish(self, exit_code: int = 0) -> None:
-        """The program ends."""
-        self.exit_code = exit_code
-        status = "ok" if exit_code == 0 else "failed"
-        error = f"exit code {exit_code}" if exit_code else ""
-        self.emit(
-            e.ProgramEnded(exit_code=exit_code, wall_seconds=1.5),
-            e.RunFinished(status=status, error=error),
-            e.RunClosed(
-                workload=self.program.name, variant="program", device="host", status=status, error=error
-            ),
-        )  # fmt: skip
-        self._end.set()
-
-    def emit(self, *events: e.Event) -> None:
-        """Says something of the program, as from the conductor's thread."""
-        self.listen([replace(event, run="r1") for event in events])
-
-    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        self.captured.append((seconds, steps))
-
-    def cancel(self, run: str) -> None:
-        self.cancelled.append(run)
-
-    def cancel_all(self) -> None:
-        self.cancelled.append("all")
-
-    def move_to(self, path: Path) -> None:
-        self.storage_failure = None
-
-    def close(self, reason: str = "finished") -> None:
-        self.closed = self.closed or reason
-        self._end.set()

@@ -34,13 +34,9 @@ class Tape:
 
     def __init__(self, began_seconds: float = 1000.0) -> None:
         self.header = e.Header(
-            jaxprof="0.1.0",
-            session="4f2a4f2a4f2a",
-            created="2026-11-20T10:00:00Z",
-            host="box",
-            wall_seconds=1_795_000_000.0,
-            monotonic_seconds=began_seconds,
-        )
+            jaxprof="0.1.0", session="4f2a4f2a4f2a", created="2026-11-20T10:00:00Z", host="box",
+            wall_seconds=1_795_000_000.0, monotonic_seconds=began_seconds,
+        )  # fmt: skip
         self.now = began_seconds
         self.events: list[e.Event] = []
         self._random = random.Random(7)
@@ -94,14 +90,8 @@ class Tape:
         for name, seconds in (("trace", trace), ("lower", lower), ("compile", compile_)):
             self.phase(run, name, seconds)
         self.add(e.TextRecorded, run, name="hlo", text=HLO, bytes=len(HLO))
-        self.add(
-            e.MemoryReported,
-            run,
-            argument_bytes=4_000_000,
-            output_bytes=4_000_000,
-            temporary_bytes=0,
-            peak_bytes=8_000_000,
-        )
+        sizes = {"argument_bytes": 4_000_000, "output_bytes": 4_000_000, "temporary_bytes": 0}
+        self.add(e.MemoryReported, run, **sizes, peak_bytes=8_000_000)
 
     def noise(self, median: float, count: int, spread: float = 0.02) -> list[float]:
         """Samples around a median, skewed as times are."""
@@ -145,17 +135,10 @@ class Tape:
             self.add(e.WorkerStarted, run, pid=4711 + launch, python="/venv/bin/python", launch=launch)
             self.turns(run, samples, calls, launch)
         self.add(e.RunFinished, run, status=status, **fields)
-        plan = next(one for one in self.events if isinstance(one, e.RunPlanned) and one.run == run)
-        self.add(
-            e.RunClosed,
-            run,
-            workload=plan.spec.workload,
-            variant=plan.spec.variant,
-            device=plan.spec.device,
-            status=status,
-            error=fields.get("error", ""),
-            advice=fields.get("advice", ""),
-        )
+        spec = next(one.spec for one in self.events if isinstance(one, e.RunPlanned) and one.run == run)
+        said = {name: fields.get(name, "") for name in ("error", "advice")}
+        named = {name: getattr(spec, name) for name in ("workload", "variant", "device")}
+        self.add(e.RunClosed, run, status=status, **named, **said)
 
     def close(self) -> None:
         """The end of the session."""
@@ -184,10 +167,18 @@ class Tape:
         self.finish(run)
 
 
-def finished() -> Tape:
-    """Three variants, all well."""
+def planned(*variants: str) -> Tape:
+    """NumPy, and compiled variants that are compared with it."""
     tape = Tape()
     tape.plan("r1", "numpy", "numpy")
+    for number, variant in enumerate(variants, 2):
+        tape.plan(f"r{number}", variant, baseline="r1")
+    return tape
+
+
+def finished() -> Tape:
+    """Three variants, all well."""
+    tape = planned()
     tape.plan("r2", "jax", "eager", baseline="r1")
     tape.plan("r3", "jit", baseline="r1")
     tape.numpy_run("r1")
@@ -199,10 +190,7 @@ def finished() -> Tape:
 
 def compiling() -> Tape:
     """The baseline is done, the second run compiles since 2.5 s, the third waits."""
-    tape = Tape()
-    tape.plan("r1", "numpy", "numpy")
-    tape.plan("r2", "jit", baseline="r1")
-    tape.plan("r3", "jit-highest", baseline="r1")
+    tape = planned("jit", "jit-highest")
     tape.numpy_run("r1")
     tape.start("r2")
     tape.startup("r2")
@@ -216,10 +204,7 @@ def compiling() -> Tape:
 
 def sampling() -> Tape:
     """The second run is in the middle of its steady run."""
-    tape = Tape()
-    tape.plan("r1", "numpy", "numpy")
-    tape.plan("r2", "jit", baseline="r1")
-    tape.plan("r3", "jit-highest", baseline="r1")
+    tape = planned("jit", "jit-highest")
     tape.numpy_run("r1")
     tape.start("r2")
     tape.startup("r2")
@@ -236,10 +221,7 @@ def sampling() -> Tape:
 
 def in_turns() -> Tape:
     """The second of three launches: one run compiles anew, one is warm, one waits for the others."""
-    tape = Tape()
-    tape.plan("r1", "numpy", "numpy")
-    tape.plan("r2", "jit", baseline="r1")
-    tape.plan("r3", "jit-highest", baseline="r1")
+    tape = planned("jit", "jit-highest")
     for run, median in (("r1", 4.37e-3), ("r2", 0.63e-3), ("r3", 0.65e-3)):
         tape.start(run)
         tape.startup(run)
@@ -264,10 +246,8 @@ def in_turns() -> Tape:
 
 def troubled() -> Tape:
     """One of each end: ok, failed, crashed, cancelled; a wrong result, a warning, and a hostile name."""
-    tape = Tape()
-    tape.plan("r1", "numpy", "numpy")
-    for run, variant in (("r2", "jit"), ("r3", "jit-highest"), ("r4", HOSTILE), ("r5", "jax")):
-        tape.plan(run, variant, "eager" if variant == "jax" else "jit", baseline="r1")
+    tape = planned("jit", "jit-highest", HOSTILE)
+    tape.plan("r5", "jax", "eager", baseline="r1")
     tape.numpy_run("r1")
     tape.start("r2")
     tape.startup("r2")

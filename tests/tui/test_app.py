@@ -1,255 +1,233 @@
-"""The app around its screens: where keys lead, what is told, how it ends."""
+"""The app around its screens: where keys and clicks lead, what is told, how it ends."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.widgets import Input
 
 from jaxprof import events as e
 from jaxprof.errors import StorageError
 from jaxprof.session.log import LogWriter, new_header
+from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.help import HelpScreen
+from jaxprof.tui.hlo.kernels import KernelTable
 from jaxprof.tui.home.screen import HomeScreen
+from jaxprof.tui.home.workloads import WorkloadList
 from jaxprof.tui.kit.dialogs import Confirm, SaveAs
 from jaxprof.tui.kit.screen import KeyBar
-from jaxprof.tui.kit.screen_bars import ModeBar
-from tui.fakes import HOSTILE, Stage, keep_session, screen_text, until
+from jaxprof.tui.kit.screen_bars import ModeBar, StageTabs
+from jaxprof.tui.profiler import Profiler
+from jaxprof.tui.program.ledger import LedgerList
+from tui import profiles
+from tui.fakes import HOSTILE, MIDDLE, SMALL, FakeConductor, Stage, Walk, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
-SIZE = (100, 32)
+FEW = 7
+"""Changes of screen for the 140 that were asked for."""
 
 
-async def started(stage: Stage, pilot: object) -> None:
+async def started(walk: Walk) -> FakeConductor:
     """A queue that is going on."""
-    await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info)  # type: ignore[arg-type]
-    await pilot.press("enter")  # type: ignore[attr-defined]
-    await until(pilot, lambda: stage.app.live.busy and stage.app.session.runs)  # type: ignore[arg-type]
+    home = await walk.on(HomeScreen)
+    await walk.until(lambda: home.info)
+    await walk.press("enter")
+    await walk.until(lambda: walk.app.live.busy and walk.app.session.runs)
+    assert walk.stage.scheduler is not None
+    return walk.stage.scheduler
 
 
 async def test_keys_lead_to_the_modes_and_escape_goes_back_step_by_step() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await pilot.press("z", "ctrl+t", "f9", "left", "backspace", "[", "]")
-        assert stage.app.current_mode == "home"
-        assert stage.app.return_code is None
+    async with walking(MIDDLE) as walk:
+        await walk.press("z ctrl+t f9 left backspace [ ]")
+        assert (walk.app.current_mode, walk.app.return_code) == ("home", None)
+        steps = "2 run 2 results 4 hlo 5 profile 1 home 1 sessions escape home 2 results 2 run 5 profile 2 run 4 hlo "
+        steps += "escape run escape results escape home escape home"
+        for key, mode in zip(steps.split()[::2], steps.split()[1::2], strict=True):
+            await walk.press(key)
+            await walk.mode(mode)
 
-        for key, mode in (("2", "run"), ("2", "results"), ("4", "hlo"), ("5", "profile"), ("1", "home")):
-            await pilot.press(key)
-            await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
-        await pilot.press("1")
-        await until(pilot, lambda: stage.app.current_mode == "sessions")
-        await pilot.press("escape")
-        await until(pilot, lambda: stage.app.current_mode == "home")
 
-        app = stage.app
-        for key, mode in (("2", "results"), ("2", "run"), ("5", "profile"), ("2", "run"), ("4", "hlo")):
-            await pilot.press(key)
-            await until(pilot, lambda mode=mode: app.current_mode == mode)
-        for mode in ("run", "results", "home", "home"):
-            await pilot.press("escape")
-            await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
+async def test_of_many_changes_of_screen_at_once_only_the_last_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone_to = []
+    switch = Profiler.switch_mode
+
+    def counted(app: JaxprofApp, mode: str) -> object:
+        gone_to.append(mode)
+        return switch(app, mode)
+
+    monkeypatch.setattr(Profiler, "switch_mode", counted)
+    async with walking() as walk:
+        gone_to.clear()
+        for key in "123456" * 23 + "12":
+            walk.app.post_message(events.Key(key, key))
+        await walk.until(lambda: walk.app.current_mode == "run" and gone_to[-1] == "run")
+        await walk.pause()
+        assert walk.app.current_mode == "run"
+        assert len(gone_to) <= FEW
+        await walk.press("escape")
+        await walk.mode("home")  # the way back is not through screens never seen
 
 
 async def test_help_lists_every_key_of_the_screen_below() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 60), notifications=True) as pilot:
-        below = stage.app.screen
-        await pilot.press("question_mark")
-        await until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
-        await pilot.press("question_mark")
-        await until(pilot, lambda: "On this screen" in screen_text(stage.app))
-        text = screen_text(stage.app)
+    async with walking((120, 60)) as walk:
+        below = walk.screen
+        await walk.press("?")
+        await walk.on(HelpScreen)
+        await walk.press("?", "On this screen")
         for active in below.active_bindings.values():
             if active.binding.id and active.binding.description and active.binding.id != "home.back":
-                assert active.binding.tooltip.split(";")[0][:30] in text, active.binding
-        await pilot.press("escape")
-        await until(pilot, lambda: stage.app.screen is below)
+                assert active.binding.tooltip.split(";")[0][:30] in walk.text, active.binding
+        await walk.press("escape")
+        await walk.until(lambda: walk.screen is below)
 
 
-async def test_quit_asks_while_a_run_is_going_on_and_ends_the_queue() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await started(stage, pilot)
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
-        await pilot.press("n")
-        await until(pilot, lambda: not isinstance(stage.app.screen, Confirm))
-        assert stage.scheduler is not None
-        assert stage.scheduler.closed == ""
-        await pilot.press("q")
-        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
-        await pilot.press("y")
-        await until(pilot, lambda: stage.scheduler is not None and stage.scheduler.closed == "finished")
+async def test_runs_join_one_session_a_dead_worker_is_told_and_quit_asks() -> None:
+    async with walking(MIDDLE) as walk:
+        scheduler = await started(walk)
+        await walk.press("1")
+        await walk.mode("home")
+        closed = e.RunClosed(
+            run="r1", workload="matmul", variant=HOSTILE, device="cpu:0", status="crashed",
+            error="the worker was killed by SIGKILL", advice="probably out of memory",
+        )  # fmt: skip
+        scheduler.emit(closed)
+        await walk.shows("killed by SIGKILL", "probably out of memory")
+        assert "\x1b" not in walk.text
+        assert walk.app.session.runs["r1"].status == "crashed"
+
+        await walk.press("down enter")
+        await walk.until(lambda: len(walk.app.session.runs) == 6)
+        assert walk.stage.scheduler is scheduler, "the same session"
+        for answer, ends in (("n", ""), ("y", "finished")):
+            await walk.press("q")
+            await walk.on(Confirm)
+            await walk.press(answer)
+            await walk.until(lambda ends=ends: scheduler.closed == ends)
 
 
 async def test_ctrl_c_cancels_the_run_and_a_second_one_quits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxprof.tui.app.TWICE_SECONDS", 60.0)
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await started(stage, pilot)
-        scheduler = stage.scheduler
-        assert scheduler is not None
+    async with walking(MIDDLE) as walk:
+        scheduler = await started(walk)
         scheduler.emit(e.WorkerStarted(run="r1", pid=1, python="python"))
-        await until(pilot, lambda: stage.app.session.runs["r1"].status == "running")
-        await pilot.press("ctrl+c")
-        await until(pilot, lambda: scheduler.cancelled == ["r1"])
+        await walk.until(lambda: walk.app.session.runs["r1"].status == "running")
+        await walk.press("ctrl+c")
+        await walk.until(lambda: scheduler.cancelled == ["r1"])
         assert scheduler.closed == ""
-        await pilot.press("ctrl+c")
-        await until(pilot, lambda: scheduler.closed == "finished")
-
-
-async def test_a_worker_that_died_is_told_and_the_app_lives() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await started(stage, pilot)
-        scheduler = stage.scheduler
-        assert scheduler is not None
-        await pilot.press("1")
-        scheduler.emit(
-            e.RunClosed(
-                run="r1", workload="matmul", variant=HOSTILE, device="cpu:0", status="crashed",
-                error="the worker was killed by SIGKILL", advice="probably out of memory",
-            )
-        )  # fmt: skip
-        await until(pilot, lambda: "killed by SIGKILL" in screen_text(stage.app))
-        text = screen_text(stage.app)
-        assert "probably out of memory" in text
-        assert "\x1b" not in text
-        assert stage.app.session.runs["r1"].status == "crashed"
-        scheduler.finish()
-        await until(pilot, lambda: not stage.app.live.busy)
+        await walk.press("ctrl+c")
+        await walk.until(lambda: scheduler.closed == "finished")
 
 
 async def test_a_full_disk_is_told_at_once_and_another_place_is_taken(tmp_path: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await started(stage, pilot)
-        scheduler = stage.scheduler
-        assert scheduler is not None
+    async with walking(MIDDLE) as walk:
+        scheduler = await started(walk)
         scheduler.storage_failure = StorageError("the disk is full", "Save it somewhere else.")
         scheduler.emit(e.ProgressMade(run="r1", fraction=0.5))
-        await until(pilot, lambda: isinstance(stage.app.screen, SaveAs))
-        assert "the disk is full" in screen_text(stage.app)
-        stage.app.screen.query_one(Input).value = str(tmp_path)
-        await pilot.press("enter")
-        await until(pilot, lambda: stage.app.session_path == tmp_path / "2026-11-18T11-06-40-feed.jaxprof")
-        assert scheduler.moved_to == [stage.app.session_path]
-        assert stage.app.live.busy, "the runs go on"
-
-
-async def test_runs_that_are_started_later_join_the_same_session() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await started(stage, pilot)
-        first = stage.scheduler
-        await pilot.press("1")
-        await until(pilot, lambda: stage.app.current_mode == "home")
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: len(stage.app.session.runs) == 6)
-        assert stage.scheduler is first
-        assert first is not None
-        first.finish()
-        await until(pilot, lambda: not stage.app.live.busy)
+        await walk.on(SaveAs)
+        await walk.shows("the disk is full")
+        walk.find(Input).value = str(tmp_path)
+        await walk.press("enter")
+        await walk.until(lambda: walk.app.session_path == tmp_path / "2026-11-18T11-06-40-feed.jaxprof")
+        assert scheduler.moved_to == [walk.app.session_path]
+        assert walk.app.live.busy, "the runs go on"
 
 
 async def test_a_session_is_opened_from_the_start_and_a_run_goes_to_a_new_one(shelf: Path) -> None:
     path = keep_session(shelf, "before", ("selu", "jit", "ok", 1e-3))
-    stage = Stage(path)
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await until(pilot, lambda: stage.app.session_path == path and stage.app.current_mode == "results")
-        assert list(stage.app.session.runs) == ["r1"]
-        await until(pilot, lambda: "before" in screen_text(stage.app).partition("\n")[0])
-        await pilot.press("1")
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info)
-        await pilot.press("enter")
-        await until(pilot, lambda: len(stage.app.session.runs) == 3)
-        assert stage.app.session_path != path
+    async with walking(MIDDLE, Stage(path)) as walk:
+        await walk.until(lambda: walk.app.session_path == path and walk.app.current_mode == "results")
+        assert list(walk.app.session.runs) == ["r1"]
+        await walk.until(lambda: "before" in walk.text.partition("\n")[0])
+        await walk.press("1")
+        await walk.mode("home")
+        await started(walk)
+        await walk.until(lambda: len(walk.app.session.runs) == 3)
+        assert walk.app.session_path != path
 
 
-async def test_a_session_that_another_process_writes_is_followed(shelf: Path) -> None:
+async def test_a_session_that_another_process_writes_is_followed(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jaxprof.tui.app.FOLLOW_SECONDS", 0.02)
     path = shelf / "theirs.jaxprof"
     writer = LogWriter(new_header(), path)
-    stage = Stage(path)
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await until(pilot, lambda: stage.app.session_path == path)
-        assert stage.app.session_grows
+    async with walking(MIDDLE, Stage(path)) as walk:
+        await walk.until(lambda: walk.app.session_path == path)
+        assert walk.app.session_grows
         writer.append(e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")))
-        await until(pilot, lambda: "r1" in stage.app.session.runs, "the run that was written meanwhile")
+        await walk.until(lambda: "r1" in walk.app.session.runs, "the run that was written meanwhile")
         writer.append(e.SessionClosed())
         writer.close()
-        await until(pilot, lambda: not stage.app.session_grows)
+        await walk.until(lambda: not walk.app.session_grows)
 
 
-async def test_a_wrong_file_is_refused_with_what_mends_it(tmp_path: Path) -> None:
+EMPTY = {
+    "run": ("Nothing has been run in this session", "enter C m Q r m l escape down"),
+    "results": ("No results in this session yet", "enter s m S y m F m h escape down"),
+    "hlo": ("No session is open.", "m i m M escape m E escape ] escape"),
+    "program": ("No program was recorded in this session", "m b m f m L w C r escape / enter down s"),
+    "job": ("jaxprof script -n 4 train.py", "y / escape m f m T m U escape"),
+    "history": ("No session holds a point of this", "enter tab enter y escape"),
+}
+"""What each screen says without a session, and keys that do no harm there."""
+
+
+async def test_wrong_files_are_refused_and_every_empty_screen_says_what_fills_it(tmp_path: Path) -> None:
     wrong = [(b"", "is empty"), (b"\x1f\x8b\x00", "gunzip"), (b"hello\n", ".xplane.pb"), (None, "there is no file")]
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 32), notifications=True) as pilot:
+    async with walking(SMALL) as walk:
         for number, (content, says) in enumerate(wrong):
             path = tmp_path / f"{number}.jaxprof"
             if content is not None:
                 path.write_bytes(content)
-            stage.app.open_session(path)
-            await until(pilot, lambda says=says: says in screen_text(stage.app))
-            assert stage.app.current_mode == "home"
-
-
-async def test_every_screen_without_a_session_says_what_fills_it_and_its_keys_do_no_harm() -> None:
-    empty = {
-        "run": ("Nothing has been run in this session", ["enter", "C", "m", "Q", "r", "m", "l", "escape", "down"]),
-        "results": (
-            "No results in this session yet",
-            ["enter", "s", "m", "S", "y", "m", "F", "m", "h", "escape", "down"],
-        ),
-        "hlo": (
-            "No session is open.",
-            ["m", "i", "m", "M", "escape", "m", "E", "escape", "right_square_bracket", "escape"],
-        ),
-        "program": ("No program was recorded in this session", [*"mbmfmLwCr", "escape", "slash", "enter", "down", "s"]),
-        "job": ("jaxprof script -n 4 train.py", ["y", "slash", "escape", "m", "f", "m", "T", "m", "U", "escape"]),
-        "H": ("No session holds a point of this", ["enter", "tab", "enter", "y", "escape"]),
-    }
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        for key, (words, pressed) in empty.items():
-            if key == "H":
-                stage.app.action_go("sessions")
-                await until(pilot, lambda: stage.app.current_mode == "sessions" and stage.app.focused is not None)
-                await pilot.press("m", "H")
+            walk.app.open_session(path)
+            await walk.until(lambda says=says: says in walk.words, says)
+            assert walk.app.current_mode == "home"
+        for mode, (words, keys) in EMPTY.items():
+            if mode == "history":
+                walk.app.action_go("sessions")
+                await walk.until(lambda: walk.app.current_mode == "sessions" and walk.app.focused is not None)
+                await walk.press("m H")
             else:
-                stage.app.action_go(key)
-            await until(pilot, lambda words=words: words in screen_text(stage.app), words)
-            await pilot.press(*pressed)
-            assert stage.app.return_code is None
-            while len(stage.app.screen_stack) > 1:
-                await pilot.press("escape")
-                await pilot.pause()
+                walk.app.action_go(mode)
+            await walk.shows(words, gone=LedgerList.EMPTY)
+            await walk.press(keys)
+            assert walk.app.return_code is None
+            while len(walk.app.screen_stack) > 1:
+                await walk.press("escape")
+                await walk.pause()
 
 
-async def test_below_80_by_24_there_is_a_note_and_above_the_screen_again() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(70, 24), notifications=True) as pilot:
-        await until(pilot, lambda: "needs a terminal of 80×24" in screen_text(stage.app))
-        assert "Workloads" not in screen_text(stage.app)
-        await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: "Workloads" in screen_text(stage.app))
+async def test_the_line_of_keys_the_least_size_and_what_is_clicked() -> None:
+    async with walking((70, 24)) as walk:
+        pilot = walk.pilot
+        await walk.shows("needs a terminal of 80×24", gone="Workloads")
         await pilot.resize_terminal(80, 20)
-        await until(pilot, lambda: "80×20" in screen_text(stage.app))
-
-
-async def test_the_line_of_keys_the_modes_and_the_least_size() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        await pilot.pause()
-        line = str(stage.app.screen.query_one(KeyBar).render()).rstrip()
+        await walk.shows("80×20")
+        await pilot.resize_terminal(80, 24)
+        await walk.shows("Workloads")
+        line = str(walk.find(KeyBar).render()).rstrip()
         assert line.endswith("m Menu  ? Help  q Quit")
         assert len(line) <= 80
         await pilot.click(KeyBar, offset=(line.index("? Help"), 0))
-        await until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))
+        await walk.on(HelpScreen)
+        await walk.press("escape")
+        await walk.on(HomeScreen)
 
-        await pilot.pause()
-        await pilot.click(ModeBar, offset=(str(stage.app.screen.query_one(ModeBar).render()).index("Timeline"), 0))
-        await until(pilot, lambda: stage.app.current_mode == "profile")
+        await pilot.resize_terminal(120, 40)
+        await walk.shows("unset CUDA_VISIBLE_DEVICES")  # the devices have their room
+        rows = walk.find(WorkloadList)
+        await pilot.click(rows, offset=(5, 1))
+        await walk.until(lambda: rows.cursor == 1 and walk.app.focused is rows)
+        await pilot.click(ModeBar, offset=(str(walk.find(ModeBar).render()).index("Timeline"), 0))
+        await walk.mode("profile")
+
+        await walk.show(profiles.captured(), "hlo", "loop_fusion")
+        table = walk.find(KernelTable)
+        title = str(table.draw_header(table.scrollable_content_region.width)).index("kernel")
+        for wanted in (("name", False), ("name", True)):
+            await pilot.click(table, offset=(title + 1, 0))
+            await walk.until(lambda wanted=wanted: (table.rows.wanted.sort, table.rows.wanted.turned) == wanted)
+        at = next(line.index("Roofline") for line in walk.text.splitlines()[1:4] if "Roofline" in line)
+        await pilot.click(StageTabs, offset=(at, 0))
+        await walk.shows("[Roofline")

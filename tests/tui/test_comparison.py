@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 from jaxprof.engine.protocol.request import KeptLeaf
 from jaxprof.errors import WorkerError
@@ -16,7 +15,7 @@ from jaxprof.events import RunSpec
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workload_dialogs import CompileForDialog
 from jaxprof.tui.results.compare_screen import CompareScreen
-from tui.fakes import Stage, screen_text, until
+from tui.fakes import SMALL, Walk, walking
 from tui.session_tapes import Tape
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
@@ -47,28 +46,23 @@ def inputs(monkeypatch: pytest.MonkeyPatch) -> Inputs:
     return made
 
 
-def said(stage: Stage) -> str:
-    return " ".join(f"{one.title} {one.message}" for one in stage.app._notifications)
-
-
-async def ready(stage: Stage, pilot: Pilot[Any]) -> HomeScreen:
-    screen = stage.app.screen
-    assert isinstance(screen, HomeScreen)
-    await until(pilot, lambda: screen.info is not None and stage.app.devices.asked, "workloads and devices")
-    await pilot.pause()
+async def ready(walk: Walk) -> HomeScreen:
+    screen: HomeScreen = await walk.on(HomeScreen)
+    await walk.until(lambda: screen.info is not None and walk.app.devices.asked, "workloads and devices")
+    await walk.pause()
     return screen
 
 
-async def queued(stage: Stage, pilot: Pilot[Any]) -> list[Any]:
+async def queued(walk: Walk) -> list[Any]:
     """The planned sides, once the screens know of them."""
-    await until(pilot, lambda: stage.app.live.session and len(stage.app.live.session.runs) == 2, "both sides")
-    assert stage.scheduler is not None
-    return stage.scheduler.planned
+    await walk.until(lambda: walk.app.live.session and len(walk.app.live.session.runs) == 2, "both sides")
+    assert walk.stage.scheduler is not None
+    return walk.stage.scheduler.planned
 
 
-async def measured(stage: Stage, pilot: Pilot[Any], ends: Sequence[str] = ("ok", "ok")) -> None:
+async def measured(walk: Walk, ends: Sequence[str] = ("ok", "ok")) -> None:
     """The sides end one after the other, A first."""
-    assert stage.scheduler is not None
+    assert walk.stage.scheduler is not None
     tape = Tape()
     for number in range(1, len(ends) + 1):
         tape.plan(f"r{number}", "jit", baseline="r1" if number > 1 else "")
@@ -78,20 +72,19 @@ async def measured(stage: Stage, pilot: Pilot[Any], ends: Sequence[str] = ("ok",
             tape.jit_run(f"r{number}", 1e-3 * number)
         else:
             tape.finish(f"r{number}", end)
-        stage.scheduler.emit(*tape.events[told:])
-    stage.scheduler.finish()
-    await until(pilot, lambda: all(run.over for run in stage.app.live.session.runs.values()), "all are over")
-    await until(pilot, lambda: not stage.app.live.busy)
-    await pilot.pause()
+        walk.stage.scheduler.emit(*tape.events[told:])
+    walk.stage.scheduler.finish()
+    await walk.until(lambda: all(run.over for run in walk.app.live.session.runs.values()), "all are over")
+    await walk.until(lambda: not walk.app.live.busy)
+    await walk.pause()
 
 
 @pytest.mark.process
 async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inputs: Inputs) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        await ready(stage, pilot)
-        await pilot.press("down", "space", "home", "space", "c")
-        planned = await queued(stage, pilot)
+    async with walking(SMALL) as walk:
+        await ready(walk)
+        await walk.press("down space home space c")
+        planned = await queued(walk)
         assert [(plan.spec.side, plan.spec.workload, plan.spec.variant, plan.spec.device) for plan in planned] == [
             ("A", "selu", "jit", "cuda:0"),
             ("B", "matmul", "jit", "cuda:0"),
@@ -100,113 +93,91 @@ async def test_two_marked_workloads_are_measured_as_sides_and_then_compared(inpu
         folder = Path(planned[0].keep_output).parent
         assert folder.is_dir()
         assert Path(planned[1].keep_output).parent == folder
-        await until(pilot, lambda: stage.app.current_mode == "run")
-        await measured(stage, pilot)
-        await until(
-            pilot, lambda: "slower than A" in screen_text(stage.app) or "inconclusive" in screen_text(stage.app)
-        )
-        assert isinstance(stage.app.screen, CompareScreen)
-        text = screen_text(stage.app)
-        assert "A  selu" in text
-        assert "B  matmul" in text
-        await pilot.press("escape")
-        await until(pilot, lambda: stage.app.screen.query("#results"), "Results lies below")
+        await walk.mode("run")
+        await measured(walk)
+        await walk.on(CompareScreen)
+        await walk.until(lambda: "slower than A" in walk.text or "inconclusive" in walk.text)
+        await walk.shows("A  selu", "B  matmul")
+        await walk.press("escape")
+        await walk.until(lambda: walk.screen.query("#results"), "Results lies below")
     assert not folder.parent.exists()
 
 
-async def test_only_with_two_marks_the_key_compares(inputs: Inputs) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(160, 40), notifications=True) as pilot:
-        await ready(stage, pilot)
+async def test_only_with_two_marks_and_options_that_fit_the_key_compares(inputs: Inputs) -> None:
+    async with walking((160, 40)) as walk:
+        screen = await ready(walk)
         for marks in range(4):
-            await until(pilot, lambda n=marks: ("c Compare  " in screen_text(stage.app)) == (n == 2), f"{marks} marks")
-            assert ("2 marked · c compares" in screen_text(stage.app)) == (marks == 2)
+            await walk.until(lambda n=marks: ("c Compare  " in walk.text) == (n == 2), f"{marks} marks")
+            assert ("2 marked · c compares" in walk.text) == (marks == 2)
             if marks != 2:
-                await pilot.press("c")
-                assert isinstance(stage.app.screen, HomeScreen)
-            await pilot.press("m", "B")
-            await until(pilot, lambda: isinstance(stage.app.screen, CompileForDialog))
-            await pilot.press("escape")
-            await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))
-            await pilot.press("space")
+                await walk.press("c")
+                assert walk.screen is screen
+            await walk.press("m B")
+            await walk.on(CompileForDialog)
+            await walk.press("escape space")
+        selu = screen.choices.of("selu")
+        while screen.choices.marked:
+            await walk.press("m A")
+        await walk.press("home space space")
+
+        async def refused(words: str) -> None:
+            await walk.press("c")
+            assert words in walk.said
+
+        selu.left_out = {"jit"}
+        await refused("selu has no compiled variant")
+        selu.sweep = "n=1,2"
+        await refused("selu has a sweep")
+        screen.choices.toggle_device("cpu:0")
+        await refused("2 devices are chosen")
+        assert "Comparing" not in walk.said
         assert not inputs.asked
 
 
 @pytest.mark.process
 async def test_inputs_that_do_not_fit_are_told_and_nothing_is_run(inputs: Inputs) -> None:
     inputs.of["selu"] = (9,)
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        await ready(stage, pilot)
-        await pilot.press("space", "space", "c")
-        await until(pilot, lambda: "A and B are not called with the same arguments" in said(stage))
+    async with walking() as walk:
+        screen = await ready(walk)
+        await walk.press("space space c")
+        await walk.until(lambda: "A and B are not called with the same arguments" in walk.said)
         inputs.fails = "selu"
-        await pilot.press("c")
-        await until(pilot, lambda: "B, selu: step_inputs raised ValueError: no" in said(stage))
-        assert isinstance(stage.app.screen, HomeScreen)
-        assert stage.scheduler is None
+        await walk.press("c")
+        await walk.until(lambda: "B, selu: step_inputs raised ValueError: no" in walk.said)
+        assert walk.screen is screen
+        assert walk.stage.scheduler is None
 
-
-async def test_options_that_a_comparison_cannot_have_are_told_at_once(inputs: Inputs) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        choices = (await ready(stage, pilot)).choices
-        await pilot.press("space", "space")
-        choices.of("selu").left_out = {"jit"}
-        await pilot.press("c")
-        assert "selu has no compiled variant" in said(stage)
-        choices.of("selu").sweep = "n=1,2"
-        await pilot.press("c")
-        assert "selu has a sweep" in said(stage)
-        choices.toggle_device("cpu:0")
-        await pilot.press("c")
-        assert "2 devices are chosen" in said(stage)
-        assert "Comparing" not in said(stage)
-        assert not inputs.asked
-
-
-async def test_each_side_has_its_own_sizes_and_arguments(inputs: Inputs) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await ready(stage, pilot)
+        inputs.fails, inputs.of = "", {}
+        inputs.asked.clear()
+        inputs.go.clear()
+        await walk.press("c")
+        await walk.until(lambda: len(inputs.asked) == 1)
+        await walk.press("c")
+        assert "The inputs of both are being made" in walk.said
+        await walk.press("ctrl+c")
+        assert "The comparison is cancelled" in walk.said
+        inputs.go.set()
+        await walk.until(lambda: len(inputs.asked) == 2, "both were made")
         screen.choices.of("matmul").settings = {"n": "5"}
         screen.choices.of("selu").arguments = ("f32[8]",)
-        await pilot.press("space", "space", "c")
-        first, second = await queued(stage, pilot)
+        await walk.press("c")
+        first, second = await queued(walk)
+        assert len(inputs.asked) == 4
         assert [plan.spec.parameters["n"] for plan in (first, second)] == [5, 1_000_000]
         assert [plan.spec.arguments for plan in (first, second)] == [(), ("f32[8]",)]
         assert first.comparison.sides[0].title == "matmul, n=5"
 
 
-async def test_ctrl_c_while_the_inputs_are_made_drops_it_and_a_second_key_does_not_double_it(inputs: Inputs) -> None:
-    inputs.go.clear()
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        await ready(stage, pilot)
-        await pilot.press("space", "space", "c")
-        await until(pilot, lambda: len(inputs.asked) == 1)
-        await pilot.press("c")
-        assert "The inputs of both are being made" in said(stage)
-        await pilot.press("ctrl+c")
-        assert "The comparison is cancelled" in said(stage)
-        inputs.go.set()
-        await until(pilot, lambda: len(inputs.asked) == 2, "both were made")
-        await pilot.press("c")
-        await queued(stage, pilot)
-        assert len(inputs.asked) == 4
-
-
 @pytest.mark.parametrize("ends", [("cancelled", "ok"), ("ok", "failed")], ids=str)
 async def test_a_side_that_did_not_end_well_leaves_nothing_to_compare(ends: tuple[str, ...], inputs: Inputs) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        await ready(stage, pilot)
-        await pilot.press("space", "space", "c")
-        await queued(stage, pilot)
-        await until(pilot, lambda: stage.app.current_mode == "run")
-        await measured(stage, pilot, ends)
-        assert stage.app.current_mode == "run"
-        assert "are compared" not in said(stage)
-        await pilot.press("2", "c")
-        await until(pilot, lambda: "there is nothing to compare" in said(stage))
-        assert not isinstance(stage.app.screen, CompareScreen)
+    async with walking() as walk:
+        await ready(walk)
+        await walk.press("space space c")
+        await queued(walk)
+        await walk.mode("run")
+        await measured(walk, ends)
+        assert walk.app.current_mode == "run"
+        assert "are compared" not in walk.said
+        await walk.press("2 c")
+        await walk.until(lambda: "there is nothing to compare" in walk.said)
+        assert not isinstance(walk.screen, CompareScreen)

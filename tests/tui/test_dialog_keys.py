@@ -19,7 +19,7 @@ from jaxprof.tui.program.ledger import CompilationDialog
 from jaxprof.tui.program.line_profile import SourceLines
 from jaxprof.tui.sessions.screen import Prune
 from tui import recorded
-from tui.fakes import Stage, screen_text, until
+from tui.fakes import walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "one_moment", "shelf")
 DRAWN = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
@@ -36,19 +36,14 @@ DIALOGS: dict[str, Callable[[], ModalScreen[Any]]] = {
 }
 
 
-def said(dialog: ModalScreen[Any], text: str) -> str:
-    return " ".join([text, *(str(button.label) for button in dialog.query(Button))])
-
-
-async def test_a_dialog_names_its_keys() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
+async def test_a_dialog_and_the_forms_of_home_name_their_keys() -> None:
+    async with walking() as walk:
         for name, made in DIALOGS.items():
             dialog = made()
-            stage.app.push_screen(dialog)
-            await until(pilot, lambda dialog=dialog: stage.app.screen is dialog)
-            await pilot.pause()
-            text = said(dialog, screen_text(stage.app))
+            walk.app.push_screen(dialog)
+            await walk.until(lambda dialog=dialog: walk.screen is dialog)
+            await walk.pause()
+            text = " ".join([walk.text, *(str(button.label) for button in dialog.query(Button))])
             declared = [binding for kind in type(dialog).__mro__ for binding in vars(kind).get("BINDINGS", ())]
             groups = {(getattr(binding, "id", None) or "").split(".")[0] for binding in declared} & set(GROUPS)
             assert groups
@@ -58,19 +53,10 @@ async def test_a_dialog_names_its_keys() -> None:
                 for key in GROUPS[group].keys
                 if not any(DRAWN.get(each, shown(each)) in text for each in keys_of(key))
             ] == []
-            stage.app.pop_screen()
-
-
-async def test_the_forms_of_home_name_their_keys() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "selu" in screen_text(stage.app))
-        await pilot.press("tab")
-        for keys in (["e"], ["plus"], ["m", "B"]):
-            await pilot.press(*keys)
-            await until(pilot, lambda: "Esc cancels" in screen_text(stage.app))
-            text = screen_text(stage.app)
-            assert "↑ ↓ next field" in text
-            assert ("Reset" in text) is (keys == ["e"])
-            await pilot.press("escape")
-            await until(pilot, lambda: "Esc cancels" not in screen_text(stage.app))
+            walk.app.pop_screen()
+        await walk.shows("selu")
+        await walk.press("tab")
+        for keys in ("e", "+", "m B"):
+            await walk.press(keys, "Esc cancels", "↑ ↓ next field")
+            assert ("Reset" in walk.text) is (keys == "e")
+            await walk.press("escape", gone="Esc cancels")

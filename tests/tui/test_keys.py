@@ -21,7 +21,7 @@ from jaxprof.tui.kit.script_dialog import ScriptDialog
 from jaxprof.tui.menu import Menu
 from jaxprof.tui.profiler import PLACES
 from tui import recorded, session_tapes
-from tui.fakes import Stage, screen_text, until
+from tui.fakes import SMALL, WIDE, walking
 
 SOURCE = Path(jaxprof.tui.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
@@ -127,28 +127,39 @@ def test_a_place_has_each_letter_of_the_menu_once() -> None:
         assert len(letters) == len(set(letters)), name
 
 
-async def test_the_menu_has_what_can_be_done_and_does_it_by_its_letter() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: "selu" in screen_text(stage.app))
-        await pilot.press("m")
-        await until(pilot, lambda: "x  Profile script" in screen_text(stage.app))
-        await pilot.press("x")
-        await until(pilot, lambda: isinstance(stage.app.screen, ScriptDialog))
-        await pilot.press("escape", "m", "m")
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen), "m closes the menu that it opened")
-        await pilot.press("m", "enter")
-        await until(pilot, lambda: not isinstance(stage.app.screen, Menu | HomeScreen), "Enter does what the line says")
+@pytest.mark.usefixtures("small_catalogue", "shelf")
+async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_what_fits_the_session() -> None:
+    async with walking() as walk:
+        app = walk.app
+        labels = ("⏎ Choose", "+ Add function", "m Menu", "? Help", "q Quit")
+        for size in (SMALL, WIDE):
+            await walk.pilot.resize_terminal(*size)
+            await walk.until(lambda: [one for one in labels if one not in walk.text.splitlines()[-1]] == [])
+        await walk.press("m", "x  Profile script")
+        await walk.press("x")
+        await walk.on(ScriptDialog)
+        await walk.press("escape m m")
+        await walk.on(HomeScreen)  # m closes the menu that it opened
+        await walk.press("m enter")
+        await walk.until(lambda: not isinstance(walk.screen, Menu | HomeScreen), "Enter does what the line says")
+        await walk.press("escape escape")
+        for session, modes in PLACES_SHOW:
+            app.set_session(session().session(), None)
+            for place, mode in [*zip(PLACES, modes.split(), strict=True)][::-1]:
+                await walk.press(place.key)
+                await walk.until(lambda place=place: getattr(walk.screen, "place", "") == place.name, place.name)
+                assert app.current_mode == mode
+        for mode in ("sessions", "home"):
+            await walk.press("1")
+            await walk.mode(mode)
+        await walk.show(recorded.finished(), "program", "train_step")
+        await walk.press("m", "not now: this program has ended")  # what is dimmed says why
 
 
-async def test_what_is_dimmed_says_why_in_the_menu() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        stage.app.set_session(recorded.finished().session(), None)
-        stage.app.action_go("program")
-        await until(pilot, lambda: "train_step" in screen_text(stage.app))
-        await pilot.press("m")
-        await until(pilot, lambda: "not now: this program has ended" in screen_text(stage.app))
+PLACES_SHOW = [
+    (recorded.finished, "home program program hlo profile profile"),
+    (session_tapes.finished, "home results profile hlo profile profile"),
+]
 
 
 def test_the_document_lists_the_keys() -> None:
@@ -159,15 +170,9 @@ def test_the_document_lists_the_keys() -> None:
     assert DOCUMENT.read_text() == head + mark + as_markdown()
 
 
-@pytest.mark.parametrize(
-    ("key", "people"),
-    [("slash", "/"), ("ctrl+p", "^p"), ("escape", "Esc"), ("m:f", "m f"), ("f", "f"), ("shift+tab", "shift+Tab")],
-)
-def test_keys_are_written_as_people_write_them(key: str, people: str) -> None:
-    assert shown(key) == people
-
-
-def test_a_text_names_the_key_that_the_user_has() -> None:
+def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the_user_has() -> None:
+    keys = ("slash", "ctrl+p", "escape", "m:f", "f", "shift+tab")
+    assert [shown(key) for key in keys] == ["/", "^p", "Esc", "m f", "f", "shift+Tab"]
     assert key_of("results.compare") == "c"
     try:
         remap({"results.compare": "ctrl+k,F4"})
@@ -175,41 +180,6 @@ def test_a_text_names_the_key_that_the_user_has() -> None:
     finally:
         remap({})
     assert key_of("results.compare") == "c"
-
-
-@pytest.mark.parametrize("width", [80, 120])
-async def test_the_key_bar_has_what_is_about_the_users_own_code(width: int) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(width, 24), notifications=True) as pilot:
-        labels = ("⏎ Choose", "+ Add function", "m Menu", "? Help", "q Quit")
-        await until(pilot, lambda: all(label in screen_text(stage.app).splitlines()[-1] for label in labels))
-
-
-PLACES_SHOW = {
-    "program": (lambda: recorded.finished().session(), ["home", "program", "program", "hlo", "profile", "profile"]),
-    "runs": (lambda: session_tapes.finished().session(), ["home", "results", "profile", "hlo", "profile", "profile"]),
-}
-
-
-@pytest.mark.parametrize("what", PLACES_SHOW)
-async def test_each_of_the_six_screens_shows_what_fits_the_session_and_is_marked(what: str) -> None:
-    session, modes = PLACES_SHOW[what]
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        app = stage.app
-        app.set_session(session(), None)
-        for place, mode in [*zip(PLACES, modes, strict=True)][::-1]:
-            await pilot.press(place.key)
-            await until(pilot, lambda place=place: getattr(app.screen, "place", "") == place.name, place.name)
-            assert app.current_mode == mode
-
-
-async def test_the_key_of_the_start_leads_to_the_kept_sessions_and_back() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        for mode in ("sessions", "home"):
-            await pilot.press("1")
-            await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
 
 
 def test_a_users_key_for_a_former_screen_is_that_of_the_one_it_became() -> None:

@@ -11,15 +11,12 @@ import os
 import signal
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 import mutated
-from jaxprof.tui.profiler import MODES
 from mutated import LONGEST_SECONDS, NAMES, originals
-from tui.fakes import Stage, screen_text
+from tui.fakes import Walk, walking
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="damaged files are opened where jaxprof runs"),
@@ -29,64 +26,56 @@ pytestmark = [
 SCREENS = {"session": ("run", "results", "hlo", "profile", "program"), "hlo": ("hlo",), "profile": ("hlo", "profile")}
 """Those that show something of a file of this kind."""
 LONG = bool(os.environ.get("JAXPROF_LONG"))
-OPENED = [("session", range(LONG * 2 + 1)), ("hlo", range(LONG * 5 + 3)), ("profile", range(1))]
+OPENED = [("session", range(LONG * 2 + 1)), ("hlo", range(LONG * 7 + 1)), ("profile", range(1))]
 """The inputs that one app opens, one after the other. A profile is read in a process of its own: a second each."""
 KEYS = {
-    "run": ["down", "up"],
-    "results": ["down", "enter", "escape", "tab", "down", "s"],
-    "hlo": ["down", "enter", "escape", "tab", "right_square_bracket", "s"],
-    "profile": [
-        *("m", "t", "down", "right", "plus", "enter", "m", "T", "down", "enter"),
-        *("m", "b", "down", "m", "m", "down", "m", "V"),
-    ],
-    "program": ["m", "b", "down", "enter", "escape", "m", "f", "down", "m", "L", "down", "m", "T", "down", "m", "l"],
+    "run": "down up",
+    "results": "down enter escape tab down s",
+    "hlo": "down enter escape tab ] s",
+    "profile": "m t down right + enter m T down enter m b down m m down m V",
+    "program": "m b down enter escape m f down m L down m T down m l",
 }
 """What is pressed on each screen."""
 
 
-async def settle(pilot: Pilot[Any]) -> None:
+async def settle(walk: Walk) -> None:
     """Waits until no thread of the app works any more, and all is drawn."""
     deadline = monotonic() + LONGEST_SECONDS
-    await pilot.pause()
-    while any(not worker.is_finished for worker in pilot.app.workers):
-        assert monotonic() < deadline, [worker.name for worker in pilot.app.workers if not worker.is_finished]
-        await pilot.pause(0.01)
-    await pilot.pause()
+    await walk.pause()
+    while left := [worker.name for worker in walk.app.workers if not worker.is_finished]:
+        assert monotonic() < deadline, left
+        await walk.pilot.pause(0.003)
+    await walk.pause()
 
 
-async def visit(stage: Stage, pilot: Pilot[Any], screens: tuple[str, ...]) -> None:
+async def visit(walk: Walk, screens: tuple[str, ...]) -> None:
     """Goes through these screens, and presses the keys that move on them."""
-    for place in MODES:
-        if place.name not in screens:
-            continue
-        stage.app.action_go(place.name)
-        await settle(pilot)
-        for key in KEYS.get(place.name, []):
-            await pilot.press(key)
-        await settle(pilot)
-        assert stage.app.is_running
-        shown = screen_text(stage.app)
-        assert shown.strip()
-        assert mutated.spoken(shown) is None, place.name
-        while len(stage.app.screen_stack) > 1:
-            await pilot.press("escape")
-            await settle(pilot)
+    for mode in screens:
+        walk.app.action_go(mode)
+        await settle(walk)
+        await walk.press(KEYS[mode])
+        await settle(walk)
+        assert walk.app.is_running
+        assert walk.text.strip()
+        assert mutated.spoken(walk.text) is None, mode
+        while len(walk.app.screen_stack) > 1:
+            await walk.press("escape")
+            await settle(walk)
 
 
 @pytest.mark.process
 @pytest.mark.parametrize(("kind", "numbers"), OPENED, ids=str)
 async def test_screens(kind: str, numbers: range, tmp_path: Path) -> None:
     inputs = [originals(kind)[-1], *(mutated.mutated(kind, number) for number in numbers)]
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        await settle(pilot)
+    async with walking() as walk:
+        await settle(walk)
         for number, raw in enumerate(inputs):
             path = tmp_path / str(number) / NAMES[kind]
             path.parent.mkdir()
             path.write_bytes(raw)
-            stage.app.open_session(path)
-            await settle(pilot)
+            walk.app.open_session(path)
+            await settle(walk)
             if number == 0:
-                assert kind == "hlo" or stage.app.session.runs, "the sound file is shown"
-            await visit(stage, pilot, SCREENS[kind])
-    assert stage.app.return_code in (0, None)
+                assert kind == "hlo" or walk.app.session.runs, "the sound file is shown"
+            await visit(walk, SCREENS[kind])
+    assert walk.app.return_code in (0, None)

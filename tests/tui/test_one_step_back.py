@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
-from textual.pilot import Pilot
+from textual import events
+from textual.widgets import Input
 
 from jaxprof.session import Session
+from jaxprof.tui.kit.script_dialog import ScriptDialog
 from tui import hlo_texts, profiles, recorded
 from tui import session_tapes as tapes
-from tui.fakes import Stage, screen_text, until
+from tui.fakes import Walk, walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "one_moment", "shelf")
 
@@ -35,63 +36,77 @@ TIMELINE = Place("profile", lambda: profiles.captured().session(), "python", "ti
 HOME = Place("home", lambda: tapes.finished().session(), "Your code")
 SESSIONS = Place("sessions", lambda: tapes.finished().session(), "No sessions yet")
 
-STEPS: list[tuple[Place, list[str]]] = [
-    (HOME, ["slash sel enter"]),
-    (PROGRAM, ["enter", "enter down enter", "slash add enter", "m F", "m f enter", "m a", "m"]),
-    (RUN, ["m l"]),
-    (RESULTS, ["m F", "m a", "enter"]),
-    (HLO, ["slash tanh enter", "enter"]),
-    (
-        TIMELINE,
-        [
-            "m full_stop plus",
-            "m full_stop plus plus",
-            "space",
-            "up enter",
-            "down m underscore",
-            "slash gemm enter",
-            "m V",
-        ],
-    ),
-    (SESSIONS, ["slash x enter"]),
+STEPS = [
+    (HOME, "/ 'sel enter"),
+    (PROGRAM, "enter", "enter down enter", "/ 'add enter", "m F", "m f enter", "m a", "m"),
+    (RUN, "m l"),
+    (RESULTS, "m F", "m a", "enter"),
+    (HLO, "/ 'tanh enter", "enter"),
+    (TIMELINE, "m . +", "m . + +", "space", "up enter", "down m _", "/ 'gemm enter", "m V"),
+    (SESSIONS, "/ 'x enter"),
 ]
 """What is pressed on a screen: Esc undoes it, and only when nothing is left to undo leads away from the screen."""
 
 
-async def shown(stage: Stage, pilot: Pilot[Any], place: Place) -> None:
-    app = stage.app
-    app.set_session(place.session(), None)
+async def shown(walk: Walk, place: Place) -> None:
     if place.view:
-        app.show_profile(next(reversed(app.session.runs)), place.view)
+        walk.app.set_session(place.session(), None)
+        walk.app.show_profile(next(reversed(walk.app.session.runs)), place.view)
+        await walk.mode(place.mode)
+        await walk.shows(place.says)
+        await walk.pause()
     else:
-        app.action_go(place.mode)
-    await until(pilot, lambda: app.current_mode == place.mode and place.says in screen_text(app), place.says)
-    await pilot.pause()
+        await walk.show(place.session(), place.mode, place.says)
 
 
-def pressed(keys: str) -> list[str]:
-    """The keys of a line, in which what is typed after a slash is one word."""
-    words = keys.split()
-    return [key for at, word in enumerate(words) for key in (word if at and words[at - 1] == "slash" else [word])]
-
-
-@pytest.mark.parametrize(("place", "lines"), STEPS, ids=lambda value: value.mode if isinstance(value, Place) else "")
-async def test_escape_undoes_what_was_done_and_leaves_only_then(place: Place, lines: list[str]) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        app = stage.app
+@pytest.mark.parametrize("steps", STEPS, ids=lambda steps: steps[0].mode)
+async def test_escape_undoes_what_was_done_and_leaves_only_then(steps: tuple[Place, *tuple[str, ...]]) -> None:
+    place, *lines = steps
+    async with walking() as walk:
+        app = walk.app
         for keys in lines:
-            await shown(stage, pilot, place)
-            top, before = app.screen, screen_text(app)
-            await pilot.press(*pressed(keys))
-            await pilot.pause()
-            after = screen_text(app)
+            await shown(walk, place)
+            top, before = app.screen, walk.text
+            await walk.press(keys)
+            await walk.pause()
+            after = walk.text
             assert after != before, f"{keys} does something"
-            await pilot.press("escape")
-            await until(pilot, lambda top=top, after=after: app.screen is top and screen_text(app) != after, keys)
+            await walk.press("escape")
+            await walk.until(lambda top=top, after=after: app.screen is top and walk.text != after, keys)
             assert app.current_mode == place.mode, "one step back is not a screen back"
             for _ in range(3):
                 if app.current_mode == place.mode != "home":
-                    await pilot.press("escape")
-                    await pilot.pause()
+                    await walk.press("escape")
+                    await walk.pause()
             assert app.current_mode == "home", "nothing holds Esc back"
+
+
+TYPED = "/lo/x"
+"""`l`, `o` and `x` are keys on most screens."""
+
+
+async def test_letters_that_come_with_the_slash_or_the_menu_are_taken_there() -> None:
+    """What is typed quickly arrives together, over a slow line: `/` and the words after it are one search."""
+    places = [(HOME, ""), (PROGRAM, ""), (PROGRAM, "m O"), (SESSIONS, ""), (HLO, ""), (HLO, "m i"), (TIMELINE, "")]
+    async with walking() as walk:
+        app = walk.app
+        typed = lambda: app.focused.value if isinstance(app.focused, Input) else ""  # noqa: E731
+
+        def at_once(letters: str) -> None:
+            for letter in letters:
+                app.post_message(events.Key("slash" if letter == "/" else letter, letter))
+
+        for place, before in places:
+            await shown(walk, place)
+            await walk.press(before)
+            await walk.pause()
+            at_once(TYPED)
+            await walk.until(lambda: typed() == TYPED[1:], f"{TYPED[1:]!r} is typed")
+            assert app.current_mode == place.mode
+            await walk.press("escape escape")
+        await shown(walk, HOME)
+        at_once("mx")
+        await walk.on(ScriptDialog)
+        await walk.until(lambda: app.focused)
+        await walk.press("'mx")
+        assert typed() == "mx"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +17,7 @@ from jaxprof.session.log import Follower, LogWriter
 from jaxprof.session.log.codec import encode_line
 from jaxprof.tui import opened_session
 from jaxprof.tui.opened_session import OpenedSession, ProfileReading, ReadingStoppedError
-from tui.fakes import Stage, screen_text, until
+from tui.fakes import SMALL, Stage, chrome_trace, walking
 
 WALL = 1_795_000_000.0
 
@@ -135,34 +133,29 @@ def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(tmp_path: Path)
     assert found.silent_since == ""
 
 
-async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path: Path) -> None:
+async def test_a_session_is_followed_where_no_writer_can_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jaxprof.tui.app.FOLLOW_SECONDS", 0.02)
     writer = Writer(tmp_path / "a.jaxprof", 50_000.0, wall_seconds=WALL, locked=False)
-    stage = Stage(writer.path, follow=True)
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "▶ running" in screen_text(stage.app))
+    async with walking(SMALL, Stage(writer.path, follow=True)) as walk:
+        await walk.shows("▶ running")
         writer.say(e.LogLine(run="r1", stream="stdout", text="from another host"))
-        await pilot.press("m", "l")
-        await until(pilot, lambda: "from another host" in screen_text(stage.app))
-    plain = Stage(writer.path)
-    async with plain.app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "interrupted" in screen_text(plain.app))
+        await walk.press("m l", "from another host")
+    async with walking(SMALL, Stage(writer.path)) as walk:
+        await walk.shows("interrupted")
 
 
 def _touch(path: Path, seconds: float) -> None:
     os.utime(path, (seconds, seconds))
 
 
-SIZE = (100, 30)
 NOTE = "reading box.trace.json.gz: 4.00 MiB of 12.0 MiB"
 
 
-def profile(path: Path, events: int = 1) -> Path:
-    named = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
-             {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}}]  # fmt: skip
-    op = {"hlo_op": "dot", "hlo_module": "f"}
-    ran = [{"ph": "X", "pid": 1, "tid": 2, "ts": 5.0 * at, "dur": 4.0, "name": "k", "args": op} for at in range(events)]
-    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [*named, *ran, {}]}).encode(), 1))
-    return path
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    return chrome_trace(tmp_path / "box.trace.json.gz")
 
 
 class Held:
@@ -191,54 +184,45 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 
 
 @pytest.mark.process
-async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(tmp_path: Path, held: Held) -> None:
-    path = profile(tmp_path / "box.trace.json.gz")
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        assert "esc stops" not in screen_text(stage.app)
-        stage.app.open_session(path)
-        await until(pilot, lambda: NOTE in screen_text(stage.app), "what is read")
-        assert "33 %" in screen_text(stage.app)
-        await pilot.press("2", "2")
-        await until(pilot, lambda: stage.app.current_mode == "results" and NOTE in screen_text(stage.app), "on Results")
+async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile: Path, held: Held) -> None:
+    async with walking((100, 30)) as walk:
+        assert "esc stops" not in walk.text
+        walk.app.open_session(profile)
+        await walk.shows(NOTE, "33 %")
+        await walk.press("2 2")
+        await walk.mode("results")
+        await walk.shows(NOTE)
         held.go.set()
-        await until(pilot, lambda: stage.app.current_mode == "profile", "the profile")
-        assert "esc stops" not in screen_text(stage.app)
-        assert stage.app.reading is None
+        await walk.mode("profile")
+        await walk.shows(gone="esc stops")
+        assert walk.app.reading is None
 
 
-async def test_escape_stops_it_and_leaves_what_is_shown(tmp_path: Path, held: Held) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await pilot.press("2")
-        stage.app.open_session(profile(tmp_path / "box.trace.json.gz"))
-        await until(pilot, lambda: NOTE in screen_text(stage.app), "what is read")
-        await pilot.press("question_mark")
-        await until(pilot, lambda: len(stage.app.screen_stack) > 1, "the help")
-        await pilot.press("escape")
-        await until(pilot, lambda: len(stage.app.screen_stack) == 1, "no help")
+async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(profile: Path, held: Held) -> None:
+    async with walking((100, 30)) as walk:
+        await walk.press("2")
+        walk.app.open_session(profile)
+        await walk.shows(NOTE)
+        for key, screens in (("?", 2), ("escape", 1)):
+            await walk.press(key)
+            await walk.until(lambda screens=screens: len(walk.app.screen_stack) == screens, "the help, or none")
         assert not held.readings[0].stopped, "the first escape is the help's"
-        await pilot.press("escape")
-        await until(pilot, lambda: "esc stops" not in screen_text(stage.app), "no reading")
-        await until(pilot, lambda: held.readings[0].over, "the end of the thread")
-        assert (stage.app.current_mode, stage.app.session_path) == ("run", None)
-        await pilot.press("escape")
-        await until(pilot, lambda: stage.app.current_mode == "home", "escape leads back again")
-
-
-async def test_the_end_of_the_app_stops_it(tmp_path: Path, held: Held) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        stage.app.open_session(profile(tmp_path / "box.trace.json.gz"))
-        await until(pilot, lambda: len(held.readings) == 1, "the reading")
-    assert held.readings[0].stopped
+        await walk.press("escape", gone="esc stops")
+        await walk.until(lambda: held.readings[0].over, "the end of the thread")
+        assert (walk.app.current_mode, walk.app.session_path) == ("run", None)
+        await walk.press("escape")
+        await walk.mode("home")
+        walk.app.open_session(profile)
+        await walk.until(lambda: len(held.readings) == 2, "another reading")
+    assert held.readings[1].stopped
 
 
 @pytest.mark.process
 def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
     """A real one, of which the engine has begun to read: nothing is left of it that could be shown."""
     said = Event()
-    reading = ProfileReading(profile(tmp_path / "box.trace.json.gz", 200_000), lambda reading: said.set())
+    path = chrome_trace(tmp_path / "box.trace.json.gz", 200_000)
+    reading = ProfileReading(path, lambda reading: said.set())
     ended: list[BaseException | Path] = []
 
     def work() -> None:

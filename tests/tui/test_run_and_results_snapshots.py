@@ -10,21 +10,19 @@ from textual.pilot import Pilot
 
 from jaxprof.tui.app import JaxprofApp
 from tui import session_tapes as sessions
-from tui.fakes import Stage, still, until
+from tui.fakes import Stage, Walk, still
 from tui.session_tapes import Tape
-
-COMPARE = ("down", "space", "space", "c")
 
 
 @pytest.mark.parametrize(
     ("made", "mode", "keys", "size"),
     [
-        (sessions.sampling, "run", (), (120, 40)),
-        (sessions.finished, "results", ("down", "down"), (80, 24)),
-        (sessions.finished, "results", ("down", "down"), (120, 40)),
-        (sessions.sweep, "results", (), (120, 40)),
-        (sessions.finished, "results", COMPARE, (120, 40)),
-        (sessions.finished, "results", ("down", "down", "enter"), (120, 40)),
+        (sessions.sampling, "run", "", (120, 40)),
+        (sessions.finished, "results", "down down", (80, 24)),
+        (sessions.finished, "results", "down down", (120, 40)),
+        (sessions.sweep, "results", "", (120, 40)),
+        (sessions.finished, "results", "down space space c", (120, 40)),
+        (sessions.finished, "results", "down down enter", (120, 40)),
     ],
     ids=["run", "results-small", "results", "sweep", "compared", "in-full"],
 )
@@ -33,7 +31,7 @@ def test_pictures(
     monkeypatch: pytest.MonkeyPatch,
     made: Callable[[], Tape],
     mode: str,
-    keys: tuple[str, ...],
+    keys: str,
     size: tuple[int, int],
 ) -> None:
     tape, stage = made(), Stage()
@@ -42,11 +40,10 @@ def test_pictures(
         monkeypatch.setattr(f"jaxprof.tui.{module}.monotonic", lambda: tape.now)
 
     async def before(pilot: Pilot[Any]) -> None:
-        stage.app.set_session(tape.session(), None)
-        stage.app.action_go(mode)
-        await until(pilot, lambda: stage.app.current_mode == mode and stage.app.focused is not None)
+        walk = Walk(stage, pilot)
+        await walk.show(tape, mode)
         await still(pilot)
-        await pilot.press(*keys)
+        await walk.press(keys)
         await still(pilot)
 
     assert snap_compare(stage.app, terminal_size=size, run_before=before)

@@ -24,33 +24,14 @@ ESCAPE, ENTER, PALETTE = b"\x1b", b"\r", b"\x10"
 INSTALLED = [python for python in EVERY if command_beside(python).exists()]
 every_python = pytest.mark.parametrize("python", INSTALLED)
 
-SCREENS = {
-    b"2": "Nothing has been run in this session",
-    b"3": "[Compile]",
-    b"4": "No session is open",
-    b"5": "[Timeline]",
-    b"6": "[Memory]",
-    b"1": "╭─ Workloads",
-}
-"""What each key of a mode brings, of a session in which nothing was run."""
 DIALOGS = {
-    b"1": {
-        b"?": "╭─ Help",
-        PALETTE: "Search actions, kernels",
-        b"mx": "╭─ Profile a script ─",
-        b"mo": "╭─ Open ──",
-        b"mW": "╭─ Follow a running program",
-        b"+": "╭─ Add a function",
-    },
-    b"2": {b"?": "╭─ Help"},
-    b"3": {b"?": "╭─ Help"},
-    b"4": {b"?": "╭─ Help", b"mo": "╭─ Open HLO"},
-    b"5": {b"?": "╭─ Help"},
-    b"6": {b"?": "╭─ Help"},
+    b"?": "╭─ Help",
+    PALETTE: "Search actions, kernels",
+    b"mx": "╭─ Profile a script ─",
+    b"mo": "╭─ Open ──",
+    b"+": "╭─ Add a function",
 }
-"""What comes up over each screen, and goes with Esc."""
-OF_A_WORKLOAD = {b"e": "╭─ Parameters of ", b"mB": "╭─ Compile matmul for "}
-"""On Home, once the list of workloads has the focus."""
+"""What comes up over Home, and goes with Esc."""
 
 TRAINS = """
 import sys
@@ -93,6 +74,11 @@ def quits(terminal: Terminal, code: int = 0) -> None:
     assert switched == (1, 1)
 
 
+def shows_background(terminal: Terminal, background: str | None) -> bool:
+    red, green, blue = Color.parse(str(background)).rgb
+    return f"48;2;{red};{green};{blue}m" in terminal.shown
+
+
 def kept(tape: profiles.Tape, path: Path) -> Path:
     written(path, tape.events, tape.header)
     return path
@@ -104,29 +90,11 @@ def test_the_interpreter_that_runs_the_tests_has_the_command() -> None:
 
 @pytest.mark.process
 @every_python
-def test_every_screen_and_every_dialog_comes_up(python: str, tmp_path: Path) -> None:
-    with app(python, tmp_path) as terminal:
-        terminal.sees("selu")
-        terminal.sees("? Help")
-        for key, text in SCREENS.items():
-            terminal.type(key)
-            terminal.sees(text)
-            terminal.sees("? Help")
-            for question, title in DIALOGS[key].items():
-                brings(terminal, question, title)
-        terminal.type(b"\t")
-        terminal.sees("space Mark")
-        for question, title in OF_A_WORKLOAD.items():
-            brings(terminal, question, title)
-        quits(terminal)
-
-
-@pytest.mark.process
-@every_python
-def test_a_session_is_opened_and_each_of_its_views_comes_up(python: str, tmp_path: Path) -> None:
+def test_every_screen_and_its_dialogs_come_up(python: str, tmp_path: Path) -> None:
     session = kept(profiles.captured(), tmp_path / "measured.jaxprof")
     with app(python, tmp_path, "open", session) as terminal:
         terminal.sees("speed-up")
+        assert shows_background(terminal, DARK.background), "what a terminal has that does not answer"
         terminal.type(b"4")
         terminal.sees("loop_fusion")
         brings(terminal, b"mV", "╭─ Can this capture be trusted?")
@@ -134,18 +102,19 @@ def test_a_session_is_opened_and_each_of_its_views_comes_up(python: str, tmp_pat
         for tab in ("[Findings", "[Barriers", "[Roofline", "[Flame]", "[HLO]"):
             terminal.type(b"]")
             terminal.sees(tab)
-        terminal.type(b"5")
-        terminal.sees("[Timeline]")
-        terminal.type(b"3")
-        terminal.sees("╭─ Phases and passes")
-        terminal.type(b"6")
-        terminal.sees("╭─ Largest buffers")
+        for key, text in ((b"5", "[Timeline]"), (b"3", "╭─ Phases and passes"), (b"6", "╭─ Largest buffers")):
+            terminal.type(key)
+            terminal.sees(text)
         terminal.type(b"2")
         terminal.sees("╭─ Results")
         terminal.type(ENTER)
         terminal.sees("esc Back")
         terminal.type(ESCAPE)
         terminal.loses("esc Back")
+        terminal.type(b"1")
+        terminal.sees("╭─ Workloads")
+        for key, title in DIALOGS.items():
+            brings(terminal, key, title)
         quits(terminal)
 
 
@@ -173,21 +142,11 @@ KIND = "\x1b[?62;22c"
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("answers", "background"),
-    [
-        (f"\x1b]11;rgb:fafa/fafa/fafa\x1b\\{KIND}", LIGHT.background),
-        (None, DARK.background),
-    ],
-    ids=["light", "no-answer"],
-)
-def test_the_theme_follows_the_terminal(answers: str | None, background: str, tmp_path: Path) -> None:
-    assert background
-    with app(sys.executable, tmp_path, answers=answers) as terminal:
+def test_the_theme_follows_the_terminal(tmp_path: Path) -> None:
+    with app(sys.executable, tmp_path, answers=f"\x1b]11;rgb:fafa/fafa/fafa\x1b\\{KIND}") as terminal:
         terminal.type(b"1")  # before the terminal has said what it is
         terminal.sees("? Help")
         terminal.sees("╭─ Summary")
-        red, green, blue = Color.parse(background).rgb
-        assert f"48;2;{red};{green};{blue}m" in terminal.shown
+        assert shows_background(terminal, LIGHT.background)
         assert "rgb:" not in terminal.screen.text
         quits(terminal)

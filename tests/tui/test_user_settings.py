@@ -12,61 +12,39 @@ from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.keys import checked, clashes
 from jaxprof.tui.theme import DARK, LIGHT
-from tui.fakes import Stage, screen_text, until
-
-SIZE = (120, 40)
+from tui.fakes import Stage, walking
 
 
-async def test_the_app_begins_with_what_is_set(state_home: Path) -> None:
+async def test_the_app_begins_with_what_is_set_and_keeps_what_is_chosen(
+    state_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     values = {"theme": LIGHT.name, "preset": "published", "devices": ("cuda:0", "cpu:0"), "budget": 7.5}
-    stage = Stage(config=Config(values, {"app.help": "f12"}))
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info)
-        screen = stage.app.screen
-        assert isinstance(screen, HomeScreen)
-        assert stage.app.theme == LIGHT.name
-        assert (screen.choices.preset, screen.choices.budget_seconds) == ("published", 7.5)
-        assert screen.choices.devices == ["cuda:0", "cpu:0"]
-        await until(pilot, lambda: "f12 Help" in screen_text(stage.app))
-        await pilot.press("question_mark")
-        await pilot.pause()
-        assert stage.app.screen is screen, "the key is the user's now"
-        await pilot.press("m", "11")
-        await until(pilot, lambda: stage.app.screen is not screen)
-    assert not (state_home / "config.toml").exists(), "nothing was chosen"
-
-
-async def test_what_is_chosen_is_kept_for_the_next_time(state_home: Path) -> None:
-    stage = Stage(config=Config())
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info)
-        screen = stage.app.screen
-        assert isinstance(screen, HomeScreen)
-        screen.action_preset()
-        stage.app.theme = LIGHT.name
-        await until(pilot, lambda: read_config(state_home).theme == LIGHT.name)
-        assert read_config(state_home).preset == "published"
+    async with walking(stage=Stage(config=Config(values, {"app.help": "f12"}))) as walk:
+        home = await walk.on(HomeScreen)
+        await walk.until(lambda: home.info)
+        assert walk.app.theme == LIGHT.name
+        choices = home.choices
+        assert (choices.preset, choices.budget_seconds, choices.devices) == ("published", 7.5, ["cuda:0", "cpu:0"])
+        await walk.press("?", "f12 Help")
+        assert walk.screen is home, "the key is the user's now"
+        await walk.press("f12")
+        await walk.until(lambda: walk.screen is not home)
+        await walk.press("escape")
+        assert not (state_home / "config.toml").exists(), "nothing was chosen"
+        home.action_preset()
+        walk.app.theme = DARK.name
+        await walk.until(lambda: read_config(state_home).theme == DARK.name)
+        assert read_config(state_home).preset == "quick"
+        (tmp_path / "file").write_text("")
+        monkeypatch.setenv("JAXPROF_CONFIG", str(tmp_path / "file" / "config.toml"))
+        walk.app.user.keep("preset", "published")
+        await walk.until(lambda: "preset was not kept" in walk.said)
 
 
 async def test_wrong_settings_are_told_and_the_app_goes_on() -> None:
-    stage = Stage(config=Config({"theme": "mauve"}, {"app.hlep": "f12"}))
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen))
-        await until(pilot, lambda: "no theme 'mauve'" in screen_text(stage.app))
-        await until(pilot, lambda: "unknown action 'app.hlep'" in screen_text(stage.app))
-        assert stage.app.theme == DARK.name
-
-
-async def test_a_file_that_cannot_be_written_is_told_once_it_is_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("JAXPROF_CONFIG", str(tmp_path / "file" / "config.toml"))
-    stage = Stage(config=Config())
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info)
-        stage.app.user.keep("preset", "quick")
-        await until(pilot, lambda: "preset was not kept" in screen_text(stage.app))
+    async with walking(stage=Stage(config=Config({"theme": "mauve"}, {"app.hlep": "f12"}))) as walk:
+        await walk.shows("no theme 'mauve'", "unknown action 'app.hlep'")
+        assert walk.app.theme == DARK.name
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import pytest
 from textual.pilot import Pilot
 
 import kept_histories as kept
-from jaxprof.tui.history.screen import HistoryScreen, Measurements, Points
+from jaxprof.analysis import history
+from jaxprof.tui.history.screen import HistoryScreen, Measurements, Points, history_plot
 from jaxprof.tui.kit.session_list import SessionTable
 from jaxprof.tui.results.screen import ResultsScreen
-from tui.fakes import Stage, screen_text, still, until
+from tui.fakes import SMALL, Stage, Walk, still, walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
 
@@ -32,86 +33,19 @@ def planted(shelf: Path) -> Path:
     return shelf
 
 
-async def opened(stage: Stage, pilot: Pilot[Any], count: int = 2) -> HistoryScreen:
+async def opened(walk: Walk) -> HistoryScreen:
     """The history of all workloads, from Sessions."""
-    await pilot.press("1")
-    await until(
-        pilot, lambda: bool(stage.app.screen.query(SessionTable)) and stage.app.screen.query_one(SessionTable).keys
-    )
-    await pilot.press("m", "H")
-    await until(pilot, lambda: isinstance(stage.app.screen, HistoryScreen))
-    await until(pilot, lambda: bool(stage.app.screen.query(Measurements)))
-    await until(pilot, lambda: stage.app.screen.query_one(Measurements).count == count, f"{count} measurements")
-    screen = stage.app.screen
-    assert isinstance(screen, HistoryScreen)
+    await walk.press("1")
+    await walk.until(lambda: walk.screen.query(SessionTable) and walk.find(SessionTable).keys)
+    await walk.press("m H")
+    screen: HistoryScreen = await walk.on(HistoryScreen)
+    await walk.until(lambda: walk.find(Measurements).count == 2)
     return screen
 
 
-async def test_a_change_is_shown_at_its_point_and_nowhere_without_one(planted: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 70), notifications=True) as pilot:
-        screen = await opened(stage, pilot)
-        screen.query_one(Measurements).move_to(0)
-        await until(pilot, lambda: "steady call, median · selu jit" in screen_text(stage.app))
-        await until(pilot, lambda: "no lasting change" in screen_text(stage.app))
-        assert "══" not in screen_text(stage.app)
-        assert "not measured together" not in screen_text(stage.app)
-        await pilot.press("down")
-        await until(pilot, lambda: "══ slower: 10.1 ms → 12.4 ms (0.81×), p = 0.0025" in screen_text(stage.app))
-        lines = screen_text(stage.app).splitlines()
-        (at,) = [number for number, line in enumerate(lines) if "══" in line]
-        assert "2026-01-09" in lines[at - 1]
-        assert "jax 0.10.2 → 0.11.0" in lines[at + 1]
-        assert "2026-01-10" in lines[at + 2]
-        text = " ".join(screen_text(stage.app).split())
-        assert "not measured together" in text
-        assert "0.81× ◉" in text
-        assert len([line for line in lines if "✗ 2026-01-03" in line]) == 1
-
-
-async def test_enter_goes_to_a_session_and_phases_change(planted: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = await opened(stage, pilot)
-        for words in ("trace", "lower", "compile"):
-            await pilot.press("right_square_bracket")
-            await until(pilot, lambda words=words: screen._found is not None and screen._found.measure == words, words)  # type: ignore[misc]
-        await until(pilot, lambda: "compile · " in screen_text(stage.app))
-        await pilot.press(*["left_square_bracket"] * 4)
-        await until(pilot, lambda: screen._found is not None and screen._found.measure == "peak")
-        await until(pilot, lambda: "No session holds a point of this" in screen_text(stage.app))
-        await pilot.press("left_square_bracket", "left_square_bracket")
-        await until(pilot, lambda: "the same in 22 points" in screen_text(stage.app))
-        await until(pilot, lambda: screen.query_one(Points).count > 0)
-        await pilot.press("enter")
-        await until(pilot, lambda: screen.query_one(Points).has_focus)
-        assert screen.query_one(Points).current_row is not None
-        await pilot.press("up", "enter")
-        await until(pilot, lambda: stage.app.session_path == planted / "session-020.jaxprof")
-        await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
-        await pilot.press("m", "H")
-        await until(pilot, lambda: isinstance(stage.app.screen, HistoryScreen))
-        await until(pilot, lambda: stage.app.screen.query_one(Measurements).count == 1)
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
-
-
-async def test_a_workload_of_home_that_was_never_measured(shelf: Path) -> None:
-    kept.keep(shelf, 0, kept.run("r1", 0.01, workload="hessian"))
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: getattr(stage.app.screen, "info", None) is not None)
-        await pilot.press("m", "H")
-        await until(pilot, lambda: "No kept session measured" in screen_text(stage.app))
-        await pilot.press("m", "A")
-        await until(pilot, lambda: "a change is looked for" in screen_text(stage.app))
-        assert stage.app.screen.query_one(Measurements).count == 1
-        assert "hessian jit" in screen_text(stage.app)
-
-
-async def test_the_reading_is_not_on_the_drawing_thread(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jaxprof.analysis import history
-
+async def test_a_change_is_shown_at_its_point_and_points_lead_to_their_sessions(
+    planted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads: list[threading.Thread] = []
     read = history.read_history
 
@@ -120,11 +54,58 @@ async def test_the_reading_is_not_on_the_drawing_thread(planted: Path, monkeypat
         return read(*arguments, **options)
 
     monkeypatch.setattr(history, "read_history", noted)
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
-        await opened(stage, pilot)
-    assert threads
-    assert threading.main_thread() not in threads
+    async with walking((120, 70)) as walk:
+        screen = await opened(walk)
+        assert threads
+        assert threading.main_thread() not in threads
+        walk.find(Measurements).move_to(0)
+        await walk.shows("steady call, median · selu jit", "no lasting change", gone="══")
+        assert "not measured together" not in walk.text
+        await walk.press("down", "══ slower: 10.1 ms → 12.4 ms (0.81×), p = 0.0025", "not measured together", "0.81× ◉")
+        lines = walk.text.splitlines()
+        (at,) = [number for number, line in enumerate(lines) if "══" in line]
+        around = "2026-01-09", "jax 0.10.2 → 0.11.0", "2026-01-10"
+        assert all(words in lines[at + step] for words, step in zip(around, (-1, 1, 2), strict=True))
+        assert len([line for line in lines if "✗ 2026-01-03" in line]) == 1
+
+        await walk.press("up")
+        for keys, measure in (("]", "trace"), ("]", "lower"), ("]", "compile"), ("[ [ [ [", "peak")):
+            await walk.press(keys)
+            await walk.until(lambda name=measure: screen._found is not None and screen._found.measure == name, measure)
+        await walk.shows("No session holds a point of this")
+        await walk.press("[ [", "the same in 22 points")
+        await walk.until(lambda: walk.find(Points).count > 0)
+        await walk.press("enter")
+        await walk.until(lambda: walk.find(Points).has_focus)
+        assert walk.find(Points).current_row is not None
+        await walk.press("up enter")
+        await walk.until(lambda: walk.app.session_path == planted / "session-020.jaxprof")
+        await walk.on(ResultsScreen)
+        await walk.press("m H")
+        await walk.on(HistoryScreen)
+        await walk.until(lambda: walk.find(Measurements).count == 1)
+        await walk.press("escape")
+        await walk.on(ResultsScreen)
+
+
+async def test_a_workload_of_home_that_was_never_measured(shelf: Path) -> None:
+    kept.keep(shelf, 0, kept.run("r1", 0.01, workload="hessian"))
+    async with walking(SMALL) as walk:
+        await walk.until(lambda: getattr(walk.screen, "info", None) is not None)
+        await walk.press("m H", "No kept session measured")
+        await walk.press("m A", "a change is looked for", "hessian jit")
+        assert walk.find(Measurements).count == 1
+
+
+def test_points_are_numbered_and_one_point_is_no_chart(tmp_path: Path) -> None:
+    shown = []
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found = history.read_history(kept.keep_all(folder, [0.010] * number))
+        shown.append(history_plot(found, found.series[0], 60, 14).plain.split())
+    assert shown[0] == ["one", "point", "so", "far"]
+    assert shown[1][-2:] == ["1", "2"]
 
 
 def test_a_picture(snap_compare: Any, planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,10 +113,11 @@ def test_a_picture(snap_compare: Any, planted: Path, monkeypatch: pytest.MonkeyP
     stage = Stage()
 
     async def go(pilot: Pilot[Any]) -> None:
-        screen = await opened(stage, pilot)
-        screen.query_one(Measurements).move_to(1)
-        await until(pilot, lambda: "0.81× ◉" in screen_text(stage.app))
-        await pilot.press("enter", *["up"] * 10)
+        walk = Walk(stage, pilot)
+        await opened(walk)
+        walk.find(Measurements).move_to(1)
+        await walk.shows("0.81× ◉")
+        await walk.press("enter up up up up up up up up up up")
         await still(pilot)
 
     assert snap_compare(stage.app, terminal_size=(120, 40), run_before=go)

@@ -11,7 +11,7 @@ from jaxprof.session import Session
 from jaxprof.tui.kit.captures import uncaptured_program
 from jaxprof.tui.kit.script_dialog import ScriptDialog
 from tui import recorded
-from tui.fakes import Stage, screen_text, until
+from tui.fakes import SMALL, walking
 from tui.session_tapes import Tape, finished
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
@@ -25,19 +25,18 @@ def captured() -> Session:
     return tape.session()
 
 
-@pytest.mark.parametrize("place", ["hlo", "profile"])
-async def test_a_program_without_a_capture_offers_a_rerun_with_one(place: str) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        stage.app.set_session(recorded.finished().session(), None)
-        stage.app.switch_mode(place)
-        await until(pilot, lambda: "ran without a capture" in screen_text(stage.app))
-        assert "w runs it again" in screen_text(stage.app)
-        assert "variants" not in screen_text(stage.app)
-        await pilot.press("w")
-        await until(pilot, lambda: isinstance(stage.app.screen, ScriptDialog) and stage.app.screen.query(Input))
-        assert stage.app.screen.query_one("#capture", Input).value == "5 steps"
-        assert not stage.programs, "nothing runs unseen"
+async def test_a_program_without_a_capture_offers_a_rerun_with_one() -> None:
+    async with walking(SMALL) as walk:
+        for place in ("hlo", "profile"):
+            walk.app.set_session(recorded.finished().session(), None)
+            walk.app.switch_mode(place)
+            await walk.shows("ran without a capture", "w runs it again", gone="variants")
+            await walk.press("w")
+            dialog = await walk.on(ScriptDialog)
+            await walk.until(lambda dialog=dialog: dialog.query(Input))
+            assert dialog.query_one("#capture", Input).value == "5 steps"
+            await walk.press("escape")
+            assert not walk.stage.programs, "nothing runs unseen"
 
 
 def test_what_counts_as_missing() -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from textual.pilot import Pilot
-
 from jaxprof.analysis.flame import FlameGraph, StackFrame, WeightedStack, stacks_flame
 from jaxprof.tui.kit.icicle import Icicle, IciclePane
-from jaxprof.tui.program.screen import ProgramScreen
+from jaxprof.tui.program.line_profile import SourceLines
 from tui import recorded
-from tui.fakes import Stage, screen_text, until
-from tui.program.test_program_screen import shown
-
-SIZE = (100, 30)
+from tui.fakes import Walk, walking
 
 
 def graph(*rows: tuple[str, float]) -> FlameGraph:
@@ -27,13 +22,13 @@ def kernels() -> FlameGraph:
     )
 
 
-async def drawn(stage: Stage, pilot: Pilot[object]) -> tuple[IciclePane, Icicle]:
+async def drawn(walk: Walk) -> tuple[IciclePane, Icicle]:
     """The flame graph of `kernels`, in the place of a program's."""
-    await shown(stage, pilot, recorded.finished())
-    await pilot.press("m", "O")
-    pane = stage.app.screen.query_one(IciclePane)
+    await walk.show(recorded.finished(), "program")
+    await walk.press("m O")
+    pane = walk.find(IciclePane)
     pane.show(kernels())
-    await pilot.pause()
+    await walk.pause()
     return pane, pane.view
 
 
@@ -54,70 +49,51 @@ def column(view: Icicle, name: str) -> tuple[int, int]:
 
 
 async def test_keys_clicks_searches_and_growth() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        _, view = await drawn(stage, pilot)
-        await pilot.click(view, offset=column(view, "block_0"))
-        assert top(view) == "block_0"
-        assert "all › step › block_0" in screen_text(stage.app)
-        await pilot.click(view, offset=column(view, "attention"))
-        assert top(view) == "attention"
-        await pilot.click(view, offset=column(view, "attention"))
-        assert top(view) == "block_0"
-        await pilot.click(view, offset=(1, 0))
-        assert top(view) == "all"
+    async with walking((100, 30)) as walk:
+        pane, view = await drawn(walk)
+        await walk.shows("▶all", "│block_0", "│attention")
 
-        _, view = await drawn(stage, pilot)
-        await pilot.press("down", "down", "down", "right")
-        assert "self 0 ns · total 3.00 s · 30 % of all · 38 % of block_0" in screen_text(stage.app)
-        await pilot.press("up", "down")
-        assert "38 % of block_0" in screen_text(stage.app), "the way down is the way that the cursor came"
-        await pilot.press("up", "enter")
-        assert top(view) == "block_0"
-        await pilot.press("down", "enter", "escape")
-        assert top(view) == "block_0"
-        await pilot.press("escape")
-        assert top(view) == "all"
-        assert isinstance(stage.app.screen, ProgramScreen)
+        async def clicked(name: str) -> str:
+            await walk.pilot.click(view, offset=column(view, name) if name else (1, 0))
+            return top(view)
 
-        _, view = await drawn(stage, pilot)
-        await pilot.press("slash", *"dot")
-        await until(pilot, lambda: "/dot: 3 frames, together 10.0 s, 99 % of all" in screen_text(stage.app))
-        await pilot.press("enter", "n")
-        assert view.browse is not None
-        assert view.browse.graph.tree.name_of(view.browse.cursor) == "dot.1"
-        await pilot.press("n", "N", "N")
-        assert view.browse.graph.tree.name_of(view.browse.cursor) == "dot.3"
-        await pilot.press("escape")
-        await until(pilot, lambda: "/dot" not in screen_text(stage.app))
-        await pilot.press("slash", "left_parenthesis")
-        await until(pilot, lambda: "not a regular expression" in screen_text(stage.app))
+        assert await clicked("block_0") == "block_0"
+        await walk.shows("all › step › block_0")
+        assert [await clicked(name) for name in ("attention", "attention", "")] == ["attention", "block_0", "all"]
 
-        pane, view = await drawn(stage, pilot)
-        await pilot.click(view, offset=column(view, "block_0"))
+        _, view = await drawn(walk)
+        await walk.press("down down down right", "self 0 ns · total 3.00 s · 30 % of all · 38 % of block_0")
+        await walk.press("up down", "38 % of block_0")  # the way down is the way that the cursor came
+        tops = []
+        for keys in ("up enter", "down enter escape", "escape"):
+            await walk.press(keys)
+            tops.append(top(view))
+        assert tops == ["block_0", "block_0", "all"]
+        assert walk.app.current_mode == "program"
+
+        _, view = await drawn(walk)
+        cursor = lambda: view.browse.graph.tree.name_of(view.browse.cursor)  # noqa: E731
+        await walk.press("/ 'dot", "/dot: 3 frames, together 10.0 s, 99 % of all")
+        await walk.press("enter n")
+        assert cursor() == "dot.1"
+        await walk.press("n N N")
+        assert cursor() == "dot.3"
+        await walk.press("escape", gone="/dot")
+        await walk.press("/ (", "not a regular expression")
+
+        pane, view = await drawn(walk)
+        await clicked("block_0")
         pane.show(graph(("other/x", 20.0), ("step/block_0/attention/dot.1", 6.0), ("step/block_0/mlp", 4.0)), same=True)
-        await pilot.pause()
+        await walk.shows("total 10.0 s")
         assert top(view) == "block_0"
-        assert "total 10.0 s" in screen_text(stage.app)
-        await pilot.press("escape")
+        await walk.press("escape")
         assert top(view) == "all"
 
-        _, view = await drawn(stage, pilot)
-        view.go(view.browse.graph.tree.find(["step", "norm", "small.99"]) if view.browse else 0)
-        await pilot.pause()
-        assert view.browse is not None
-        assert view.browse.graph.tree.name_of(view.browse.cursor) == "small.99", "it zooms until the frame is drawn"
+        _, view = await drawn(walk)
+        view.go(view.browse.graph.tree.find(["step", "norm", "small.99"]))
+        await walk.pause()
+        assert cursor() == "small.99", "it zooms until the frame is drawn"
 
-        await drawn(stage, pilot)
-        text = screen_text(stage.app)
-        assert "▶all" in text
-        assert "│block_0" in text
-        assert "│attention" in text
-
-
-async def test_enter_on_a_line_shows_its_source() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        await shown(stage, pilot, recorded.finished())
-        await pilot.press("m", "O", *["down"] * 5, "enter")
-        await until(pilot, lambda: type(stage.app.screen).__name__ == "SourceLines")
+        await walk.show(recorded.finished(), "program")
+        await walk.press("m O down down down down down enter")
+        await walk.on(SourceLines)

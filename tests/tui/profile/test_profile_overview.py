@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.content import Content
 
+from folding import written
 from jaxprof import events as e
 from jaxprof.analysis.profile import ProfileOverview, device_steps, overview
 from jaxprof.session import Session
-from jaxprof.session.log import LogWriter
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.screen import MemoryPane, ProfileScreen
 from jaxprof.tui.profiler import place_of
 from tui import profiles
-from tui.fakes import HOSTILE, Stage, screen_text, until
+from tui.fakes import HOSTILE, walking
 
 
 def found(session: Session | None = None) -> ProfileOverview:
@@ -86,48 +85,32 @@ def test_a_profile_is_opened_at_its_overview_and_other_sessions_are_not() -> Non
     assert place_of(profiles.captured().session()) == "results"
 
 
-def written(path: Path) -> Path:
-    tape = profiles.imported()
-    writer = LogWriter(tape.header, path)
-    for event in tape.events:
-        writer.append(event)
-    writer.close()
-    return path
-
-
-async def at_the_overview(stage: Stage, pilot: Any, path: Path) -> OverviewList:
-    stage.app.open_session(path)
-    await until(pilot, lambda: isinstance(stage.app.screen, ProfileScreen) and stage.app.screen.whole)
-    await until(pilot, lambda: "dot.1" in screen_text(stage.app), "the overview is read")
-    return stage.app.screen.query_one(OverviewList)
-
-
 async def test_a_profile_opens_at_its_overview_and_a_measured_run_has_none(tmp_path: Path) -> None:
-    path = written(tmp_path / "profile.jaxprof")
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        lines = await at_the_overview(stage, pilot, path)
-        assert stage.app.current_mode == "profile"
-        assert stage.app.focused is lines
-        await pilot.press("m", "m")
-        await until(pilot, lambda: "an estimate from the schedule" in screen_text(stage.app), "the program's memory")
-        assert stage.app.screen.query_one(MemoryPane).display
-        await pilot.press("m", "T")
+    tape = profiles.imported()
+    written(tmp_path / "profile.jaxprof", tape.events, tape.header)
+    async with walking() as walk:
+        walk.app.open_session(tmp_path / "profile.jaxprof")
+        await walk.on(ProfileScreen)
+        await walk.shows("dot.1")
+        lines = walk.find(OverviewList)
+        assert (walk.app.current_mode, walk.app.focused) == ("profile", lines)
+        await walk.press("m m", "an estimate from the schedule")
+        assert walk.find(MemoryPane).display
+        await walk.press("m T")
         while lines.target is None:
-            await pilot.press("down")
-        await pilot.press("enter")
-        await until(pilot, lambda: stage.app.current_mode == "hlo")
-        assert stage.app.run_in_view == "r2"
-        await pilot.press("escape")
-        await until(pilot, lambda: stage.app.current_mode == "profile")
+            await walk.press("down")
+        await walk.press("enter")
+        await walk.mode("hlo")
+        assert walk.app.run_in_view == "r2"
+        await walk.press("escape")
+        await walk.mode("profile")
 
-        stage.app.set_session(profiles.captured().session(), None)
-        stage.app.show_profile("r2", "overview")
-        await until(pilot, lambda: isinstance(stage.app.screen, ProfileScreen) and stage.app.screen.whole)
-        await pilot.press("m", "T", "escape")  # the menu has no such letter, and stays
-        await pilot.pause()
-        assert "Overview" not in screen_text(stage.app).splitlines()[1]
-        assert not stage.app.screen.query_one(OverviewList).display
+        walk.app.set_session(profiles.captured().session(), None)
+        walk.app.show_profile("r2", "overview")
+        await walk.on(ProfileScreen)
+        await walk.press("m T escape")  # the menu has no such letter, and stays
+        assert "Overview" not in walk.text.splitlines()[1]
+        assert not walk.find(OverviewList).display
 
 
 def test_hostile_names_are_shown_and_not_obeyed() -> None:

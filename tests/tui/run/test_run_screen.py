@@ -1,23 +1,24 @@
-"""The Run screen: what it shows while things go on, what it asks for, and how little it sends."""
+"""The Run screen: what it shows while things go on, what it follows until the user moves, and what it asks for."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from textual.pilot import Pilot
 
 from jaxprof import events as e
+from jaxprof.errors import UsageError
 from jaxprof.runner import PlanOptions, plan_runs
 from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.kit.dialogs import Confirm
 from jaxprof.tui.kit.run_list import RunList
 from jaxprof.tui.results.run_detail import RunDetailScreen
-from jaxprof.tui.run.screen import RunScreen
+from jaxprof.tui.run.screen import RunScreen, newest_run, planned_again
 from tui import session_tapes as sessions
-from tui.fakes import Stage, info, screen_text, until
+from tui.fakes import MIDDLE, SMALL, FakeConductor, Walk, info, walking
 from tui.session_tapes import Tape
 
 
@@ -36,187 +37,126 @@ def growing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
 
 
-async def shown(stage: Stage, pilot: Pilot[Any], tape: Tape) -> RunScreen:
-    """The Run screen with the tape's session."""
-    stage.app.set_session(tape.session(), None)
-    stage.app.action_go("run")
-    await until(
-        pilot,
-        lambda: isinstance(stage.app.screen, RunScreen) and any(rows.keys for rows in stage.app.screen.query(RunList)),
-    )
-    await pilot.pause()
-    screen = stage.app.screen
-    assert isinstance(screen, RunScreen)
-    return screen
+def grow(walk: Walk, tape: Tape, told: int, run: str = "r2") -> None:
+    """Shows what the tape has since `told`."""
+    walk.app.session.extend(tape.events[told:])
+    walk.screen.show_session(frozenset({run}), replaced=False)
+
+
+async def started(walk: Walk) -> FakeConductor:
+    """Three queued runs of this app, on the Run screen."""
+    home = await walk.on(HomeScreen)
+    await walk.until(lambda: home.info)
+    await walk.press("enter")
+    await walk.on(RunScreen)
+    await walk.until(lambda: len(walk.app.session.runs) == 3)
+    assert walk.stage.scheduler is not None
+    return walk.stage.scheduler
+
+
+def begun(run: str) -> e.Event:
+    return e.WorkerStarted(run=run, pid=4711, python="/venv/bin/python", launch=1)
+
+
+def phases(walk: Walk) -> list[str]:
+    """The column of that name."""
+    return re.findall(r"^│.* (?:cpu|cuda):0 +(\w+)", walk.text, re.MULTILINE)
+
+
+# -- of a session that somebody writes ----------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("growing")
-async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_compile_ticks_while_nothing_is_said_until_the_screen_is_left_or_it_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tape = sessions.compiling()
     now = Now(monkeypatch, tape)
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await shown(stage, pilot, tape)
-        assert screen_text(stage.app).count("2.5 s") == 2  # in the list, and among the phases
+    async with walking(SMALL) as walk:
+        screen = await walk.show(tape, "run", "▶ jit", "1 of 3 done · 1 queued")
+        assert walk.text.count("2.5 s") == 2  # in the list, and among the phases
         now.seconds += 40.05
-        await until(pilot, lambda: screen_text(stage.app).count("42.5 s") == 2)
-        assert "▶ jit" in screen_text(stage.app)
-        assert "1 of 3 done · 1 queued" in screen_text(stage.app)
+        await walk.until(lambda: walk.text.count("42.5 s") == 2)
+        await walk.press("2")
+        await walk.until(lambda: screen._clock is None)
+        await walk.press("2")
+        await walk.until(lambda: screen._clock is not None)
+        told = len(tape.events)
+        tape.add(e.PhaseEnded, "r2", phase="compile", seconds=2.5)
+        tape.finish("r2")
+        grow(walk, tape, told)
+        assert screen._clock is None
 
 
 async def test_nothing_ticks_in_a_session_that_nobody_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     tape = sessions.compiling()
     Now(monkeypatch, tape)
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        screen = await shown(stage, pilot, tape)
-        text = screen_text(stage.app)
+    async with walking(SMALL) as walk:
+        screen = await walk.show(tape, "run", "stopped", "interrupted", "cancelled")
+        await walk.shows("3 of 3 done")  # one that was interrupted, and one that never began
         assert screen._clock is None
-        assert "▶" not in text
-        assert "stopped" in text
-        assert "queued" not in text
-        assert "3 of 3 done" in text, "one that was interrupted, and one that never began"
-        assert "interrupted" in text
-        assert "cancelled" in text
-        stage.app.action_go("results")
-        await until(pilot, lambda: "the session was interrupted" in screen_text(stage.app))
-        assert "▶" not in screen_text(stage.app)
+        assert not [word for word in ("▶", "queued") if word in walk.text]
+        walk.app.action_go("results")
+        await walk.shows("the session was interrupted", gone="▶")
 
 
 @pytest.mark.usefixtures("growing")
-async def test_the_clock_stops_when_the_screen_is_left_and_when_the_run_is_over(
+async def test_samples_are_shown_as_they_come_and_a_later_launch_has_clocks_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tape = sessions.compiling()
-    Now(monkeypatch, tape)
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        screen = await shown(stage, pilot, tape)
-        assert screen._clock is not None
-        await pilot.press("2")
-        await until(pilot, lambda: screen._clock is None)
-        await pilot.press("2")
-        await until(pilot, lambda: screen._clock is not None)
-        told = len(tape.events)
-        tape.add(e.PhaseEnded, "r2", phase="compile", seconds=2.5)
-        tape.finish("r2")
-        stage.app.session.extend(tape.events[told:])
-        screen.show_session(frozenset({"r2"}), replaced=False)
-        assert screen._clock is None
-
-
-@pytest.mark.usefixtures("growing")
-async def test_samples_are_shown_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     tape = sessions.sampling()
     Now(monkeypatch, tape)
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        screen = await shown(stage, pilot, tape)
-        assert "37 samples" in screen_text(stage.app)
-        assert "1 of 3 done · 1 queued · ≈ 2 s left" in screen_text(stage.app)
-        stage.app.session.runs["r3"].plan = replace(stage.app.session.runs["r3"].plan, baseline="")
-        stage.app.session.runs["r3"].expected_seconds = 20.0
+    async with walking(MIDDLE) as walk:
+        screen = await walk.show(tape, "run", "37 samples", "1 of 3 done · 1 queued · ≈ 2 s left")
+        last = walk.app.session.runs["r3"]
+        last.plan, last.expected_seconds = replace(last.plan, baseline=""), 20.0
         screen.show_session(frozenset({"r2"}), replaced=False)
-        await until(pilot, lambda: "1 of 3 done · 1 queued · ≈ 25 s left" in screen_text(stage.app))
+        await walk.shows("1 of 3 done · 1 queued · ≈ 25 s left")
         told = len(tape.events)
         tape.samples("r2", "run", tape.noise(0.63e-3, 30), 4)
-        stage.app.session.extend(tape.events[told:])
-        screen.show_session(frozenset({"r2"}), replaced=False)
-        await until(pilot, lambda: "67 samples" in screen_text(stage.app))
-        assert "at 64" in screen_text(stage.app)
+        grow(walk, tape, told)
+        await walk.shows("67 samples", "at 64")
 
-
-@pytest.mark.usefixtures("growing")
-async def test_a_later_launch_has_clocks_of_its_own_and_says_which_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     tape = sessions.in_turns()
     Now(monkeypatch, tape)
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        screen = await shown(stage, pilot, tape)
-        rows = [line for line in screen_text(stage.app).splitlines() if "cpu:0 " in line and "│ ▶" in line]
+    async with walking(SMALL) as walk:
+        await walk.show(tape, "run", gone="starting")
+        rows = [line for line in walk.text.splitlines() if "cpu:0 " in line and "│ ▶" in line]
         assert [(row.split()[2], *row.split()[4:7]) for row in rows] == [
             ("numpy", "waiting", "25.9", "s"),
             ("jit", "compile", "1.5", "s"),
             ("jit-highest", "waiting", "1.5", "s"),
         ]
-        assert "starting" not in screen_text(stage.app)
         assert "█" not in "".join(rows), "the bar is of the steady run"
-        await pilot.press("up")  # from the newest run
-        await pilot.pause()
-        text = screen_text(stage.app)
-        assert "launch 2 of 3 · running · pid 4800" in text
-        assert "▶ 1.5 s" in text, "the compile of this launch, not of the first one"
+        await walk.press("up", "launch 2 of 3 · running · pid 4800", "▶ 1.5 s")  # of this launch, not of the first one
         told = len(tape.events)
         tape.add(e.PhaseEnded, "r2", phase="compile", seconds=1.5)
         tape.add(e.PhaseStarted, "r2", phase="run")
         note = "launch 2 of 3, in turns with 2 more"
         tape.add(e.ProgressMade, "r2", fraction=0.5, remaining_seconds=4.0, note=note)
-        stage.app.session.extend(tape.events[told:])
-        screen.show_session(frozenset({"r2"}), replaced=False)
-        await until(pilot, lambda: f"{note} · running · pid 4800" in screen_text(stage.app))
-        assert "≈ 4 s left" in screen_text(stage.app)
+        grow(walk, tape, told)
+        await walk.shows(f"{note} · running · pid 4800", "≈ 4 s left")
 
 
-async def test_errors_and_logs_are_shown_and_not_obeyed() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 40)) as pilot:
-        screen = await shown(stage, pilot, sessions.troubled())
-        screen.query_one(RunList).move_to_key("r3")
-        await until(pilot, lambda: "The log holds XLA's last words." in screen_text(stage.app))
-        text = screen_text(stage.app)
-        assert "check failed: ␛[31mRET_CHECK␛[0m [/b] failure" in text
-        assert "\x1b" not in text
-        assert "[b]jit[/x]␛[31m␊" in text
+# -- of a session that is over ------------------------------------------------------------------------------------
 
 
-async def test_enter_opens_the_run_and_escape_comes_back() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        screen = await shown(stage, pilot, sessions.finished())
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: isinstance(stage.app.screen, RunDetailScreen))
-        await pilot.press("escape")
-        await until(pilot, lambda: stage.app.screen is screen)
-        assert len(stage.app.session_screens) == len({type(one) for one in stage.app.session_screens})
+async def test_errors_and_logs_are_shown_and_enter_opens_a_run() -> None:
+    async with walking((100, 40)) as walk:
+        screen = await walk.show(sessions.troubled(), "run")
+        walk.find(RunList).move_to_key("r3")
+        await walk.shows("The log holds XLA's last words.", "check failed: ␛[31mRET_CHECK␛[0m [/b] failure")
+        await walk.shows("[b]jit[/x]␛[31m␊")
+        assert "\x1b" not in walk.text
+        await walk.press("enter")
+        await walk.on(RunDetailScreen)
+        await walk.press("escape")
+        await walk.until(lambda: walk.screen is screen)
+        assert len(walk.app.session_screens) == len({type(one) for one in walk.app.session_screens})
 
 
-async def test_runs_are_cancelled_and_run_again() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        stage.app.start_runs(plan_runs([info()], PlanOptions(variants=["jit"])))
-        await until(pilot, lambda: isinstance(stage.app.screen, RunScreen) and len(stage.app.session.runs) == 2)
-        scheduler = stage.scheduler
-        assert scheduler is not None
-        rows = stage.app.screen.query_one(RunList)
-        await until(pilot, lambda: rows.keys)
-        await pilot.press("down", "C")
-        await until(pilot, lambda: scheduler.cancelled == ["r2"])
-        await pilot.press("m", "Q")
-        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
-        await pilot.press("n")
-        await until(pilot, lambda: not isinstance(stage.app.screen, Confirm))
-        assert scheduler.cancelled == ["r2"]
-        await pilot.press("m", "Q")
-        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
-        await pilot.press("y")
-        await until(pilot, lambda: scheduler.cancelled == ["r2", "all"])
-        scheduler.emit(e.RunFinished(run="r2", status="cancelled", error="cancelled before it began"))
-        await until(pilot, lambda: "cancelled before it began" in screen_text(stage.app))
-        await pilot.press("r")
-        await until(pilot, lambda: len(stage.app.session.runs) == 4)
-        first, second = scheduler.planned[2:]
-        assert (first.spec.variant, second.spec.variant) == ("numpy", "jit")
-        assert second.baseline is first
-        assert first is not scheduler.planned[0]
-        scheduler.finish()
-
-
-async def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_is_known() -> None:
-    from jaxprof.errors import UsageError
-    from jaxprof.tui.run.screen import planned_again
-
-    session = sessions.finished().session()
-    first, second = planned_again(session, "r3", {})
+def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_is_known() -> None:
+    first, second = planned_again(sessions.finished().session(), "r3", {})
     assert (first.spec.target, second.spec.target, second.spec.variant) == ("selu", "selu", "jit")
     assert second.baseline is first
     tape = Tape()
@@ -231,15 +171,109 @@ async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp
     tape = Tape()
     tape.plan("r1", "step", workload="train.py:step", target=f"{file}:step", arguments=("f32[8,4]",))
     tape.add(e.RunFinished, "r1", status="ok")
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        await shown(stage, pilot, tape)
-        await pilot.press("r")
-        await until(pilot, lambda: "It runs the code of" in screen_text(stage.app))
-        assert "f32[8,4]" in screen_text(stage.app)
-        assert stage.scheduler is None
-        await pilot.press("y")
-        await until(pilot, lambda: stage.scheduler is not None and bool(stage.scheduler.planned))
-        assert stage.scheduler is not None
-        (planned,) = stage.scheduler.planned
+    async with walking() as walk:
+        await walk.show(tape, "run")
+        await walk.press("r", "It runs the code of", "f32[8,4]")
+        assert walk.stage.scheduler is None
+        await walk.press("y")
+        await walk.until(lambda: walk.stage.scheduler is not None and walk.stage.scheduler.planned)
+        assert walk.stage.scheduler is not None
+        (planned,) = walk.stage.scheduler.planned
         assert (planned.spec.target, planned.spec.arguments) == (f"{file}:step", ("f32[8,4]",))
+
+
+# -- of this app --------------------------------------------------------------------------------------------------
+
+
+async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again() -> None:
+    async with walking((100, 30)) as walk:
+        walk.app.start_runs(plan_runs([info()], PlanOptions(variants=["jit"])))
+        await walk.on(RunScreen)
+        await walk.until(lambda: len(walk.app.session.runs) == 2 and walk.find(RunList).keys)
+        scheduler = walk.stage.scheduler
+        assert scheduler is not None
+        scheduler.emit(begun("r1"), e.PhaseStarted(run="r1", phase="compile"))
+        await walk.shows("compile", gone="cancelling")
+        await walk.press("home down C", "cancelling")
+        assert scheduler.cancelled == ["r2"]
+        for key, cancelled in (("n", ["r2"]), ("y", ["r2", "all"])):
+            await walk.press("m Q")
+            await walk.on(Confirm)
+            await walk.press(key)
+            await walk.on(RunScreen)
+            assert scheduler.cancelled == cancelled
+        await walk.until(lambda: walk.text.count("cancelling") == 2)
+        assert walk.app.session.runs["r1"].status == "running", "it has not ended yet"
+        scheduler.emit(*(e.RunFinished(run=run, status="cancelled", error="cancelled early") for run in ("r1", "r2")))
+        await walk.shows("cancelled early", gone="cancelling")
+        await walk.press("r")
+        await walk.until(lambda: len(walk.app.session.runs) == 4)
+        first, second = scheduler.planned[2:]
+        assert (first.spec.variant, second.spec.variant) == ("numpy", "jit")
+        assert second.baseline is first
+        assert first is not scheduler.planned[0]
+        scheduler.finish()
+
+
+def test_the_newest_run_is_the_last_in_progress_else_the_last_that_ended() -> None:
+    assert newest_run(Tape().session()) == ""
+    assert newest_run(sessions.compiling().session()) == "r2"
+    assert newest_run(sessions.in_turns().session()) == "r3", "those before it wait for their turn"
+    assert newest_run(sessions.finished().session()) == "r3"
+
+
+@pytest.mark.usefixtures("catalogue", "shelf")
+async def test_the_newest_run_is_in_view_until_the_view_is_paused_or_the_user_moves() -> None:
+    async with walking(SMALL) as walk:
+        scheduler = await started(walk)
+
+        async def at(run: str) -> None:
+            await walk.until(lambda: walk.find(RunList).current == run, run)
+
+        scheduler.emit(begun("r1"))
+        await at("r1")
+        await walk.press("space", "paused")
+        scheduler.emit(begun("r2"))
+        await walk.until(lambda: walk.app.session.runs["r2"].status == "running")
+        await walk.pause()
+        await at("r1")
+        await walk.press("space", gone="paused")
+        await at("r2")
+        await walk.press("up")
+        scheduler.emit(begun("r3"))
+        await walk.until(lambda: walk.app.session.runs["r3"].status == "running")
+        await walk.pause()
+        assert walk.find(RunList).current == "r1", "the user has moved"
+
+
+@pytest.mark.usefixtures("catalogue", "shelf")
+async def test_the_next_run_is_marked_and_a_key_that_can_do_nothing_says_why() -> None:
+    async with walking((80, 40)) as walk:
+        scheduler = await started(walk)
+        screen = walk.screen
+
+        async def are(*wanted: str) -> None:
+            await walk.until(lambda: tuple(phases(walk)) == wanted, str(wanted))
+
+        scheduler.emit(begun("r1"), e.PhaseStarted(run="r1", phase="import"))
+        await are("import", "next", "queued")
+        assert screen.check_action("cancel", ()), "during a phase, too"
+        scheduler.emit(e.PhaseEnded(run="r1", phase="import", seconds=0.3))
+        await are("waiting", "next", "queued")
+        assert "starting" not in walk.text
+        scheduler.emit(e.RunFinished(run="r1", status="ok"))
+        await walk.until(lambda: screen.check_action("cancel", ()) is None)
+        await walk.press("C", "this run has ended")
+        assert not scheduler.cancelled
+        await walk.press("down")
+        assert screen.check_action("cancel", ()), "this one waits"
+        scheduler.emit(begun("r2"))
+        await walk.press("1 enter")
+        await are("ok", "starting", "next", "queued", "queued", "queued")
+        scheduler.emit(*(e.RunFinished(run=run, status="ok") for run in ("r2", "r3")), begun("r4"))
+        await walk.until(lambda: phases(walk)[4:] == ["next", "queued"])
+        scheduler.emit(*(e.RunFinished(run=run, status="ok") for run in ("r4", "r5", "r6")))
+        scheduler.finish()
+        await walk.until(lambda: walk.screen.check_action("cancel_all", ()) is None)
+        await walk.press("m Q", "nothing runs or waits here")
+        assert isinstance(walk.screen, RunScreen), "nothing is asked"

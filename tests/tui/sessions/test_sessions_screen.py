@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 from pathlib import Path
 
@@ -13,11 +11,11 @@ from textual.widgets import Button, Input, Static
 import job_folders
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.tui.job.screen import JobScreen
-from jaxprof.tui.kit.dialogs import AskText, Confirm
+from jaxprof.tui.kit.dialogs import Confirm
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.session_list import SessionTable
 from jaxprof.tui.sessions.screen import Prune, SessionsScreen
-from tui.fakes import HOSTILE, NOW, Stage, keep_session, screen_text, until
+from tui.fakes import HOSTILE, NOW, Walk, chrome_trace, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
 SIZE = (120, 32)
@@ -35,167 +33,122 @@ def kept(shelf: Path) -> list[Path]:
     return [new, torn, wrong]
 
 
-async def listed(stage: Stage, pilot: object, count: int = 3) -> SessionTable:
-    stage.app.action_go("sessions")
-    await until(pilot, lambda: isinstance(stage.app.screen, SessionsScreen))  # type: ignore[arg-type]
-    await until(pilot, lambda: len(stage.app.screen.query_one(SessionTable).keys) == count, f"{count} rows")  # type: ignore[arg-type]
-    return stage.app.screen.query_one(SessionTable)
+@pytest.fixture
+def kept_job(shelf: Path) -> Path:
+    """A job of two processes, of which one failed and a third has no session here."""
+    folder = shelf / "train.jaxprof.d"
+    folder.mkdir()
+    for index in (0, 1):
+        job_folders.process(folder, index, 3, *job_folders.loop(), exit_code=index)
+        os.utime(folder / f"process-{index:05}.jaxprof", (NOW - 60, NOW - 60))
+    return folder
 
 
-async def test_the_table_tells_what_a_session_is_copies_filters_and_opens(kept: list[Path], tmp_path: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        table = await listed(stage, pilot)
+async def listed(walk: Walk, count: int = 3) -> SessionTable:
+    walk.app.action_go("sessions")
+    await walk.on(SessionsScreen)
+    await walk.until(lambda: len(walk.find(SessionTable).keys) == count, f"{count} rows")
+    table: SessionTable = walk.find(SessionTable)
+    return table
+
+
+async def answer(walk: Walk, keys: str, value: object) -> None:
+    """Presses keys that ask for a text, and gives it."""
+    await walk.press(keys)
+    await walk.until(lambda: len(walk.app.screen_stack) > 1 and walk.screen.query(Input))
+    walk.find(Input).value = str(value)
+    await walk.press("enter")
+
+
+async def test_what_a_session_is_and_what_is_done_with_its_file(kept: list[Path], tmp_path: Path, shelf: Path) -> None:
+    async with walking(SIZE) as walk:
+        table = await listed(walk)
         assert table.keys == kept
-        expected = ("Sessions · 3 · ", "complete", "interrupted", "refused", "2 ✓", "0 ✓ 1 ✗ 1 –", "630 µs")
-        await until(pilot, lambda: all(words in screen_text(stage.app) for words in expected), str(expected))
-        await pilot.press("down")
-        await until(pilot, lambda: "out of memory: 40 GiB" in screen_text(stage.app))
-        assert "interrupted: its writer" in screen_text(stage.app)
-        await pilot.press("down")
-        await until(pilot, lambda: "is not a jaxprof session" in screen_text(stage.app))
+        await walk.shows("Sessions · 3 · ", "complete", "interrupted", "refused", "2 ✓", "0 ✓ 1 ✗ 1 –", "630 µs")
+        await walk.press("down", "out of memory: 40 GiB", "interrupted: its writer")
+        await walk.press("down", "is not a jaxprof session")
 
-        await pilot.press("slash", *"matmul")
-        await until(pilot, lambda: table.keys == [kept[1]])
-        await pilot.press(*"zz")
-        await until(pilot, lambda: "Nothing matches the filter" in screen_text(stage.app))
-        assert SessionTable.EMPTY not in screen_text(stage.app)
-        await pilot.press("enter", "escape")
-        await until(pilot, lambda: table.keys == kept)
+        await walk.press("/ 'matmul")
+        await walk.until(lambda: table.keys == [kept[1]])
+        await walk.press("'zz", "Nothing matches the filter", gone=SessionTable.EMPTY)
+        await walk.press("enter escape")
+        await walk.until(lambda: table.keys == kept)
 
-        await pilot.press("home")
+        await walk.press("home")
         for words in ("Copied to", "already exists"):
-            await pilot.press("m", "E")
-            await pilot.pause()
-            stage.app.screen.query_one(Input).value = str(tmp_path / "copy.jaxprof")
-            await pilot.press("enter")
-            await until(pilot, lambda words=words: words in screen_text(stage.app))
+            await answer(walk, "m E", tmp_path / "copy.jaxprof")
+            await walk.shows(words)
         assert (tmp_path / "copy.jaxprof").read_bytes() == kept[0].read_bytes()
 
-        await pilot.press("end", "enter")
-        await until(pilot, lambda: "gunzip" in screen_text(stage.app))
-        await pilot.press("home", "enter")
-        await until(pilot, lambda: stage.app.session_path == kept[0] and stage.app.current_mode == "results")
-
-
-async def test_rename_keeps_the_cursor_and_refuses_a_wrong_name(kept: list[Path], shelf: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        table = await listed(stage, pilot)
-        await pilot.press("down", "e")
-        await pilot.pause()
-        stage.app.screen.query_one(Input).value = "a/b"
-        await pilot.press("enter")
-        await until(pilot, lambda: "cannot be a session's name" in screen_text(stage.app))
-        await pilot.press("e")
-        await pilot.pause()
-        stage.app.screen.query_one(Input).value = "renamed"
-        await pilot.press("enter")
-        await until(pilot, lambda: table.current == shelf / "renamed.jaxprof")
+        await walk.press("home down")
+        await answer(walk, "e", "a/b")
+        await walk.shows("cannot be a session's name")
+        await answer(walk, "e", "renamed")
+        await walk.until(lambda: table.current == shelf / "renamed.jaxprof")
         assert not kept[1].exists()
 
+        await walk.press("end enter", "gunzip")
+        await walk.press("home enter")
+        await walk.until(lambda: walk.app.session_path == kept[0] and walk.app.current_mode == "results")
 
-async def test_deletes_after_asking_and_prunes_what_it_shows(kept: list[Path]) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        table = await listed(stage, pilot)
-        await pilot.press("m", "D")
-        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
-        await pilot.press("escape")
-        await until(pilot, lambda: not isinstance(stage.app.screen, Confirm))
-        assert kept[0].exists()
-        await pilot.press("m", "D")
-        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
-        await pilot.press("enter")
-        assert kept[0].exists(), "no has the focus"
-        await pilot.press("m", "D")
-        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
-        await pilot.press("y")
-        await until(pilot, lambda: table.keys == kept[1:])
+
+async def test_deletes_after_asking_and_prunes_what_it_shows(kept: list[Path], shelf: Path) -> None:
+    async with walking(SIZE) as walk:
+        table = await listed(walk)
+        await walk.press("m P")
+        dialog = await walk.on(Prune)
+        said = dialog.query_one("#said", Static)
+        assert dialog.query_one("#delete", Button).disabled
+        for keep, words in (("-1", "not a number"), ("2", "1 session would be deleted")):
+            dialog.query_one("#keep", Input).value = keep
+            await walk.until(lambda words=words: words in str(said.content), words)
+        await walk.press("enter enter")
+        await walk.until(lambda: table.keys == kept[:2])
+
+        for key in ("escape", "enter", "y"):  # no has the focus
+            assert kept[0].exists()
+            await walk.press("m D")
+            await walk.on(Confirm)
+            await walk.press(key)
+            await walk.on(SessionsScreen)
+        await walk.until(lambda: table.keys == [kept[1]])
         assert not kept[0].exists()
 
-
-async def test_a_session_that_is_being_written_is_live_and_is_not_deleted(shelf: Path) -> None:
-    writer = LogWriter(new_header(), shelf / "theirs.jaxprof")
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await listed(stage, pilot, 1)
-        assert "● live" in screen_text(stage.app)
-        await pilot.press("m", "D")
-        await pilot.press("y")
-        await until(pilot, lambda: "is being written now" in screen_text(stage.app))
+        writer = LogWriter(new_header(), shelf / "theirs.jaxprof")
+        walk.app.action_go("home")
+        await listed(walk, 2)
+        await walk.press("home", "● live")
+        await walk.press("m D y", "is being written now")
         assert (shelf / "theirs.jaxprof").exists()
-    writer.close()
-
-
-async def test_prune_shows_what_would_go_and_asks(kept: list[Path]) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        table = await listed(stage, pilot)
-        await pilot.press("m", "P")
-        await until(pilot, lambda: isinstance(stage.app.screen, Prune))
-        dialog = stage.app.screen
-        said, delete = dialog.query_one("#said", Static), dialog.query_one("#delete", Button)
-        assert delete.disabled
-        dialog.query_one("#keep", Input).value = "-1"
-        await until(pilot, lambda: "not a number" in str(said.content))
-        dialog.query_one("#keep", Input).value = "1"
-        await until(pilot, lambda: "2 sessions would be deleted" in str(said.content))
-        await pilot.press("enter", "enter")
-        await until(pilot, lambda: table.keys == kept[:1])
+        writer.close()
 
 
 @pytest.mark.process
 async def test_a_path_and_a_profile_are_opened_and_a_folder_without_one_is_refused(tmp_path: Path, shelf: Path) -> None:
     elsewhere = keep_session(tmp_path, "elsewhere", ("selu", "jit", "ok", 1e-3))
-    stage = Stage()
-    named = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
-             {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}}]  # fmt: skip
-    ran = {
-        "ph": "X",
-        "pid": 1,
-        "tid": 2,
-        "ts": 0.0,
-        "dur": 4.0,
-        "name": "k",
-        "args": {"hlo_op": "dot", "hlo_module": "f"},
-    }
-    path = tmp_path / "box.trace.json.gz"
-    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [*named, ran, {}]}).encode()))
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await listed(stage, pilot, 0)
-        assert "No sessions yet" in screen_text(stage.app)
-        await pilot.press("m", "o")
-        await pilot.pause()
-        stage.app.screen.query_one(Input).value = str(elsewhere)
-        await pilot.press("enter")
-        await until(pilot, lambda: stage.app.session_path == elsewhere)
-
-        await listed(stage, pilot, 0)
-        await pilot.press("m", "o")
-        await pilot.pause()
-        stage.app.screen.query_one(Input).value = str(shelf)
-        await pilot.press("enter")
-        await until(pilot, lambda: "jax.profiler" in screen_text(stage.app), "why a folder is refused")
-        stage.app.open_session(path)
-        await until(pilot, lambda: stage.app.current_mode == "profile", "the profile's overview")
-        assert [run.plan.how for run in stage.app.session.runs.values()] == ["imported", "imported"]
-        kept = stage.app.session_path
-        assert kept is not None
-        assert kept.name == "box.jaxprof"
+    async with walking(SIZE) as walk:
+        app = walk.app
+        await listed(walk, 0)
+        await walk.shows("No sessions yet")
+        await answer(walk, "m o", elsewhere)
+        await walk.until(lambda: app.session_path == elsewhere)
+        await listed(walk, 0)
+        await answer(walk, "m o", shelf)
+        await walk.shows("jax.profiler")  # why a folder is refused
+        app.open_session(chrome_trace(tmp_path / "box.trace.json.gz"))
+        await walk.mode("profile")
+        assert [run.plan.how for run in app.session.runs.values()] == ["imported", "imported"]
+        assert app.session_path is not None
+        assert app.session_path.name == "box.jaxprof"
 
 
 async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf: Path) -> None:
     keep_session(shelf, "[b]x\u202e", (HOSTILE, HOSTILE, "failed", None))
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        await listed(stage, pilot, 1)
-        await until(pilot, lambda: "[b]evil[/x] ␛[31m" in screen_text(stage.app))
-        await pilot.press("m", "D")
-        await pilot.pause()
-        text = screen_text(stage.app)
-        assert "\x1b" not in text
-        assert "\u202e" not in text
+    async with walking(SIZE) as walk:
+        await listed(walk, 1)
+        await walk.shows("[b]evil[/x] ␛[31m")
+        await walk.press("m D")
+        assert not {"\x1b", "\u202e"} & set(walk.text)
 
 
 @pytest.mark.parametrize(
@@ -213,47 +166,22 @@ def test_ago(passed: float, words: str) -> None:
     assert ago(NOW - passed, NOW) == words
 
 
-@pytest.fixture
-def kept_job(shelf: Path) -> Path:
-    """A job of two processes, of which one failed and a third has no session here."""
-    folder = shelf / "train.jaxprof.d"
-    folder.mkdir()
-    for index in (0, 1):
-        job_folders.process(folder, index, 3, *job_folders.loop(), exit_code=index)
-        os.utime(folder / f"process-{index:05}.jaxprof", (NOW - 60, NOW - 60))
-    return folder
-
-
-async def test_a_job_is_one_row_and_enter_opens_it(kept: list[Path], kept_job: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        table = await listed(stage, pilot, 4)
+async def test_a_job_is_one_row_which_is_opened_renamed_and_deleted_whole(kept: list[Path], kept_job: Path) -> None:
+    async with walking(SIZE) as walk:
+        table = await listed(walk, 4)
         assert table.keys[0] == kept_job
-        expected = ("train.jaxprof.d", "train.py · 2 processes", "2 hosts", "1 missing", "1 ✓ 1 ✗", "2: 1 ok, 1 failed")
-        await until(pilot, lambda: all(words in screen_text(stage.app) for words in expected), str(expected))
-        assert "1  exit code 1" in screen_text(stage.app)
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(stage.app.screen, JobScreen))
-        assert stage.app.job_folder == kept_job
-
-
-async def test_a_job_is_deleted_and_renamed_whole(kept: list[Path], kept_job: Path) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
-        table = await listed(stage, pilot, 4)
-        await pilot.press("e")
-        await until(pilot, lambda: isinstance(stage.app.screen, AskText))
-        stage.app.screen.query_one(Input).value = "first"
-        await pilot.press("enter")
+        await walk.shows("train.jaxprof.d", "train.py · 2 processes", "2 hosts", "1 missing", "1 ✓ 1 ✗")
+        await walk.shows("2: 1 ok, 1 failed", "1  exit code 1")
+        await walk.press("enter")
+        await walk.on(JobScreen)
+        assert walk.app.job_folder == kept_job
+        await listed(walk, 4)
         renamed = kept_job.with_name("first.jaxprof.d")
-        await until(pilot, lambda: renamed in table.keys)
-        await until(pilot, lambda: table.current_row is not None and table.current_row.path == renamed)
-        await pilot.press("m", "D")
-        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
-        words = [str(each.content) for each in stage.app.screen.query(Static)]
-        assert "Delete this job?" in screen_text(stage.app)
-        assert any("the sessions of 2 processes" in each for each in words)
-        await pilot.press("y")
-        await until(pilot, lambda: len(table.keys) == 3)
+        await answer(walk, "home e", "first")
+        await walk.until(lambda: table.current_row is not None and table.current_row.path == renamed)
+        await walk.press("m D", "Delete this job?")
+        assert any("the sessions of 2 processes" in str(each.content) for each in walk.screen.query(Static))
+        await walk.press("y")
+        await walk.until(lambda: len(table.keys) == 3)
         assert not renamed.exists()
         assert all(path.exists() for path in kept)
