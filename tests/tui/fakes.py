@@ -316,11 +316,12 @@ PATIENCE_SECONDS = 30.0
 
 async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "") -> None:
     """Waits until something holds; the screen's text is in the failure."""
-    end = monotonic() + PATIENCE_SECONDS
+    end, rest = monotonic() + PATIENCE_SECONDS, 0.002
     while monotonic() < end:
         if holds():
             return
-        await pilot.pause(0.003)
+        await pilot.pause(rest)
+        rest = min(0.05, rest * 1.5)  # looking takes time from the threads that are waited for
     raise AssertionError(f"it never held: {what}\n{screen_text(pilot.app)}")
 
 
