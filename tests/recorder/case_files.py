@@ -35,7 +35,7 @@ from recorder.running import client, environment
 
 CASES: Final = Path(__file__).parents[2] / "bench" / "cases"
 SHORT, LONG = 1.0, 6.0
-VERDICTS: Final = ("host-bound", "dispatch-bound", "data-bound", "copy-bound", "device-bound", "compile-bound")
+VERDICTS: Final = ("host-bound", "dispatch-bound", "data-bound", "copy-bound", "device-bound", "compile-bound", "idle")
 NONE: Final = "-"
 _ONE: Final = ("about", "verdict", "expect", "forbid", "allow", "lines", "mended", "needs", "path")
 _SEVERAL: Final = ("advice-not",)

@@ -57,6 +57,33 @@ def test_the_ratio_is_the_baselines_time_over_the_others_with_students_interval(
     assert found.between_share == pytest.approx(1)
 
 
+def _beside_a_neighbour(ratio: float, seed: int, count: int = 5) -> list[LaunchBlocks]:
+    """Launches in which half of the calls share their core for a while: they take one and a half to three times."""
+    noise = Random(seed)
+    found = []
+    for number in range(count):
+        blocks = []
+        for side in balanced_order(2, 40, number):
+            shared = noise.choice([1.0, noise.uniform(1.5, 3)])
+            one = 0.01 / (ratio if side else 1) * shared * math.exp(abs(noise.gauss(0, 0.02)))
+            blocks.append(Block(side, (one, one * 1.01)))
+        found.append(LaunchBlocks(tuple(blocks)))
+    return found
+
+
+def test_beside_other_processes_the_fast_calls_decide() -> None:
+    """What takes a processor from one block of a pair scatters pairs by half; the fast calls are those without it."""
+    by_pairs = [compare(_beside_a_neighbour(1 / 1.1, seed)).verdict() for seed in range(20)]
+    found = [compare(_beside_a_neighbour(1 / 1.1, seed), beside_others=True) for seed in range(20)]
+    same = [compare(_beside_a_neighbour(1, seed), beside_others=True).verdict() for seed in range(20)]
+    assert by_pairs.count("slower") < 10
+    assert [each.verdict() for each in found].count("slower") >= 19
+    assert all(each.of_fast_calls for each in found)
+    assert same.count("faster") + same.count("slower") <= 1
+    one = compare(_beside_a_neighbour(1 / 1.1, 1, count=1), beside_others=True)
+    assert (one.of_fast_calls, one.unit) == (False, "pair of blocks")
+
+
 def test_swapping_the_sides_turns_the_ratio_and_the_verdict_over() -> None:
     there, back = compare(launches(1.1, 1.2, 1.15)), compare(launches(1.1, 1.2, 1.15), 1, 0)
     assert (there.verdict(), back.verdict()) == ("faster", "slower")

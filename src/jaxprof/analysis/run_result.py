@@ -15,7 +15,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.speedup import Memo, Speedup, alone_launches, compared, disturbed, readings_during, steady_samples
+from jaxprof.analysis.speedup import (
+    BUSY_SHARE,
+    Memo,
+    Speedup,
+    alone_launches,
+    compared,
+    disturbed,
+    others_cores,
+    readings_during,
+    steady_samples,
+)
 from jaxprof.errors import JaxprofError
 from jaxprof.events import COUNTED_BY_XLA, PHASES, STARTUP_PHASES, CheckReported, DeviceReading, WarningRaised
 from jaxprof.session import Run, Session
@@ -161,8 +171,6 @@ FEW_SAMPLES = 5
 DRIFT = 0.10
 """Difference between the medians of the two halves, over the median of all, above which a series drifts."""
 MANY_OUTLIERS = 0.10
-BUSY_SHARE = 0.15
-"""Share of the cores, used by other processes during the run, above which the machine is called busy."""
 _warnings_of: Memo[tuple[WarningRaised, ...]] = Memo()
 _FULL_PRECISION = ("", "float32", "float64")
 """Effective precisions of products for which there is no better one to compare with."""
@@ -309,11 +317,8 @@ def modes_text(modes: Modes) -> str:
 
 
 def _busy(run: Run) -> Iterator[WarningRaised]:
-    if run.environment is None:
-        return
-    settings = run.environment.settings
-    others, cores = settings.get("other_busy_cores"), settings.get("cores")
-    if isinstance(others, int | float) and isinstance(cores, int | float) and cores and others / cores > BUSY_SHARE:
+    others, cores = others_cores(run)
+    if others > BUSY_SHARE * cores:
         yield WarningRaised(
             run=run.id,
             code="busy_machine",

@@ -32,6 +32,8 @@ from jaxprof.units import counted
 
 Derived = TypeVar("Derived")
 _KEPT_LIMIT = 512
+BUSY_SHARE = 0.15
+"""Share of the cores, used by other processes during the run, above which the machine is called busy."""
 
 
 class Memo(Generic[Derived]):
@@ -157,6 +159,8 @@ def _basis(times: TimeComparison) -> str:
         return "not measured together"
     if times.launches == 1:
         return "1 launch: holds for these processes"
+    if times.of_fast_calls:
+        return f"the fast calls of {counted(times.launches, 'launch')}, beside other processes"
     return counted(times.launches, "launch") + ("" if times.measured == "in turns" else ", one process after the other")
 
 
@@ -184,7 +188,21 @@ def _compared(baseline: Run, run: Run) -> TimeComparison:
     launches = [launch for theirs, ours in pairs if (launch := _in_order(theirs, ours)) is not None]
     if not launches:
         return compare_apart([baseline.samples("run")], [run.samples("run")])
-    return compare(launches, by_width=run.plan.until_half_width is not None)
+    return compare(
+        launches,
+        by_width=run.plan.until_half_width is not None,
+        beside_others=any(others > BUSY_SHARE * cores for others, cores in map(others_cores, (baseline, run))),
+    )
+
+
+def others_cores(run: Run) -> tuple[float, float]:
+    """How many cores other processes used during the first launch of a run, and how many there are; none of none if
+    that is unknown."""
+    settings = run.environment.settings if run.environment is not None else {}
+    others, cores = settings.get("other_busy_cores"), settings.get("cores")
+    if not isinstance(others, int | float) or not isinstance(cores, int | float):
+        return 0.0, 0.0
+    return others, cores
 
 
 def _alone(baseline: Run, run: Run) -> list[LaunchBlocks]:

@@ -111,6 +111,10 @@ def run_plain(
         listen = rollup.listen if rollup is not None else _nobody
         scheduler = ProgramScheduler(writer, interpreter, listen, program, process=process)
         run = scheduler.start()
+        if member is None:
+            # What is printed after the program's end, where somebody waits for it: the program runs for longer.
+            import jaxprof.analysis.explain.derive  # noqa: F401
+            import jaxprof.analysis.programs.findings  # noqa: F401
         choice = capturing(scheduler) if capturing is not None else None
         scheduler.run()
         if choice is not None:

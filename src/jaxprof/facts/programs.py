@@ -254,15 +254,15 @@ _FUNCTION: Final[tuple[Fact[Any], ...]] = (
     Fact("library", TRUTH, "Whether it is defined in a library"),
 )  # fmt: skip
 _VERDICT: Final[tuple[Fact[Any], ...]] = (
-    Fact("kind", TEXT, "device-bound, data-bound, and so on; null if unknown"),
-    Fact("share", SHARE, "Share of the loop that it accounts for"),
+    Fact("kind", TEXT, "device-bound, data-bound, and so on, or idle; null if unknown"),
+    Fact("share", SHARE, "Share of the loop that it accounts for; if idle, of the program's time"),
     Fact("low", SHARE, "Lower bound of the 95 % interval of the share"),
     Fact("high", SHARE, "Upper bound of the 95 % interval"),
     Fact("place", TEXT, "file:line of the first line of the hot loop", lambda verdict: text_of(verdict.where)),
     Fact("last_line", INDEX, "Last line of the hot loop"),
     Fact("reason", TEXT, "Why there is no verdict"),
     Fact("needs_seconds", SECONDS, "How long a recording would suffice"),
-    Fact("seconds", SECONDS, "Time in the loop"),
+    Fact("seconds", SECONDS, "Time in the loop; if idle, with the time that the program waited"),
     Fact("parts", NUMBER_BY_NAME, "Seconds of the loop by part", lambda verdict: dict(verdict.parts)),
     Fact("unknown_seconds", SECONDS, "Time of which no clock says what it goes to", at("unknown")),
 )

@@ -58,7 +58,7 @@ from jaxprof.units import percent, seconds
 
 LEAST_LAUNCHES = 3
 """Before that nothing ends them. Two say next to nothing: their interval is six times as wide as that of five."""
-WANTED_LAUNCHES = 4
+WANTED_LAUNCHES = 5
 """So many have to fit into the time, if their turns can be made short enough."""
 LEAST_TURNS_SECONDS = 2.0
 """The turns of a launch last at least so long: beside a neighbour that works in bursts, one second of turns gave a

@@ -57,6 +57,8 @@ class TimeComparison:
     measured: Measured
     family: int = 1
     """Among how many comparisons this one is read. The intervals of all of them hold together with 95 %."""
+    of_fast_calls: bool = False
+    """Whether the effect of a launch is the ratio of both sides' fast calls, because other processes worked beside."""
     by_width: bool = False
     """Whether the number of launches was not fixed beforehand, but depended on the interval's width."""
     refusal: str = ""
@@ -178,7 +180,12 @@ class TimeComparison:
 
 
 def compare(
-    launches: Sequence[LaunchBlocks], baseline: int = 0, other: int = 1, *, by_width: bool = False
+    launches: Sequence[LaunchBlocks],
+    baseline: int = 0,
+    other: int = 1,
+    *,
+    by_width: bool = False,
+    beside_others: bool = False,
 ) -> TimeComparison:
     """The side `other` compared with the side `baseline`, both measured in turns.
 
@@ -188,21 +195,30 @@ def compare(
     it is that of its pairs, batched: it holds for these processes only. `by_width` says that there would have been
     more or fewer launches, had the interval been wider or narrower.
 
+    `beside_others`: other processes worked meanwhile. What takes a processor away falls upon one block of a pair, again
+    and again: the pairs of a launch scatter by 20 to 60 %. Over launches the effect of each is then the ratio of both
+    sides' fast calls, the call that one in ten is faster than, which differed by a tenth of that.
+
     No sample is ever left out on its own: where one is not a time (zero, negative, infinite, not a number), the
     comparison is refused.
     """
     effects = [effect for launch in launches if (effect := _effect(launch, baseline, other))]
     in_turns = all(launch.in_turns for launch in launches)
+    of_fast_calls = beside_others and in_turns and len(effects) > 1
     measured: Measured = "in turns" if in_turns else "launches in turns"
     if not_times(launches, baseline, other):
         return _unknown(len(effects), measured, "a sample is not a time")
     if not effects:
         return _unknown(0, measured)
+    if of_fast_calls:
+        effects = [effect for launch in launches if (effect := _effect_of_fast_calls(launch, baseline, other))]
     mean = launch_mean(effects)
     ratio, spreads, count = bounded_exp(mean.value), mean.spreads, len(effects)
     if count > 1:
         share = mean.between_share
-        return TimeComparison(ratio, spreads, count, "launch", count, share, measured, by_width=by_width)
+        return TimeComparison(
+            ratio, spreads, count, "launch", count, share, measured, of_fast_calls=of_fast_calls, by_width=by_width
+        )
     pairs = sum(len(launch.pairs(baseline, other)) for launch in launches)
     refusal = "" if in_turns else "one launch, and its sides did not take turns"
     return TimeComparison(
@@ -281,6 +297,14 @@ def _effect(launch: LaunchBlocks, baseline: int, other: int) -> Location | None:
     if not all(sides):
         return None
     return Location(middle(sides[0]) - middle(sides[1]), None)
+
+
+def _effect_of_fast_calls(launch: LaunchBlocks, baseline: int, other: int) -> Location | None:
+    """The log ratio of both sides' fast calls in one launch; how far off it can be shows over launches alone."""
+    if not_times([launch], baseline, other) or not launch.pairs(baseline, other):
+        return None
+    calls = launch.fast_call(baseline), launch.fast_call(other)
+    return Location(math.log(calls[0]) - math.log(calls[1]), None) if calls[0] and calls[1] else None
 
 
 def _unknown(launches: int, measured: Measured, refusal: str = "") -> TimeComparison:

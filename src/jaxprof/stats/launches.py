@@ -88,15 +88,10 @@ def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks
     half = max((spread.half_width(0.95) for spread in mean.spreads), default=math.inf)
     differ = abs(mean.value) > max(half, math.log1p(margin))
     if len(turns) == 1:
-        of_fast = math.log(_fast_call(turns[0])) - math.log(_fast_call(alone[0]))
+        fast = turns[0].fast_call(0), alone[0].fast_call(0)
+        of_fast = math.log(fast[0] / fast[1]) if fast[0] and fast[1] else 0.0
         differ &= of_fast * math.copysign(1, mean.value) > math.log1p(margin) / 2
     return bounded_exp(mean.value), differ
-
-
-def _fast_call(launch: LaunchBlocks) -> float:
-    """The call of side 0 that one in ten is faster than, in seconds."""
-    calls = sorted(second for block in launch.of_side(0) for second in block.seconds)
-    return calls[len(calls) // 10]
 
 
 def summarise_run(

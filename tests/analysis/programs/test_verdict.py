@@ -60,10 +60,23 @@ def test_what_most_of_the_loop_goes_to(line: dict[str, Any], kind: str) -> None:
     assert (found.where.line, found.last_line) == (85, 99)
 
 
-def test_a_server_asleep_in_its_event_loop_is_not_bound_by_its_host() -> None:
-    found = verdict(*loop(made.line(95, 0.88, "waiting", "asyncio.run()", kind="idle")))
-    assert (found.kind, found.seconds) == ("device-bound", pytest.approx(1.2))
-    assert verdict(*loop(made.line(95, 0.88, "waiting", "time.sleep()"))).kind == "host-bound"
+def test_a_program_that_mostly_waits_for_something_to_do_is_idle() -> None:
+    """Not bound by the little that it does: a server asleep in its event loop, or in a poll that finds nothing."""
+    asleep = verdict(*loop(made.line(95, 0.88, "waiting", "asyncio.run()", kind="idle")))
+    assert (asleep.kind, asleep.share, asleep.seconds) == ("idle", pytest.approx(0.88), pytest.approx(10))
+    assert asleep.low is not None
+    assert asleep.high is not None
+    assert asleep.low < 0.88 < asleep.high
+    assert asleep.otherwise is not None
+    assert (asleep.otherwise.kind, asleep.otherwise.seconds) == ("device-bound", pytest.approx(1.2))
+    assert verdict(*loop(made.line(95, 0.3, "waiting", "asyncio.run()", kind="idle"))).kind == "device-bound"
+
+
+def test_a_sleep_under_a_condition_is_a_poll_that_found_nothing() -> None:
+    sleeping = made.line(95, 0.88, "waiting", "time.sleep()")
+    assert verdict(*loop(sleeping)).kind == "host-bound", "in every pass: it is what a pass takes"
+    sleeping["at"][0]["conditional"] = True
+    assert verdict(*loop(sleeping)).kind == "idle"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import selectors
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -82,6 +83,16 @@ class TestHost:
         os.close(reading)
         os.close(writing)
 
+    def test_a_call_in_c_that_waits_for_a_message_is_idle_and_one_of_that_name_on_a_table_is_not(self) -> None:
+        poll = select = _step
+
+        def kind(stack: Stack) -> str:
+            return Classifier().classify(Stack(*(each[1:] for each in _parts(stack)))).kind
+
+        connection = SimpleNamespace(recv=_step, poll=_step, select=_step)
+        assert [kind(connection.recv(1)), kind(connection.poll()), kind(poll())] == [IDLE, IDLE, IDLE]
+        assert [kind(connection.select()), kind(select())] == [HOST, HOST]
+
     def test_a_queue_waits_at_the_users_line(self) -> None:
         channel: queue.Queue[int] = queue.Queue()
 
@@ -105,6 +116,10 @@ def _users(stack: Stack) -> Stack:
 
 def _step(*_: Any) -> Stack:
     return _stack()
+
+
+def _parts(stack: Stack) -> tuple[list[Any], ...]:
+    return stack.codes, stack.offsets, stack.kinds, stack.globals
 
 
 class TestData:

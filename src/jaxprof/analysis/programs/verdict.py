@@ -8,6 +8,7 @@ thread was seen at, as finely as recorded: a line, its activity, and the loops a
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -196,9 +197,14 @@ _PURE: Final = 0.95
 _Z: Final = 1.96
 _APART: Final = 1.28
 """Standard errors between the two largest parts from which one of them counts as the larger: nine in ten."""
-OUTSIDE: Final = frozenset({"import", "idle"})
+IDLE: Final = "idle"
+OUTSIDE: Final = frozenset({"import", IDLE})
 """Kinds of work that are no part of a loop: importing, and waiting for what comes from outside (a server asleep in its
 event loop)."""
+IDLE_SHARE: Final = 0.5
+"""Share of the time of a program's work from which on the verdict is that it waits for something to do."""
+_ASLEEP: Final = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
+"""Calls in which a thread that does not run waits until it has something to do."""
 _PARTS: Final = {
     "compiled": DEVICE,
     "inline": DEVICE,
@@ -225,9 +231,9 @@ class Verdict:
     """What bounds the hot loop, and how sure that is."""
 
     kind: str | None
-    """`data-bound` and so on; None if unknown."""
+    """`data-bound` and so on, or `idle`; None if unknown."""
     share: float | None
-    """Share of the loop's time that goes to it."""
+    """Share of the loop's time that goes to it; if `idle`, of the program's, without imports and compilations."""
     low: float | None
     high: float | None
     """The 95 % interval of the share."""
@@ -245,6 +251,8 @@ class Verdict:
     """Seconds that go to each of `PARTS`."""
     unknown: float = 0.0
     """Seconds that are in none of them, because no clock says what they go to."""
+    otherwise: Verdict | None = None
+    """What bounds the loop while there is something to do; only if `idle`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +277,8 @@ class HotLoop:
     """The lines at which samples saw more than iterations like the timed ones can make up."""
     unknown: float = 0.0
     """Seconds of which no clock says what they go to: they are in none of `parts`."""
+    asleep: tuple[Spot, ...] = ()
+    """Where the thread waited until it had something to do, inside the loop (these are in `spots`, too) or outside."""
 
     @property
     def seconds(self) -> float:
@@ -337,7 +347,19 @@ def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, r
     sites = [site for spot in inside if key is not None and (site := spot.site_in(key)) is not None]
     last = max((site.last_line for site in sites), default=None)
     library = any(site.library for site in sites)
-    return HotLoop(key, steady, times, parts, samples, last, library, working, eager, unaccounted, unknown)
+    asleep = tuple(spot for spot in spots if _is_asleep(spot, key))
+    return HotLoop(key, steady, times, parts, samples, last, library, working, eager, unaccounted, unknown, asleep)
+
+
+def _is_asleep(spot: Spot, key: LoopKey | None) -> bool:
+    """Whether the thread waits until it has something to do. A sleep in every pass of the loop is what the loop takes;
+    one under a condition, or in a program whose work with JAX is in no loop, is between two pieces of work."""
+    if spot.kind == IDLE:
+        return True
+    if spot.kind != "host" or spot.state != "waiting" or not _ASLEEP.search(spot.call):
+        return False
+    site = spot.site_in(key) if key is not None else None
+    return key is None or (site is not None and site.conditional)
 
 
 def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
@@ -425,10 +447,29 @@ def _pure(
 
 
 def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
-    """What bounds the loop. `timed`: whether its lines could be timed. Its interval is as wide as what is not known."""
+    """What bounds the loop, or that the program mostly waits for something to do. `timed`: whether its lines could be
+    timed. Its interval is as wide as what is not known."""
+    bound = _bound(loop, timed=timed)
+    asleep = sum(spot.seconds for spot in loop.asleep)
+    samples = loop.samples + sum(spot.samples for spot in loop.asleep if spot.kind == IDLE)
+    total = loop.seconds + sum(spot.seconds for spot in loop.asleep if spot.kind == IDLE)
+    if asleep <= IDLE_SHARE * total or samples < LEAST_SAMPLES or not _works(loop):
+        return bound
+    share = asleep / total
+    low, high = interval(share, samples)
+    return replace(
+        bound, kind=IDLE, share=share, low=low, high=high, reason="", needs_seconds=None, seconds=total, otherwise=bound
+    )
+
+
+def _works(loop: HotLoop) -> bool:
+    """Whether JAX was seen at work."""
+    return loop.key is not None or loop.parts[COMPILE] > 0 or any(spot.kind in WORKS for spot in loop.spots)
+
+
+def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
     total, samples = loop.seconds, loop.samples
-    works = loop.key is not None or loop.parts[COMPILE] or any(spot.kind in WORKS for spot in loop.spots)
-    if not works or total <= 0:
+    if not _works(loop) or total <= 0:
         return Verdict(None, None, None, None, None, None, "JAX was not seen at work")
     ranked = sorted(loop.parts.items(), key=lambda item: -item[1])
     (name, most), (second, next_most) = ranked[0], ranked[1]

@@ -29,16 +29,17 @@ from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 from jaxprof.files import taking_place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from jaxprof.analysis import RunResult
     from jaxprof.analysis.gate import GateBase, GateLimit, GateResult, GateRow
     from jaxprof.analysis.run_difference import RunDifference
     from jaxprof.cli.git_revision import FoundBase
     from jaxprof.cli.hlo_target import CompileOptions
-    from jaxprof.cli.sides import MeasuredSides
+    from jaxprof.cli.sides import MeasuredSides, TimeOptions
     from jaxprof.session import Run, Session
     from jaxprof.session.log.baselines import Decision
+    from jaxprof.session.log.writer import LogWriter
 
 
 @click.command("gate")
@@ -96,31 +97,48 @@ def command(
     compiles. Times are measured in turns: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a
     side failed, 3 a limit was passed, 4 undecided (--strict).
     """
-    from jaxprof.analysis.gate import (
-        GateResult,
-        judged,
-        judged_apart,
-        judged_times,
-        old_counts,
-        read_limits,
-        wider_products,
-    )
-    from jaxprof.cli.git_revision import found_base
+    from jaxprof.analysis.gate import read_limits
     from jaxprof.cli.hlo_target import CompileOptions
-    from jaxprof.cli.sides import TimeOptions, can_be_measured, measure_times
-    from jaxprof.operating_system import unwound_by_signals
+    from jaxprof.cli.sides import TimeOptions
 
     for each in filter(None, (target, base)):
         refuse_job("jaxprof gate", each, "a limit")
     wanted = read_limits(limits)
-    timed = any(limit.is_time for limit in wanted)
-    _refuse_ineffective(words["targets"], wanted, timed=timed)
+    _refuse_ineffective(words["targets"], wanted, timed=any(limit.is_time for limit in wanted))
     how = TimeOptions(**{option.name: words.pop(option.name) for option in fields(TimeOptions)})
     options = CompileOptions(**words)
+    result, measured = _compared(
+        target, base, wanted, options, how, lambda: new_writer(out, replace_existing=force), accept
+    )
+    if result is None:
+        assert measured is not None
+        return measured.exit_code
+    if junit is not None:
+        _write_junit(result, junit, strict=strict)
+    _print(result, form, target, measured.path if measured is not None else None, strict=strict)
+    return _exit_code(result, measured, strict=strict)
+
+
+def _compared(
+    target: str,
+    base: str | None,
+    wanted: Sequence[GateLimit],
+    options: CompileOptions,
+    how: TimeOptions,
+    writer: Callable[[], LogWriter],
+    accept: str | None,
+) -> tuple[GateResult | None, MeasuredSides | None]:
+    """Each limit judged, and what was measured for those on times; no result if that failed."""
+    from jaxprof.analysis.gate import GateResult, judged, judged_apart, judged_times, old_counts, wider_products
+    from jaxprof.cli.git_revision import found_base
+    from jaxprof.cli.sides import can_be_measured, measure_times
+    from jaxprof.operating_system import unwound_by_signals
+
     rows: list[GateRow] = []
     pairs: list[_Pair] = []
     said: list[str] = []
     measured: MeasuredSides | None = None
+    timed = any(limit.is_time for limit in wanted)
     with unwound_by_signals(), found_base(target, base) as found:
         decisions = _decisions(found.about, accept)
         together = timed and can_be_measured(target, found)
@@ -133,11 +151,9 @@ def command(
                 of_pair = judged(pair.label, difference, wanted, decisions)
                 rows += of_pair if accept is None else _accept(found.about.name, pair.run, of_pair, accept)
         if together:
-            measured = measure_times(
-                target, found, options, how, wanted, lambda: new_writer(out, replace_existing=force)
-            )
+            measured = measure_times(target, found, options, how, wanted, writer)
             if measured.result is None:
-                return measured.exit_code
+                return None, measured
             rows += judged_times(_label(measured.result.versus[0].run), measured.result, wanted)
         elif timed:
             rows += [row for pair in pairs for row in judged_apart(pair.label, *pair.results(), wanted)]
@@ -147,10 +163,7 @@ def command(
         notes=(*_notes(pairs, found.about.reading), *dict.fromkeys(filter(None, said))),
         measured=measured.result if measured is not None else None,
     )
-    if junit is not None:
-        _write_junit(result, junit, strict=strict)
-    _print(result, form, target, measured.path if measured is not None else None, strict=strict)
-    return _exit_code(result, measured, strict=strict)
+    return result, measured
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def trace(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Traced:
         try:
             return _trace(function, leaves, tree, with_numbers)
         except Exception:  # noqa: BLE001 - whatever a function raises when it gets a tracer for a number
-            pass
+            pass  # it is traced again with the numbers themselves, and what is wrong with it is raised there
     return _trace(function, leaves, tree, arrays)
 
 

@@ -55,7 +55,7 @@ if __name__ == "sitecustomize":
         if sys.version_info >= (3, 11):  # noqa: UP036 - this file is read by whatever Python was named
             try:  # noqa: SIM105 - contextlib would be another import
                 begin(launched)
-            except Exception:  # noqa: BLE001 - the program comes first; the launcher misses our first sign
-                pass
+            except Exception:  # noqa: BLE001 - the program runs as it would without us, whatever fails here
+                pass  # nothing may be printed: the launcher misses our first sign, and says that nothing was recorded
         del sys.modules["sitecustomize"]
         import sitecustomize  # type: ignore[import-not-found]  # noqa: F401

@@ -101,6 +101,9 @@ _IN_AND_OUT: Final = frozenset(
     | {"acquire", "wait", "append", "extend", "close", "commit", "execute", "next", "poll", "select", "communicate"}
 )
 """Methods that no compiled function has as its name."""
+_EVENT_FUNCTIONS: Final = frozenset({("selectors.py", "select"), ("socket.py", "accept"), ("socket.py", "readinto")})
+_EVENT_METHODS: Final = frozenset({"accept", "recv", "recv_into", "recvfrom", "poll"})
+"""Of sockets, and of what the module `select` has: in C, without a frame."""
 _ARRAY_MAKERS: Final = ("asarray", "array", "frombuffer", "from_dlpack")
 
 
@@ -193,7 +196,7 @@ class Classifier:
         if kind in (HOST, READ):
             made = self._kind_of_host(stack)
             kind = made if kind == HOST or made == DATA else READ
-            if kind == HOST and _waits_for_events(stack):
+            if kind == HOST and _waits_for_events(stack, spot):
                 kind = IDLE
         elif kind in WORK:
             self.working_at(stack)
@@ -341,12 +344,13 @@ class _WorkPlaces:
         return True
 
 
-def _waits_for_events(stack: Stack) -> bool:
-    """Whether the thread is in a selector, as an event loop is when it has nothing to do."""
+def _waits_for_events(stack: Stack, spot: CallSpot) -> bool:
+    """Whether the thread is in a selector or a socket, as a server is when it has nothing to do. `spot`: what is
+    called."""
     code = stack.codes[0]
-    return (
-        stack.kinds[0] == STDLIB and code.co_name == "select" and os.path.basename(code.co_filename) == "selectors.py"
-    )
+    if stack.kinds[0] == STDLIB:
+        return (os.path.basename(code.co_filename), code.co_name) in _EVENT_FUNCTIONS
+    return spot.is_call and (spot.method in _EVENT_METHODS or spot.callee == ("select", "select"))
 
 
 def _callback_end(stack: Stack) -> int:

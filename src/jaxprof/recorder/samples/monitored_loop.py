@@ -19,7 +19,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from threading import RLock
 from types import CodeType, FrameType
@@ -198,6 +198,62 @@ def _in_turn(method: Callable[_P, _R]) -> Callable[_P, _R]:
     return in_turn
 
 
+def _spell_callbacks(
+    loop: Loop,
+    moments: Moments,
+    calls: Mapping[CodeType, Moments],
+    watched: tuple[CodeType, _Jumped, _Jumped] | None,
+    main_thread: int,
+) -> dict[str, Callable[..., object]]:
+    """What is called in a spell, by the name of the event. It fills `moments` and `calls`; `watched`: what else is
+    called for this code. Closures: a variable of theirs costs half as much as an attribute."""
+    begins, first, last = loop.begins, loop.line, loop.last_line
+    disable, clock, current = _monitoring().DISABLE, time.perf_counter, _thread.get_ident
+    most = MOST_EVENTS
+
+    def jumped(code: object, offset: int, destination: int) -> object:
+        further = watched[1](code, offset, destination) if watched is not None else disable
+        if destination != begins or len(moments) >= most:
+            return further
+        if current() == main_thread:
+            moments.append((JUMP, clock()))
+        return None
+
+    def called_at(code: CodeType, mark: int) -> object:
+        if len(calls[code]) >= most:
+            return disable
+        if current() == main_thread:
+            calls[code].append((mark, clock()))
+        return None
+
+    def started(code: CodeType, offset: int) -> object:
+        if code in calls:
+            return called_at(code, JUMP)
+        return watched[2](code, offset, 0) if watched is not None else disable
+
+    def lined(code: CodeType, line: int) -> object:
+        if code in calls:
+            return called_at(code, line)
+        inside = first <= line <= last
+        if len(moments) >= most or (not inside and moments and moments[-1][0] == LEFT):
+            return disable  # lines outside cost nothing, except the one at which the loop is left
+        if current() == main_thread:
+            moments.append((line if inside else LEFT, clock()))
+        return None
+
+    def returned(code: CodeType, offset: int, value: Any) -> object:
+        if code in calls:
+            return called_at(code, LEFT)
+        further = watched[2](code, offset, value) if watched is not None else disable
+        if len(moments) >= most:
+            return further
+        if current() == main_thread:
+            moments.append((LEFT, clock()))
+        return None
+
+    return {"JUMP": jumped, "LINE": lined, "PY_RETURN": returned, "PY_START": started}
+
+
 class MonitoredLines:
     """For Python 3.12 and later. Any thread may switch it on and off."""
 
@@ -228,78 +284,28 @@ class MonitoredLines:
         moments: Moments = []
         own = self._watched[0] if self._watched is not None else None
         calls: dict[CodeType, Moments] = {code: [] for code in called if code not in (loop.code, own)}
-        compiled = self.compiled
-        begins, first, last, main_thread = loop.begins, loop.line, loop.last_line, self._main_thread
-        disable, clock, current = _monitoring().DISABLE, time.perf_counter, _thread.get_ident
-        most = MOST_EVENTS
         watched = self._watched if self._watched is not None and self._watched[0] is loop.code else None
-
-        def jumped(code: object, offset: int, destination: int) -> object:
-            further = watched[1](code, offset, destination) if watched is not None else disable
-            if destination != begins or len(moments) >= most:
-                return further
-            if current() == main_thread:
-                moments.append((JUMP, clock()))
-            return None
-
-        def called_at(code: CodeType, mark: int) -> object:
-            if len(calls[code]) >= most:
-                return disable
-            if current() == main_thread:
-                calls[code].append((mark, clock()))
-            return None
-
-        def started(code: CodeType, offset: int) -> object:
-            if code in calls:
-                return called_at(code, JUMP)
-            return watched[2](code, offset, 0) if watched is not None else disable
-
-        def lined(code: CodeType, line: int) -> object:
-            if code in calls:
-                return called_at(code, line)
-            inside = first <= line <= last
-            if len(moments) >= most or (not inside and moments and moments[-1][0] == LEFT):
-                return disable  # lines outside cost nothing, except the one at which the loop is left
-            if current() == main_thread:
-                moments.append((line if inside else LEFT, clock()))
-            return None
-
-        def returned(code: CodeType, offset: int, value: Any) -> object:
-            if code in calls:
-                return called_at(code, LEFT)
-            further = watched[2](code, offset, value) if watched is not None else disable
-            if len(moments) >= most:
-                return further
-            if current() == main_thread:
-                moments.append((LEFT, clock()))
-            return None
-
-        def calling(code: CodeType, offset: int, callee: object, _first: object) -> object:
-            try:
-                if compiled_by(callee) == "user":
-                    compiled.append((code, offset))
-            except Exception as error:  # it would be one of the program's
-                if is_of_the_program(error):
-                    raise
-            return disable
-
         self.end()
         self._code, self._called = loop.code, list(calls)
         events = _monitoring().events
-        for event, callback in (
-            (events.JUMP, jumped),
-            (events.LINE, lined),
-            (events.PY_RETURN, returned),
-            (events.PY_START, started),
-            (events.CALL, calling),
-        ):
-            _monitoring().register_callback(self._tool, event, callback)
+        spell = _spell_callbacks(loop, moments, calls, watched, self._main_thread)
+        for name, callback in (*spell.items(), ("CALL", self._calling)):
+            _monitoring().register_callback(self._tool, getattr(events, name), callback)
         for code in self._called:
             _monitoring().set_local_events(
                 self._tool, code, events.LINE | events.PY_START | events.PY_RETURN | events.CALL
             )
         self._set(loop.code, spell=True)
         return moments, calls
+
+    def _calling(self, code: CodeType, offset: int, callee: object, _first: object) -> object:
+        try:
+            if compiled_by(callee) == "user":
+                self.compiled.append((code, offset))
+        except Exception as error:  # it would be one of the program's
+            if is_of_the_program(error):
+                raise
+        return _monitoring().DISABLE
 
     @_in_turn
     def end(self) -> None:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.derive import ProgramResult, StepFigures
 from jaxprof.analysis.programs.functions import brief
+from jaxprof.analysis.programs.verdict import HOST
 from jaxprof.events import Compiled
 from jaxprof.text import safe, shorten
 from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
+    from jaxprof.analysis.programs.verdict import Verdict
 
 WIDTH: Final = 80
 _ARGUMENTS_SHOWN: Final = 4
@@ -79,9 +81,27 @@ def verdict(program: ProgramResult) -> str:
     if bound.kind is None:
         needed = f"; {seconds(bound.needs_seconds, 1)} of it would do" if bound.needs_seconds is not None else ""
         return safe(f"what bounds {at} cannot be said: {bound.reason}{needed}") if bound.seconds else ""
+    if bound.otherwise is None:
+        return safe(f"{_share(bound)} of {at}{_asleep(program)}")
+    rest = bound.otherwise
+    then = f"; while it has, {_share(rest)} of {at}" if rest.kind is not None else ""
+    return safe(f"{_share(bound)} of its time the program waits for something to do{then}")
+
+
+def _share(bound: Verdict) -> str:
+    """`data-bound: 86 % (80-91 %)`."""
     low, high = percent(bound.low), percent(bound.high)
     between = f" ({low.removesuffix(' %')}-{high})" if low != high else ""
-    return safe(f"{bound.kind}: {percent(bound.share)}{between} of {at}")
+    return f"{bound.kind}: {percent(bound.share)}{between}"
+
+
+def _asleep(program: ProgramResult) -> str:
+    """`, asleep for 84 %`: most of what the host takes, it does not run."""
+    hot = program.hot
+    asleep = sum(spot.seconds for spot in hot.spots if spot.state == "waiting" and hot.part(spot) == HOST)
+    if program.verdict.kind != f"{HOST}-bound" or asleep <= hot.parts[HOST] / 2:
+        return ""
+    return f", asleep for {percent(asleep / hot.seconds)}"
 
 
 def verdict_parts(program: ProgramResult) -> str:
