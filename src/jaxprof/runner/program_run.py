@@ -43,7 +43,7 @@ WATCHED_AFTER_SECONDS = 0.5
 BATCH_SECONDS, LONGEST_BATCH_SECONDS = 1.0, 5.0
 """A program runs for hours beside us: a screen that shows it anew more often takes more of its processor than it tells.
 The first event after a pause is passed on at once."""
-OUR_SHARE = 0.025
+OUR_SHARE = 0.02
 """Of one processor, for all that we do: a screen that takes more is shown anew less often."""
 PATIENCE_SECONDS = 2.0
 """How long a program may take to end by itself when the app is left: to write its checkpoint, and its last events."""
