@@ -212,4 +212,4 @@ def test_a_screen_that_takes_much_is_shown_anew_less_often() -> None:
         began += cost
         pace.flushed(began)
         seen.append(pace.seconds)
-    assert seen == pytest.approx([1.0, 1.0, 1.0, 2.0, 2.4, 5.0, 1.0])
+    assert seen == pytest.approx([1.0, 1.0, 1.0, 2.5, 3.0, 5.0, 1.0])
