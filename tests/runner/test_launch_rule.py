@@ -51,17 +51,17 @@ def test_no_launch_begins_that_would_not_end_in_time() -> None:
     assert rule.ends(session(), ["r1", "r2"]), "the fourth launch took 14 s, and 10 s are left"
 
 
-def test_turns_are_so_short_that_four_launches_fit() -> None:
+def test_turns_are_so_short_that_five_launches_fit() -> None:
     clock = Clock()
     rule = LaunchRule(60.0, None, clock)
-    clock.seconds = 14.0
+    clock.seconds = 11.0
     assert not rule.is_over(turns_seconds=5.0)
-    clock.seconds = 15.0
-    assert rule.is_over(turns_seconds=5.0), "a quarter of the time, with the start of its processes"
+    clock.seconds = 12.0
+    assert rule.is_over(turns_seconds=5.0), "a fifth of the time, with the start of its processes"
     assert not rule.ends(session(), ["r1", "r2"])
-    clock.seconds = 29.0
+    clock.seconds = 23.0
     assert not rule.is_over(turns_seconds=5.0)
-    clock.seconds = 30.0
+    clock.seconds = 24.0
     assert rule.is_over(turns_seconds=5.0)
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.derive import ProgramResult, StepFigures
 from jaxprof.analysis.programs.functions import brief
-from jaxprof.analysis.programs.verdict import HOST
 from jaxprof.events import Compiled
 from jaxprof.text import safe, shorten
 from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
@@ -97,6 +96,8 @@ def _share(bound: Verdict) -> str:
 
 def _asleep(program: ProgramResult) -> str:
     """`, asleep for 84 %`: most of what the host takes, it does not run."""
+    from jaxprof.analysis.programs.verdict import HOST  # the ledger alone needs none of it
+
     hot = program.hot
     asleep = sum(spot.seconds for spot in hot.spots if spot.state == "waiting" and hot.part(spot) == HOST)
     if program.verdict.kind != f"{HOST}-bound" or asleep <= hot.parts[HOST] / 2:
