@@ -75,8 +75,11 @@ def test_a_program_that_mostly_waits_for_something_to_do_is_idle() -> None:
 def test_a_sleep_under_a_condition_is_a_poll_that_found_nothing() -> None:
     sleeping = made.line(95, 0.88, "waiting", "time.sleep()")
     assert verdict(*loop(sleeping)).kind == "host-bound", "in every pass: it is what a pass takes"
+    assert [each.code for each in made.result(*loop(sleeping)).findings] == ["host_work"]
     sleeping["at"][0]["conditional"] = True
-    assert verdict(*loop(sleeping)).kind == "idle"
+    idle = made.result(*loop(sleeping))
+    assert idle.verdict.kind == "idle"
+    assert not idle.findings, "nothing would be saved by not sleeping"
 
 
 @pytest.mark.parametrize(

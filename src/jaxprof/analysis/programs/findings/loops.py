@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.result import is_single
-from jaxprof.analysis.programs.verdict import COMPILE, DATA, DISPATCH, HOST, interval, leaves_of
+from jaxprof.analysis.programs.verdict import COMPILE, DATA, DISPATCH, HOST, IDLE, interval, leaves_of
 from jaxprof.events import SourceLocation
 from jaxprof.text import safe, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds
@@ -297,12 +297,18 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 
 def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Lines of the loop that compute or wait on the host, where no result goes into its compiled functions."""
+    """Lines of the loop that compute or wait on the host, where no result goes into its compiled functions. What a
+    program sleeps that has nothing to do cannot be saved."""
     loop = result.hot
+    asleep = loop.asleep if result.verdict.kind == IDLE else ()
     spots = [
         spot
         for spot in claims.free_spots(loop.spots)
-        if loop.part(spot) == HOST and spot.sites and not _is_head(spot) and not _is_brief(result, spot)
+        if loop.part(spot) == HOST
+        and spot.sites
+        and spot not in asleep
+        and not _is_head(spot)
+        and not _is_brief(result, spot)
     ]
     took = _seconds(spots)
     saves = (1 - KEPT_SHARE) * took
