@@ -419,16 +419,18 @@ def test_an_event_of_no_program_makes_none_of_a_run() -> None:
     run = session.runs[RUN]
     assert [line.text for line in run.log] == ["epoch 1"]
     assert run.program is not None
-    before = fold(program_events.HEADER, [events[0], e.LogLine(run=RUN, stream="stdout", text="x")])
-    assert before.runs[RUN].program is None
+    before = fold(program_events.HEADER, [events[0], e.LogLine(run=RUN, stream="stdout", text="x")]).runs[RUN]
+    assert (before.program, before.is_program) == (None, True), "by its plan"
+    unplanned = fold(program_events.HEADER, [event for event in events if not isinstance(event, e.RunPlanned)])
+    assert unplanned.runs[RUN].is_program, "by what was recorded in it"
 
 
 def test_passes_are_kept_with_their_counts() -> None:
-    one = e.StepsTaken(**PASSES, seconds=[0.5, 0.25])
+    one = e.StepsTaken(**PASSES | {"began_seconds": 0.0}, seconds=[0.5, 0.25])
     four = e.StepsTaken(**PASSES | {"first": 2}, seconds=[0.5, 2.0], counts=[1, 3])
     found = program(one, four)
     assert found.passes == [one, four]
-    assert [(event.count, event.ended_seconds) for event in found.passes] == [(2, 1.75), (4, 3.5)]
+    assert [(event.count, event.ended_seconds) for event in found.passes] == [(2, 0.75), (4, 3.5)]
 
 
 @pytest.mark.parametrize(
@@ -439,8 +441,8 @@ def test_passes_are_kept_with_their_counts() -> None:
         {"seconds": [0.5, 0.5], "counts": [1]},
         {"seconds": [0.5], "counts": [0]},
         {"seconds": [0.5] * 100_001},
-        {"seconds": [0.5], "counts": [1 << 62]},
-        {"seconds": [0.5], "first": -(1 << 60)},
+        {"seconds": [0.5], "counts": [(1 << 53) + 1]},
+        {"seconds": [0.5], "first": -(1 << 53)},
         {"seconds": [0.5], "began_seconds": -1.0},
     ],
     ids=["none", "negative", "fewer counts", "no pass", "too many", "too high", "too low", "before the clock"],

@@ -12,6 +12,7 @@ from jaxprof.session.log import Library, LogWriter, new_header
 from jaxprof.session.log.entry import read_entry
 from jaxprof.session.log.library import state_folder
 from jaxprof.session.log.reader import is_live
+from report import sessions
 
 
 def make(library: Library, name: str, age_days: float = 0.0, *, close: bool = True) -> Path:
@@ -83,6 +84,7 @@ def test_sessions_are_kept_where_the_variable_says_or_in_the_users_state_folder(
 ) -> None:
     monkeypatch.setenv("JAXPROF_HOME", str(tmp_path / "mine"))
     assert Library().folder == tmp_path / "mine" / "sessions"
+    assert Library().new_path(sessions.HEADER).name == "2026-11-21T04-05-06-0123.jaxprof"
     monkeypatch.delenv("JAXPROF_HOME")
     assert state_folder().name == "jaxprof"
     assert state_folder().is_absolute()
