@@ -154,14 +154,6 @@ def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(name: str, 
 
 
 @needs_a_mount
-def test_what_cannot_be_changed_is_one_line(disk: Disk) -> None:
-    said = disk.call("read-only", ["sessions", "delete", "kept", "--yes"])
-    assert said.code == ExitCode.USAGE
-    assert is_one_line_with_a_hint(said.err.removeprefix(f"{disk.place / 'sessions' / 'kept.jaxprof'}\n")), said.err
-    assert REASONS["read-only"] in said.err
-
-
-@needs_a_mount
 def test_reading_needs_no_room(disk: Disk) -> None:
     said = disk.call("full", ["show", "host.xplane.pb"], TMPDIR=str(disk.place))
     assert said.code == ExitCode.OK, said.err

@@ -61,26 +61,6 @@ def side(label: str, **fields: Any) -> ComparedSide:
     return ComparedSide(label=label, title=label, **given)
 
 
-def test_all_sides_are_compared_with_a(tmp_path: Path) -> None:
-    planned = plan_sides([side("A"), side("B"), side("C")], SideOptions(folder=tmp_path))
-    assert [plan.spec.side for plan in planned] == ["A", "B", "C"]
-    assert planned[0].baseline is None
-    assert all(plan.baseline is planned[0] for plan in planned[1:])
-    assert len({plan.keep_output for plan in planned}) == 3
-    assert all(plan.spec.check for plan in planned)
-    assert planned[0].spec.until_half_width == 0.02
-    assert planned[0].group_seconds == 60.0
-
-
-def test_a_fixed_number_of_launches_has_no_budget_and_no_width() -> None:
-    (first, *_) = plan_sides([side("A"), side("B")], SideOptions(launches=4))
-    assert first.spec.launches == 4
-    assert first.spec.until_half_width is None
-    assert first.group_seconds is None
-    assert first.spec.max_seconds is None
-    assert first.keep_output == ""
-
-
 def test_settings_precision_and_environment_belong_to_a_side() -> None:
     b = side("B", environment={"XLA_FLAGS": "--x"}, settings={"n": "4000"}, precision="highest")
     first, second = plan_sides([side("A"), b], SideOptions())
@@ -94,11 +74,6 @@ def test_settings_precision_and_environment_belong_to_a_side() -> None:
 def test_argument_specs_of_a_side_replace_those_of_all() -> None:
     planned = plan_sides([side("A"), side("B", arguments=("f32[8]",))], SideOptions(arguments=("f32[4]",)))
     assert [plan.spec.arguments for plan in planned] == [("f32[4]",), ("f32[8]",)]
-
-
-def test_a_variant_that_a_side_does_not_have_is_named() -> None:
-    with pytest.raises(UsageError, match="A, selu, has no variant nope"):
-        plan_sides([side("A"), side("B")], SideOptions(variant="nope"))
 
 
 def test_a_side_is_not_run_again_without_what_told_it_apart() -> None:
