@@ -49,9 +49,6 @@ class Child:
     def send(self, request: Request) -> None:
         os.write(self._control, encode_request(request))
 
-    def send_line(self, line: bytes) -> None:
-        os.write(self._control, line)
-
     def until(self, wanted: Callable[[Line], bool], patience: float = PATIENCE_SECONDS) -> Line:
         """The next line that is `wanted`. Fails the test where the pipe ends, or patience does, before it comes."""
         deadline = time.monotonic() + patience

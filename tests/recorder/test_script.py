@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from jaxprof.events import ProgramStarted
+from jaxprof.session import Session
+from jaxprof.session.log import load
 from recorder.running import OUT, notes_of, program_in, run_alone, run_recorded
 
 pytestmark = pytest.mark.process
@@ -128,6 +130,24 @@ def test_a_sitecustomize_of_the_users_comes_after_ours(text: str, variables: dic
     started = alone.out.removesuffix(alone.out.splitlines(keepends=True)[-1])
     assert (recorded.out, recorded.err) == (started + alone.out, alone.err + alone.err)
     assert notes_of(program_in(folder)) == ["no_jax"]
+
+
+@pytest.mark.parametrize(
+    ("harm", "done", "place"),
+    [
+        ("cut", "os.truncate(path, 0)", OUT),
+        ("replaced by another file", "os.unlink(path); open(path, 'w').write('mine')", "s-2.jaxprof"),
+    ],
+)
+def test_a_program_cannot_lose_its_session(harm: str, done: str, place: str, folder: Path) -> None:
+    wait = f"import os\npath = {OUT!r}\nwhile not os.path.exists(path) or not os.path.getsize(path): pass\n"
+    (folder / "x.py").write_text(f"{wait}{done}\n")
+    recorded = run_recorded(folder, "x.py")
+    assert recorded.code == 0, recorded.err
+    assert f"session: {place} ({OUT} was {harm} while it was written" in recorded.notes
+    session = load(folder / place, Session)
+    assert (session.complete, session.notices) == (True, [])
+    assert session.runs["r1"].closed is not None
 
 
 def test_a_python_that_reads_no_sitecustomize_is_told(folder: Path) -> None:

@@ -75,14 +75,6 @@ time.sleep(60)
     )
 
 
-EXITS = (
-    PREAMBLE
-    + """
-say("phase_started", phase="run")
-os._exit(3)
-"""
-)
-
 GRANDCHILD = (
     PREAMBLE
     + """
@@ -123,14 +115,6 @@ say("phase_started", phase="run")
     + HOLDS_THE_LOCK
 )
 
-MUTE = (
-    PREAMBLE
-    + """
-say("phase_started", phase="run")
-os.closerange(3, 100)
-time.sleep(600)
-"""
-)
 
 ANSWERS = (
     PREAMBLE

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxprof import events as e
 from jaxprof.engine.measure import capture, jax_run, transfer
 from jaxprof.engine.measure.control import PhaseReport, Reporter, RunControl
 from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls
@@ -19,6 +20,7 @@ from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import DoesNotFitError
 from jaxprof.events import BuffersReported, Event, MemoryReported, PhaseEnded, RunFinished, RunSpec, SamplesTaken
 from jaxprof.workloads import built_in
+from jaxprof.workloads.find import find
 from jaxprof.workloads.model import Estimate, Variant
 
 GPU = SimpleNamespace(platform="gpu")
@@ -241,3 +243,23 @@ def test_a_transfer_says_how_much_of_it_was_a_copy(moved: int, shared: int, zero
     transfer._describe(recorder, "in", phase, moved, shared)
     assert (phase.bytes, phase.zero_copy, phase.note) == (moved, zero_copy, note)
     assert recorder.shared_transfers == ["in"] * zero_copy
+
+
+def test_a_request_for_attribution_captures_and_times_nothing() -> None:
+    workload = find("selu", [])
+    request = RunRequest(
+        run="r1",
+        attribution=True,
+        spec=RunSpec(
+            target="selu", workload="selu", variant="jit", parameters={"n": 10_000}, how="jit", device="cpu:0"
+        ),
+    )
+    told: list[e.Event] = []
+    measure_workload(workload, workload.variant("jit"), request, told.append)
+    assert isinstance(told[-1], e.RunFinished)
+    assert told[-1].status == "ok"
+    assert not any(isinstance(event, e.SamplesTaken | e.CostReported) for event in told)
+    captured = [event for event in told if isinstance(event, e.CaptureTaken | e.KernelsMeasured | e.TrustReported)]
+    assert [type(event) for event in captured] == [e.CaptureTaken, e.KernelsMeasured, e.TrustReported]
+    assert {event.kind for event in captured} == {"attribution"}
+    assert any(event.rows for event in captured if isinstance(event, e.KernelsMeasured))
