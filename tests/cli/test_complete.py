@@ -1,4 +1,4 @@
-"""What the shell offers behind what was typed."""
+"""What the shell offers behind what was typed, and the lists of what can be run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
+from cli.calling import Caller
+from jaxprof import workloads
 from jaxprof.cli.main import cli
 
 
@@ -36,3 +38,17 @@ def test_runs_of_the_session_that_was_typed(kept: Path) -> None:
 @pytest.mark.parametrize("command", ["show", "open", "hlo", "export"])
 def test_sessions(kept: Path, command: str) -> None:
     assert kept.name.removesuffix(".jaxprof") in offered(command, "2026")
+
+
+def test_all_are_listed_in_both_formats(call: Caller) -> None:
+    text = call("workloads").out
+    data = call("workloads", "--format", "json").data
+    assert [one["name"] for one in data["workloads"]] == workloads.names()
+    assert all(f"\n{name} " in text for name in workloads.names())
+
+
+def test_one_is_told_in_full(call: Caller) -> None:
+    said = call("workloads", "selu")
+    assert "numpy (baseline)" in said.out
+    assert "7.60 ms" in said.out
+    assert "jnp.where" in said.out

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
+from hlo.test_passes import _write
+from hlo_sources import DUMPED, TEXT, WRONG
 from jaxprof.cli.output import ExitCode
 from report import sessions
 
@@ -156,3 +158,60 @@ def test_escape_codes_in_a_dump_are_shown_and_not_obeyed(call: Caller, dump: Pat
         out = call("hlo", dump, *form).out
         assert "\x1b" not in out
         assert "a␛[31mb" in out
+
+
+def test_passes_of_a_dump_as_text_and_as_json(call: Caller, tmp_path: Path) -> None:
+    _write(tmp_path, 0, "pipeline-start", "negate")
+    _write(tmp_path, 1, "rewriter\x1b[31m", "abs")
+    lines = call("hlo", tmp_path, "--passes").out.splitlines()
+    assert lines[0] == "module_0001 jit_f: 2 states, 1 differ from the one before"
+    assert "-1 negate" in lines[-1]
+    assert "\x1b" not in "".join(lines)
+    (module,) = call("hlo", tmp_path, "--passes", "--format", "json", "--full").data["modules"]
+    first, second = module["passes"]
+    assert (first["changed"], second["changed"], second["instructions_after"]) == (None, True, 2)
+    assert second["opcodes"] == {"abs": [0, 1], "negate": [1, 0]}
+    assert second["computations"] == {
+        "same": 0,
+        "changed": [{"before": "main", "after": "main"}],
+        "new": [],
+        "gone": [],
+    }
+
+
+def test_what_is_no_dump_is_refused(call: Caller, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").touch()
+    assert "the folder of an XLA dump" in call("hlo", tmp_path / "x.txt", "--passes").err
+    assert "no passes" in call("hlo", tmp_path, "--passes").err
+    _write(tmp_path, 0, "pipeline-start", "negate")
+    assert "1 jit_f" in call("hlo", tmp_path, "--passes", "--module", "9").err
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", WRONG)
+def test_what_holds_no_hlo_is_refused(name: str, call: Caller, tmp_path: Path) -> None:
+    make, said = WRONG[name]
+    found = call("hlo", make(tmp_path))
+    assert (found.code, found.out) == (ExitCode.USAGE, "")
+    assert said in found.err
+
+
+def test_a_file_of_a_folder_that_cannot_be_read_is_told_and_the_others_are_shown(call: Caller, tmp_path: Path) -> None:
+    (tmp_path / "a.hlo").write_text(TEXT)
+    (tmp_path / "b.hlo").write_text("nothing that is HLO")
+    said = call("hlo", tmp_path, "--kernels")
+    assert (said.code, "exp" in said.out) == (ExitCode.OK, True)
+    assert f"left out: {tmp_path / 'b.hlo'}: this is not HLO" in said.err
+    (tmp_path / "a.hlo").unlink()
+    assert "this is not HLO" in call("hlo", tmp_path).err
+
+
+def test_of_several_modules_one_is_chosen_by_its_number(call: Caller, tmp_path: Path) -> None:
+    (tmp_path / "a.hlo").write_text(TEXT + "\n" + TEXT.replace("jit_g", "jit_h"))
+    (tmp_path / f"{DUMPED}.cpu_after_optimizations.txt").write_text(TEXT.replace("jit_g", "jit_i"))
+    names = [
+        call("hlo", tmp_path, "--module", n, "--format", "json").data["programs"][0]["module"] for n in ("1", "2", "3")
+    ]
+    assert names == ["jit_g", "jit_h", "jit_i"]
+    assert call("hlo", tmp_path / "a.hlo", "--module", "2").out.startswith("HloModule jit_h")
+    assert "takes 1 to 3" in call("hlo", tmp_path, "--module", "4").err

@@ -14,7 +14,6 @@ import pytest
 from cli.calling import Caller, start
 from folding import written
 from jaxprof import events as e
-from jaxprof import workloads
 from jaxprof.api.session import profile
 from jaxprof.cli.commands.run import command
 from jaxprof.cli.output import ExitCode
@@ -32,12 +31,6 @@ def test_every_front_end_has_one_default_budget_and_number_of_launches() -> None
     assert inspect.signature(profile).parameters["budget_seconds"].default == DEFAULT_BUDGET_SECONDS
     for options in (HomeOptions(), PlanOptions()):
         assert (options.budget_seconds, options.launches) == (DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES)
-
-
-def test_without_a_name_it_lists_the_names(call: Caller) -> None:
-    said = call("run")
-    assert said.code == 0
-    assert [line.split()[0] for line in said.out.splitlines()[1:]] == list(workloads.names())
 
 
 @pytest.mark.process

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jax.extend.core import Literal
 
+from jaxprof.errors import UsageError
 from jaxprof.workloads import built_in, names
 from jaxprof.workloads.check import compare, relative_error, tolerance
 from jaxprof.workloads.model import Workload
@@ -228,3 +229,25 @@ def test_the_numbers_of_gemm_peak_are_exact_in_bfloat16() -> None:
     for exact, narrow in zip(inputs, workload.variant("jit-bfloat16").arguments(inputs), strict=True):
         assert narrow.dtype.name == "bfloat16"
         np.testing.assert_array_equal(narrow.astype(np.float32), exact)
+
+
+@pytest.mark.parametrize("name", ["matmull", "batch_matmul_mean", "nothing-like-it", ""])
+def test_an_unknown_name_is_refused_with_the_near_ones(name: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        built_in(name)
+    assert "matmul" in refused.value.hint
+
+
+ALL = [(name, figure) for name in names() for figure in built_in(name).published]
+
+
+def test_what_is_not_like_for_like_says_why() -> None:
+    for name, figure in ALL:
+        if figure.phase == "transfer_in":
+            assert "no transfer was timed" in figure.caveat
+        if figure.phase == "first_run":
+            assert "one run" in figure.caveat
+        if name == "batch-matmul-mean":
+            assert "k is not given" in figure.caveat
+        if figure.phase == "transfer_in" and name == "selu":
+            assert figure.hardware == "Colab GPU"
