@@ -38,7 +38,7 @@ FACTS_KEPT: Final = ("flops", "bytes", "peak")
 FEWEST: Final = 2 * SHORTEST
 """In fewer points no change is looked for."""
 TOGETHER: Final = "neighbouring sessions move together"
-BETWEEN_VISITS: Final = f"it differs from one day to another, and a change needs {FEWEST} days or more"
+BETWEEN_VISITS: Final = "the difference is one between days, and there are too few days to tell"
 """Why nothing is said of a difference that sessions have: see `MeasurementHistory.unclear`."""
 _VISIT_SECONDS: Final = 6 * 3600.0
 """After so long without a session the machine counts as visited anew."""
