@@ -7,7 +7,7 @@ cell in CSV, a dash for people; never 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -62,6 +62,9 @@ class Fact(Generic[Row]):
     """Its heading in tables for people; None where these leave it out."""
     inside: tuple[Fact[Any], ...] = ()
     """The facts of an object, or of each row of a list."""
+    alike: Callable[[Any], Hashable | None] | None = None
+    """Of rows inside that differ in their first fact alone the same value: the others are read once. None for a row
+    like no other."""
     when: Callable[[Row], Any] | None = None
     """Whether JSON has the key, where it does not apply to every row."""
     show: Callable[[Any], str] | None = None
@@ -98,6 +101,8 @@ class Fact(Generic[Row]):
         read = self.reader()
         if self.inside:
             inner = recorder(self.inside)
+            if self.alike is not None:
+                inner = _once_if_alike(inner, self.inside[0], self.alike)
             if self.unit.by_name:
                 return lambda row: {name: inner(each) for name, each in read(row).items()}
             if self.unit.json == "object":
@@ -114,6 +119,29 @@ def _each(record: Callable[[Any], dict[str, Any]], rows: Iterable[Any] | None) -
     if rows is None:
         return None
     return map(record, rows) if isinstance(rows, Iterator) else [record(row) for row in rows]
+
+
+_MOST_ALIKE: Final = 1 << 14
+
+
+def _once_if_alike(
+    record: Callable[[Any], dict[str, Any]], first: Fact[Any], alike: Callable[[Any], Hashable | None]
+) -> Callable[[Any], dict[str, Any]]:
+    """As `record`, for rows of which there may be a million: see `Fact.alike`."""
+    key, read = first.key, first.json_reader()
+    known: dict[Hashable, dict[str, Any]] = {}
+
+    def of(row: Any) -> dict[str, Any]:
+        sort = alike(row)
+        made = known.get(sort) if sort is not None else None
+        if made is not None:
+            return {**made, key: read(row)}
+        made = record(row)
+        if sort is not None and len(known) < _MOST_ALIKE:
+            known[sort] = made
+        return made
+
+    return of
 
 
 def column(

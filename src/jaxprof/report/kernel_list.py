@@ -12,7 +12,7 @@ from jaxprof.analysis.ranking import KernelCeilings, Ranked, Ranking, everything
 from jaxprof.facts import Fact
 from jaxprof.hlo.analysis.kernels import kernels, stream
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, outline
-from jaxprof.report.kernels import COLUMNS
+from jaxprof.report.kernels import COLUMNS, likeness
 from jaxprof.report.renderers import text_lines
 from jaxprof.report.table import Table
 from jaxprof.text import safe
@@ -79,7 +79,7 @@ def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions 
     shown = SHOWN if machine is not None else [name for name in SHOWN if name not in ("least", "bound")]
     columns: list[Fact[Ranked]] = [COLUMNS[name] for name in shown]
     columns[0] = replace(columns[0], title=heading)
-    yield from text_lines(Table(columns, _each_once(chain((first,), rows)), alike=_likeness), indent="")
+    yield from text_lines(Table(columns, _each_once(chain((first,), rows)), alike=likeness), indent="")
     if choice.top is not None:
         yield from _of_how_many(module, machine, choice)
     if machine is not None:
@@ -107,15 +107,6 @@ def _of_how_many(module: Module, machine: Machine | None, choice: KernelOptions)
         share = sum(kernel.total_bytes or 0.0 for kernel in shown) / moved if moved else None
         yield ""
         yield f"{integer(len(shown))} of {counted(len(every), 'kernel')}, with {percent(share)} of the bytes"
-
-
-def _likeness(row: Ranked) -> tuple[object, ...] | None:
-    """What kernels share that differ in their names alone: a collective has links of its own, and a fusion comes from
-    what it holds, too."""
-    kernel = row.kernel
-    if row.over is not None or row.weight is not None or kernel.opcode == "fusion":
-        return None
-    return kernel.likeness, kernel.count, kernel.conditional, kernel.attributes_text
 
 
 def _each_once(rows: Iterator[Ranked]) -> Iterator[Ranked]:

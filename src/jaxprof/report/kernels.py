@@ -77,6 +77,15 @@ KERNEL: Final[tuple[Fact[Ranked], ...]] = (
 """JSON and CSV of a kernel; figures are for one execution, except the last two."""
 
 
+def likeness(row: Ranked) -> tuple[object, ...] | None:
+    """What rows share that differ in their names alone. None where figures are the row's own: of a collective its
+    links, of a fusion the lines that it holds, of a ranked one its share."""
+    kernel = row.kernel
+    if row.over is not None or row.weight is not None or kernel.opcode == "fusion":
+        return None
+    return kernel.likeness, kernel.computation, kernel.count, kernel.conditional, kernel.attributes_text
+
+
 def kernels_table(programs: Iterable[tuple[str, Iterable[Ranked]]]) -> Table[tuple[str, Ranked]]:
     """The kernels of programs, by their labels, for CSV. Rows are printed as they arrive, and can be read once."""
     return joined("program", KERNEL, ((label, _once(rows)) for label, rows in programs))

@@ -23,7 +23,7 @@ from jaxprof.hlo.analysis.origin import place_of
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.analysis.tree import text_tree, tree
 from jaxprof.report.kernel_list import LARGE, KernelOptions, rows_of
-from jaxprof.report.kernels import KERNEL
+from jaxprof.report.kernels import KERNEL, likeness
 from jaxprof.report.renderers import text_lines
 from jaxprof.report.table import Table
 from jaxprof.text import safe
@@ -168,7 +168,8 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
 def facts_of_program(view: str | None = None) -> tuple[Fact[HloProgram], ...]:
     """What JSON has of a program, or of one view of it. What may be long is worked out while it is printed."""
     of_view: dict[str, tuple[Fact[HloProgram], ...]] = {
-        "kernels": (Fact("kernels", ROWS, "Its kernels", partial(_kernels, keep=view is None), inside=KERNEL),),
+        "kernels": (Fact("kernels", ROWS, "Its kernels", partial(_kernels, keep=view is None), inside=KERNEL,
+                         alike=likeness),),
         "barriers": (
             Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
                  _later(lambda program: barriers(program.module)), inside=BARRIERS),

@@ -82,6 +82,73 @@ def test_only_names_and_origins_may_differ(inside: str, operands: str, kind: str
     assert (alike(entry["one"]) == alike(entry["two"])) is same
 
 
+_NEARLY_ALIKE = """HloModule m, is_scheduled=true
+
+body {
+  c = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one), metadata={op_name="a" source_file="f.py" source_line=3}
+  v = f32[8] get-tuple-element(c), index=1
+  in_a_loop = f32[8] add(v, v), metadata={op_name="a" source_file="f.py" source_line=3}
+  ROOT r = (s32[], f32[8]) tuple(next, in_a_loop)
+}
+
+condition {
+  c = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(c), index=0
+  most = s32[] constant(5)
+  ROOT less = pred[] compare(i, most), direction=LT
+}
+
+fused {
+  p = f32[8] parameter(0)
+  ROOT n = f32[8] negate(p), metadata={op_name="b" source_file="f.py" source_line=7}
+}
+
+fused.2 {
+  p = f32[8] parameter(0)
+  ROOT n = f32[8] negate(p), metadata={op_name="b" source_file="f.py" source_line=8}
+}
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  zero = s32[] constant(0)
+  first = f32[8] add(x, x), metadata={op_name="a" source_file="f.py" source_line=3}
+  same = f32[8] add(x, x), metadata={op_name="a" source_file="f.py" source_line=3}
+  other_line = f32[8] add(x, x), metadata={op_name="a" source_file="f.py" source_line=4}
+  other_operands = f32[8] add(x, first), metadata={op_name="a" source_file="f.py" source_line=3}
+  a_name_that_takes_more_than_the_forty_columns = f32[8] add(x, x), metadata={op_name="a" source_file="f.py" source_line=3}
+  näme = f32[8] add(x, x), metadata={op_name="a" source_file="f.py" source_line=3}
+  f1 = f32[8] fusion(x), kind=kLoop, calls=fused
+  f2 = f32[8] fusion(x), kind=kLoop, calls=fused.2
+  t = (s32[], f32[8]) tuple(zero, x)
+  ROOT w = (s32[], f32[8]) while(t), condition=condition, body=body
+}
+"""  # noqa: E501
+
+
+def test_what_kernels_share_is_printed_as_if_each_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As rows of text after the first page, and in JSON."""
+    from jaxprof.facts import recorder
+    from jaxprof.report import kernel_list, modules, renderers
+
+    monkeypatch.setattr(kernel_list, "LARGE", 0)
+    monkeypatch.setattr(renderers, "PAGE", 1)
+
+    def printed() -> tuple[list[str], list[Any]]:
+        program = modules.HloProgram(module(_NEARLY_ALIKE))
+        made = recorder(modules.facts_of_program("kernels"))(program)
+        return list(kernel_list.kernel_lines(module(_NEARLY_ALIKE), None)), list(made["kernels"])
+
+    text, rows = printed()
+    assert [row["name"] for row in rows] == [row["name"] for row in printed()[1]]
+    assert len({(row["count"], row["line"], row["read_bytes"]) for row in rows}) > 5
+    for at in (kernel_list, modules):
+        monkeypatch.setattr(at, "likeness", lambda row: None)
+    assert (text, rows) == printed()
+
+
 def _module_of(count: int) -> str:
     """Fusions and single operations in a chain, as the bench makes them."""
     held = [
