@@ -501,6 +501,12 @@ class TestHost:
         assert codes(*loop(waits, runs)) == ["host_sync"]
         assert codes(*loop(runs)) == ["host_work"]
 
+    def test_a_compiled_function_that_waits_itself_is_no_value_that_is_fetched(self) -> None:
+        """equinox's `filter_jit` waits for its result, to raise errors; its first call was a warm-up elsewhere."""
+        warm_up = made.compiled("step", called_from=made.at(12, "warm_up"))
+        assert "host_sync" not in codes(warm_up, *loop({**SYNC, "call": "step"}))
+        assert "host_sync" in codes(warm_up, *loop(SYNC))
+
     def test_a_condition_that_waits_has_its_own_advice(self) -> None:
         assert "jax.lax.while_loop" in only("host_sync", *loop({**SYNC, "call": "bool()"})).advice
         assert "jax.lax.while_loop" not in only("host_sync", *loop(SYNC)).advice

@@ -207,9 +207,7 @@ def _is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
     """Whether the call of a compiled function itself waits: equinox's `filter_jit` does, to raise errors of the device
     where they arise."""
     name = spot.call.removesuffix("()").rpartition(".")[2]
-    return bool(name) and any(
-        row.function == name and not is_single(row) and row.called_from == spot.place for row in result.compiles
-    )
+    return bool(name) and any(row.function == name and not is_single(row) for row in result.compiles)
 
 
 def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
