@@ -95,7 +95,7 @@ def _ratio_line(versus: AbVersus) -> str:
 def _units(versus: AbVersus) -> str:
     times = versus.times
     launches = "1 launch: holds for these processes" if times.launches == 1 else f"{times.launches} launches"
-    return f"{launches}, measured {times.measured}" if times.launches > 1 else launches
+    return f"{launches}, measured {times.how}" if times.launches > 1 else launches
 
 
 def inputs_line(result: AbResult) -> str:
@@ -132,7 +132,7 @@ VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
          lambda versus: versus.times.launches_to_decide()),
     Fact("unit", TEXT, "What the interval rests on: launch or block", at("times.unit")),
     Fact("units", COUNT, "How many launches or blocks it rests on", at("times.units")),
-    Fact("measured", TEXT, "How the sides were measured, in words", at("times.measured")),
+    Fact("measured", TEXT, "How the sides were measured, in words", at("times.how")),
     Fact("between_share", SHARE, "Of the variance of a ratio, the share that differs between launches",
          at("times.between_share")),
     Fact("results", OBJECT, "How far the results of the sides agree", inside=(

@@ -71,6 +71,11 @@ class TimeComparison:
         """Whether the sides were measured in turns, so that the ratio means the programs and not the hour."""
         return self.measured != "apart"
 
+    @property
+    def how(self) -> str:
+        """How the sides were measured, in words: `in turns`."""
+        return f"{self.measured}, by their fast calls beside other processes" if self.of_fast_calls else self.measured
+
     def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
         """The bounds of `ratio` with `confidence` (0..1); None where its error is not known."""
         half = self._half_width(confidence)
