@@ -37,6 +37,10 @@ HOSTILE = "[b]evil[/x] \x1b[31m\u202etxt"
 PYTHON = Interpreter("/usr/bin/python3", "0.10.2", "a test")
 
 
+PATIENCE_SECONDS = 30.0
+"""How long a test of the app waits for something, on a machine that may have much else to do."""
+
+
 class StillDevices:
     """A machine whose readings never change: an H200 that JAX uses, a CPU, and a GPU that JAX does not use."""
 
@@ -90,7 +94,7 @@ class FakeQueue:
 
     def run(self) -> None:
         """Blocks, as the real one does, until the test lets it end."""
-        assert self._go.wait(20), "the test never let it end"
+        assert self._go.wait(2 * PATIENCE_SECONDS), "the test never let it end"
         self._go.clear()
         self.busy = False
 
@@ -308,10 +312,6 @@ def chrome_trace(path: Path, kernels: int = 1) -> Path:
     ran = [{"ph": "X", "pid": 1, "tid": 2, "ts": 5.0 * n, "dur": 4.0, "name": "k", "args": op} for n in range(kernels)]
     path.write_bytes(gzip.compress(json.dumps({"traceEvents": [*named, *ran, {}]}).encode(), 1))
     return path
-
-
-PATIENCE_SECONDS = 30.0
-"""How long a test of the app waits for something, on a machine that may have much else to do."""
 
 
 async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "") -> None:

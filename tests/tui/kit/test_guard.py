@@ -1,10 +1,12 @@
-"""Nothing that Textual calls of ours ends the app: what escapes is shown once, logged, and the app goes on."""
+"""Nothing of ours that Textual calls ends the app, and no thread: what escapes is shown once and logged."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import inspect
+import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,8 +27,9 @@ import jaxprof.tui
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.tui.kit import guard
 from jaxprof.tui.kit.guard import Guarded, defect, on
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.messages import Failed
-from tui.fakes import Stage, screen_text, until
+from tui.fakes import MIDDLE, until, walking
 
 ROOT = Path(jaxprof.tui.__file__).parent
 NEEDS_A_WRAPPER = ("validate_", "compute_")
@@ -225,23 +228,18 @@ def test_the_log_does_not_grow_for_ever_and_needs_no_place(state_home: Path, mon
 @pytest.mark.usefixtures("catalogue", "shelf")
 async def test_the_app_shows_it_and_every_screen_still_opens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxprof.tui.home.screen.HomeScreen.action_own", guard.guarded(lambda self: fail()))
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 32), notifications=True) as pilot:
-        await until(pilot, lambda: "selu" in screen_text(stage.app))
-        await pilot.press("plus")
-        await until(pilot, lambda: "ZeroDivisionError" in screen_text(stage.app))
-        for key in "65432":
-            await pilot.press(key)
-        await until(pilot, lambda: stage.app.current_mode == "run")
-    assert stage.app.return_code in (0, None)
+    async with walking(MIDDLE) as walk:
+        await walk.shows("selu")
+        await walk.press("+", "ZeroDivisionError")
+        await walk.press("6 5 4 3 2")
+        await walk.mode("run")
+    assert walk.app.return_code in (0, None)
 
 
 def modules() -> dict[str, str]:
-    files = {path: path.relative_to(ROOT).with_suffix("") for path in sorted(ROOT.rglob("*.py"))}
-    return {
-        ".".join(("jaxprof.tui", *(part for part in name.parts if part != "__init__"))): path.read_text()
-        for path, name in files.items()
-    }
+    """The source of each module of the app."""
+    files = {path: path.relative_to(ROOT.parent.parent).with_suffix("").parts for path in sorted(ROOT.rglob("*.py"))}
+    return {".".join(parts).removesuffix(".__init__"): path.read_text() for path, parts in files.items()}
 
 
 def nodes() -> list[type[MessagePump]]:
@@ -270,3 +268,58 @@ def test_textuals_own_decorators_are_used_nowhere_else() -> None:
         and {"on", "work"} & {n.name for n in node.names}
     }
     assert found == set()
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+def broken() -> None:
+    raise ZeroDivisionError("division by a kernel")
+
+
+@pytest.mark.defects
+async def test_what_escapes_from_a_thread_is_shown_and_its_traceback_kept(state_home: Path) -> None:
+    app = Listening("")
+    async with app.run_test() as pilot:
+        in_thread(app, broken, "kernels")
+        await until(pilot, lambda: app.told)
+        in_thread(app, lambda: app.told.append(JaxprofError("the next one runs")), "kernels")
+        await until(pilot, lambda: len(app.told) == 2)
+        assert app.is_running
+    assert app.return_code in (0, None)
+    assert app.told[0].what == "the thread 'kernels' failed: ZeroDivisionError: division by a kernel"
+    log = state_home / "errors.log"
+    assert str(log) in app.told[0].hint
+    assert "in broken\n" in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_screen_that_has_left_the_app_may_look_for_it_in_vain() -> None:
+    app, gone, looked = Listening(""), threading.Event(), threading.Event()
+
+    def look() -> None:
+        gone.wait(30)
+        looked.set()
+        raise RuntimeError("the app is not found")
+
+    async with app.run_test() as pilot:
+        screen: Screen[None] = Screen()
+        app.push_screen(screen)
+        await until(pilot, lambda: app.screen is screen)
+        in_thread(screen, look, "looks")
+        await app.pop_screen()
+        gone.set()
+        await until(pilot, looked.is_set)
+        in_thread(app, lambda: app.told.append(JaxprofError("the next one runs")), "kernels")
+        await until(pilot, lambda: app.told)
+    assert [error.what for error in app.told] == ["the next one runs"]
+
+
+def test_every_thread_of_the_app_is_started_here() -> None:
+    """One that is not could end the app; the one that ends it after a signal may."""
+    started = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if re.search(r"\.run_worker\(|threading\.Thread\(|@work\b", path.read_text(encoding="utf-8"))
+    }
+    assert started == {"kit/threads.py", "launch.py"}

@@ -23,7 +23,7 @@ from jaxprof.tui.kit.script_dialog import (
     read_transfers,
     suggestion,
 )
-from tui.fakes import HOSTILE, Stage, screen_text, until
+from tui.fakes import HOSTILE, SMALL, walking
 
 
 @pytest.fixture
@@ -107,25 +107,20 @@ def test_files_are_completed(folder: Path) -> None:
 @pytest.mark.usefixtures("catalogue", "shelf")
 async def test_a_program_is_started_from_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: getattr(stage.app.screen, "info", None))
-        await pilot.press("m", "x")
-        await until(pilot, lambda: isinstance(stage.app.screen, ScriptDialog) and stage.app.focused)
-        await pilot.press("z", "down", *"'open", "up")  # typed in order: where the second error shows, the first would
-        await until(pilot, lambda: "cannot be split" in screen_text(stage.app))
-        assert "there is no file" not in screen_text(stage.app), "a path is not wrong while it is typed"
-        await pilot.press("backspace", "down", *["backspace"] * 5, "up", "enter")
-        await until(pilot, lambda: "no program is given" in screen_text(stage.app))
-        await pilot.press("t", "r")
-        field = stage.app.screen.query_one("#program", Input)
-        await until(pilot, lambda: "train.py" in screen_text(stage.app))
-        await pilot.press("right")
-        await until(pilot, lambda: field.value == "train.py")
-        await pilot.press("down", *"--n", "space", "3", *["down"] * 4, *"exact", "enter")
-        await until(pilot, lambda: stage.programs and stage.app.current_mode == "program")
-        program = stage.programs[0].program
+    async with walking(SMALL) as walk:
+        await walk.until(lambda: getattr(walk.screen, "info", None))
+        await walk.press("m x")
+        dialog = await walk.on(ScriptDialog)
+        await walk.until(lambda: walk.app.focused)
+        # Typed in order: where the second error shows, the first would.
+        await walk.press("z down ''open up", "cannot be split", gone="there is no file")
+        await walk.press("backspace down" + " backspace" * 5 + " up enter", "no program is given")
+        await walk.press("t r", "train.py")
+        await walk.press("right")
+        await walk.until(lambda: dialog.query_one("#program", Input).value == "train.py")
+        await walk.press("down '--n space 3 down down down down 'exact enter", "train.py --n 3")
+        await walk.mode("program")
+        program = walk.stage.programs[0].program
         assert (program.path, program.arguments) == ("train.py", ("--n", "3"))
         assert program.options == RecordingOptions(transfers=True)
-        await until(pilot, lambda: "train.py --n 3" in screen_text(stage.app))
-        stage.programs[0].finish()
+        walk.stage.programs[0].finish()

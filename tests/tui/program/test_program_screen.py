@@ -121,6 +121,11 @@ async def test_nothing_is_obeyed_that_comes_from_outside() -> None:
         await walk.press("enter down down enter", "static argument [b]jit[/x]␛[31m␊")
         await walk.press("escape m L enter", "cannot be read here")
         assert not {"\x1b", "\u202e"} & set(walk.text)
+        await walk.press("escape")
+        ledger = walk.find(LedgerList)
+        assert ledger.opened
+        await walk.show(recorded.finished(), "program")
+        assert not ledger.opened, "another program begins with closed functions"
 
 
 async def test_profile_and_hlo_lead_to_the_last_window() -> None:

@@ -203,7 +203,10 @@ async def test_runs_are_cancelled_which_is_seen_at_once_and_run_again() -> None:
             await walk.on(RunScreen)
             assert scheduler.cancelled == cancelled
         await walk.until(lambda: walk.text.count("cancelling") == 2)
-        assert walk.app.session.runs["r1"].status == "running", "it has not ended yet"
+        scheduler.emit(e.LogLine(run="r1", stream="stdout", text="it has not ended yet"))
+        await walk.until(lambda: walk.app.session.runs["r1"].log)
+        await walk.pause()
+        assert walk.text.count("cancelling") == 2
         scheduler.emit(*(e.RunFinished(run=run, status="cancelled", error="cancelled early") for run in ("r1", "r2")))
         await walk.shows("cancelled early", gone="cancelling")
         await walk.press("r")
