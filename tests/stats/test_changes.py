@@ -66,6 +66,12 @@ def test_three_sessions_make_a_change() -> None:
     assert change_points(history((0.010, 8), (0.020, 3), seed=2), significance=0.001).found == ()
 
 
+def test_a_step_that_is_undone_later_is_two_changes() -> None:
+    for seed in range(4):
+        found = change_points(history((0.010, 12), (0.012, 8), (0.010, 12), seed=seed)).found
+        assert [one.index for one in found] == [12, 20]
+
+
 def neighbours(correlation: float, count: int, random: np.random.Generator) -> list[float]:
     """Values that resemble the ones before them; at a correlation of 1 a random walk."""
     values = random.normal(size=count)
@@ -75,7 +81,7 @@ def neighbours(correlation: float, count: int, random: np.random.Generator) -> l
     return [float(value) for value in values]
 
 
-def verdicts(series: Callable[[np.random.Generator], Sequence[float]], histories: int = 60) -> tuple[int, int]:
+def verdicts(series: Callable[[np.random.Generator], Sequence[float]], histories: int = 40) -> tuple[int, int]:
     """In how many histories a change is found, and in how many there is no verdict."""
     found = [
         change_points([0.01 * math.exp(0.02 * value) for value in series(np.random.default_rng(seed))])
@@ -88,12 +94,12 @@ def verdicts(series: Callable[[np.random.Generator], Sequence[float]], histories
 def test_a_history_without_a_change_has_none_however_much_neighbours_resemble_each_other(correlation: float) -> None:
     false, unclear = verdicts(lambda random: neighbours(correlation, 24, random))
     assert false <= 1
-    assert (unclear >= 30) == (correlation > 0.6), "they seem to have one, and whether they do is not said"
+    assert (unclear >= 20) == (correlation > 0.6), "they seem to have one, and whether they do is not said"
 
 
 def test_a_step_of_five_deviations_is_found() -> None:
     found, _ = verdicts(lambda random: [5.0 * (at >= 12) + value for at, value in enumerate(random.normal(size=24))])
-    assert found >= 48
+    assert found >= 32
 
 
 @pytest.mark.parametrize("count", range(2 * SHORTEST))
@@ -127,8 +133,8 @@ def test_the_cut_is_that_of_the_definition() -> None:
         within = [np.mean([abs(x - y) for x, y in itertools.combinations(part, 2)]) for part in (before, after)]
         return float(len(before) * len(after) / end * (2 * across - sum(within)))
 
-    cuts = [(energy(cut, end), cut) for cut in range(3, 9) for end in range(cut + 3, 12)]
-    assert _best_cut(values) == (pytest.approx(max(cuts)[0]), max(cuts)[1])
+    cuts = [(energy(cut, end), cut, end) for cut in range(3, 9) for end in range(cut + 3, 12)]
+    assert _best_cut(values) == (pytest.approx(max(cuts)[0]), *max(cuts)[1:])
 
 
 def grown(*by: float, wobble: float = 0.004) -> TimeComparison:

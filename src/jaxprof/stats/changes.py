@@ -37,6 +37,8 @@ _CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 """Of neighbours, among which the likeliest is taken; a random walk is near the last of them."""
 _SCATTER = (0.0, 0.2, 0.5)
 """Shares of the variance that belong to each value alone, likewise."""
+_MOST_WALKS, _VALUES_WALKED = 999, 24_000
+"""Random walks of each sort, and the values of all of them: 120 long ones take as much time as 999 short ones."""
 _WALKS = (0.0, 1.0)
 """Scatter of each value of the random walks that a step is held against, in their own steps. Of autoregressive series
 with any correlation and scatter, none has larger ratios of likelihoods than the larger of these two."""
@@ -92,7 +94,7 @@ def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -
         parts = [logs[low:high] for low, high in pairwise(edges)]
         cuts = [_best_cut(part) for part in parts]
         where = max(range(len(parts)), key=lambda part: cuts[part][0])
-        largest, cut = cuts[where]
+        largest, cut, _ = cuts[where]
         if largest <= 0:
             break
         p_value = _p_value(parts, largest, significance, random)
@@ -130,7 +132,7 @@ def _p_value(
 
 def _p_value_of_step(part: NDArray[np.float64]) -> float:
     """The share of random walks of this length of which a step explains as much: the greater of two sorts of walks."""
-    ratio = _step_ratios(part[None, :])[0]
+    (ratio,) = _step_ratios(part[None, :])
     return max((1 + int((walks >= ratio).sum())) / (1 + len(walks)) for walks in _ratios_of_walks(len(part)))
 
 
@@ -139,7 +141,7 @@ def _ratios_of_walks(count: int) -> tuple[NDArray[np.float64], ...]:
     import numpy as np
 
     random = np.random.default_rng(_SEED)
-    shape = PERMUTATIONS, count
+    shape = min(_MOST_WALKS, _VALUES_WALKED // count), count
     walks = (random.normal(size=shape).cumsum(axis=1) + scatter * random.normal(size=shape) for scatter in _WALKS)
     return tuple(map(_step_ratios, walks))
 
@@ -147,7 +149,22 @@ def _ratios_of_walks(count: int) -> tuple[NDArray[np.float64], ...]:
 def _step_ratios(series: NDArray[np.float64]) -> NDArray[np.float64]:
     """The logarithm of the ratio of two likelihoods, for each row of `series`: of neighbours that resemble each other
     about a level with one step, wherever it fits best, and of such neighbours about one level. Both normal, each with
-    the likeliest correlation and scatter (an autoregressive process of the first order seen through noise)."""
+    the likeliest correlation and scatter (an autoregressive process of the first order seen through noise).
+
+    A row counts until the end that its best cut has: a step that is undone later is one, too."""
+    import numpy as np
+
+    ends = np.array([_best_cut(row)[2] for row in series])
+    ratios = np.zeros(len(series))
+    for end in np.unique(ends[ends > 0]):
+        rows = np.flatnonzero(ends == end)
+        ratios[rows] = _ratios_until(series[rows, :end], series.shape[1])
+    return ratios
+
+
+def _ratios_until(series: NDArray[np.float64], whole: int) -> NDArray[np.float64]:
+    """The ratios of rows that are the first values of series of `whole`: what makes those independent begins with what
+    makes these independent."""
     import numpy as np
 
     rows, count = series.shape
@@ -155,7 +172,8 @@ def _step_ratios(series: NDArray[np.float64]) -> NDArray[np.float64]:
     series = series - series.mean(axis=1, keepdims=True)
     smallest = np.maximum((series * series).sum(axis=1), np.finfo(np.float64).tiny) * _EXACT
     level, stepped = np.full(rows, -np.inf), np.full(rows, -np.inf)
-    for whitening, size in _whitenings(count):
+    for matrix, sizes in _whitenings(whole):
+        whitening, size = matrix[:count, :count], sizes[:count].sum()
         constant = whitening.sum(axis=1)
         constant /= np.linalg.norm(constant)
         values, shapes = series @ whitening.T, steps @ whitening.T
@@ -174,10 +192,10 @@ _EXACT = 1e-12
 """Share of the variance below which what is left is rounding."""
 
 
-@lru_cache(maxsize=8)
-def _whitenings(count: int) -> tuple[tuple[NDArray[np.float64], float], ...]:
-    """For each correlation and scatter the matrix that makes such values independent, and the logarithm of the root of
-    their covariance's determinant."""
+@lru_cache(maxsize=4)
+def _whitenings(count: int) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]:
+    """For each correlation and scatter the matrix that makes such values independent, and the logarithms of the roots
+    of their variances, each given those before it."""
     import numpy as np
 
     apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
@@ -185,20 +203,19 @@ def _whitenings(count: int) -> tuple[tuple[NDArray[np.float64], float], ...]:
     for correlation, scatter in product(_CORRELATIONS, _SCATTER):
         if scatter and not correlation:
             continue  # scatter alone, again
-        covariance = (1 - scatter) * correlation**apart + scatter * np.eye(count)
-        root = np.linalg.cholesky(covariance)
-        found.append((np.linalg.inv(root), float(np.log(root.diagonal()).sum())))
+        root = np.linalg.cholesky((1 - scatter) * correlation**apart + scatter * np.eye(count))
+        found.append((np.linalg.inv(root), np.log(root.diagonal())))
     return tuple(found)
 
 
-def _best_cut(values: NDArray[np.float64]) -> tuple[float, int]:
+def _best_cut(values: NDArray[np.float64]) -> tuple[float, int, int]:
     """The largest energy distance between the values before a cut and those from it to some later end, weighed by their
-    numbers, and where that cut is; 0 where there are too few values to cut."""
+    numbers, and where that cut and that end are; 0 where there are too few values to cut."""
     import numpy as np
 
     count = len(values)
     if count < 2 * SHORTEST:
-        return 0.0, 0
+        return 0.0, 0, 0
     # sums[i, j]: all distances between the first i values and the first j.
     sums = np.zeros((count + 1, count + 1))
     np.cumsum(np.abs(values[:, None] - values[None, :]).cumsum(axis=0), axis=1, out=sums[1:, 1:])
@@ -207,8 +224,8 @@ def _best_cut(values: NDArray[np.float64]) -> tuple[float, int]:
     whole = sums.diagonal()[None, 2 * SHORTEST :]
     of_across, of_own, of_later, refused = _weights(count)
     weighed = of_across * (to_end - own) - of_own * own - of_later * (whole - 2 * to_end + own) + refused
-    at = int(np.argmax(weighed.max(axis=1)))
-    return float(weighed[at].max()), SHORTEST + at
+    cut, end = divmod(int(np.argmax(weighed)), weighed.shape[1])
+    return float(weighed[cut, end]), SHORTEST + cut, 2 * SHORTEST + end
 
 
 @lru_cache(maxsize=8)
