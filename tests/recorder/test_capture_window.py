@@ -87,6 +87,22 @@ def test_by_steps_it_begins_in_the_loop_and_not_in_the_first_compile(tmp_path: P
     assert stage.states == ["began"]
 
 
+def test_what_compiles_before_an_event_says_so_is_no_loop(tmp_path: Path) -> None:
+    """A step is traced for longer than `SETTLED_SECONDS` after the first small compilation."""
+    stage, compiles = Stage(tmp_path), True
+    stage.window = CaptureWindows(stage.said.append, tmp_path, clock=lambda: stage.now, compiles_now=lambda: compiles)
+    stage.window.begin(steps=3)
+    stage.window.take(COMPILED)
+    stage.after(2 * SETTLED_SECONDS)
+    assert stage.states == []
+    compiles = False
+    stage.after(SETTLED_SECONDS - 0.1)
+    assert stage.states == []
+    stage.after(0.2)
+    assert stage.states == ["began"]
+    stage.window.end()
+
+
 def test_counted_steps_are_the_loop_whatever_is_compiled_beside_it(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.window.begin(steps=3)

@@ -40,12 +40,14 @@ class CaptureWindows:
         folder_parent: Path | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
+        compiles_now: Callable[[], bool] = lambda: False,
     ) -> None:
         """`folder_parent`: the folder in which the profile's folder is made; by default the folder for temporary
-        files."""
+        files. `compiles_now`: whether something is traced, lowered or compiled, which events say a while later."""
         self._emit = emit
         self._parent = folder_parent
         self._clock = clock
+        self._compiles_now = compiles_now
         self._lock = threading.RLock()
         """Held while the profiler is started or stopped, which takes seconds. A thread of the program takes it only in
         its own calls of the profiler, and at its end."""
@@ -167,6 +169,9 @@ class CaptureWindows:
     def _is_in_its_loop(self) -> bool:
         """Whether steps can be expected: a window that begins before holds the compilation, and few of them."""
         now = self._clock()
+        if not self._counts_steps and self._compiles_now():
+            self._settled = now
+            return False
         settled = now >= self._settled + SETTLED_SECONDS or now >= self._asked_at + LONGEST_SECONDS
         return self._counts_steps or (settled and not self._compiling)
 

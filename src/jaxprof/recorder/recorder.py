@@ -182,7 +182,9 @@ class Recorder:
     def _start_window(self) -> None:
         from jaxprof.recorder.capture_window import CaptureWindows
 
-        self._window = CaptureWindows(self._emit)
+        self._window = CaptureWindows(
+            self._emit, compiles_now=lambda: self._ledger is not None and bool(self._ledger.running())
+        )
 
     def _start_call_capture(self) -> None:
         if self._options.function:
