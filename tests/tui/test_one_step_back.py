@@ -85,28 +85,38 @@ TYPED = "/lo/x"
 """`l`, `o` and `x` are keys on most screens."""
 
 
-async def test_letters_that_come_with_the_slash_or_the_menu_are_taken_there() -> None:
-    """What is typed quickly arrives together, over a slow line: `/` and the words after it are one search."""
-    places = [(HOME, ""), (PROGRAM, ""), (PROGRAM, "m O"), (SESSIONS, ""), (HLO, ""), (HLO, "m i"), (TIMELINE, "")]
+def typed(walk: Walk) -> str:
+    return walk.app.focused.value if isinstance(walk.app.focused, Input) else ""
+
+
+def at_once(walk: Walk, letters: str) -> None:
+    """What is typed quickly arrives together, over a slow line."""
+    for letter in letters:
+        walk.app.post_message(events.Key("slash" if letter == "/" else letter, letter))
+
+
+@pytest.mark.parametrize(
+    "places",
+    [[(HOME, ""), (PROGRAM, ""), (PROGRAM, "m O")], [(SESSIONS, ""), (HLO, ""), (HLO, "m i")], [(TIMELINE, "")]],
+    ids=lambda places: places[0][0].mode,
+)
+async def test_letters_that_come_with_the_slash_are_one_search(places: list[tuple[Place, str]]) -> None:
     async with walking() as walk:
-        app = walk.app
-        typed = lambda: app.focused.value if isinstance(app.focused, Input) else ""  # noqa: E731
-
-        def at_once(letters: str) -> None:
-            for letter in letters:
-                app.post_message(events.Key("slash" if letter == "/" else letter, letter))
-
         for place, before in places:
             await shown(walk, place)
             await walk.press(before)
             await walk.pause()
-            at_once(TYPED)
-            await walk.until(lambda: typed() == TYPED[1:], f"{TYPED[1:]!r} is typed")
-            assert app.current_mode == place.mode
+            at_once(walk, TYPED)
+            await walk.until(lambda: typed(walk) == TYPED[1:], f"{TYPED[1:]!r} is typed")
+            assert walk.app.current_mode == place.mode
             await walk.press("escape escape")
+
+
+async def test_the_letter_that_comes_with_the_key_of_the_menu_is_taken_there() -> None:
+    async with walking() as walk:
         await shown(walk, HOME)
-        at_once("mx")
+        at_once(walk, "mx")
         await walk.on(ScriptDialog)
-        await walk.until(lambda: app.focused)
+        await walk.until(lambda: walk.app.focused)
         await walk.press("'mx")
-        assert typed() == "mx"
+        assert typed(walk) == "mx"
