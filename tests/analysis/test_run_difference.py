@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import pytest
 
 from folding import fold
-from hlo.corpus import REAL_FILES
+from hlo.corpus import real_files
 from jaxprof import events as e
 from jaxprof.analysis.gate import wider_products
 from jaxprof.analysis.kernel_difference import kernel_differences
@@ -456,10 +456,7 @@ def test_several_operations_of_one_kind_are_counted() -> None:
     }
 
 
-REAL = sorted(REAL_FILES.glob("*after_optimizations.txt"))
-
-
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:30])
+@pytest.mark.parametrize("path", real_files("*after_optimizations.txt"), ids=lambda path: path.name[:30])
 def test_a_real_module_does_not_differ_from_itself_renumbered(path: Path) -> None:
     import re
 

@@ -7,7 +7,7 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis import result, results, sweep_groups
+from jaxprof.analysis import SweepGroup, result, results, sweep_groups
 from jaxprof.session import Session
 
 
@@ -90,44 +90,6 @@ def test_rates_are_unknown_without_costs() -> None:
     session.apply(e.CostReported(run="r1", flops=2e9, bytes_accessed=None, source=e.ESTIMATED_BY))
     assert result(session, "r1").flops_per_second == pytest.approx(2e9)
     assert result(session, "r1").bytes_per_second is None
-
-
-@pytest.mark.parametrize(
-    ("samples", "code"),
-    [
-        ([1.0, 2.0], "few_samples"),
-        ([1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 9.0], "noise"),
-        ([1.0, 1.01, 0.99, 1.0, 1.02, 1.0] * 3 + [2.0, 2.01, 1.99, 2.0, 2.02, 2.0] * 3, "drift"),
-        (STEADY * 3 + [9.0] * 6, "outliers"),
-    ],
-)
-def test_warnings_of_samples(samples: list[float], code: str) -> None:
-    found = result(session_of(run_events("r1", "jit", samples)), "r1").warnings
-    assert code in [warning.code for warning in found]
-    quiet = result(session_of(run_events("r1", "jit", STEADY * 4)), "r1").warnings
-    assert code not in [warning.code for warning in quiet]
-
-
-def test_a_median_without_an_interval_says_why() -> None:
-    wandering = [1.0 + 0.01 * index for index in range(12)]  # each like its neighbours, as blocks of long calls are
-    found = result(session_of(run_events("r1", "jit", wandering)), "r1")
-    assert found.summary is not None
-    assert found.summary.ci95 is None
-    (warning,) = [warning for warning in found.warnings if warning.code == "no_interval"]
-    assert "12 samples" in warning.message
-    assert "--launches" in warning.advice
-    known = result(session_of(run_events("r1", "jit", STEADY * 4)), "r1")
-    assert known.summary is not None
-    assert known.summary.ci95 is not None
-    assert "no_interval" not in [warning.code for warning in known.warnings]
-
-
-def test_a_busy_machine_and_a_wrong_result_are_told() -> None:
-    session = session_of(run_events("r1", "jit", STEADY))
-    session.apply(e.EnvironmentRead(run="r1", python="3", numpy="2", settings={"other_busy_cores": 0.8, "cores": 2}))
-    session.apply(e.CheckReported(run="r1", passed=False, max_relative_error=0.5, tolerance=1e-5))
-    codes = [warning.code for warning in result(session, "r1").warnings]
-    assert codes == ["busy_machine", "wrong_result"]
 
 
 @pytest.mark.parametrize(
@@ -219,42 +181,6 @@ def test_stages_that_happen_several_times_show_their_spread() -> None:
     assert (spreads["compile"].count, spreads["compile"].minimum, spreads["compile"].maximum) == (3, 2e-3, 8e-3)
 
 
-def test_too_few_samples_are_no_tie() -> None:
-    groups = []
-    for index, (n, slow) in enumerate(((10, 117.0), (1000, 1.0))):
-        base, other = f"r{2 * index + 1}", f"r{2 * index + 2}"
-        groups.append(run_events(base, "numpy", [slow, 1.1 * slow], n=n))
-        groups.append(run_events(other, "jit", [1.0, 1.1], base, n=n))
-    (found,) = sweep_groups(session_of(*groups))
-    (crossover,) = found.crossovers()
-    assert crossover.verdict == "inconclusive"
-    assert "cannot be told apart" in crossover.sentence("n")
-
-
-def test_a_size_that_is_unclear_is_not_every_size() -> None:
-    def sentence(*spread: float) -> str:
-        groups = []
-        for index, (n, slow) in enumerate(zip((10, 100, 1000), spread, strict=True)):
-            base, other = f"r{2 * index + 1}", f"r{2 * index + 2}"
-            groups += [run_events(base, "numpy", STEADY, n=n)]
-            groups += [run_events(other, "jit", [slow * one for one in STEADY], base, n=n)]
-        (crossover,) = sweep_groups(session_of(*groups))[0].crossovers()
-        return crossover.sentence("n")
-
-    assert sentence(50.0, 50.0, 50.0) == "jit cpu:0 is slower at every size measured"
-    assert sentence(50.0, 1.0, 50.0) == "jit cpu:0 is slower at 2 of 3 sizes, unclear at the others"
-
-
-def test_what_is_equally_fast_at_every_size_is_a_tie() -> None:
-    groups = []
-    for index, n in enumerate((10, 1000)):
-        base, other = f"r{2 * index + 1}", f"r{2 * index + 2}"
-        groups += [run_events(base, "numpy", STEADY, n=n), run_events(other, "jit", STEADY, base, n=n)]
-    (crossover,) = sweep_groups(session_of(*groups))[0].crossovers()
-    assert crossover.verdict == "same"
-    assert crossover.sentence("n") == "jit cpu:0 is as fast as the baseline at the sizes measured"
-
-
 def one_after_the_other(*seconds: float) -> Session:
     """A baseline and a run of an older session: samples without turns."""
     groups = [run_events("r1", "numpy", []), run_events("r2", "jit", [], "r1")]
@@ -305,45 +231,49 @@ def test_one_launch_is_said_to_hold_for_its_processes_only() -> None:
     assert (versus.speedup.launches, versus.speedup.between_share) == (1, None)
 
 
-def test_sweeps_name_the_crossover() -> None:
+def sweep(baseline: dict[int, list[float]], other: dict[int, list[float]]) -> list[SweepGroup]:
+    """A sweep over `n`: the samples of both at each size."""
     groups = []
-    for index, n in enumerate((10, 100, 1000)):
-        base, other = f"r{2 * index + 1}", f"r{2 * index + 2}"
-        groups.append(run_events(base, "numpy", [n * 1e-3] * 10, n=n))
-        groups.append(run_events(other, "jit", [0.05] * 10, base, n=n))
-    found = sweep_groups(session_of(*groups))
+    for index, n in enumerate(baseline):
+        base = f"r{2 * index + 1}"
+        groups += [run_events(base, "numpy", baseline[n], n=n)]
+        groups += [run_events(f"r{2 * index + 2}", "jit", other[n], base, n=n)] if other else []
+    return sweep_groups(session_of(*groups))
+
+
+def times(factor: float) -> list[float]:
+    return [factor * value for value in STEADY]
+
+
+NOISY = [1.0, 1.1, 0.9, 1.05, 0.95, 1.0]
+CLOSE = [0.99 * value for value in reversed(NOISY)]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "other", "verdict", "sentence"),
+    [
+        ({10: [117.0, 128.7], 1000: [1.0, 1.1]}, {10: [1.0, 1.1], 1000: [1.0, 1.1]}, "inconclusive", "cannot be told"),
+        ({10: NOISY, 100: NOISY}, dict.fromkeys((10, 100), CLOSE),
+         "inconclusive", "cannot be told apart"),
+        (dict.fromkeys((10, 1000), STEADY), dict.fromkeys((10, 1000), STEADY), "same", "as fast as the baseline at"),
+        (dict.fromkeys((1, 2, 3), STEADY), dict.fromkeys((1, 2, 3), times(50)), "slower", "slower at every size"),
+        (dict.fromkeys((1, 2, 3), STEADY), {1: times(50), 2: STEADY, 3: times(50)}, "slower", "slower at 2 of 3 sizes"),
+        (dict.fromkeys((10, 100), times(1)), dict.fromkeys((10, 100), times(0.5)), "faster", "faster at every size"),
+    ],
+)  # fmt: skip
+def test_what_a_sweep_comes_to(
+    baseline: dict[int, list[float]], other: dict[int, list[float]], verdict: str, sentence: str
+) -> None:
+    (crossover,) = sweep(baseline, other)[0].crossovers()
+    assert (crossover.verdict, sentence in crossover.sentence("n")) == (verdict, True), crossover.sentence("n")
+
+
+def test_sweeps_name_the_crossover() -> None:
+    sizes = (10, 100, 1000)
+    found = sweep({n: [n * 1e-3] * 10 for n in sizes}, dict.fromkeys(sizes, [0.05] * 10))
     assert [(group.workload, group.parameter, len(group.lines)) for group in found] == [("selu", "n", 2)]
     (crossover,) = found[0].crossovers()
-    assert crossover.verdict == "faster"
-    assert crossover.size == pytest.approx(50, rel=1e-6)
+    assert (crossover.verdict, crossover.size) == ("faster", pytest.approx(50, rel=1e-6))
     assert (crossover.low, crossover.high) == (10, 100)
     assert "from n ≈ 50" in crossover.sentence("n")
-
-
-def test_a_sweep_that_never_crosses_says_so() -> None:
-    groups = []
-    for index, n in enumerate((10, 100)):
-        base = f"r{2 * index + 1}"
-        groups += [
-            run_events(base, "numpy", [1.0] * 10, n=n),
-            run_events(f"r{2 * index + 2}", "jit", [0.5] * 10, base, n=n),
-        ]
-    (crossover,) = sweep_groups(session_of(*groups))[0].crossovers()
-    assert crossover.sentence("n") == "jit cpu:0 is faster at every size measured"
-
-
-def test_sizes_at_which_the_two_cannot_be_told_apart_do_not_count() -> None:
-    noisy = [1.0, 1.1, 0.9, 1.05, 0.95, 1.0]
-    groups = []
-    for index, n in enumerate((10, 100)):
-        base = f"r{2 * index + 1}"
-        groups += [
-            run_events(base, "numpy", noisy, n=n),
-            run_events(f"r{2 * index + 2}", "jit", [value * 0.99 for value in reversed(noisy)], base, n=n),
-        ]
-    (crossover,) = sweep_groups(session_of(*groups))[0].crossovers()
-    assert "cannot be told apart" in crossover.sentence("n")
-
-
-def test_one_size_is_no_sweep() -> None:
-    assert sweep_groups(session_of(run_events("r1", "numpy", STEADY))) == []
+    assert sweep({10: STEADY}, {}) == [], "one size is no sweep"

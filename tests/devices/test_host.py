@@ -166,15 +166,8 @@ def test_the_machine_is_described_and_json_takes_it() -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-def write_file(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
 def test_the_bus_the_driver_and_the_nodes_are_read(tmp_path: Path) -> None:
-    write_file(
+    write(
         tmp_path,
         {
             "sys/bus/pci/devices/0000:1B:00.0/vendor": "0x10de\n",
@@ -196,7 +189,7 @@ def test_the_bus_the_driver_and_the_nodes_are_read(tmp_path: Path) -> None:
 @pytest.fixture
 def venv(tmp_path: Path) -> Path:
     site = "lib/python3.12/site-packages"
-    write_file(
+    write(
         tmp_path,
         {
             "bin/python": "",

@@ -13,6 +13,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent
 REAL_FILES = REPOSITORY.parent / "shared" / "data" / "hlo"
+_LARGEST_BYTES = 1 << 40 if os.environ.get("JAXPROF_LONG") else 1 << 20
+
+
+def real_files(pattern: str = "*") -> list[Path]:
+    """The real files that this machine has; those of megabytes only with JAXPROF_LONG=1."""
+    return [path for path in sorted(REAL_FILES.glob(pattern)) if path.stat().st_size < _LARGEST_BYTES]
 
 
 def _environment() -> dict[str, str]:

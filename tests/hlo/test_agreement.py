@@ -14,7 +14,7 @@ from jaxprof.hlo.analysis.notices import problems
 from jaxprof.hlo.read import files
 
 from .agreement import NOT_READ, assert_agreement, assert_proto_is_the_text
-from .corpus import REAL_FILES, compiled_programs, peer_has_reader
+from .corpus import REAL_FILES, compiled_programs, peer_has_reader, real_files
 
 needs_peer = pytest.mark.skipif(not peer_has_reader(), reason="this jaxlib has no reader of HLO text to compare with")
 PROGRAMS_AT_LEAST = 20
@@ -34,7 +34,7 @@ def test_programs_as_lowered_and_as_compiled(programs: Path) -> None:
 
 @pytest.mark.skipif(not REAL_FILES.is_dir(), reason="the real files are not on this machine")
 def test_real_files_read_whole() -> None:
-    for path in sorted(REAL_FILES.iterdir()):
+    for path in real_files():
         for module in files.load(path):
             told = [problem for problem in problems(module) if not problem.message.startswith(tuple(NOT_READ))]
             assert told == [], path.name

@@ -11,8 +11,6 @@ from jaxprof.events import TrustReported
 from jaxprof.trace.summary import summarise
 
 Verdicts = dict[str, tuple[str, str]]
-Spans = list[tuple[float, float]]
-MORE_WORK = (1, 4, 16, 64)
 """What holds a capture up takes some milliseconds, however long it is: soon enough that is not what decides."""
 
 
@@ -56,37 +54,3 @@ def steps(step: Callable[[int], None], *sizes: int) -> None:
 def trust(folder: Path, kind: str = "imported", **more: Any) -> Verdicts:
     (event,) = [one for one in summarise(folder, kind, **more) if isinstance(one, TrustReported)]
     return {row.code: (row.verdict, row.message) for row in event.rows}
-
-
-def by_jax(folder: Path) -> tuple[Spans, Spans]:
-    """Begin and end in ns of each step, and of the stretches in which at least one HLO op ran."""
-    from jax.profiler import ProfileData
-
-    (file,) = folder.rglob("*.xplane.pb")
-    marked: Spans = []
-    ops: Spans = []
-    for plane in ProfileData.from_file(str(file)).planes:
-        for line in plane.lines:
-            for event in line.events:
-                stats = dict(event.stats)
-                if "step_num" in stats:
-                    marked.append((event.start_ns, event.start_ns + event.duration_ns))
-                if "hlo_op" in stats and not event.name.startswith("end: "):
-                    ops.append((event.start_ns, event.start_ns + event.duration_ns))
-    busy: Spans = []
-    for begin, end in sorted(ops):
-        if busy and begin <= busy[-1][1]:
-            busy[-1] = (busy[-1][0], max(busy[-1][1], end))
-        else:
-            busy.append((begin, end))
-    return sorted(marked), busy
-
-
-def length(spans: Spans) -> float:
-    return sum(end - begin for begin, end in spans)
-
-
-def outside(spans: Spans, windows: Spans) -> float:
-    """How much of the spans is in none of the windows, neither of which overlap themselves."""
-    inside = (max(0.0, min(a[1], b[1]) - max(a[0], b[0])) for a in spans for b in windows)
-    return length(spans) - sum(inside)

@@ -3,9 +3,11 @@ profile costs what it holds: eight times the events take about eight times as lo
 
 from __future__ import annotations
 
+import functools
 import gc
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -42,13 +44,13 @@ def session_of_many_events(size: int) -> Read:
     spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")
     lines = [encode_header(e.Header(jaxprof="0.1.0", session="0123")), encode_line(e.RunPlanned(run="r1", spec=spec))]
     samples = e.SamplesTaken(run="r1", series="run", seconds=[1e-3] * 20)
-    lines += [encode_line(samples), encode_line(e.LogLine(run="r1", stream="stderr", text="hello"))] * (2500 * size)
+    lines += [encode_line(samples), encode_line(e.LogLine(run="r1", stream="stderr", text="hello"))] * (1200 * size)
     return b"".join(lines), lambda path: (load(path, Session), read_entry(path))
 
 
 def session_of_many_runs(size: int) -> Read:
     spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")
-    lines = [encode_line(e.RunPlanned(run=f"r{number}", spec=spec)) for number in range(500 * size)]
+    lines = [encode_line(e.RunPlanned(run=f"r{number}", spec=spec)) for number in range(150 * size)]
     header = encode_header(e.Header(jaxprof="0.1.0", session="0123"))
     return header + b"".join(lines), lambda path: explanation(load(path, Session), "many")
 
@@ -87,20 +89,30 @@ CHAIN = """
 import sys
 import jax
 
-def chain(x):
-    for _ in range(int(sys.argv[1])):
-        x = x * 2.0
-    return x
+for count, path in zip(sys.argv[1::2], sys.argv[2::2]):
+    def chain(x):
+        for _ in range(int(count)):
+            x = x * 2.0
+        return x
 
-sys.stdout.buffer.write(jax.jit(chain).lower(1.0).compiler_ir("hlo").as_serialized_hlo_module_proto())
+    with open(path, "wb") as file:
+        file.write(jax.jit(chain).lower(1.0).compiler_ir("hlo").as_serialized_hlo_module_proto())
 """
 
 
-def hlo_proto(size: int) -> Read:
-    """A module with a chain of instructions, written by JAX: in a process of its own, because native code recurses over
+@functools.cache
+def chains() -> dict[int, bytes]:
+    """Modules with a chain of instructions, written by JAX: in a process of its own, because native code recurses over
     the chain."""
-    done = subprocess.run([sys.executable, "-c", CHAIN, str(400 * size)], stdout=subprocess.PIPE, check=True)
-    return done.stdout, files.load
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {size: Path(folder, str(size)) for size in (1, TIMES)}
+        words = [str(word) for size, path in paths.items() for word in (400 * size, path)]
+        subprocess.run([sys.executable, "-c", CHAIN, *words], check=True)
+        return {size: path.read_bytes() for size, path in paths.items()}
+
+
+def hlo_proto(size: int) -> Read:
+    return chains()[size], files.load
 
 
 def profile(size: int) -> Read:

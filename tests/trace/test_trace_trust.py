@@ -27,18 +27,6 @@ def test_a_sound_profile_has_good_rows() -> None:
     assert {rows[code][0] for code in ("file", "dropped", "python_tracer", "clock", "unmatched", "steps")} == {"good"}
 
 
-def test_modules_without_hlo_are_named() -> None:
-    assert trust(read(cpu_plane()))["modules"] == (
-        "doubt",
-        "the HLO of jit_f is not in the file, so its kernels have times and nothing else",
-    )
-
-
-def test_the_python_tracer() -> None:
-    plane = Plane("/host:CPU", [Line("python", [host("$train.py:3 step", 0, 5)])])
-    assert trust(read(plane, cpu_plane()))["python_tracer"][0] == "doubt"
-
-
 def test_levels_of_tracing_are_read_from_the_options() -> None:
     options = Plane("Task Environment", stats={"profile_options": b"\x08\x01\x10\x02\x18\x01\x20\x01\x28\x01\x38\x01"})
     assert trust(read(cpu_plane(), options))["tracers"] == ("good", "levels of tracing: host 2, device 1, python 1")
@@ -121,9 +109,20 @@ def test_clocks_of_host_and_device_that_cannot_be_one(moved_us: int, first: int,
         assert steps_of(trace).devices[0].idle_causes == ()
 
 
-def test_busy_time_against_the_measured_time_of_a_call() -> None:
-    assert trust(read(cpu_plane()), "run", calls=1, seconds_of_calls=[60e-6])["sum"][0] == "good"
-    assert trust(read(cpu_plane()), "run", calls=1, seconds_of_calls=[600e-6])["sum"][0] == "doubt"
+@pytest.mark.parametrize(
+    ("calls", "timed", "code", "verdict"),
+    [
+        ([60e-6], None, "sum", "good"),
+        ([600e-6], None, "sum", "doubt"),
+        ([5e-6, 5e-6, 50e-6], None, "sum", "good"),  # of all calls together, whichever was held up
+        ([60e-6], 55e-6, "slowdown", "good"),
+        ([60e-6], 30e-6, "slowdown", "doubt"),
+        ([60e-6], 8e-6, "slowdown", "bad"),
+    ],
+)
+def test_a_capture_against_what_was_timed(calls: list[float], timed: float | None, code: str, verdict: str) -> None:
+    rows = trust(read(cpu_plane()), "run", calls=len(calls), seconds_of_calls=calls, timed_seconds=timed)
+    assert rows[code][0] == verdict
 
 
 def test_time_of_an_execution_in_which_no_op_was_recorded() -> None:

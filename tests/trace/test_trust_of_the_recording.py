@@ -1,4 +1,6 @@
-"""What a recording is doubted for, in ones that JAX makes here and now: too long, without a tracer, begun late."""
+"""What a recording is doubted for, in ones that JAX makes here and now.
+
+What follows from times alone is in `test_trace_trust.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 from real_captures import compiled_step, profiler, steps, trust
 
-from jaxprof.trace.steps import STEPS_KEPT
+from jaxprof.events import CaptureTaken, Event, TrustReported
 
 MI300X = Path(__file__).parents[3] / "shared" / "data" / "xplane" / "jax08_gemm__tw003.xplane.pb"
 
@@ -18,16 +20,72 @@ def step() -> Callable[[int], None]:
     return compiled_step()
 
 
-def test_more_steps_than_are_kept(tmp_path: Path, step: Callable[[int], None]) -> None:
+@pytest.fixture(scope="module")
+def even(tmp_path_factory: pytest.TempPathFactory, step: Callable[[int], None]) -> Path:
+    """Five steps of the same work, which nothing can be said against but what a busy machine does to them."""
+    folder = tmp_path_factory.mktemp("even")
+    with profiler(folder):
+        steps(step, *[30] * 5)
+    return folder
+
+
+def test_what_a_sound_capture_is_not_doubted_for(even: Path) -> None:
+    rows = trust(even)
+    for code in ("file", "dropped", "python_tracer", "tracers", "clock", "unmatched", "modules", "steps"):
+        assert rows[code][0] == "good", rows[code]
+    assert not {"one_step", "no_kernels", "profiler_error", "guessed", "compile"} & set(rows)
+
+
+def test_the_python_tracer(tmp_path: Path, step: Callable[[int], None]) -> None:
+    with profiler(tmp_path, python=1):
+        steps(step, 5, 5)
+    assert trust(tmp_path)["python_tracer"][0] == "doubt"
+
+
+def test_a_compile_within_the_capture(tmp_path: Path) -> None:
+    """Compiled ahead: nothing but the compile happens while the profiler is on."""
+    import jax
+    import jax.numpy as jnp
+
+    lowered = jax.jit(lambda x: jnp.sin(x) @ jnp.cos(x) + 1.25).lower(jnp.ones((8, 8)))
     with profiler(tmp_path):
-        steps(step, *[1] * (STEPS_KEPT + 1))
+        lowered.compile()
+    verdict, message = trust(tmp_path)["compile"]
+    assert (verdict, message.endswith("it shows a compile more than a run")) == ("doubt", True)
+
+
+def test_the_engine_holds_a_capture_against_its_timing() -> None:
+    """The whole way: what the pass under the profiler knows of itself reaches the rows."""
+    import jax
+    import jax.numpy as jnp
+
+    from jaxprof.engine.measure.capture import capture_run
+    from jaxprof.engine.measure.control import Reporter, RunControl
+
+    function = jax.jit(lambda x: jnp.tanh(x @ x))
+    x = jnp.ones((256, 256))
+    function(x).block_until_ready()
+    events: list[Event] = []
+    capture_run(Reporter(events.append, RunControl()), lambda: jax.block_until_ready(function(x)), 1e-9)
+    (capture,) = [event for event in events if isinstance(event, CaptureTaken)]
+    assert capture.seconds_with is not None
+    codes = {row.code: row.verdict for event in events if isinstance(event, TrustReported) for row in event.rows}
+    assert codes["slowdown"] == "bad"
+    assert "sum" in codes
+
+
+def test_more_steps_than_are_kept(tmp_path: Path, step: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("steps", "trust.steps"):
+        monkeypatch.setattr(f"jaxprof.trace.{module}.STEPS_KEPT", 20)
+    with profiler(tmp_path):
+        steps(step, *[1] * 21)
     assert trust(tmp_path)["steps_kept"][0] == "doubt"
     with profiler(tmp_path / "fewer"):
         steps(step, *[1] * 5)
     assert "steps_kept" not in trust(tmp_path / "fewer")
 
 
-KEPT = 20_000
+KEPT = 2_000
 """Instead of a million."""
 
 
@@ -43,7 +101,7 @@ class TestMoreEventsThanAreKept:
 
         annotation = jax.profiler.TraceAnnotation
         with profiler(tmp_path / "long"):
-            for _ in range(KEPT + 1000):
+            for _ in range(KEPT + 100):
                 with annotation("a"):
                     pass
         return tmp_path / "long"

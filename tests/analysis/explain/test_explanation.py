@@ -13,7 +13,7 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
-from jaxprof.analysis.explain.model import MOST_ABSTENTIONS, MOST_FINDINGS, Explanation
+from jaxprof.analysis.explain.model import Explanation
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.errors import HloError
 from jaxprof.hlo.open.paths import modules_at
@@ -246,29 +246,6 @@ def test_a_doubt_about_several_runs_is_one_that_names_the_others() -> None:
     assert [each.reason for each in told] == ["r1 selu numpy cpu:0: ± 12 % only; also r2"]
 
 
-def test_a_doubtful_capture_is_one_abstention_with_its_worst_row() -> None:
-    rows = [
-        e.TrustCheck(code="sum", verdict="doubt", message="busy for 20%"),
-        e.TrustCheck(code="slowdown", verdict="bad", message="5.6 times as long"),
-        e.TrustCheck(code="file", verdict="good", message="the whole file was read"),
-    ]
-    taken = (kernels(fusion_1=3e-3), e.TrustReported(run="r2", kind="run", rows=rows))
-    (doubt,) = explanation(run_of(MENDED, *taken), "s").abstentions
-    assert (doubt.code, doubt.reason) == ("slowdown", "r2: 5.6 times as long (1 more doubt)")
-    assert doubt.command == "jaxprof open s --run r2 --trust"
-
-
-def test_findings_of_several_runs_are_one_with_the_others_named() -> None:
-    runs = [
-        replace(event, text=TRANSPOSES) if isinstance(event, e.TextRecorded) and event.name == "hlo" else event
-        for run, base in (("r2", "r1"), ("r3", "r1"))
-        for event in sessions.jit_run(run, base)
-    ]
-    session = fold(sessions.HEADER, [*sessions.numpy_run("r1"), *runs, e.SessionClosed()])
-    (finding,) = explanation(session, "s").findings
-    assert (finding.run, finding.also) == ("r2", ("r3",))
-
-
 def steps(platform: str, found_by: str = "annotation", **parts: float) -> list[e.Event]:
     """A capture of ten steps of 1 ms."""
     kernels = 1e-3 - sum(parts.values())
@@ -280,19 +257,6 @@ def steps(platform: str, found_by: str = "annotation", **parts: float) -> list[e
             for number in range(10)
         ]),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "captured",
-    [
-        steps("gpu", launch_gaps=5e-5),
-        steps("cpu", launch_gaps=2e-4),
-        steps("gpu", "whole", launch_gaps=2e-4),
-        steps("gpu", idle=2e-4),  # a call that is measured alone is awaited on purpose
-    ],
-)
-def test_what_the_steps_do_not_show(captured: list[e.Event]) -> None:
-    assert codes(explanation(run_of(MENDED, *captured), "s")) == []
 
 
 def test_hlo_alone_costs_bytes_and_says_so(tmp_path: Path) -> None:
@@ -312,14 +276,6 @@ def test_hlo_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     file.write_text("no HLO at all")
     with pytest.raises(HloError):
         explanation_of_modules([replace(modules[0], stages={"hlo": file.read_text})], str(file))
-
-
-def test_an_explanation_is_short_and_the_same_each_time() -> None:
-    explained = explanation(made.training(), "train")
-    assert len(explained.findings) <= MOST_FINDINGS
-    assert len(explained.abstentions) <= MOST_ABSTENTIONS
-    again = explanation(made.training(), "train")
-    assert (again.findings, again.abstentions) == (explained.findings, explained.abstentions)
 
 
 def test_each_finding_of_an_explanation_is_in_the_catalogue() -> None:

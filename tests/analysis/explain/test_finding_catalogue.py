@@ -46,7 +46,7 @@ def test_each_flag_that_an_entry_names_exists_in_this_jaxlib() -> None:
     text = " ".join(f"{entry.means} {entry.fix}" for entry in entries().values())
     flags = sorted(set(re.findall(r"--xla_\w+=[\w,]*", text)))
     assert len(flags) >= 4
-    code = "import jax, jax.numpy as jnp; print(jax.jit(jnp.sin)(jnp.ones(3)))"
+    code = "import jax; jax.devices()"
 
     def run(flags: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,13 @@ from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 from jaxprof.units import percent
 from job_folders import captures, job, late_from, loop, process, stderr, wavering
+
+ELSEWHERE = [
+    *program_events.steady(20, {"device_busy": 1.0}, [program_events.line(188, 1.0, "device_busy", "step", loop=185)]),
+    program_events.compiled("step"),
+]
+"""A process whose loop is at another line."""
+LONG = bool(os.environ.get("JAXPROF_LONG"))
 
 
 def figures(folder: Path) -> JobFigures:
@@ -93,7 +101,7 @@ def test_nobody_is_named_late_who_is_not(tmp_path: Path, loops: list[list[e.Even
 @pytest.mark.parametrize("count", [2, 4])
 def test_nobody_is_named_where_seconds_are_like_those_before(tmp_path: Path, count: int) -> None:
     """Samples that fall in step with a program see the same for seconds: blocks are not independent either."""
-    for seed in range(0, 20 * count, count):
+    for seed in range(0, (20 if LONG else 6) * count, count):
         loops = [wavering(40, noise=0.08, seed=seed + index, alike=0.5, clock=0.1) for index in range(count)]
         assert not figures(job(tmp_path / str(seed), *loops)).findings, seed
 
@@ -175,13 +183,7 @@ def test_since_which_step(tmp_path: Path) -> None:
 
 
 def test_a_process_in_another_loop_is_left_out(tmp_path: Path) -> None:
-    other = [
-        *program_events.steady(
-            20, {"device_busy": 1.0}, [program_events.line(188, 1.0, "device_busy", "step", loop=185)]
-        ),
-        program_events.compiled("step"),
-    ]
-    found = figures(job(tmp_path, loop(), loop(data=0.3), loop(), other))
+    found = figures(job(tmp_path, loop(), loop(data=0.3), loop(), ELSEWHERE))
     assert found.notices[-1] == "not compared, because their loop is at another line: 3 (work/train.py:188)"
     assert found.compared == 3
     assert [finding.index for finding in found.findings] == [1]
@@ -195,12 +197,18 @@ def test_one_that_was_not_seen_in_the_loop(tmp_path: Path) -> None:
     assert (three.compared, [finding.index for finding in three.findings]) == (2, [1])
 
 
-def test_a_recompiler_is_no_slow_device(tmp_path: Path) -> None:
-    taken = captures(3, late=1)
-    loops = [loop(), [*loop(), *program_events.shaped(9, "metric")], loop()]
-    assert codes(job(tmp_path, *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))) == [
-        ("recompiles-alone", 1, "compile")
-    ]
+@pytest.mark.parametrize(
+    ("inside", "code"),
+    [
+        ([*loop(), *program_events.shaped(9, "metric")], ("recompiles-alone", 1, "compile")),
+        (loop(data=0.3), ("straggler", 1, "data")),
+    ],
+)
+def test_what_its_host_explains_is_not_blamed_on_its_device(
+    tmp_path: Path, inside: list[e.Event], code: tuple[str, int, str]
+) -> None:
+    first, second, third = captures(3, late=1)
+    assert codes(job(tmp_path, [*loop(), *first], [*inside, *second], [*loop(), *third])) == [code]
 
 
 def test_a_slow_device_whose_host_was_not_seen_says_so(tmp_path: Path) -> None:
@@ -216,13 +224,7 @@ def test_a_slow_device_whose_host_was_not_seen_says_so(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
     alone = figures(job(tmp_path / "alone", loop()))
     assert "fewer than two" in alone.notices[-1]
-    other = [
-        *program_events.steady(
-            20, {"device_busy": 1.0}, [program_events.line(188, 1.0, "device_busy", "step", loop=185)]
-        ),
-        program_events.compiled("step"),
-    ]
-    assert "different lines" in figures(job(tmp_path / "apart", loop(), other)).notices[-1]
+    assert "different lines" in figures(job(tmp_path / "apart", loop(), ELSEWHERE)).notices[-1]
 
 
 def test_a_process_that_compiles_again_alone(tmp_path: Path) -> None:
@@ -285,7 +287,7 @@ def test_a_slow_device_arrives_last_at_the_collectives(tmp_path: Path, count: in
 
 
 def test_nobody_is_slow_where_all_arrive_at_once(tmp_path: Path) -> None:
-    for seed in range(20):
+    for seed in range(20 if LONG else 6):
         folder = tmp_path / str(seed)
         found = figures(job(folder, *([*loop(), *captured] for captured in captures(2 + seed % 3, seed=seed))))
         assert found.arrivals is not None
@@ -311,14 +313,6 @@ def test_captures_that_cannot_be_laid_on_each_other_say_nothing(tmp_path: Path) 
     assert figures(job(tmp_path / "alone", *alone)).arrivals is None
 
 
-def test_what_its_host_explains_is_not_blamed_on_its_device(tmp_path: Path) -> None:
-    taken = captures(3, late=1)
-    loops = [loop(), loop(data=0.3), loop()]
-    assert codes(job(tmp_path, *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))) == [
-        ("straggler", 1, "data")
-    ]
-
-
 def test_a_killed_process_comes_before_the_exceptions_of_those_that_missed_it(tmp_path: Path) -> None:
     """They notice it before its own end is known."""
     reset = ["Traceback (most recent call last):", "jax.errors.JaxRuntimeError: connection reset by peer"]
@@ -330,32 +324,23 @@ def test_a_killed_process_comes_before_the_exceptions_of_those_that_missed_it(tm
     assert others.message == "processes 1, 2 ended after that: jax.errors.JaxRuntimeError: connection reset by peer"
 
 
-@pytest.mark.parametrize(("clock", "certain"), [(0.0, True), (5.0, True), (45.0, False)])
+@pytest.mark.parametrize(
+    ("clock", "hosts", "certain"), [(0.0, 2, True), (5.0, 2, True), (45.0, 2, False), (45.0, 1, True)]
+)
 def test_the_order_of_failures_is_not_guessed_where_clocks_are_apart(
-    tmp_path: Path, clock: float, certain: bool
+    tmp_path: Path, clock: float, hosts: int, certain: bool
 ) -> None:
-    """Process 1 raised three seconds after process 0, by clocks of which its own is behind."""
+    """Process 1 raised three seconds after process 0, by a clock that is behind; one host has one clock."""
     words = ["Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: a damaged shard"]
-    wall = program_events.HEADER.wall_seconds
     for index, behind in enumerate((0.0, clock)):
-        process(
-            tmp_path, index, 2, *loop(), *stderr(*words, seconds=5.0 + 3 * index), exit_code=1,
-            header={"wall_seconds": wall - behind},
-        )  # fmt: skip
+        header = {"wall_seconds": program_events.HEADER.wall_seconds - behind, "host": f"node{index % hosts}"}
+        lines = stderr(*words, seconds=5.0 + 3 * index)
+        process(tmp_path, index, 2, *loop(), *lines, exit_code=1, header=header)
     first, other = figures(tmp_path).findings
     assert ("which one failed first is not certain" in first.message) != certain
     assert ("ended after that" in other.message) == certain
     if not certain:
         assert "the clocks of the hosts are 45.0 s apart, and process 0 may have failed before it" in first.message
-
-
-def test_on_one_host_there_is_one_clock(tmp_path: Path) -> None:
-    words = ["Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: a damaged shard"]
-    wall = program_events.HEADER.wall_seconds
-    for index in range(2):
-        header = {"host": "node0", "wall_seconds": wall - 45 * index}
-        process(tmp_path, index, 2, *loop(), *stderr(*words, seconds=5.0 + index), exit_code=1, header=header)
-    assert "not certain" not in figures(tmp_path).findings[0].message
 
 
 @pytest.mark.parametrize(("instances", "whose"), [(40, (0, 1)), (100, (0,))])

@@ -58,6 +58,7 @@ def test_a_new_version_is_added_for_each_platform(
     pins: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pins, "pythons", lambda: ["3.11", "3.13"])
+    monkeypatch.setattr(pins, "MACHINES", ["x86_64"])
     file = tmp_path / "pins.txt"
     old = f"libtpu==0.9 --hash=sha256:{'1' * 64}\n"
     file.write_text(old)
@@ -72,9 +73,11 @@ def test_a_new_version_is_added_for_each_platform(
 
     before = file.read_text()
     monkeypatch.setattr(pins, "pythons", lambda: ["3.13"])
+    monkeypatch.setattr(pins, "MACHINES", ["aarch64", "x86_64"])
     replaced = wheel(tmp_path, "0.10", "cp313-cp313-manylinux_2_28_x86_64", "replaced")
     assert pins.main(["--pins", str(file), "libtpu"], offline) == 1
     assert file.read_text() == before
     assert f"listed without the wheel that pip found, sha256:{replaced}" in capsys.readouterr().err
-    assert pins.main(["--pins", str(file), "--accept", "libtpu"], offline) == 0
+    monkeypatch.setattr(pins, "found", lambda *_: ("libtpu", "0.10", replaced))
+    assert pins.main(["--pins", str(file), "--accept", "libtpu"]) == 0
     assert replaced in file.read_text()

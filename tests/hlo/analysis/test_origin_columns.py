@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hlo.analysis.programs import written
-from hlo.corpus import REAL_FILES
+from hlo.corpus import real_files
 from jaxprof.errors import HloError
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.origin_columns import origin_columns
@@ -31,10 +31,7 @@ def assert_same(found: Sequence[Kernel]) -> None:
         assert (columns.places[source][1] if source >= 0 else None) == kernel.source
 
 
-_REAL = sorted(REAL_FILES.glob("*")) if REAL_FILES.is_dir() else []
-
-
-@pytest.mark.parametrize("path", [one for one in _REAL if one.stat().st_size < 3_500_000], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", real_files(), ids=lambda path: path.name)
 def test_of_real_modules(path: Path) -> None:
     try:
         found = files.load(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -76,6 +77,14 @@ def test_a_text_that_is_no_hlo_is_refused_each_time(parses: list[str]) -> None:
         with pytest.raises(HloError):
             texts.modules("no HLO")
     assert len(parses) == 2
+
+
+@pytest.fixture(autouse=True)
+def freed_alone() -> Iterator[None]:
+    """A collection looks at what a test has made, and not at all that others have loaded."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def gone(module: ref[Module]) -> bool:
