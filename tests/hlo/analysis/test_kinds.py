@@ -166,26 +166,6 @@ def test_fusions_in_words(kind: str, inside: str, config: str, words: str, targe
     assert (kernel.kind, kernel.target, kernel.opcode) == (words, target, "fusion")
 
 
-def test_two_products_with_a_softmax_between_them_are_attention() -> None:
-    inside = f"""
-        s = f32[64,64]{{1,0}} dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
-        i = f32[] constant(-inf)
-        m = f32[64]{{0}} reduce(s, i), dimensions={{1}}, to_apply=max
-        n = f32[64,64]{{1,0}} broadcast(m), dimensions={{0}}
-        d = f32[64,64]{{1,0}} subtract(s, n)
-        e = f32[64,64]{{1,0}} exponential(d)
-        z = f32[] constant(0)
-        r = f32[64]{{0}} reduce(e, z), dimensions={{1}}, to_apply=add
-        b = f32[64,64]{{1,0}} broadcast(r), dimensions={{0}}
-        w = f32[64,64]{{1,0}} divide(e, b)
-        {_DOT.replace("(x, x)", "(w, x)")}
-    """
-    kernel = _fusion("kCustom", inside)
-    assert kernel.kind == "attention"
-    assert kernel.flops == 2 * 2 * 64**3 + 2 * 64 * 63 + 2 * 64 * 64
-    assert kernel.instructions == 11
-
-
 def test_nested_fusions_are_looked_into() -> None:
     text = """
         inner {

@@ -66,18 +66,13 @@ _SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", _SAME)
-def test_flops_and_transcendentals_are_those_of_xla(name: str) -> None:
+def test_flops_and_transcendentals_are_those_of_xla_and_bytes_are_no_more(name: str) -> None:
+    """Bytes are less by the constants that stand outside fusions (XLA counts their bytes twice), and by parts of operands
+    that a fusion does not read."""
     ours, xla, _ = _both(_SAME[name][0], *_SAME[name][1])
     assert ours.complete
     assert ours.cost.flops == xla.get("flops", 0.0)
     assert ours.cost.transcendentals == xla.get("transcendentals", 0.0)
-
-
-@pytest.mark.parametrize("name", _SAME)
-def test_bytes_are_those_of_xla_or_less(name: str) -> None:
-    """Less by the constants that stand outside fusions (XLA counts their bytes twice), and by parts of operands that
-    a fusion does not read. Never more."""
-    ours, xla, _ = _both(_SAME[name][0], *_SAME[name][1])
     assert ours.bytes <= xla["bytes accessed"]
     assert ours.bytes == pytest.approx(xla["bytes accessed"], rel=0.02)
 
@@ -140,27 +135,6 @@ def test_a_product_with_its_own_transpose_reads_the_matrix_once() -> None:
     assert product.bytes_read in (4_000_000, 8_000_000)  # 8 where XLA writes the transpose out before
 
 
-def test_a_batched_product() -> None:
-    (product,) = (
-        k
-        for k in kernels(lowered(lambda a, b: jnp.einsum("bij,bjk->bik", a, b), f32(7, 11, 13), f32(7, 13, 17)))
-        if k.kind == "GEMM"
-    )
-    assert product.flops == 2 * 7 * 11 * 13 * 17
-    assert product.bytes == 4 * (7 * 11 * 13 + 7 * 13 * 17 + 7 * 11 * 17)
-
-
-def test_a_convolution_does_not_multiply_with_its_padding() -> None:
-    def convolve(x: jax.Array, k: jax.Array) -> jax.Array:
-        return lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
-
-    (kernel,) = (
-        k for k in kernels(lowered(convolve, f32(8, 32, 32, 16), f32(3, 3, 16, 32))) if k.kind == "convolution"
-    )
-    # In each of the two dimensions 3 * 32 pairs of window and output, of which 2 meet the padding.
-    assert kernel.flops == 2 * (3 * 32 - 2) ** 2 * 8 * 16 * 32
-
-
 def test_a_grouped_strided_convolution() -> None:
     def convolve(x: jax.Array, k: jax.Array) -> jax.Array:
         return lax.conv_general_dilated(
@@ -191,11 +165,6 @@ def test_a_gather_reads_its_rows_and_its_indices() -> None:
     assert (kernel.bytes_read, kernel.bytes_written) == (100 * 16 * 4 + 400, 6400)
 
 
-def test_a_reduction_is_one_operation_less_than_it_has_elements() -> None:
-    flops = sum(k.flops or 0 for k in kernels(lowered(lambda x: x.sum(1), f32(64, 1000))))
-    assert flops == 64 * 999
-
-
 def test_a_sort_is_its_comparator_times_n_log_n() -> None:
     module = written("""
         less {
@@ -220,18 +189,6 @@ def test_a_fourier_transform(n: int, kind: str, flops: float) -> None:
     module = lowered(getattr(jnp.fft, kind), jax.ShapeDtypeStruct((n,), dtype))
     (kernel,) = (k for k in kernels(module) if k.kind == "FFT")
     assert kernel.flops == flops
-
-
-def test_a_loop_runs_as_often_as_it_says() -> None:
-    def recurrence(xs: jax.Array, w: jax.Array) -> jax.Array:
-        return lax.scan(lambda c, x: (jnp.tanh(c @ w + x), None), xs[0], xs)[0]
-
-    found = kernels(compiled(recurrence, f32(50, 8, 64), f32(64, 64)))
-    product = next(k for k in found if k.kind == "GEMM")
-    assert (product.count, product.flops) == (50, 2 * 8 * 64 * 64)
-    assert product.total_flops == 50 * 2 * 8 * 64 * 64
-    compare = next(k for k in found if k.dtype == "pred")
-    assert compare.count == 51  # the condition is asked once more than the body runs
 
 
 def test_packed_integers_take_half_a_byte() -> None:
