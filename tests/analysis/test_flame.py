@@ -87,7 +87,6 @@ def test_the_frames_of_a_program_are_its_wall_time_to_the_picosecond() -> None:
     assert tree.totals[named(tree, "no line", "[device busy]")] == pytest.approx(0.6 * PICOSECONDS, abs=1)
     assert tree.totals[named(tree, "no line", "[not seen]")] == pytest.approx(6.4 * PICOSECONDS, abs=1)
     place = graph.place_of(named(tree, "main (train.py)", "loop at line 85", "line 91 float()"))
-    assert place is not None
     assert (place.file, place.line) == ("/home/me/work/train.py", 91)
 
 
@@ -95,7 +94,6 @@ def test_kernels_are_the_time_of_the_capture_with_what_belongs_to_no_op() -> Non
     session = sessions.captured()
     run = next(run for run in session.runs.values() if run.measured)
     graph = run_flame(session, run)
-    assert graph is not None
     event = run.measured["run"]
     assert graph.basis == "measured"
     captured = [row.self_seconds for row in event.rows] + list(event.unattributed_seconds.values())

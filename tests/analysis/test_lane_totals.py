@@ -171,13 +171,11 @@ def test_the_longest_and_the_next_longest_and_round_again() -> None:
     found, seen = None, []
     for _ in range(4):
         found = longest_idle(ROW, found)
-        assert found is not None
         seen.append((found.begin, found.end, found.rank, found.of))
     assert seen == [(20, 50, 1, 3), (55, 60, 2, 3), (10, 12, 3, 3), (20, 50, 1, 3)]
     found, order = None, []
     for _ in range(4):
         found = longest_interval(ROW, found)
-        assert found is not None
         order.append(found.begin)
     assert order == [0, 12, 50, 60], "of two that are as long the earlier comes first"
     assert longest_idle(pool([(0, 5)])) is None
@@ -187,7 +185,6 @@ def test_of_a_counter_the_highest_value() -> None:
     counter = TimelineCounter("gpu:0", "memory", "bytes", [0, 10, 12, 90], [1.0, 5.0, 9.0, 2.0])
     (lane,) = lanes_of(Timeline(None, 0, [], [], [counter])).lanes
     found = longest_interval(lane.summary)
-    assert found is not None
     assert found.begin == 12
 
 

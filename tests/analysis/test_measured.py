@@ -46,13 +46,11 @@ def test_rates_and_shares_of_the_ceilings() -> None:
     rows = [_row("sum", 1e-6), _row("out", 2e-6, uncertain=True), _row("stray", 1e-6)]
     event = e.KernelsMeasured(run="r1", kind="run", calls=1, rows=rows, unattributed_seconds={"gpu:0": 0.0})
     found = measured(_session(hlo, event), "r1")
-    assert found is not None
     kernels = found.by_name()
     first = kernels["sum"]
     assert first.flops_per_second == pytest.approx(1000 / 1e-6)
     assert first.bytes_per_second == pytest.approx(12_000 / 1e-6)
     assert first.of_bandwidth == pytest.approx(12e9 / 3.35e12, rel=0.01)
-    assert first.of_peak is not None
     assert 0 < first.of_peak < 0.001
     assert [kernels[name].in_hlo for name in ("sum", "out", "stray")] == [True, True, False]
     assert [kernels[name].uncertain for name in ("sum", "out", "stray")] == [False, True, False]
@@ -81,7 +79,6 @@ def test_kernels_without_a_name_are_part_of_what_has_no_match_and_copies_are_not
         unattributed_seconds={"gpu:0": 6e-6},
     )
     found = measured(_session(hlo, event), "r1")
-    assert found is not None
     assert found.unmatched_share == pytest.approx(0.25)
 
 
@@ -125,7 +122,6 @@ def test_the_assignment_comes_first_and_the_schedule_adds_the_live_sizes() -> No
         run="r1", source="buffer assignment", peak_bytes=3072, parts={"argument": 1024, "output": 2048}, buffers=[row]
     )
     picture = buffers_of(_session_holding(e.TextRecorded(run="r1", name="hlo", text=SMALL_HLO), event), "r1")
-    assert picture is not None
     assert (picture.source, picture.peak_bytes, picture.is_estimate) == (ASSIGNMENT, 3072, False)
     assert [(part.kind, part.bytes) for part in picture.parts] == [("output", 2048), ("argument", 1024)]
     assert picture.live_bytes == (1024, 2048, 3072)
@@ -135,7 +131,6 @@ def test_the_assignment_comes_first_and_the_schedule_adds_the_live_sizes() -> No
 
 def test_without_it_the_schedule_gives_an_estimate() -> None:
     picture = buffers_of(_session_holding(e.TextRecorded(run="r1", name="hlo", text=SMALL_HLO)), "r1")
-    assert picture is not None
     assert (picture.source, picture.peak_bytes, picture.is_estimate) == (SCHEDULE, 3072, True)
     assert [buffer.instruction for buffer in picture.buffers] == ["x", "t", "out"]
 
@@ -143,11 +138,9 @@ def test_without_it_the_schedule_gives_an_estimate() -> None:
 def test_sums_alone_and_a_failure_alone() -> None:
     memory = e.MemoryReported(run="r1", argument_bytes=100, output_bytes=50, alias_bytes=50, temporary_bytes=7)
     picture = buffers_of(_session_holding(memory), "r1")
-    assert picture is not None
     assert (picture.source, picture.peak_bytes) == (TOTALS, 107)
     failed = e.RunFinished(run="r1", status="failed", error="RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes.")
     picture = buffers_of(_session_holding(failed), "r1")
-    assert picture is not None
     assert (picture.source, picture.peak_bytes, picture.asked_bytes) == (REQUEST, None, 99)
     assert buffers_of(_session_holding(), "r1") is None
 
@@ -199,7 +192,6 @@ JUDGED = {"triad": (1e9, 10e9), "gemm-peak": (100e9, 1e9), "selu": (5e6, 8e6)}
 def test_a_cpu_has_the_roofline_that_was_measured() -> None:
     session = session_of(host=HERE, workloads=JUDGED)
     device = ceilings_for(session, session.runs["r3"])
-    assert device is not None
     assert device.bandwidth == pytest.approx(10e9)
     assert device.peak("f32", matrix=True) == pytest.approx(100e9)
 
@@ -209,7 +201,6 @@ def test_it_is_kept_for_the_machine_and_only_grows(tmp_path: Path) -> None:
     remember(session_of(host=HERE, workloads={"triad": (1e9, 4e9)}), tmp_path)
     later = session_of(host=HERE, workloads={"selu": (5e6, 8e6)})
     device = ceilings_for(later, later.runs["r1"], tmp_path)
-    assert device is not None
     assert device.bandwidth == pytest.approx(10e9)
 
 
@@ -218,7 +209,6 @@ def test_a_ceiling_says_with_what_and_when_it_was_measured_itself(tmp_path: Path
     later = session_of(host=HERE, workloads={**JUDGED, "triad": (1e9, 4e9)}, began=1_777_312_000.0)
     remember(later, tmp_path)
     device = ceilings_for(later, later.runs["r3"], tmp_path)
-    assert device is not None
     assert device.source == (
         "measured on this machine, otherwise idle: memory 10.0 GiB a call on 2026-01-02, products on 2026-04-27"
     )
@@ -244,11 +234,9 @@ def test_another_machines_session_does_not_get_ours(tmp_path: Path) -> None:
 def test_a_known_gpu_has_the_vendors_and_what_was_measured_replaces_them() -> None:
     plain = session_of(host=HERE, workloads={"selu": (5e6, 8e6)}, platform="cuda", kind="NVIDIA H100 80GB HBM3")
     vendor = ceilings_for(plain, plain.runs["r1"])
-    assert vendor is not None
     assert vendor.bandwidth > 3e12
     measured = session_of(host=HERE, workloads=JUDGED, platform="cuda", kind="NVIDIA H100 80GB HBM3")
     found = ceilings_for(measured, measured.runs["r3"])
-    assert found is not None
     assert found.bandwidth == pytest.approx(10e9)
     assert "measured" in found.source
 
@@ -257,7 +245,6 @@ def test_a_program_that_was_compiled_for_a_device_elsewhere_has_that_ones() -> N
     plan = e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="compile", device="4xh100:8"))
     session = fold(e.Header(host=HERE), [plan])
     found = ceilings_for(session, session.runs["r1"])
-    assert found is not None
     assert found.name == "h100"
     here = e.RunPlanned(run="r2", spec=e.RunSpec(workload="selu", variant="jit", how="compile", device="cpu:0"))
     session.apply(here)

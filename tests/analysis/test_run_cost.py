@@ -79,9 +79,7 @@ def test_a_loop_is_counted_as_often_as_it_runs(function: Callable[..., Any], pro
     hlo = compiled(function)
     cost = cost_of(hlo)
     counters = 8 * products + 8 * N * N  # a few scalars each turn, and what is made before the loop
-    assert cost.flops is not None
     assert products * PRODUCT <= cost.flops <= products * PRODUCT + counters
-    assert cost.bytes_accessed is not None
     assert cost.bytes_accessed >= (3 * products - 1) * 4 * N * N  # the first one may read x twice
     assert (cost.source, cost.note) == (COUNTED, "")
     listed = kernels(modules(hlo)[0])
@@ -132,5 +130,4 @@ def test_a_library_call_is_counted_from_its_shapes_or_unknown(
     cost = cost_of(GPU.format(target=target, result=result, rest=rest))
     assert cost.flops == flops
     assert (target in cost.note) is (flops is None)
-    assert cost.bytes_accessed is not None
     assert cost.bytes_accessed >= 4 * (64 * 32 + 32 * 16)

@@ -59,11 +59,9 @@ def test_speedup_and_break_even() -> None:
     assert base.versus is None
     assert base.once_seconds == 0.0
     assert other.once_seconds == 7.0
-    assert other.versus is not None
     assert other.versus.baseline == "r1"
     assert other.versus.speedup.ratio == pytest.approx(10)
     calls = other.versus.break_even_calls
-    assert calls is not None
     assert 7.0 + 0.3 + (calls - 1) * 0.1 <= calls * 1.0 < 7.0 + 0.3 + (calls - 1) * 0.1 + 1.0
     assert list(other.phase_seconds) == ["trace", "lower", "compile", "first_run", "run"]
 
@@ -73,7 +71,6 @@ def test_an_unmeasured_phase_makes_the_sum_unknown() -> None:
     session.apply(e.PhaseEnded(run="r2", phase="lower", seconds=None))
     found = result(session, "r2")
     assert found.once_seconds is None
-    assert found.versus is not None
     assert found.versus.break_even_calls is None
 
 
@@ -191,7 +188,6 @@ def one_after_the_other(*seconds: float) -> Session:
 
 def test_what_was_not_measured_together_gets_no_verdict() -> None:
     versus = result(one_after_the_other(10.0, 1.0), "r2").versus
-    assert versus is not None
     assert versus.speedup.ratio == pytest.approx(10)
     assert (versus.speedup.verdict, versus.speedup.reason) == ("inconclusive", "not measured together")
     assert (versus.speedup.low, versus.speedup.high) == (None, None)
@@ -202,8 +198,6 @@ def test_a_wrong_result_is_not_called_faster() -> None:
     before = result(session, "r2").versus
     session.apply(e.CheckReported(run="r2", passed=False))
     after = result(session, "r2").versus
-    assert before is not None
-    assert after is not None
     assert (before.speedup.verdict, after.speedup.verdict) == ("faster", "inconclusive")
     assert after.speedup.reason == "its result is wrong"
 
@@ -213,7 +207,6 @@ def test_a_clock_that_was_throttled_on_one_side_alone_gives_no_verdict() -> None
 
     def reason() -> str:
         versus = result(session, "r2").versus
-        assert versus is not None
         return versus.speedup.reason
 
     assert reason() == ""
@@ -226,7 +219,6 @@ def test_a_clock_that_was_throttled_on_one_side_alone_gives_no_verdict() -> None
 def test_one_launch_is_said_to_hold_for_its_processes_only() -> None:
     session = session_of(run_events("r1", "numpy", [10.0] * 10), run_events("r2", "jit", STEADY, "r1"))
     versus = result(session, "r2").versus
-    assert versus is not None
     assert versus.speedup.basis == "1 launch: holds for these processes"
     assert (versus.speedup.launches, versus.speedup.between_share) == (1, None)
 

@@ -159,7 +159,6 @@ def test_the_sides_beside_a_run_are_those_of_its_own_comparison(session: Session
 def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_with_it(session: Session) -> None:
     runs = session.runs
     versus = side_versus(session, runs["r1"], runs["r3"])
-    assert versus is not None
     assert (versus.run.id, versus.times.ratio) == ("r3", pytest.approx(0.5))
     for before, after in (("r3", "r1"), ("r1", "r6"), ("r1", "r4"), ("r4", "r3")):
         assert side_versus(session, runs[before], runs[after]) is None

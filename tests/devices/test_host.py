@@ -116,7 +116,6 @@ def test_version_2_takes_the_least_limit_on_the_way_up(tmp_path: Path) -> None:
     )
     found = limits(tmp_path, "0::/slice/job\n")
     assert found.cores == 1.5
-    assert found.memory is not None
     assert found.memory.limit_bytes == 8 * 1024**3
     assert found.memory.used_bytes() == 2500
 
@@ -135,7 +134,6 @@ def test_version_1_has_a_folder_for_each_controller(tmp_path: Path) -> None:
     )
     found = limits(tmp_path, "4:memory:/job\n3:cpu,cpuacct:/job\n1:name=systemd:/\n")
     assert found.cores == 2.0
-    assert found.memory is not None
     assert (found.memory.limit_bytes, found.memory.used_bytes()) == (1048576, 500000)
 
 

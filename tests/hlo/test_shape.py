@@ -40,14 +40,12 @@ def test_scalar_and_empty() -> None:
 
 def test_everything_in_a_layout() -> None:
     layout = parse_shape("s4[16,256]{1,0:T(8,128)(2,1)L(512)E(4)S(5)}").layout
-    assert layout is not None
     assert layout.tiles == ((8, 128), (2, 1))
     assert (layout.element_bits, layout.memory_space) == (4, 5)
 
 
 def test_joined_tile_dimension() -> None:
     layout = parse_shape("f32[2,3]{1,0:T(*,4)}").layout
-    assert layout is not None
     assert layout.tiles == ((None, 4),)
 
 

@@ -156,5 +156,4 @@ def test_what_is_sent_in_all_is_bounded_however_a_file_grows(seed: int) -> None:
             total += size
             sent = SentFile(version, size, now)
     assert total <= 5 * size + 1000 + RATE * now
-    assert sent is not None
     assert size <= 1.25 * sent.sent_bytes + 200_000, "the store is never far behind"

@@ -155,7 +155,6 @@ def test_one_file_for_all_processes_counts_until_one_of_them_changes(
     roll_all(tmp_path)
     for _ in range(2):
         shares = read_job_figures(tmp_path).processes[2].shares
-        assert shares is not None
         assert shares["data"] == pytest.approx(0.4, abs=0.01)
         assert compact_all(tmp_path) == ""
     assert len(list((tmp_path / "rollup/all").iterdir())) == 3

@@ -260,6 +260,5 @@ def test_of_events_that_only_a_timeline_shows_no_python_object_is_made(monkeypat
     nested = passes._nested
     monkeypatch.setattr(passes, "_nested", lambda lane: seen.append(len(lane)) or nested(lane))
     tree = compile_tree(lanes_of(parse_xspace(cpu(SMALL), "made by hand")))
-    assert tree is not None
     assert (tree.count, tree.children[0].name) == (SMALL, "backend_compile")
     assert sum(seen) == SMALL * 11

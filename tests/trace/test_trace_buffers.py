@@ -55,7 +55,6 @@ def test_a_dump_has_the_same_in_words(captured: tuple[Path, Any]) -> None:
         pytest.skip("this jax does not tell the buffers of an executable")
     (stages,) = modules_at(folder / "dump")
     found = memory_of_dump(stages)
-    assert found is not None
     assert (found.source, found.peak_bytes) == ("buffer assignment", expected.peak_bytes)
     assert {part.kind: part.bytes for part in found.parts} == expected.parts
     assert {(one.bytes, one.instruction) for one in found.buffers} == {
@@ -69,7 +68,6 @@ def test_without_an_assignment_a_dump_has_an_estimate(captured: tuple[Path, Any]
     (tmp_path / f"{text.stem}-buffer-assignment.txt").write_text("BufferAssignment:\n")
     (stages,) = modules_at(tmp_path)
     found = memory_of_dump(stages)
-    assert found is not None
     assert found.is_estimate
 
 
@@ -77,7 +75,6 @@ def test_what_lies_in_the_hosts_memory_is_not_the_devices(captured: tuple[Path, 
     program = max(read_profile(captured[0]).programs, key=lambda one: len(one.proto))
     text = hlo_text(program.proto)
     plain = buffers_in(program.proto, text)
-    assert plain is not None
     assert plain.peak_bytes
 
     def peak_with(colour: int) -> int | None:

@@ -132,7 +132,6 @@ def test_seconds_from_samples_have_an_interval_and_announced_ones_none() -> None
     sampled = [finding.cost for finding in explained.findings if finding.cost.estimate and finding.cost.seconds]
     assert sampled
     for cost in sampled:
-        assert cost.low is not None
         assert cost.high is not None
         assert cost.low < cost.seconds < cost.high
 
@@ -198,7 +197,6 @@ def test_a_side_that_is_slower_is_a_finding_with_what_it_costs() -> None:
     assert explained.subject == "comparison"
     (finding,) = (each for each in explained.findings if each.code == "slower")
     assert finding.cost.seconds == pytest.approx(0.5e-3, rel=0.02)
-    assert finding.cost.low is not None
     assert finding.cost.high is not None
     assert finding.cost.low <= finding.cost.seconds <= finding.cost.high
     assert finding.cost.low == pytest.approx(0.5e-3, rel=0.05)
@@ -334,7 +332,6 @@ def test_what_jax_announced_is_in_both_ends_of_an_interval() -> None:
     session = made.session(*made.steady(8, {"host_busy": 1.0}, lines), *operations, made.steps(4000, 2e-3))
     (finding,) = (each for each in explanation(session, "s").findings if each.code == "op_by_op_loop")
     compiling = 3 * (0.5 + 0.01 + 0.02)
-    assert finding.cost.low is not None
     assert finding.cost.high is not None
     assert compiling < finding.cost.low <= (finding.cost.seconds or 0.0) <= finding.cost.high
 

@@ -59,7 +59,6 @@ def share(*events: e.Event) -> float | None:
 def test_how_near_a_call_comes_to_the_least_time_on_its_device() -> None:
     one, half = share(*measured(seconds=1e-3)), share(*measured(seconds=2e-3))
     assert one is not None
-    assert half is not None
     assert 0 < half == pytest.approx(one / 2)
     moved = 4 * (1 << 20) * 4  # two kernels, each of which reads and writes 4 MiB
     assert one == pytest.approx(moved / 4.8e12 / 1e-3, rel=0.15)
@@ -82,7 +81,6 @@ def test_without_a_capture_a_kernel_costs_its_part_of_the_least_time() -> None:
     assert weights.seconds == pytest.approx(1e-3)
     of = session(*measured(seconds=None))
     weights = weights_of_call(of, of.runs["r1"], module)
-    assert weights.seconds is not None
     assert 0 < weights.seconds < 1e-3, "of a program that was only compiled it is an estimate"
     assert (weights.low, weights.high) == (None, None)
     of = session(*measured(kind="a device that nobody knows"))
@@ -95,12 +93,10 @@ def test_the_longest_kernel_is_that_of_all_captures_together() -> None:
         *measured("r1"), captured("r1", fusion_1=1e-3, fusion_2=2e-3), *measured("r2"), captured("r2", fusion_1=5e-3)
     )
     longest = longest_kernel(of)
-    assert longest is not None
     assert (longest.run, longest.name, longest.share) == ("r2", "fusion.1", pytest.approx(5 / 8))
     assert longest.kind
     assert longest.where == e.SourceLocation("/home/me/turn.py", 7)
     without_hlo = longest_kernel(session(*measured("r1", hlo=""), captured("r1", fusion_1=1e-3)))
-    assert without_hlo is not None
     assert (without_hlo.kind, without_hlo.where, without_hlo.share) == ("", None, 1.0)
     assert longest_kernel(session(*measured("r1"))) is None
     assert longest_kernel(session(*measured("r1"), captured("r1", fusion_1=0.0))) is None

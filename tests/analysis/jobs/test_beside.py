@@ -18,13 +18,10 @@ def beside(folder: Path, index: int) -> BesideOthers | None:
 def test_the_part_that_makes_it_late_comes_first_with_its_line(tmp_path: Path) -> None:
     loops = [job_folders.loop(data=0.40 if index == 1 else 0.02) for index in range(4)]
     found = beside(job_folders.job(tmp_path, *loops), 1)
-    assert found is not None
-    assert found.parts is not None
     first, last = found.parts[0], found.parts[-1]
     assert first.part == "data"
     assert round(first.share, 3) == 0.4
     assert round(first.others_share, 3) == 0.02
-    assert first.where is not None
     assert first.where.line == 86
     assert 7 < first.more_seconds < 8
     assert last.part == "device"
@@ -35,19 +32,16 @@ def test_what_it_compiled_alone_is_counted_against_the_most_of_the_others(tmp_pa
     again = program_events.shaped(5)
     one = [*job_folders.loop(), *program_events.shaped(2)]
     found = beside(job_folders.job(tmp_path, [*job_folders.loop(), *again], one, job_folders.loop()), 0)
-    assert found is not None
     (row,) = [row for row in found.compiled if row.function == "step"]
     assert (row.count, row.others_most) == (4, 1)
     assert "f32[4,128] → f32[5,128]" in row.reason
     other = beside(tmp_path, 2)
-    assert other is not None
     assert other.compiled == ()
 
 
 def test_of_a_process_alone_only_its_ledger_is_known(tmp_path: Path) -> None:
     folder = job_folders.job(tmp_path, [*job_folders.loop(), *program_events.shaped(3)])
     found = beside(folder, 0)
-    assert found is not None
     assert found.parts is None
     assert [row.count for row in found.compiled] == [2]
     assert beside(folder, 7) is None

@@ -29,7 +29,6 @@ def of(folder: Path, *loops: Sequence[e.Event], **more: float) -> Goodput:
     for index, inside in enumerate(loops):
         process(folder, index, len(loops), *inside, **more)
     found = job_figures(read_job(folder, Session)).goodput
-    assert found is not None
     assert set(found.causes) == set(CAUSES)
     assert sum(found.shares.values()) == pytest.approx(1.0)
     assert min(found.causes.values()) >= 0.0
@@ -96,7 +95,6 @@ def test_what_comes_after_a_failure_is_not_useful(tmp_path: Path) -> None:
     process(tmp_path, 0, 2, *CLEAN, wall=20.0)
     process(tmp_path, 1, 2, *failed, wall=20.0, exit_code=1)
     found = job_figures(read_job(tmp_path, Session)).goodput
-    assert found is not None
     assert found.causes["after_failure"] == pytest.approx(28.0, abs=2.0)
     assert found.causes["useful"] == pytest.approx(12.0, abs=2.0)
     assert sum(found.causes.values()) == pytest.approx(40.0)
@@ -117,5 +115,4 @@ def test_its_lines_name_what_took_time_alone(tmp_path: Path) -> None:
 
 def test_the_loops_of_other_tests_add_up(tmp_path: Path) -> None:
     found = job_figures(read_job(job(tmp_path, loop(), loop(host=0.2)), Session)).goodput
-    assert found is not None
     assert sum(found.shares.values()) == pytest.approx(1.0)

@@ -42,7 +42,6 @@ def test_the_late_process_is_named_with_what_makes_it_late(tmp_path: Path, count
     assert (finding.code, finding.index, finding.part) == ("straggler", count - 1, part)
     assert f"process {count - 1} on node{count - 1} is late" in finding.message
     assert ("which wait for it: the input of this host starves the job" in finding.message) == (part == "data")
-    assert finding.where is not None
     assert finding.where.line == {"data": 86, "host": 91}[part]
     assert finding.seconds == pytest.approx(20 * (0.3 - {"data": 0.02, "host": 0.0}[part]), rel=0.01)
 
@@ -157,9 +156,7 @@ def test_late_from_soon_after_the_start(tmp_path: Path, seconds: int) -> None:
     assert found.since_seconds == 0
     processes = figures(tmp_path).processes
     beside = beside_others(processes, 1)
-    assert beside is not None
     part = next(each for each in beside.parts or () if each.part == "data")
-    assert processes[1].shares is not None
     assert part.share == processes[1].shares["data"]
     assert f"{percent(part.share)} of its loop, {percent(part.others_share)} on the others" in found.message
 
@@ -279,7 +276,6 @@ def test_a_slow_device_arrives_last_at_the_collectives(tmp_path: Path, count: in
     assert (finding.code, finding.index, finding.part) == ("slow-device", 1, "device")
     assert re.search(r"arrives 3\.(4|5)\d ms after the others at all-reduce, last at 100 % of 93 exec", finding.message)
     seen = found.arrivals
-    assert seen is not None
     assert finding.seconds == seen.caused_seconds[1] == pytest.approx(93 * 3.5e-3, rel=0.02)
     assert seen.offset_seconds[1] == pytest.approx(0.002, abs=1e-4)
     assert seen.uncertain_seconds < 2e-4
@@ -297,7 +293,6 @@ def test_nobody_is_slow_where_all_arrive_at_once(tmp_path: Path) -> None:
 def test_clocks_of_hosts_that_are_half_a_minute_apart(tmp_path: Path) -> None:
     taken = captures(2, late=0, instances=200, clocks=[0.0, 33.0], skip=[20, 0])
     found = figures(job(tmp_path, *([*loop(), *captured] for captured in taken)))
-    assert found.arrivals is not None
     assert found.arrivals.offset_seconds[1] == pytest.approx(33.0, abs=1e-3)
     assert [finding.index for finding in found.findings] == [0]
 

@@ -36,7 +36,6 @@ def process(shares: list[float], *, samples: float = 100.0, own: bool = False) -
 def test_blocks_hold_all_windows_evenly(count: int) -> None:
     loop = process([0.1] * count)
     found = in_blocks(loop, loop.windows)
-    assert found is not None
     assert len(found.seconds) == min(count, MOST_BLOCKS)
     assert found.seconds.sum() == count
     assert np.ptp(found.seconds) <= 1
@@ -51,7 +50,6 @@ def test_two_windows_are_too_few() -> None:
 def test_a_part_that_no_sample_saw_is_not_certainly_absent() -> None:
     loop = process([0.0] * 10, samples=5)
     found = in_blocks(loop, loop.windows)
-    assert found is not None
     assert float(late._Means([found], "data").variances[0]) == pytest.approx((1 / 52) * (51 / 52) / 52)
     assert not found.knows(OWN_WORK)
 
@@ -167,7 +165,6 @@ def test_a_stretch_is_found_in_the_middle_of_a_loop_that_others_leave_earlier() 
     found = differences(loops, [7.0] * 3, ["data"])["data"]
     assert [found.stretch(number) for number in (0, 1)] == [None, None]
     stretch = found.stretch(2)
-    assert stretch is not None
     assert (stretch[0].began_seconds, stretch[0].ended_seconds) == pytest.approx((10.0, 25.0))
 
 
@@ -177,7 +174,6 @@ def test_a_stretch_counts_from_when_its_loop_began(before: int, late: int) -> No
     shares = [[0.1] * (before + late)] * 2 + [[0.1] * before + [0.6] * late]
     loops = [LoopWindows.of(process(each).windows)[2:] for each in shares]
     found = differences(loops, [7.0] * 3, ["data"])["data"].stretch(2)
-    assert found is not None
     assert found[0].began_seconds == pytest.approx(before, abs=1)
 
 

@@ -96,7 +96,6 @@ class TestFunctions:
         ).functions[0]
         assert step.count == 100
         reason = step.reason("shape")
-        assert reason is not None
         assert reason.count == 99
 
     def test_a_row_more_changes_its_function_and_no_other(self) -> None:
@@ -111,20 +110,16 @@ class TestFunctions:
 class TestParts:
     def test_a_loop_has_its_rate_and_its_jitter(self) -> None:
         steps = made.result(made.steps(500, 0.01), made.steps(500, 0.01)).steps
-        assert steps is not None
         assert (steps.count, steps.per_second) == (1000, pytest.approx(100.0))
         assert steps.median_seconds == pytest.approx(0.01)
         assert steps.jitter == pytest.approx(0.02)
 
     def test_too_few_steps_have_no_jitter(self) -> None:
         steps = made.result(made.steps(3, 0.01)).steps
-        assert steps is not None
         assert steps.jitter is None
 
     def test_the_hottest_loop_is_the_one_that_took_most(self) -> None:
         steps = made.result(made.steps(10_000, 1e-5, 12), made.steps(100, 0.05, 88)).steps
-        assert steps is not None
-        assert steps.where is not None
         assert steps.where.line == 88
 
     def test_copies_are_added_up_by_direction_source_and_type(self) -> None:
@@ -143,7 +138,6 @@ class TestParts:
 
     def test_arrays_have_their_first_last_and_most(self) -> None:
         arrays = made.result(*made.arrays([10, 50, 30])).arrays
-        assert arrays is not None
         assert (arrays.first, arrays.last, arrays.peak_count) == ((10, 10_240), (30, 30_720), 50)
         assert arrays.growth_a_minute == pytest.approx(600.0)
 

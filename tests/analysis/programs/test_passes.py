@@ -10,7 +10,6 @@ from program_events import result as result_of
 
 def test_the_passes_of_the_hot_loop_are_counted_by_their_numbers() -> None:
     found = result_of(steps(2400, 6.2e-3), passes(7, [0.5] * 4), passes(20, [0.5] * 2, began_seconds=BEGAN + 9)).passes
-    assert found is not None
     assert (found.numbered_by, found.first, found.last) == ("step", 7, 21)
     assert (found.count, found.timed, found.seconds) == (15, 6, 3.0)
 
@@ -24,7 +23,6 @@ def test_without_passes_there_is_no_series() -> None:
 
 def test_entries_have_their_moments() -> None:
     found = pass_series([passes(7, [0.5, 1.0], began_seconds=100.0, counts=[1, 2])])
-    assert found is not None
     assert [(entry.number, entry.count, entry.began_seconds, entry.seconds) for entry in found.entries()] == [
         (7, 1, 100.0, 0.5),
         (8, 2, 100.5, 1.0),
@@ -33,13 +31,11 @@ def test_entries_have_their_moments() -> None:
 
 def test_numbers_that_begin_again_go_on_and_are_no_longer_the_programs() -> None:
     found = pass_series([passes(0, [0.5] * 3), passes(0, [0.5] * 3, began_seconds=BEGAN + 30)])
-    assert found is not None
     assert (found.first, found.last, found.count, found.numbered_by) == (0, 5, 6, "")
 
 
 def test_a_part_without_a_name_takes_it_from_all() -> None:
     found = pass_series([passes(0, [0.5] * 3), passes(3, [0.5], name="", began_seconds=BEGAN + 30)])
-    assert found is not None
     assert (found.last, found.numbered_by) == (3, "")
 
 
@@ -47,14 +43,12 @@ def test_of_several_loops_it_is_the_given_one_or_the_longest() -> None:
     taken = [passes(0, [0.5] * 3, number=10), passes(0, [0.5] * 9, number=20)]
     for where, line in ((at(10), 10), (at(20), 20), (at(99), 20), (None, 20)):
         found = pass_series(taken, where)
-        assert found is not None
         assert found.where.line == line
     assert pass_series([], at(10)) is None
 
 
 def test_times_of_samples_are_said_to_be_so() -> None:
     found = pass_series([passes(0, [0.5]), passes(1, [0.5], found_by="number", began_seconds=BEGAN + 30)])
-    assert found is not None
     assert found.found_by == "number"
 
 

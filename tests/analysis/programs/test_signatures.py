@@ -63,7 +63,6 @@ def test_buckets_are_never_more_than_shapes(sizes: list[tuple[int, int]]) -> Non
     if len(set(sizes)) == 1:
         assert found is None
     else:
-        assert found is not None
         assert 1 <= found.buckets <= found.shapes == len(set(sizes))
 
 

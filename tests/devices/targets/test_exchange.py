@@ -42,8 +42,6 @@ def on(target: str) -> Machine:
 
 def bound(collective: Collective, target: str) -> float:
     found = exchange(collective, on(target))
-    assert found.bound_seconds is not None
-    assert found.estimate_seconds is not None
     assert found.estimate_seconds >= found.bound_seconds
     return found.bound_seconds
 
@@ -59,7 +57,6 @@ def test_an_all_reduce_over_four_hosts_is_as_fast_as_their_eight_interfaces() ->
     assert found.bound_seconds == pytest.approx(62.9e-6, rel=1e-3)
     assert found.link == "network, 8 × 400 Gb/s a host"
     # A ring of all 32 without latency is 81 us; with NCCL's latencies it is more, and no longer 650 us.
-    assert found.estimate_seconds is not None
     assert 81e-6 < found.estimate_seconds < 250e-6
 
 
@@ -197,7 +194,6 @@ def test_a_chip_is_its_devices(
     assert row.matrix["bf16"] * devices == pytest.approx(bf16 * 1e12)
     assert row.memory_bytes * devices == pytest.approx(memory * 2**30)
     assert row.bandwidth * devices == pytest.approx(bandwidth * 1e9)
-    assert row.link_bandwidth is not None
     assert row.link_bandwidth * devices * 2 == pytest.approx(ici_both_ways * 1e9)
 
 

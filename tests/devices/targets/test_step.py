@@ -112,7 +112,6 @@ ENTRY %main (p: pred[], x: f32[4194304]) -> f32[4194304] {
 def test_the_bound_takes_the_shorter_branch_and_the_estimate_the_longer_one() -> None:
     step = step_time(program(BRANCHES), machine_for(parse_target("h100:8")))
     assert step.bound_seconds == 0.0
-    assert step.estimate_seconds is not None
     assert step.estimate_seconds > LINK
 
 
@@ -130,7 +129,6 @@ def test_two_that_overlap_share_their_link() -> None:
 def test_the_estimate_is_never_below_the_bound() -> None:
     for target in ("h100:8", "4xh100:8", "tpu-v5e:2x4", "tpu-v7:2x2x1"):
         step = step_time(program(SYNC), machine_for(parse_target(target)))
-        assert step.bound_seconds is not None
         assert step.estimate_seconds is not None
         assert 0 < step.bound_seconds < step.estimate_seconds
 

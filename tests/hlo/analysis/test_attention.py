@@ -144,7 +144,6 @@ _FOLLOWED = """
 
 def test_dimensions_are_followed_through_what_renames_moves_and_joins_them() -> None:
     entry = written(_FOLLOWED).entry
-    assert entry is not None
     tracker = AxisTracker(Value(entry["p"]))
     left, outer, inner = AxisPart(0, 1, 24), AxisPart(0, 6, 24), AxisPart(0, 1, 6)
     right = AxisPart(1, 1, 10)
@@ -182,14 +181,11 @@ def test_the_axes_of_products_of_all_kinds() -> None:
           ROOT t = (f32[4,8,32]) tuple(d)
         }
     """).entry  # fmt: skip
-    assert entry is not None
     for product in (Value(entry["d"]), Value(entry["c"]), Value(entry["g"], (0,))):
         axes = product_axes(product)
-        assert axes is not None
         assert (set(axes.batch), set(axes.left), set(axes.right)) == ({0}, {1}, {2})
         for number in (0, 1):
             taken = operand_axes(product.instruction, number)
-            assert taken is not None
             assert (taken.contracting, taken.batch) == ((2,), (0,))
     for unknown in ("w", "o"):
         assert product_axes(Value(entry[unknown])) is None

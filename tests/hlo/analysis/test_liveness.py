@@ -60,7 +60,6 @@ ENTRY %main (x: f32[256]) -> f32[256] {
 
 def test_values_live_from_their_instruction_to_their_last_use() -> None:
     found = liveness(module(CHAIN))
-    assert found is not None
     arguments = 3 * KIB
     # y goes in; `big` is 2 KiB and lives until `small` is made of it; the fusion takes the place of `small`.
     assert found.live_bytes == tuple(arguments + size for size in (0, 0, 2 * KIB, 2 * KIB, 3 * KIB, KIB, 2 * KIB))
@@ -76,7 +75,6 @@ def test_values_live_from_their_instruction_to_their_last_use() -> None:
 
 def test_a_loop_keeps_its_state_in_place_and_adds_what_its_body_needs() -> None:
     found = liveness(module(LOOP))
-    assert found is not None
     # x, the two constants, the state (which is the output), and the body's scratch: the next state is where it was.
     assert found.peak_bytes == KIB + 5 + KIB + 4 * KIB
     assert found.parts == {"argument": KIB, "output": KIB, "temporary": 4 * KIB, "constant": 5}
@@ -89,7 +87,6 @@ def test_a_loop_keeps_its_state_in_place_and_adds_what_its_body_needs() -> None:
 def test_a_donated_argument_is_its_output_too() -> None:
     text = LOOP.replace("is_scheduled=true", "is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }")
     found = liveness(module(text))
-    assert found is not None
     assert found.parts["output"] == 0
 
 
@@ -125,13 +122,11 @@ ENTRY %main (i: s32[4,1], u: f32[4]) -> f32[256] {
 
 def test_a_fused_update_in_place_takes_the_place_of_what_it_updates() -> None:
     found = liveness(module(SCATTER))
-    assert found is not None
     assert found.peak_bytes == 4 * 4 + 4 * 4 + KIB
     elsewhere = SCATTER.replace("scatter(%t, %i, %u)", "scatter(%zero, %i, %u)").replace(
         "  ROOT %scattered", "  %zero = f32[256]{0} negate(%t)\n  ROOT %scattered"
     )
     other = liveness(module(elsewhere))
-    assert other is not None
     assert other.peak_bytes == 4 * 4 + 4 * 4 + 2 * KIB
 
 
@@ -193,7 +188,6 @@ def test_the_estimate_is_below_what_xla_holds_and_not_by_much(name: str) -> None
     compiled: Any = jax.jit(function, donate_argnums=donated).lower(*arguments).compile()
     known = compiled.memory_analysis()
     found = liveness(module(compiled.as_text()))
-    assert found is not None
     held = (
         known.argument_size_in_bytes + known.output_size_in_bytes - known.alias_size_in_bytes + known.temp_size_in_bytes
     )

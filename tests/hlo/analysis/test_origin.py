@@ -63,7 +63,6 @@ def test_forward_and_backward_of_a_scope_are_told_apart_with_their_lines() -> No
     assert {kernel.path.direction for kernel in products} == {"forward", "backward"}
     assert {kernel.path.scopes for kernel in products} == {("hidden",)}
     for kernel in products:
-        assert kernel.source is not None
         assert (Path(kernel.source.file).name, kernel.source.line) == ("test_origin.py", _line_of("the layer"))
 
 

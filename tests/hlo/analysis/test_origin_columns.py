@@ -21,7 +21,6 @@ from tui.hlo_texts import HLO
 
 def assert_same(found: Sequence[Kernel]) -> None:
     columns = origin_columns(found)
-    assert columns is not None
     assert len(columns) == len(found)
     for number, kernel in enumerate(found):
         places = [columns.places[place] for place in columns.of(number)]
@@ -88,7 +87,6 @@ def test_what_xla_writes_is_plain() -> None:
     for kernel in kernels(module(HLO)):
         instruction = kernel.instruction
         found = plain_instruction(instruction.computation.source.text, *instruction.span)
-        assert found is not None
         assert (found.opcode, found.metadata) == (instruction.opcode, instruction.metadata.text)
         if instruction.opcode == "fusion":
             assert (found.called,) == instruction.called

@@ -67,8 +67,8 @@ _SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("name", _SAME)
 def test_flops_and_transcendentals_are_those_of_xla_and_bytes_are_no_more(name: str) -> None:
-    """Bytes are less by the constants that stand outside fusions (XLA counts their bytes twice), and by parts of operands
-    that a fusion does not read."""
+    """Bytes are less by the constants that stand outside fusions (XLA counts their bytes twice), and by parts of
+    operands that a fusion does not read."""
     ours, xla, _ = _both(_SAME[name][0], *_SAME[name][1])
     assert ours.complete
     assert ours.cost.flops == xla.get("flops", 0.0)

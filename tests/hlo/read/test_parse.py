@@ -60,7 +60,6 @@ def test_instructions(printed: Module) -> None:
     assert fusion.called == ("fused_computation",)
     assert fusion.called_computations() == (printed["fused_computation"],)
     assert [user.name for user in fusion.users] == ["call-start", "tuple"]
-    assert fusion.shape.layout is not None
     assert fusion.shape.layout.memory_space == 1
     assert list(fusion.attributes) == ["kind", "calls", "metadata", "backend_config"]
     assert fusion.string("kind") == "kLoop"
@@ -113,7 +112,6 @@ def test_short_form_of_async() -> None:
     assert wrapped.is_synthetic
     assert found.entry is entry
     assert list(found.computations) == ["async_wrapped", "e"]
-    assert wrapped.root is not None
     assert wrapped.root.opcode == "custom-call"
     assert wrapped.root.string("custom_call_target") == "foo"
     assert wrapped.root.operands == ("async_param",)

@@ -118,7 +118,6 @@ def test_a_kernel_stands_in_the_roofline_at_the_rate_that_it_reached(show: Open)
     (chart,) = [chart for chart in page.ask("JSON.parse(document.getElementById('charts').textContent)")
                 if chart["kind"] == "roofline"]  # fmt: skip
     device = device_of_kind("NVIDIA H100 80GB HBM3")
-    assert device is not None
     assert chart["bandwidth"] == device.bandwidth
     (point,) = chart["points"]
     assert (point["label"], point["measured"], point["bound"]) == ("fusion", True, "memory")
