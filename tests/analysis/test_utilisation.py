@@ -12,6 +12,7 @@ from jaxprof import events as e
 from jaxprof.analysis.ceilings import Utilisation, utilisations
 from jaxprof.report.explain import utilisation_text
 from jaxprof.session import Session
+from report import sessions
 
 PRODUCT = """HloModule jit_f, is_scheduled=true
 
@@ -146,11 +147,7 @@ def profile(found_by: str, *, executions: tuple[int, ...] = (10,), steps: int = 
     ]
     for number, calls in enumerate(executions, start=2):
         run = f"r{number}"
-        row = e.KernelTimes(
-            name="y", device="gpu:0", module="jit_f", count=calls, total_seconds=calls * 1e-4,
-            self_seconds=calls * 1e-4, wall_seconds=calls * 1e-4, median_seconds=1e-4, minimum_seconds=1e-4,
-            maximum_seconds=1e-4,
-        )  # fmt: skip
+        row = sessions.kernel_times("y", calls * 1e-4, calls, device="gpu:0", module="jit_f")
         made += [
             e.RunPlanned(run=run, spec=e.RunSpec(workload="jit_f", variant="profile", how="imported", device="gpu:0")),
             e.EnvironmentRead(run=run, python="", numpy="", devices=[{"platform": "gpu", "kind": H100}]),

@@ -21,6 +21,7 @@ from jaxprof.session import Session
 from report import sessions
 
 TRANSPOSES = sessions.TRANSPOSES
+kernels = sessions.kernels
 MENDED = TRANSPOSES.replace("transpose(%p), dimensions={1,0}", "negate(%p)")
 
 
@@ -43,19 +44,6 @@ def run_of(hlo: str, *captured: e.Event, warnings: tuple[e.WarningRaised, ...] =
         sessions.HEADER,
         [*sessions.numpy_run("r1"), *texts[:-2], *warnings, *captured, *texts[-2:], e.SessionClosed()],
     )
-
-
-def kernels(**seconds: float) -> e.KernelsMeasured:
-    """A capture of ten calls in which the kernels took so long."""
-    rows = [
-        e.KernelTimes(
-            name=name.replace("_", "."), device="gpu:0", module="jit_turn", count=10, total_seconds=took,
-            self_seconds=took, wall_seconds=took, median_seconds=took / 10, minimum_seconds=took / 10,
-            maximum_seconds=took / 10,
-        )
-        for name, took in seconds.items()
-    ]  # fmt: skip
-    return e.KernelsMeasured(run="r2", kind="run", calls=10, rows=rows)
 
 
 def test_findings_of_a_program_come_first_that_would_save_most() -> None:

@@ -34,18 +34,6 @@ def measured(
     ]
 
 
-def captured(run: str, **seconds: float) -> e.KernelsMeasured:
-    rows = [
-        e.KernelTimes(
-            name=name.replace("_", "."), device="gpu:0", module="jit_turn", count=10, total_seconds=took,
-            self_seconds=took, wall_seconds=took, median_seconds=took / 10, minimum_seconds=took / 10,
-            maximum_seconds=took / 10,
-        )
-        for name, took in seconds.items()
-    ]  # fmt: skip
-    return e.KernelsMeasured(run=run, kind="run", calls=10, rows=rows)
-
-
 def session(*events: e.Event) -> Session:
     return fold(sessions.HEADER, events)
 
@@ -90,16 +78,19 @@ def test_without_a_capture_a_kernel_costs_its_part_of_the_least_time() -> None:
 
 def test_the_longest_kernel_is_that_of_all_captures_together() -> None:
     of = session(
-        *measured("r1"), captured("r1", fusion_1=1e-3, fusion_2=2e-3), *measured("r2"), captured("r2", fusion_1=5e-3)
+        *measured("r1"),
+        sessions.kernels("r1", fusion_1=1e-3, fusion_2=2e-3),
+        *measured("r2"),
+        sessions.kernels("r2", fusion_1=5e-3),
     )
     longest = longest_kernel(of)
     assert (longest.run, longest.name, longest.share) == ("r2", "fusion.1", pytest.approx(5 / 8))
     assert longest.kind
     assert longest.where == e.SourceLocation("/home/me/turn.py", 7)
-    without_hlo = longest_kernel(session(*measured("r1", hlo=""), captured("r1", fusion_1=1e-3)))
+    without_hlo = longest_kernel(session(*measured("r1", hlo=""), sessions.kernels("r1", fusion_1=1e-3)))
     assert (without_hlo.kind, without_hlo.where, without_hlo.share) == ("", None, 1.0)
     assert longest_kernel(session(*measured("r1"))) is None
-    assert longest_kernel(session(*measured("r1"), captured("r1", fusion_1=0.0))) is None
+    assert longest_kernel(session(*measured("r1"), sessions.kernels("r1", fusion_1=0.0))) is None
 
 
 def test_a_module_that_cannot_be_read_is_told_and_the_others_are_explained() -> None:
