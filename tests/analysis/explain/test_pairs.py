@@ -161,10 +161,10 @@ PAIRS: dict[str, Pair | Elsewhere] = {
         of_samples(STEADY, e.DeviceReading(run="r1", device="cpu:0")),
     ),
     "folded_constants": Elsewhere(
-        f"{FAULTS}::test_folded_constants_are_named", f"{PITFALLS}::test_of_windows_xla_counts_more_than_it_computes"
+        f"{FAULTS}::test_folded_constants_and_dead_code_are_named", f"{PITFALLS}::test_of_windows_xla_counts_more_than_it_computes"
     ),
     "dead_code": Elsewhere(
-        f"{FAULTS}::test_dead_code_is_named", f"{PITFALLS}::test_what_has_an_effect_or_is_used_later_is_not_dead"
+        f"{FAULTS}::test_folded_constants_and_dead_code_are_named", f"{PITFALLS}::test_what_has_an_effect_or_is_used_later_is_not_dead"
     ),
     "dtype_narrowed": Elsewhere(
         f"{FAULTS}::test_a_narrowed_dtype_is_named", CLEAN
@@ -186,7 +186,7 @@ PAIRS: dict[str, Pair | Elsewhere] = {
     ),
     "over_budget": Elsewhere(*["engine/measure/test_preflight.py::test_a_call_longer_than_the_budget_is_told"] * 2),
     "max_seconds_reached": Elsewhere(
-        f"{FAULTS}::test_a_cap_that_is_met_with_samples_keeps_the_result",
+        "engine/measure/test_run.py::test_a_run_that_reaches_its_cap_has_a_result_if_it_has_samples",
         CLEAN,
     ),
     "worker_silent": Elsewhere(
