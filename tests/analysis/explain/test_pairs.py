@@ -128,6 +128,7 @@ def out_of_memory(refused: bool) -> Callable[[], Session]:
 
 
 GOOD, PITFALLS, FAULTS = of_samples(STEADY), "engine/measure/test_pitfalls.py", "engine/test_faults.py"
+FOLDED = f"{FAULTS}::test_folded_constants_and_dead_code_are_named"
 CLEAN = "engine/test_run.py::test_a_compiled_variant_goes_through_every_phase"
 TOO_LONG = "engine/measure/test_capture.py::test_a_compile_is_repeated_from_cold_unless_it_is_too_long"
 PAIRS: dict[str, Pair | Elsewhere] = {
@@ -161,10 +162,10 @@ PAIRS: dict[str, Pair | Elsewhere] = {
         of_samples(STEADY, e.DeviceReading(run="r1", device="cpu:0")),
     ),
     "folded_constants": Elsewhere(
-        f"{FAULTS}::test_folded_constants_and_dead_code_are_named", f"{PITFALLS}::test_of_windows_xla_counts_more_than_it_computes"
+        FOLDED, f"{PITFALLS}::test_of_windows_xla_counts_more_than_it_computes"
     ),
     "dead_code": Elsewhere(
-        f"{FAULTS}::test_folded_constants_and_dead_code_are_named", f"{PITFALLS}::test_what_has_an_effect_or_is_used_later_is_not_dead"
+        FOLDED, f"{PITFALLS}::test_what_has_an_effect_or_is_used_later_is_not_dead"
     ),
     "dtype_narrowed": Elsewhere(
         f"{FAULTS}::test_a_narrowed_dtype_is_named", CLEAN
