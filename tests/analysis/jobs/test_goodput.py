@@ -14,7 +14,7 @@ from jaxprof.analysis.jobs.job import Goodput, job_figures
 from jaxprof.report.hosts import CAUSE_WORDS, goodput_lines
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
-from job_folders import job, loop, process, stderr
+from job_folders import process, stderr
 
 SECONDS = 20
 
@@ -111,8 +111,3 @@ def test_its_lines_name_what_took_time_alone(tmp_path: Path) -> None:
     assert "making or fetching input" in text
     assert "first compilations" not in text
     assert "goodput ≈ 70 %" in text
-
-
-def test_the_loops_of_other_tests_add_up(tmp_path: Path) -> None:
-    found = job_figures(read_job(job(tmp_path, loop(), loop(host=0.2)), Session)).goodput
-    assert sum(found.shares.values()) == pytest.approx(1.0)

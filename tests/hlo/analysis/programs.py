@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from textwrap import dedent
 from typing import Any
@@ -25,8 +26,9 @@ def s32(*sizes: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(sizes, jnp.int32)
 
 
+@functools.cache
 def compiled(function: Callable[..., Any], *arguments: Any) -> Module:
-    """The optimised module of `function`, as its text says."""
+    """The optimised module of `function`, as its text says; compiled once for all tests of a process."""
     return module(jax.jit(function).lower(*arguments).compile().as_text())
 
 

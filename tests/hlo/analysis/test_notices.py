@@ -66,13 +66,6 @@ def test_a_text_without_an_entry_is_read_as_xla_does_and_that_is_said() -> None:
     assert codes(module(without_layout)) == {"no-entry"}
 
 
-def test_lines_that_cannot_be_read_are_told_with_their_number() -> None:
-    (notice,) = notices(module(_WHOLE.replace("z = f32[] constant(0)", "what is this\n  z = f32[] constant(0)")))
-    assert (notice.code, notice.serious) == ("unreadable", True)
-    assert "line 11" in notice.message
-    assert "what is this" in notice.message
-
-
 @pytest.mark.parametrize(
     "sizes", ["999999999999,999999999999,999999999", "99999999999999999999", ",".join(["999999999999999"] * 40)]
 )
@@ -114,7 +107,9 @@ def test_factors_that_no_float_holds_make_the_cost_unknown() -> None:
 def test_one_place_and_several_places_that_cannot_be_read() -> None:
     line = "z = f32[] constant(0)"
     (one,) = notices(module(_WHOLE.replace(line, f"what is this\n  {line}")))
+    assert (one.code, one.serious) == ("unreadable", True)
     assert one.message.startswith("1 place cannot be read (line 11)")
+    assert "what is this" in one.message
     (several,) = notices(module(_WHOLE.replace(line, f"what is this\n  and that\n  {line}")))
     assert several.message.startswith("2 places cannot be read (line 11, 12)")
     (many,) = notices(module(_WHOLE.replace(line, "junk here\n  " * 5 + line)))
