@@ -36,8 +36,8 @@ def busy(rng: np.random.Generator, count: int, instances: int) -> Arrived:
 @pytest.mark.parametrize("count", [2, 3, 4, 8])
 def test_a_slow_device_on_a_busy_machine(tmp_path: Path, count: int) -> None:
     """It computes 1.5 ms longer in steps of 10 ms. Of many processes another one is last most of the time."""
-    found = 0
-    for seed in range(SEEDS):
+    seeds, found = min(SEEDS, 10), 0
+    for seed in range(seeds):
         arrived = busy(np.random.default_rng(seed), count, 150)
         arrived[1] = arrived[1] + 1.5e-3
         job = figures(tmp_path / str(seed), arrived)
@@ -46,7 +46,7 @@ def test_a_slow_device_on_a_busy_machine(tmp_path: Path, count: int) -> None:
         found += bool(job.findings)
         if count == 8:
             assert job.arrivals.last_count[1] < 75
-    assert found >= 0.9 * SEEDS
+    assert found >= seeds - 1
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 8])
