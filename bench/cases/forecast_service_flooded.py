@@ -1,6 +1,7 @@
 # about: the same server, asked again as soon as it has answered: it is not idle
 # verdict: device-bound | host-bound | dispatch-bound | copy-bound | -
 # forbid: *
+# allow: numpy_argument, host_sync, implicit_transfers
 import asyncio
 import sys
 import threading
