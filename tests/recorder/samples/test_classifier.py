@@ -392,16 +392,16 @@ class TestNumpyArguments:
         assert classifier.classify(stack).kind == COMPILED
 
     def test_what_writes_the_result_on_that_line_is_not_the_function(self) -> None:
-        def serve(writer: SimpleNamespace) -> tuple[Stack, Stack]:
-            return writer.write(1), writer.step(1)
+        def serve(of: SimpleNamespace) -> tuple[Stack, Stack, Stack]:
+            return of.write(1), SimpleNamespace(tobytes=_step).tobytes(), of.step(1)
 
         def kind(stack: Stack) -> str:
             stack, classifier = Stack(*(each[1:] for each in _parts(stack))), Classifier()
             classifier.compiled_at(__file__, stack.codes[0].co_firstlineno + 1, 16_000_000)
             return classifier.classify(stack).kind
 
-        written, stepped = serve(SimpleNamespace(write=_step, step=_step))
-        assert (kind(written), kind(stepped)) == (HOST, FED)
+        written, copied, stepped = serve(SimpleNamespace(write=_step, step=_step))
+        assert (kind(written), kind(copied), kind(stepped)) == (HOST, HOST, FED)
 
 
 _stacks: list[Stack] = []

@@ -241,7 +241,7 @@ class Classifier:
             return True
         if not spot.is_call or (code.co_filename, spot.line) not in self._compiled_lines:
             return False
-        if spot.method in _IN_AND_OUT:  # `file.write(step(x))`
+        if spot.method in _IN_AND_OUT or spot.text.startswith("."):  # `file.write(step(x).tobytes())`
             return False
         return not _is_builtin(spot) and not is_foreign(spot.callee, code, stack.globals[at])
 
