@@ -29,6 +29,12 @@ def test_every_command_loads_and_has_help(call: Caller, name: str) -> None:
     assert said.out.startswith(f"Usage: jaxprof {name}")
 
 
+def test_an_unknown_command_is_told_those_of_today(call: Caller) -> None:
+    said = call("histroy")
+    assert said.code == 2
+    assert "history" not in said.err, "a former name is not proposed"
+
+
 @pytest.mark.parametrize("words", WITHIN, ids=" ".join)
 def test_the_help_of_a_command_names_the_one_within_it(call: Caller, words: tuple[str, str]) -> None:
     assert f"jaxprof {' '.join(words)}" in call(words[0], "--help").out.rpartition("See also: ")[2]

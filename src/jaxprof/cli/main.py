@@ -117,7 +117,7 @@ class LazyGroup(click.Group):
             from jaxprof.cli.target import command_for
             from jaxprof.tui.launch import terminal_problem
 
-            name = command_for(args, (*COMMANDS, *FORMER), in_terminal=not terminal_problem())
+            name = command_for(args, COMMANDS, in_terminal=not terminal_problem())
             return name, self.get_command(ctx, name), args
         return super().resolve_command(ctx, args)
 

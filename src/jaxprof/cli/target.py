@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -242,7 +243,13 @@ def recorded(
     refuse_of_profile(word)
     library = Library()
     path = library.find(word)
-    yield Recorded(path, path, library.name_of(path))
+    name = library.name_of(path)
+    if word == "last" and sys.stderr.isatty():
+        from jaxprof.cli.output import note
+        from jaxprof.session.log.entry import read_entry
+
+        note(f"last: {name}, of {', '.join(read_entry(path).workloads) or 'no run'}")
+    yield Recorded(path, path, name)
 
 
 def refuse_of_profile(word: str) -> None:

@@ -215,7 +215,7 @@ class Run:
         not over stays so. `queued` and `running` are only those of a session that is being written."""
         if self.over or not deserted:
             return RunEnd(self.status, self.error, self.advice)
-        again = "Run it again to have it."
+        again = "Run it again to get its result."
         if self.status == "queued" and not self.is_program:
             return RunEnd("cancelled", "the session ended before this run began", again)
         where = f", in phase {self.current_phase}" if self.current_phase else ""

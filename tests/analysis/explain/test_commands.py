@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jaxprof.analysis.explain.model import command, program_verified, record_again, run_verified
-from jaxprof.analysis.explain.sources import captured_too, measured_longer
+from jaxprof.analysis.explain.sources import captured_too, measured_longer, undecided
 from jaxprof.events import RunSpec
 from jaxprof.session import Run
 
@@ -86,3 +86,23 @@ def test_a_run_is_captured_with_all_that_it_was_given() -> None:
     side = run(side="B")
     assert captured_too(session("jaxprof", "ab", "f.py", "g.py"), side) == "jaxprof ab f.py g.py --capture"
     assert captured_too(session("jaxprof", "run", "f.py"), side) == ""
+
+
+@pytest.mark.parametrize(
+    ("notes", "said", "again"),
+    [
+        ([], "lines were not timed", "jaxprof script --plain train.py --epochs 3"),
+        (
+            ["steps are not counted and lines are not timed, which is possible from Python 3.12 on"],
+            "lines were not timed, which is possible from Python 3.12 on",
+            "",
+        ),
+    ],
+)
+def test_the_same_command_is_not_proposed_where_this_python_cannot_time_lines(
+    notes: list[str], said: str, again: str
+) -> None:
+    seen = program()
+    seen.verdict = SimpleNamespace(reason="lines were not timed")
+    seen.notes = [SimpleNamespace(message=note) for note in notes]
+    assert undecided(seen) == (said, again)

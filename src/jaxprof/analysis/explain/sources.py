@@ -24,7 +24,7 @@ from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.measured import passes_in, stage_times
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import causes_text
-from jaxprof.analysis.programs.verdict import interval
+from jaxprof.analysis.programs.verdict import UNTIMED, interval
 from jaxprof.analysis.run_result import result
 from jaxprof.units import bytes_, counted, integer, percent, ratio_interval, seconds
 
@@ -408,6 +408,18 @@ def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, f
     return low, high
 
 
+_UNTIMED: Final = "lines are not timed, "
+
+
+def undecided(program: ProgramResult) -> tuple[str, str]:
+    """Why no verdict was reached, and the command that would reach it: none where this Python cannot time lines."""
+    reason = program.verdict.reason
+    because = next((note.message.partition(_UNTIMED)[2] for note in program.notes if _UNTIMED in note.message), "")
+    if because and reason.endswith(UNTIMED):
+        return f"{reason}, {because}", ""
+    return reason, record_again(program)
+
+
 def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:
     """What the recording of a program leaves unknown."""
     if not program.verdict.seconds and not program.compiles:
@@ -415,7 +427,8 @@ def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterato
         yield Abstention("no-jax", note or "JAX was not seen at work", record_again(program))
         return
     if program.verdict.kind is None and program.verdict.reason:
-        yield Abstention("no-verdict", f"what bounds the loop: {program.verdict.reason}", record_again(program))
+        reason, again = undecided(program)
+        yield Abstention("no-verdict", f"what bounds the loop: {reason}", again)
     if not has_capture:
         yield Abstention(
             "no-capture",

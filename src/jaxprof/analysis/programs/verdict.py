@@ -446,6 +446,10 @@ def _pure(
     return sum(max(parts.values()) for line, parts in at.items() if line in times.by_line) >= _PURE * whole > 0
 
 
+UNTIMED = "lines were not timed"
+"""The end of a verdict's reason where no line's own time is known."""
+
+
 def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
     """What bounds the loop, or that the program mostly waits for something to do. `timed`: whether its lines could be
     timed. Its interval is as wide as what is not known."""
@@ -486,7 +490,7 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
     high = interval(min(1.0, (most + loop.unknown) / total), samples)[1]
     if most <= next_most + loop.unknown:
         words = f"of {percent_or_less(loop.unknown / total)} of its time it is not known what it goes to"
-        return _unsure(loop, words if timed else f"{words}: lines were not timed", None)
+        return _unsure(loop, words if timed else f"{words}: {UNTIMED}", None)
     spread = math.sqrt(max(share + other - (share - other) ** 2, 1e-9) / samples)
     if share - other < _APART * spread:
         more = (_APART * spread / max(share - other, 0.02)) ** 2

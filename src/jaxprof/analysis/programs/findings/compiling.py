@@ -338,10 +338,10 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     most = f", most at {where.short(result.directory)}" if where is not None else ""
     yield Finding(
         "many_tiny_jits",
-        f"{integer(count)} compilations were of programs with at most {TINY_OPERATIONS} operations{of_them}: "
+        f"{integer(count)} compilations built programs of at most {TINY_OPERATIONS} operations{of_them}: "
         f"{seconds(took)}, {percent(_share(took, result.compile_seconds))} of the compile time{most}",
-        "Where they are in your code (initialisation included), call them from one function under jax.jit: one "
-        "program compiles once and is dispatched once. Where a library calls them, the persistent cache with "
+        "Call those in your own code (initialisation included) from one function under jax.jit: one program "
+        "compiles once and is dispatched once. For those that a library calls, the persistent cache with "
         "jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start.",
         (where,),
         seconds=took,

@@ -237,7 +237,7 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     yield Finding(
         "op_by_op_loop",
         f"{integer(len(kinds))} kinds of operations run one by one in the loop ({safe(listed)}): "
-        f"{_about(result, running)}{compiled}{_named(result, spots)}",
+        f"{_about(result, running)}{compiled}",
         f"Put the operations {_span(result, spots)} into one function with jax.jit: XLA fuses them, and there is one "
         "dispatch instead of one for each operation.",
         first,
