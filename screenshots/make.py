@@ -200,7 +200,7 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     app.open_session(program)
     await camera.until(lambda: app.session_path == program)
     app.action_go("program")
-    await camera.shoot("program", "down", settle=2.0)
+    await camera.shoot("program", "3", "down", settle=2.0)
     await camera.shoot("findings", "m", "f", settle=2.0)
     await camera.shoot("flame", "m", "O", "m", "F", settle=2.0)
 

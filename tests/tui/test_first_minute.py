@@ -17,8 +17,8 @@ from tui.fakes import SMALL, Stage, keep_session, walking
 pytestmark = pytest.mark.usefixtures("small_catalogue")
 
 KEYS = {
-    "which line is the slowest": ("enter enter 2", "train.py:90"),
-    "why was it compiled again": ("enter enter", "shape of batch varies"),
+    "which line is the slowest": ("enter enter", "train.py:90"),
+    "why was it compiled again": ("enter enter 3", "shape of batch varies"),
     "how much faster is it": ("end enter", "6.9×"),
     "does it fit": ("end enter 6", "peak "),
     "a file to send": ("end enter 1 1 m E enter", ""),

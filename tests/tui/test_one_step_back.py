@@ -38,7 +38,7 @@ SESSIONS = Place("sessions", lambda: tapes.finished().session(), "No sessions ye
 
 STEPS = [
     (HOME, "/ 'sel enter"),
-    (PROGRAM, "enter", "enter down enter", "/ 'add enter", "m F", "m f enter", "m a", "m"),
+    (PROGRAM, "enter", "m b enter", "m b enter down enter", "/ 'add enter", "m F", "m f enter", "m a", "m"),
     (RUN, "m l"),
     (RESULTS, "m F", "m a", "enter"),
     (HLO, "/ 'tanh enter", "enter"),

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from jaxprof.tui.home.own_code import WAYS, OwnCodeList
 from jaxprof.tui.home.screen import HomeScreen
-from jaxprof.tui.kit.session_list import SessionList, SessionTable
+from jaxprof.tui.kit.session_list import SessionTable
 from jaxprof.tui.sessions.screen import SessionsScreen
 from tui.fakes import Stage, StillDevices, Walk, keep_session, still
 
@@ -26,7 +26,7 @@ def stage(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     keep_session(shelf, "matmul-oom", ("matmul", "jit", "failed", None), complete=False, age_seconds=7200)
     keep_session(shelf, "first", ("hessian", "jit", "ok", 9.2e-6), age_seconds=200_000)
     monkeypatch.setenv("HOME", str(shelf))
-    monkeypatch.setattr("jaxprof.tui.sessions.screen.safe", lambda text: str(text).replace(str(shelf), "~"))
+    monkeypatch.setattr("jaxprof.tui.kit.session_list.safe", lambda text: str(text).replace(str(shelf), "~"))
     monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
     return Stage()
 
@@ -37,7 +37,9 @@ async def home(walk: Walk) -> None:
     # Readings of the accelerator come when it is followed, which is when JAX was asked.
     devices.take(StillDevices().read())
     screen = await walk.on(HomeScreen)
-    await walk.until(lambda: screen.info is not None and len(screen.query_one("#recent", SessionList).keys) == 3)
+    await walk.until(
+        lambda: screen.info is not None and sum(key[3] is not None for key in walk.find(OwnCodeList).keys) == 3
+    )
     await walk.until(lambda: devices.asked and devices.get("cuda:0").history)
     screen.query_one("#devices").show_devices()
     await walk.press("down")

@@ -124,7 +124,9 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_pa
     (tmp_path / "train.py").write_text(TRAINS)
     with app(python, tmp_path, "script", "train.py") as terminal:
         terminal.sees("exit code 3")
-        terminal.sees("train_step")
+        terminal.sees("costs most")
+        terminal.type(b"3")
+        terminal.sees("▸ train_step")
         terminal.type(ENTER)
         terminal.sees("▾ train_step")
         terminal.type(b"j")

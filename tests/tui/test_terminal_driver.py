@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 from jaxprof.text import columns
+from jaxprof.tui.launch import drawing_on_stdout, terminal_problem
 from jaxprof.tui.terminal_driver import TO_ASCII, driver_for_this_terminal, wants_ascii
 
 
@@ -43,3 +47,22 @@ def test_escape_sequences_pass_unchanged() -> None:
         assert len(set(apart.translate(TO_ASCII))) == len(apart), f"{apart} differ without colours"
     assert not "0.52× (0-∞)".translate(TO_ASCII).endswith("8)"), "no bound that nobody measured"
     assert "\x1b[38;2;1;2;3m─\x1b[0m".translate(TO_ASCII) == "\x1b[38;2;1;2;3m-\x1b[0m"
+
+
+class _Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_app_draws_on_stdout_where_stderr_goes_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, file = _Tty(), io.StringIO()
+    monkeypatch.setattr(sys, "__stdout__", terminal)
+    for name, stream in (("stdin", terminal), ("stdout", terminal), ("stderr", file), ("__stderr__", file)):
+        monkeypatch.setattr(sys, name, stream)
+    monkeypatch.setenv("TERM", "xterm")
+    assert not terminal_problem()
+    with drawing_on_stdout():
+        assert sys.__stderr__ is terminal
+    assert sys.__stderr__ is file
+    monkeypatch.setattr(sys, "stdout", file)
+    assert "stdout is not one" in terminal_problem()

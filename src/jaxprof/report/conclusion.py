@@ -121,10 +121,15 @@ def largest(times: Mapping[str, float], whole: float) -> str:
 def _of_program(session: Session) -> tuple[str, str]:
     """Of several programs, that which took longest."""
     from jaxprof.analysis.programs.derive import program_result
-    from jaxprof.report.recording.words import verdict
 
     programs = [program_result(session, run.id) for run in session.programs]
-    program = max(programs, key=lambda program: program.wall_seconds or 0.0)
+    return program_cost(max(programs, key=lambda program: program.wall_seconds or 0.0))
+
+
+def program_cost(program: ProgramResult) -> tuple[str, str]:
+    """The first two lines of a program, without their labels, also while it runs."""
+    from jaxprof.report.recording.words import verdict
+
     times = {share.state: share.seconds for share in program.timeline if share.state != "not_seen"}
     if not times or not program.wall_seconds:
         return "unknown: where its time went was not recorded", "nothing was sampled"

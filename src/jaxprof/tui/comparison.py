@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import StorageError, UsageError, system_words
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.threads import in_daemon
 from jaxprof.tui.messages import EventsArrived, SidesPlanned
 
@@ -96,7 +97,7 @@ class LiveComparison:
         else:
             if app.current_mode != "results":
                 app.run_in_view = second.id
-            words = "c on B in Results (3) shows it."
+            words = f"{key_of('results.compare')} on B among the results ({key_of('app.mode.summary')}) shows it."
         title = f"{first.plan.workload} and {second.plan.workload} are compared"
         app.say(words, title, timeout=12)
 

@@ -214,7 +214,7 @@ GROUPS: dict[str, KeyGroup] = {
             "Stop reading the profile; the session in view stays", HIDDEN, priority=True),
     )),
     "home": KeyGroup("Start", (
-        Key("filter", "slash", "filter", "Filter", "Show only workloads that contain these words", priority=True),
+        Key("filter", "slash", "filter", "Filter", "Show only rows that contain these words", priority=True),
         Key("edit", "e", "edit", "Parameters", "Sizes, sweep, time budget and launches"),
         Key("preset", "m:p", "preset", "Preset", "Switch between quick and published sizes"),
         Key("open_file", "m:o", "open_file", "Open file", "Open a session, a profile or HLO by its path"),

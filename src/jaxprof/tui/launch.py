@@ -119,7 +119,7 @@ def _run(app: JaxprofApp) -> None:
 
     crash = io.StringIO()
     app.error_console = Console(file=crash, width=120, color_system=None)  # where Textual prints why it ended
-    with _signals(app):
+    with _signals(app), drawing_on_stdout():
         try:
             app.run()
         finally:
@@ -141,13 +141,25 @@ def _crash_lines(text: str) -> str:
 
 def terminal_problem() -> str:
     """Why the app cannot open here, or an empty text."""
-    for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout), ("stderr", sys.stderr)):
+    for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout)):
         if stream is None or not stream.isatty():
             return f"the app needs a terminal, but {name} is not one"
     # Windows has no TERM, and each of its consoles can move the cursor.
     if os.environ.get("TERM", "" if can_run() else "windows") in ("", "dumb"):
         return "the app needs a terminal that can move its cursor; TERM says that this one cannot"
     return ""
+
+
+@contextmanager
+def drawing_on_stdout() -> Iterator[None]:
+    """Draws on stdout where stderr is not the terminal (`jaxprof 2>err.log`): Textual writes to `sys.__stderr__`."""
+    stderr = sys.__stderr__
+    if stderr is None or not stderr.isatty():
+        sys.__stderr__ = sys.__stdout__  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        sys.__stderr__ = stderr  # type: ignore[misc]
 
 
 @contextmanager
@@ -180,7 +192,7 @@ def _end_soft(app: JaxprofApp, name: str, code: int) -> None:
 def _end_hard(number: int, attributes: list[object] | None) -> None:
     """Ends an app that does not answer, or whose terminal is gone."""
     with suppress(OSError):
-        os.write(2, RESTORE)
+        os.write(1, RESTORE)
     if attributes is not None:
         import termios
 

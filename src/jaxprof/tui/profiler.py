@@ -195,6 +195,20 @@ class Profiler(Guarded, App[None]):
         """Whether this app, or another process that it follows, still writes the open session."""
         return self.opened.followed or (self.live.busy and self.session is self.live.session)
 
+    def lacking(self) -> frozenset[str]:
+        """The screens that have nothing to show of the session in view yet: each says why, and which key gets it."""
+        runs = self.session.runs.values()
+        if not runs or self.hlo_wanted is not None:
+            return frozenset()
+        texts = {name for run in runs for name in run.texts}
+        found = {
+            "compiles": any(run.is_program or run.compile_passes is not None for run in runs),
+            "kernels": "hlo" in texts or any(run.measured for run in runs),
+            "timeline": "timeline" in texts,
+            "memory": "hlo" in texts or any(run.buffers is not None or run.memory is not None for run in runs),
+        }
+        return frozenset(place for place, there in found.items() if not there)
+
     def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
         """Shows another session in every screen."""
         self.opened.show(session, path, follower)
@@ -262,10 +276,12 @@ class Profiler(Guarded, App[None]):
         self._go_to(message.go or place_of(session))
 
     def _go_to(self, mode: str) -> None:
-        """Goes to a mode; an opened profile starts at its overview."""
+        """Goes to a mode; an opened profile starts at its overview, a program at what costs most."""
         if mode == "profile":
             self.view_wanted = "overview"
-        self.switch_mode(mode)
+        elif mode == "program":
+            self.words_wanted = ("findings", "")
+        self._show_in(mode)
 
     def stop_reading(self) -> None:
         """Stops the reading of a profile, if there is one; the session in view stays."""
@@ -317,7 +333,7 @@ class Profiler(Guarded, App[None]):
         """Starts a user's program and goes to its screen."""
         self._show_live = True
         self.live.start_program(program)
-        self.switch_mode("program")
+        self._go_to("program")
 
     def fold(self, message: EventsArrived) -> None:
         """Folds the events that this app has written; reports a failed run on every screen."""
@@ -389,6 +405,9 @@ class Profiler(Guarded, App[None]):
             return
         mode = self._summary if name == "summary" and self._summary in forms else forms[0]
         if mode == "profile":
+            seen = self.session.runs.get(self.run_in_view)
+            if seen is not None and seen.plan.how == "numpy":  # XLA compiles nothing for it: another run has a capture
+                self.run_in_view = ""
             self.view_wanted = {"compiles": "compile"}.get(name, name)
         elif mode == "program":
             self.words_wanted = ("ledger" if name == "compiles" else "summary", "")

@@ -60,7 +60,7 @@ class Question:
             quiet[3] &= ~(termios.ECHO | termios.ICANON)
             termios.tcsetattr(0, termios.TCSANOW, quiet)
             self._attributes = attributes
-            os.write(2, QUESTION)
+            os.write(1, QUESTION)
 
     def answer(self) -> Background:
         """Waits for the terminal's answer, at most for `PATIENCE_SECONDS` from the question on."""

@@ -52,8 +52,9 @@ def test_programs_of_before_come_first_and_only_those_that_are_still_there(shelf
     keep_program(shelf, "b", ["gone.py"], work)
     keep_program(shelf, "c", ["cell"], work, how="cell")
     keep_session(shelf, "d", ("selu", "jit", "ok", 1e-3))
-    found = own_programs(Library().entries(), work)
-    assert [row.title for row in found] == ["train.py --epochs 3", *(way.title for way in WAYS if way.action != TOUR)]
+    found = own_programs(Library().listed(), work)
+    assert sorted(row.title for row in found[1:5]) == sorted(["train.py", "gone.py", "cell", "selu"]), "kept sessions"
+    assert [row.title for row in found[5:]] == [way.title for way in WAYS if way.action != TOUR]
     assert found[0].form == ScriptForm("train.py", "--epochs 3", str(work))
 
 
@@ -122,5 +123,26 @@ async def test_a_program_that_is_recorded_now_is_followed_and_one_that_has_ended
     writer.append(e.RunClosed(run="r1", workload="serve.py", variant="program", device="host", status="ok"))
     entry = read_entry(path)
     assert (entry.live, entry.running) == (True, False), "its session is still held"
-    assert own_programs([entry], shelf) == list(WAYS)
+    (session, *ways) = own_programs([entry], shelf)
+    assert (session.entry, ways) == (entry, [way for way in WAYS if way.action != TOUR])
     writer.close()
+
+
+async def test_kept_sessions_stand_in_the_list_with_what_they_hold_and_the_filter_finds_them(shelf: Path) -> None:
+    keep_session(shelf, "slow", ("selu", "jit", "failed", None))
+    keep_session(shelf, "fast", ("matmul", "jit", "ok", 1e-3))
+    async with walking(SMALL) as walk:
+        await walk.until(lambda: {"selu", "matmul"} <= set(listed(walk)))
+        await walk.press("/ 'slow")
+        await walk.until(lambda: listed(walk) == ["selu"], "by the name of its file")
+        await walk.press("enter", "complete", "open selu")
+        await walk.press("enter")
+        await walk.until(lambda: walk.app.session_path == shelf / "slow.jaxprof")
+
+
+@pytest.mark.parametrize("size", [SMALL, (200, 60)])
+async def test_what_a_row_does_has_the_whole_pane_beside_the_list(size: tuple[int, int]) -> None:
+    async with walking(size) as walk:
+        await walk.shows(WAYS[0].explains[:20])
+        box, detail = (walk.screen.query_one(name).region for name in ("#detail-box", "#own-detail"))
+        assert (detail.x, detail.width) == (box.x + 1, box.width - 2)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from textual.widgets import Input
 
 from jaxprof import events as e
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.session import Session
-from jaxprof.tui.kit.captures import uncaptured_program
+from jaxprof.tui.kit.captures import can_capture, how_to_capture, uncaptured_program, why_no_capture
 from jaxprof.tui.kit.script_dialog import ScriptDialog
 from tui import recorded
 from tui.fakes import SMALL, walking
@@ -44,3 +47,15 @@ def test_what_counts_as_missing() -> None:
     assert uncaptured_program(captured()) is None, "a window was read"
     assert uncaptured_program(finished().session()) is None, "no program"
     assert uncaptured_program(Tape().session()) is None
+
+
+def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again() -> None:
+    session = recorded.compiling().session()
+    run = session.programs[-1]
+    app: Any = SimpleNamespace(session=session, live=SimpleNamespace(session=None, program=None))
+    assert "recorded by another process" in how_to_capture(app, run)
+    assert not can_capture(app, run)
+    session.desert(deserted=True)
+    assert "runs it again with a capture" in how_to_capture(app, run)
+    assert can_capture(app, run)
+    assert why_no_capture(run) == "This run was interrupted before it was captured."

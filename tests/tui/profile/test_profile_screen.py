@@ -9,12 +9,14 @@ from textual.events import MouseScrollUp
 from textual.pilot import Pilot
 
 from jaxprof import events as e
+from jaxprof.session import Session
 from jaxprof.tui.kit.captures import TrustDialog
 from jaxprof.tui.kit.memory import BufferList, LivePlot
+from jaxprof.tui.kit.screen_bars import ModeBar
 from jaxprof.tui.profile.compile_pane import PassTree
 from jaxprof.tui.profile.screen import ProfileScreen
 from jaxprof.tui.profile.timeline.view import TimelineView
-from tui import profiles
+from tui import profiles, recorded
 from tui import session_tapes as sessions
 from tui.fakes import MIDDLE, SMALL, Stage, Walk, still, walking
 from tui.session_tapes import Tape
@@ -318,3 +320,19 @@ def test_pictures(snap_compare: Any, view: str) -> None:
         await still(pilot)
 
     assert snap_compare(stage.app, terminal_size=(120, 40), run_before=before)
+
+
+async def test_from_a_numpy_run_the_timeline_is_that_of_a_captured_one_and_what_is_missing_is_dimmed() -> None:
+    async with walking(MIDDLE) as walk:
+        walk.app.set_session(profiles.captured().session(), None)
+        assert walk.app.session.runs["r1"].plan.how == "numpy"
+        walk.app.run_in_view = "r1"
+        await walk.press("5", "gpu:0 #1 Co")
+        assert "timeline" not in walk.app.lacking()
+
+        walk.app.set_session(recorded.compiling().session(), None)
+        await walk.until(lambda: walk.app.lacking() == {"kernels", "timeline", "memory"}, "nothing was captured")
+        drawn = walk.find(ModeBar).render().spans
+        assert [span for span in drawn if "disabled" in str(span.style)], "they are dimmed"
+        walk.app.set_session(Session(e.Header()), None)
+        assert not walk.app.lacking(), "of no session, nothing is missing"

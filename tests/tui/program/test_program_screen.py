@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 from time import monotonic, sleep
@@ -14,6 +15,7 @@ from textual.pilot import Pilot
 import program_events
 from jaxprof import events as e
 from jaxprof.analysis.programs.derive import program_result
+from jaxprof.report.conclusion import program_cost
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
 from jaxprof.tui.app import JaxprofApp
@@ -47,12 +49,8 @@ async def test_the_ledger_is_grouped_sorted_and_filtered_and_opens_step_by_step(
         walk.app.action_go("profile")
         await walk.mode("profile")
         session = recorded.finished().session()
-        screen = await walk.show(session, "program", "✓ exit code 0", "6 compiled in 4.62 s (16 %)")
-        await walk.shows("shape of batch varies: f32[5..32,512]", "m a: fix", gone="f32[32,512] → f32[5,512]")
-        first = program_result(session, screen.run.id).findings[0]
-        lines = [line.strip() for line in walk.text.splitlines()]
-        assert lines[1].split()[0] == first.code
-        assert any(line.startswith("→ jaxprof script --plain train.py") for line in lines[2:5])
+        await walk.show(session, "program", "✓ exit code 0", "6 compiled in 4.62 s (16 %)")
+        await walk.press("3", "shape of batch varies: f32[5..32,512]", gone="f32[32,512] → f32[5,512]")
 
         rows = walk.find(LedgerList)
         await walk.press("enter", "f32[32,512] → f32[5,512]")
@@ -86,8 +84,27 @@ async def test_the_ledger_is_grouped_sorted_and_filtered_and_opens_step_by_step(
         await walk.mode("profile")
 
 
+@pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 60)])
+async def test_the_summary_of_a_program_begins_with_its_largest_costs_and_the_ledger_is_under_compiles(
+    size: tuple[int, int],
+) -> None:
+    async with walking(size) as walk:
+        screen = await walk.show(recorded.finished(), "program")
+        result = program_result(walk.app.session, screen.run.id)
+        cost, certainty = program_cost(result)
+        assert screen.place == "summary"
+        costs = screen.query_one("#costs").render().plain
+        assert re.sub(r"[ \n]+", " ", costs) == f"costs most {cost} how sure {certainty} "
+        assert walk.text.index("costs most") < walk.text.index(result.findings[0].message[:30])
+        await walk.press("3")
+        await walk.until(lambda: screen.place == "compiles", "the ledger")
+        assert walk.app.focused is walk.find(LedgerList)
+        await walk.press("2")
+        await walk.until(lambda: screen.place == "summary", "what costs most")
+
+
 async def test_times_lines_sources_and_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with walking((100, 34)) as walk:
+    async with walking((100, 44)) as walk:
         await walk.show(recorded.finished(), "program")
         await walk.press("m T end", "total ")
         assert {"28.6", "100"} <= set(walk.row("total ").split())
@@ -118,7 +135,7 @@ async def test_nothing_is_obeyed_that_comes_from_outside() -> None:
     async with walking((200, 60)) as walk:
         await walk.show(recorded.hostile(), "program")
         assert walk.text.count("[b]jit[/x]␛[31m␊") > 4
-        await walk.press("enter down down enter", "static argument [b]jit[/x]␛[31m␊")
+        await walk.press("m b enter down down enter", "static argument [b]jit[/x]␛[31m␊")
         await walk.press("escape m L enter", "cannot be read here")
         assert not {"\x1b", "\u202e"} & set(walk.text)
         await walk.press("escape")
@@ -215,7 +232,7 @@ async def test_a_program_whose_first_events_are_shown_before_it_counts_as_busy_r
     monkeypatch.setattr(FakeProgramConductor, "start", seen_at_once)
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
-        await started(stage, pilot)
+        await started(Walk(stage, pilot))
 
 
 def test_a_program_that_starts_as_another_one_ends_is_busy() -> None:

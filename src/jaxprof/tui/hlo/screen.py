@@ -54,7 +54,6 @@ LIST_TITLES = {
     "roofline": "Roofline",
     "flame": "Flame",
 }
-TAB_TITLES = {name: LIST_TITLES.get(name) or TITLES[name] for name in (*LISTS, *(stage.name for stage in STAGES))}
 """Every possible tab, from left to right."""
 
 

@@ -1,4 +1,5 @@
-"""Your code: what Home opens on. The programs of before and of this folder, and the ways to measure anything else.
+"""Your code: what Start opens on. What runs, the programs of before and of this folder, the newest sessions, and the
+ways to measure anything else.
 
 The ways are there in the first frame; a thread brings the programs. Nothing is imported to find them, and none starts
 without its dialog: what a session file names, and what happens to lie in a folder, is shown before it runs.
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from jaxprof.tui.kit.script_dialog import ScriptForm
 
 MOST_BEFORE = 3
-"""Programs that were profiled before; the Sessions screen has all of them."""
+"""Programs that were profiled before."""
+MOST_KEPT = 5
+"""Sessions that are listed; the Sessions screen has all of them."""
 MOST_HERE = 5
 """Programs of this folder; typing completes the others."""
 MOST_LIVE = 2
@@ -54,11 +57,19 @@ class OwnRow:
     """The session that it opens."""
     source: str = ""
     """How the program begins."""
+    entry: Entry | None = None
+    """The saved session, or job, that it opens."""
 
     @property
     def key(self) -> str:
         """The key that does the same; empty if none does."""
         return key_of(self.binding) if self.binding else ""
+
+    @property
+    def verb(self) -> tuple[str, str]:
+        """What Enter does, or the key that does the same; and its style."""
+        word = "open" if self.entry is not None else "run" if self.form is not None else ""
+        return (word, "$text-muted") if word else (self.key, "bold $footer-key-foreground")
 
 
 WAYS = (
@@ -100,13 +111,18 @@ WAYS = (
 )  # fmt: skip
 
 
-def rows(live: Sequence[Entry], before: Sequence[tuple[Entry, ScriptForm]], here: Sequence[Path]) -> list[OwnRow]:
-    """The programs that are running, those that were profiled before, those in this folder, then the ways; the tour is
-    for who has none."""
+def rows(
+    live: Sequence[Entry],
+    before: Sequence[tuple[Entry, ScriptForm]],
+    here: Sequence[Path],
+    kept: Sequence[Entry] = (),
+) -> list[OwnRow]:
+    """The programs that are running, those that were profiled before, those in this folder, the newest sessions, then
+    the ways; the tour is for who has none."""
     listed = [*_running(live), *_before(before)]
     known = {(row.form.directory, row.form.program) for row in listed if row.form is not None}
     new = [path for path in here if (str(path.parent), path.name) not in known]
-    yours = [*listed, *_here(new[:MOST_HERE])]
+    yours = [*listed, *_here(new[:MOST_HERE]), *_kept(kept)]
     return [*yours, *(way for way in WAYS if not yours or way.action != TOUR)]
 
 
@@ -136,6 +152,16 @@ def _here(paths: Iterable[Path]) -> Iterator[OwnRow]:
         yield OwnRow(path.name, "imports jax", explains, "program", form=form, source=_beginning(path))
 
 
+def _kept(entries: Sequence[Entry]) -> Iterator[OwnRow]:
+    for entry in entries[:MOST_KEPT]:
+        title = ", ".join(entry.workloads) or entry.name
+        when = ago(entry.modified_seconds)
+        yield OwnRow(title, "refused" if entry.problem else when, "", "open_row", path=entry.path, entry=entry)
+    if len(entries) > MOST_KEPT:
+        explains = "All kept sessions and jobs, to open, rename, copy and delete."
+        yield OwnRow("All sessions…", "", explains, "app.place('start')", "app.mode.start")
+
+
 def _beginning(path: Path) -> str:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
@@ -151,9 +177,12 @@ def own_programs(entries: Iterable[Entry], folder: Path) -> list[OwnRow]:
     from jaxprof.workloads.scripts import scripts_with_jax
 
     live: list[Entry] = []
+    kept: list[Entry] = []
     before: dict[ScriptForm, Entry] = {}
     for entry in entries:
-        if not any(plan.spec.how == "program" for plan in entry.planned):
+        if not entry.running:
+            kept.append(entry)
+        if entry.job is not None or not any(plan.spec.how == "program" for plan in entry.planned):
             continue
         if entry.running and len(live) < MOST_LIVE:
             live.append(entry)
@@ -163,7 +192,7 @@ def own_programs(entries: Iterable[Entry], folder: Path) -> list[OwnRow]:
         form = form_of_argv(tuple(started.argv), started.directory, started.options)
         if _is_there(form):
             before.setdefault(form, entry)
-    return rows(live, [(entry, form) for form, entry in before.items()], scripts_with_jax(folder))
+    return rows(live, [(entry, form) for form, entry in before.items()], scripts_with_jax(folder), kept)
 
 
 def _is_there(form: ScriptForm) -> bool:
@@ -187,7 +216,7 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn("", lambda row: row.key, 3, style="bold $footer-key-foreground"),
+                TableColumn("", lambda row: row.verb, 4),
                 TableColumn("title", lambda row: safe(row.title), 12, weight=1),
                 TableColumn("note", lambda row: row.note, 4, most=12, fits=True, right=True, style="$text-muted"),
             ),
@@ -198,7 +227,10 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
 
     def show(self, found: Sequence[OwnRow]) -> None:
         """Shows these rows. A cursor on the first row stays there; elsewhere it stays on its row."""
-        self.show_rows({(row.action, row.title, row.form): row for row in found})
+        self.show_rows({(row.action, row.title, row.form, row.path): row for row in found})
+
+    def haystack(self, row: OwnRow) -> str:
+        return f"{row.title} {row.entry.name if row.entry is not None else ''}"
 
     def action_move(self, step: int) -> None:
         if step > 0 and self.cursor == self.count - 1:
@@ -213,9 +245,14 @@ class OwnCodeDetail(Guarded, Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
 
-    def show(self, row: OwnRow | None) -> None:
-        """Shows that row."""
+    def show(self, row: OwnRow | None, open_path: Path | None) -> None:
+        """Shows that row; of a session, what it holds. `open_path`: the session that is open."""
         if row is None:
+            return
+        if row.entry is not None:
+            from jaxprof.tui.kit.session_list import session_summary  # which the first frame does not wait for
+
+            self.update(Content("\n").join(session_summary(row.entry, open_path, max(24, self.content_size.width))))
             return
         parts: list[Content | str | tuple[str, str]] = [(safe(row.explains), "$text-muted")]
         if row.source:
@@ -230,7 +267,7 @@ def plan_text(row: OwnRow, width: int) -> Content:
     if row.form is not None:
         what, rest = f"profile {row.title}", " · asks for its arguments, then runs it unchanged"
     elif row.path is not None:
-        what, rest = f"follow {row.title}", ""
+        what, rest = f"{'follow' if row.entry is None else 'open'} {row.title}", ""
     else:
         what, rest = row.title, f" · also {row.key} on Start" if row.key else ""
     return Content.assemble(

@@ -1,4 +1,4 @@
-"""Home: your own code first, then the catalogue; the devices, the recent sessions.
+"""Start: what runs, your own code and its sessions first, then the catalogue; the devices.
 
 The first frame has the ways to measure something and the names of the workloads; threads bring programs, descriptions,
 devices and sessions. The list with the focus decides what the pane beside it shows, what Enter does, and which keys
@@ -26,7 +26,6 @@ from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
-from jaxprof.tui.kit.session_list import SessionList
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.messages import Failed
 from jaxprof.workloads import names
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from jaxprof.workloads.model import WorkloadInfo
 
 
-RECENT = 12
 LOOKED_AT = 40
 """Kept sessions in which programs are looked for."""
 EXAMPLE = "selu"
@@ -87,14 +85,11 @@ class HomeScreen(SessionScreen, keys="home"):
         with Horizontal(id="home-body"):
             with Vertical(id="home-left"):
                 with Vertical(id="own-box", classes="box") as box:
-                    box.border_title = "Your code"
+                    box.border_title = "Your code and sessions"
                     yield OwnCodeList(id="own-code")
                 with Vertical(id="workloads-box", classes="box") as box:
                     box.border_title = "Workloads"
                     yield WorkloadList(self._names, self._infos, self.choices)
-                with Vertical(id="recent-box", classes="box") as box:
-                    box.border_title = "Recent sessions"
-                    yield SessionList(id="recent")
             source = SourcePane()
             with Horizontal(id="detail-box", classes="box"):
                 yield WorkloadDetail(self.choices, source)
@@ -121,7 +116,7 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def _read_own(self) -> list[OwnRow]:
         """Runs in a thread: looks for the user's programs."""
-        return own_programs(self.profiler.library().entries(LOOKED_AT), self.profiler.folder)
+        return own_programs(self.profiler.library().listed(LOOKED_AT), self.profiler.folder)
 
     # -- what threads bring ------------------------------------------------------------------------------------
 
@@ -145,7 +140,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self._entries = listed.entries
         self._before = measured_groups(listed.entries[:LOOKED_AT])
         self._show_plan()
-        self.query_one("#recent", SessionList).show_entries(listed.entries[:RECENT])
         self._show_detail()
 
     def _take_own_programs(self, found: list[OwnRow]) -> None:
@@ -194,7 +188,7 @@ class HomeScreen(SessionScreen, keys="home"):
         return self.query_one("#detail-box").has_class("-own")
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """The list with the focus decides; devices and recent sessions leave it as it is."""
+        """The list with the focus decides; the devices leave it as it is."""
         if isinstance(event.widget, OwnCodeList | WorkloadList):
             self._show_side(own=isinstance(event.widget, OwnCodeList))
 
@@ -213,7 +207,7 @@ class HomeScreen(SessionScreen, keys="home"):
         if not self.own_in_view:
             return
         row = self.query_one(OwnCodeList).current_row
-        self.query_one(OwnCodeDetail).show(row)
+        self.query_one(OwnCodeDetail).show(row, self.profiler.session_path)
         self.query_one("#detail-box").border_title = Content(safe(row.title) if row is not None else "")
         self._show_plan()
 
@@ -265,7 +259,7 @@ class HomeScreen(SessionScreen, keys="home"):
         if row.form is not None:
             self._ask_for_program(row.form)
         elif row.path is not None:
-            self.profiler.open_session(row.path, follow=True)
+            self.profiler.open_session(row.path, follow=row.entry is None)
         else:
             await self.run_action(row.action)
 
@@ -353,12 +347,6 @@ class HomeScreen(SessionScreen, keys="home"):
         self.query_one(WorkloadDetail).refresh()
         self._refresh_row()
 
-    @on(RowList.Chosen, "#recent")
-    def _session_opened(self) -> None:
-        entry = self.query_one("#recent", SessionList).current_row
-        if entry is not None:
-            self.profiler.open_session(entry.path)
-
     def _refresh_row(self) -> None:
         listed = self.query_one(WorkloadList)
         listed.refresh_row(listed.cursor)
@@ -367,15 +355,20 @@ class HomeScreen(SessionScreen, keys="home"):
     # -- keys --------------------------------------------------------------------------------------------------
 
     async def action_filter(self) -> None:
-        self._show_side(own=False)
         from jaxprof.tui.kit.filter import FilterLine
 
         if not self.query(FilterLine):
-            await self.query_one("#workloads-box").mount(FilterLine("workloads"), before="#workloads")
+            await self.query_one("#home-left").mount(FilterLine("own-code", "workloads"), before="#own-box")
         self.query_one(FilterLine).open()
 
     def on_filter_line_edited(self) -> None:
         self._show_marks()
+        self._show_own()
+
+    def on_filter_line_left(self) -> None:
+        """Goes to the workloads that are left, else to what is left of your own."""
+        workloads = self.query_one(WorkloadList)
+        (workloads if workloads.count else self.query_one(OwnCodeList)).focus()
 
     def action_back(self) -> None:
         lines = self.query("FilterLine").results()  # by its name: it is imported at first use

@@ -111,7 +111,7 @@ def how_to_capture(app: Profiler, run: Run) -> str:
     windows = run.program.windows if run.program is not None else []
     if windows and windows[-1].state == "began":
         return f"{name} is being captured now. Its kernels, timeline and memory appear here once they have been read."
-    if run.over:
+    if run.shown.over:
         failed = windows[-1].note if windows and windows[-1].state == "failed" else ""
         why = f"The capture of {name} failed ({safe(failed)})" if failed else f"{name} ran without a capture"
         return f"{why}. {key} runs it again with a capture of {RERUN_CAPTURE}, and shows the command first."
@@ -125,12 +125,12 @@ def how_to_capture(app: Profiler, run: Run) -> str:
 
 def can_capture(app: Profiler, run: Run | None) -> bool:
     """Whether `capture` can do something for this program now."""
-    return run is not None and (run.over or is_ours(app))
+    return run is not None and (run.shown.over or is_ours(app))
 
 
 def capture(app: Profiler, run: Run) -> None:
     """Switches the profiler on in a running program; asks for a rerun with a capture of one that has ended."""
-    if run.over:
+    if run.shown.over:
         _rerun_with_capture(app, run)
         return
     windows = run.program.windows if run.program is not None else []
@@ -211,7 +211,7 @@ def why_no_capture(run: Run) -> str:
     if not run.shown.over:
         return "The capture follows the timing, which this run has not finished."
     if run.shown.status != "ok":
-        how = "was cancelled" if run.shown.status == "cancelled" else run.shown.status
+        how = f"{'was ' * (run.shown.status in ('cancelled', 'interrupted'))}{run.shown.status}"
         return f"This run {how} before it was captured."
     if run.plan.how == "imported":
         return "This program has no capture of its own; see the whole profile."

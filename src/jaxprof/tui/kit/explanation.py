@@ -1,4 +1,4 @@
-"""What to do about the session in view: `jaxprof explain` in two lines at the head of a screen, whole as a dialog."""
+"""What the session in view comes to: its largest costs and first finding at the head of a screen, all in a dialog."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from jaxprof.text import columns, safe, shorten
+from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import TextDialog
 from jaxprof.tui.kit.drawing import hang
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 READING = "Reading what the session has..."
 _TALL: Final = 34
 """Lines of the terminal from which on nothing is cut."""
+_LABEL: Final = 12
+"""Columns of the words before each line."""
+_COST_LINES: Final = 3
+"""Lines of the costs where not all is shown."""
 _ROOMY: Final = 100
 """Columns from which on the first line also has the sentence of the finding, and how many more there are."""
 
@@ -32,9 +36,26 @@ def explain(session: Session, name: str) -> Explanation:
     return explanation(session, name)
 
 
+def cost_lines(cost: str, certainty: str, width: int) -> list[Content]:
+    """What costs most and how sure that is, as `jaxprof explain` begins, and an empty line."""
+    return [*_labelled("costs most", cost, width, "bold"), *_labelled("how sure", certainty, width, "$text-muted"),
+            Content("")]  # fmt: skip
+
+
+def _labelled(label: str, text: str, width: int, style: str) -> list[Content]:
+    from jaxprof.report.renderers import wrap
+
+    lines = wrap(text, width=max(12, width - _LABEL), indent="")
+    heads = [label, *[""] * (len(lines) - 1)]
+    return [
+        Content.assemble((head.ljust(_LABEL), "$primary"), (line, style))
+        for head, line in zip(heads, lines, strict=True)
+    ]
+
+
 class ExplanationHead(Lines):
-    """The first finding with its cost, and the command that verifies its fix; the dialog has the rest. Hidden while the
-    session is being written."""
+    """The largest costs, whether or not there is a fix, and the first finding; the dialog has the rest. Hidden while
+    the session is being written."""
 
     def show_session(self, session: Session, name: str, *, growing: bool) -> None:
         """Says what to do about `session`, which commands call `name`, as soon as a thread knows."""
@@ -43,16 +64,31 @@ class ExplanationHead(Lines):
             return
         if not self.display:
             self.show(READING, lambda width: [Content.styled(READING, "$text-muted"), Content("")])
-        in_thread(self, lambda: explain(session, name), "explanation-head", then=self._show_first)
+        in_thread(self, lambda: self._head_of(session, name), "explanation-head", then=self._show_first)
 
-    def _show_first(self, explanation: Explanation) -> None:
-        key = (explanation.findings[:1], explanation.abstentions[:1], len(explanation.findings))
-        self.show(key, lambda width: headline(explanation, width, whole=self.screen.size.height >= _TALL))
+    @staticmethod
+    def _head_of(session: Session, name: str) -> tuple[Explanation, str]:
+        from jaxprof.report.conclusion import cost_and_certainty
+
+        explanation = explain(session, name)
+        return explanation, cost_and_certainty(explanation)[0]
+
+    def _show_first(self, head: tuple[Explanation, str]) -> None:
+        explanation, cost = head
+        key = (cost, explanation.findings[:1], explanation.abstentions[:1], len(explanation.findings))
+        self.show(key, lambda width: headline(*head, width, whole=self.screen.size.height >= _TALL))
 
 
-def headline(explanation: Explanation, width: int, *, whole: bool = False) -> list[Content]:
-    """What costs most, and the command that verifies its fix; or what is unknown, and what would tell it. Two lines,
-    or with `whole` as many as that needs."""
+def headline(explanation: Explanation, cost: str, width: int, *, whole: bool = False) -> list[Content]:
+    """`cost`, then the first finding, or what is unknown: four lines at most. With `whole` as many as that needs, with
+    the command that verifies the fix, or would tell what is unknown."""
+    costs = _labelled("costs most", cost, width, "bold")
+    if not whole and len(costs) > _COST_LINES:
+        costs = [*costs[: _COST_LINES - 1], costs[_COST_LINES - 1].truncate(width - 2, ellipsis=False) + Content(" …")]
+    return [*costs, *_first_finding(explanation, width, whole=whole)]
+
+
+def _first_finding(explanation: Explanation, width: int, *, whole: bool) -> list[Content]:
     from jaxprof.report.explain import cost_text, place_text
 
     roomy = width >= _ROOMY
@@ -80,7 +116,7 @@ def headline(explanation: Explanation, width: int, *, whole: bool = False) -> li
     begin, *more = what.wrap(room) if whole else [what]
     first_line = Content.assemble(begin.truncate(room, ellipsis=True, pad=True), "  ", (key, "$quiet"))
     if not whole:
-        return [first_line, Content.styled(shorten(f"→ {command}", width) if command else "", "$text-muted")]
+        return [first_line]
     return [
         first_line,
         *more,

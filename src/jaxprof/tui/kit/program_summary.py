@@ -364,7 +364,7 @@ def in_a_line(result: ProgramResult) -> str:
     return " · ".join(word for word in words if word)
 
 
-OF_PROGRAM = Content.styled("Press 7 for all of it: ledger, findings, lines, output", "$quiet")
+OF_PROGRAM = Content.styled("Enter shows all of it: findings, ledger, lines, output", "$quiet")
 """What a screen that has a program among other runs says of it."""
 
 

@@ -37,6 +37,7 @@ class ModeBar(Guarded, Widget):
         super().__init__()
         self._place = ""
         self._right: tuple[str, str] = ("", "")
+        self._lacking: frozenset[str] = frozenset()
 
     def on_mount(self) -> None:
         self.show_state()
@@ -45,9 +46,9 @@ class ModeBar(Guarded, Widget):
         """Redraws the line if the session, the screen or the state of the runs has changed."""
         app = cast("Profiler", self.app)
         right = _state(app)
-        place = cast("ModeScreen", self.screen).place
-        if (right, place) != (self._right, self._place):
-            self._right, self._place = right, place
+        place, lacking = cast("ModeScreen", self.screen).place, app.lacking()
+        if (right, place, lacking) != (self._right, self._place, self._lacking):
+            self._right, self._place, self._lacking = right, place, lacking
             self.refresh()
 
     def render(self) -> Content:
@@ -70,7 +71,8 @@ class ModeBar(Guarded, Widget):
             here = place.name == self._place
             click = Style.from_meta({"@click": f"app.place('{place.name}')"})
             tab = Content.styled(f" {place.key} ", "$quiet" if not here else "bold $foreground on $panel")
-            name = Content.styled(f"{place.title} ", "bold $foreground on $panel" if here else "$text-muted")
+            usual = "$text-disabled" if place.name in self._lacking else "$text-muted"
+            name = Content.styled(f"{place.title} ", "bold $foreground on $panel" if here else usual)
             parts.append((tab + name).stylize(click))
         return Content.assemble(*parts)
 

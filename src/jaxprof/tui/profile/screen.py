@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 
+def nothing_was_run() -> str:
+    """What a view says of a session without a run, with the key that brings one."""
+    start = key_of("app.mode.start")
+    return f"Nothing was run yet: {start} profiles your code or runs a workload, and opens a session or a profile."
+
+
 class MemoryPane(MemoryView):
     """The memory of one run."""
 
@@ -68,7 +74,7 @@ class MemoryPane(MemoryView):
         fresh = run is None or run.id != self._run or session is not self._session
         self._session, self._run = session, run.id if run is not None else ""
         if fresh:
-            self.show_words("Analysing the memory…" if run is not None else "Nothing was run yet.")
+            self.show_words("Analysing the memory…" if run is not None else nothing_was_run())
         if run is not None:
             in_thread(self, lambda: buffers_of(session, run.id), "memory", then=partial(self._take, run.id))
 
@@ -191,13 +197,10 @@ class ProfileScreen(SessionScreen, keys="profile"):
         self.query_one(TrustLine).show_run(source_of(session, run) if run is not None else None)
         self._show_tabs()
         if run is None:
-            nothing = (
-                f"Nothing was run yet: {key_of('app.mode.start')} profiles your code or runs a workload, "
-                "and opens a session or a profile."
-            )
+            nothing = nothing_was_run()
             self.query_one(TimelinePane).show(session, "", None, nothing)
             self.query_one(CompilePane).show(None, nothing)
-            self.query_one(MemoryPane).show(session, None)
+            self.query_one(MemoryPane).show(session, None, nothing)
             return
         source = source_of(session, run)
         missing = self._missing(run)
@@ -216,7 +219,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
         """Reads the flame graph in a thread, because that reads the HLO of the programs."""
         session, pane = self.profiler.session, self.query_one(IciclePane)
         if run is None:
-            pane.show(None, "Nothing was run yet.")
+            pane.show(None, nothing_was_run())
             return
         key = (id(session), run.id, tuple(run.measured), tuple(run.texts))
         words = self._missing(run) or f"No kernels. {why_no_capture(run)}"

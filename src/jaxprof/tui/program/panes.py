@@ -12,9 +12,10 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 
 from jaxprof.analysis.flame import program_flame
-from jaxprof.report.recording.words import verdict
-from jaxprof.text import safe
+from jaxprof.report.conclusion import program_cost
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.claims import Claim, ClaimList
+from jaxprof.tui.kit.explanation import cost_lines
 from jaxprof.tui.kit.format import place_text
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.icicle import IciclePane
@@ -53,8 +54,8 @@ _LOW = (16, 22)
 _LEAST = 7
 """Lines that each view keeps."""
 VIEWS = {
-    "ledger": "Ledger",
     "findings": "Findings",
+    "ledger": "Ledger",
     "lines": "Lines",
     "flame": "Flame",
     "time": "Time",
@@ -69,7 +70,7 @@ class ProgramPanes(Guarded, Container):
         super().__init__(id=id)
         self._result: ProgramResult | None = None
         self._titles: dict[str, str] = {}
-        self._main = "ledger"
+        self._main = "findings"
         self._divided = ""
         """The rows of the grid as they were set last."""
 
@@ -85,7 +86,7 @@ class ProgramPanes(Guarded, Container):
             with Vertical(id=f"{name}-pane", classes="box") as box:
                 box.border_title = VIEWS[name]
                 if name == "findings":
-                    yield Lines(id="verdict")
+                    yield Lines(id="costs")
                 yield widget
 
     def forget(self) -> None:
@@ -102,8 +103,8 @@ class ProgramPanes(Guarded, Container):
         wall, directory = result.wall_seconds or None, result.directory
         self.query_one(LedgerList).show(result.functions, wall, directory)
         self.query_one(AdviceList).show(claims_of(result))
-        words = safe(verdict(result))
-        self.query_one("#verdict", Lines).show(words, lambda width: Content.styled(words, "bold $primary").wrap(width))
+        costs = program_cost(result)
+        self.query_one("#costs", Lines).show(costs, lambda width: cost_lines(*costs, width))
         self.query_one(HotLineList).show(hottest(result.lines, MOST), wall, directory)
         self.query_one(LogPane).show(result.run.id, result.run.log)
         self._show_time(session, result)
@@ -126,7 +127,9 @@ class ProgramPanes(Guarded, Container):
             return
         rows = {name: self.query_one(f"#{name}", RowList).count + 3 for name in ("ledger", "lines")}
         findings = self.query_one(AdviceList)
-        rows["findings"] = findings.lines_wanted(max(24, findings.size.width), height) + 4
+        wide = max(24, findings.size.width)
+        costs = 0 if self._result is None else len(cost_lines(*program_cost(self._result), wide))
+        rows["findings"] = findings.lines_wanted(wide, height) + costs + 2
         rows["flame"] = height  # a picture takes what there is
         time = (
             max(self.query_one(TimePane).virtual_size.height, min(self.query_one(LogPane).virtual_size.height, 14)) + 2
@@ -168,7 +171,8 @@ class ProgramPanes(Guarded, Container):
         words = [f"{integer(result.compile_count)} in {seconds(result.compile_seconds)}, {share} of the wall time"]
         words += [f"{rows.hidden} hidden"] if rows.hidden else []
         self._subtitle("ledger", " · ".join([*words, rows.order_in_words]) if result.functions else "")
-        self._subtitle("findings", str(len(result.findings)) if result.findings else "")
+        how = f"{len(result.findings)} · {key_of('program.explain')}: how to verify them"
+        self._subtitle("findings", how if result.findings else "")
         self._subtitle("lines", counted(result.samples, "sample") if result.samples else "")
         self._subtitle("time", f"{seconds(result.wall_seconds)} of wall time" if result.wall_seconds else "")
         self._subtitle("output", counted(len(result.run.log), "line") if result.run.log else "")

@@ -16,7 +16,6 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.events import Compiled, SourceLocation
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import can_capture, capture, is_ours, last_window
-from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.filter import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.icicle import IciclePane
@@ -52,25 +51,23 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     MODE = "program"
     TICK_SECONDS = 0.5
-    AUTO_FOCUS = "#ledger"
+    AUTO_FOCUS = "#findings"
     VIEWS = VIEWS
-    MAIN = ("ledger", "findings", "lines", "flame")
+    MAIN = ("findings", "ledger", "lines", "flame")
 
     @property
     def place(self) -> str:
-        """The summary, unless the ledger was asked for."""
-        return self._place
+        """The summary, unless the ledger is in view."""
+        return "compiles" if self._view == "ledger" else "summary"
 
     def __init__(self) -> None:
         super().__init__()
-        self._place = "summary"
         self._run = ""
         self._cancelled = ("", 0)
         """The program that the user cancelled, and how often."""
 
     def compose_body(self) -> ComposeResult:
         yield Static(Content(EMPTY), id="program-empty")
-        yield ExplanationHead()
         yield ProgramHead(id="program-head")
         yield StageTabs(id="program-tabs")
         yield FilterLine("ledger", "findings", "lines")
@@ -96,13 +93,6 @@ class ProgramScreen(ViewsScreen, keys="program"):
         if replaced or self._run != before or self._run in runs:
             self._show()
 
-    def _explain(self) -> None:
-        """What to do stands above a program alone."""
-        if self.run is None:
-            self.query_one(ExplanationHead).clear()
-        else:
-            super()._explain()
-
     def _choose(self) -> None:
         """Chooses the program that another screen had in view, else the last of the session."""
         session = self.profiler.session
@@ -123,13 +113,11 @@ class ProgramScreen(ViewsScreen, keys="program"):
         (view, words), self.profiler.words_wanted = self.profiler.words_wanted, ("", "")
         if not view:
             return
-        self._place = "compiles" if view == "ledger" else "summary"
         if view == "summary":
             view = "findings" if self._view == "ledger" else self._view
         if words:
             self.query_one(FilterLine).open(words)
         self.action_tab(view)
-        self.show_state()
 
     def _show(self) -> None:
         run = self.run
@@ -186,6 +174,10 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.query_one(ProgramHead).tick()
 
     # -- views and filter -------------------------------------------------------------------------------------
+
+    def action_tab(self, name: str) -> None:
+        super().action_tab(name)
+        self.show_state()
 
     def action_filter(self) -> None:
         around = self.focused.ancestors if self.focused is not None else ()

@@ -17,6 +17,7 @@ from jaxprof.analysis.speedup import Speedup
 from jaxprof.errors import UsageError
 from jaxprof.stats import is_rough
 from jaxprof.text import columns, safe, shorten
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import parameters_text, speedup_style, speedup_text, verdict_style
 from jaxprof.tui.kit.picture import Lines
@@ -49,7 +50,7 @@ def unfit(run: Run) -> UsageError | None:
     if not run.shown.over:
         return UsageError(f"{name} has not ended", "It can be compared as soon as it has.")
     if run.shown.status != "ok":
-        advice = "r on the Run screen (2) runs it again."
+        advice = f"{key_of('app.mode.summary')} shows its run, {key_of('run.again')} runs it again."
         ended = "was cancelled" if run.shown.status == "cancelled" else run.shown.status
         return UsageError(f"{name} {ended}: there is nothing to compare", advice)
     return None

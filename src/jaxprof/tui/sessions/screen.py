@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -15,26 +14,20 @@ from jaxprof import units
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.session.log.library import total_bytes
 from jaxprof.text import safe
-from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.dialogs import Dialog, form_keys
-from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.filter import FilterLine
-from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
-from jaxprof.tui.kit.session_list import SessionTable
-from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
+from jaxprof.tui.kit.session_list import SessionTable, session_summary
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.messages import LiveChanged, SessionsListed
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.events import RunClosed, RunSpec
     from jaxprof.session.log import Entry, Library
-    from jaxprof.session.log.entry import JobOutline
 
 
 MIB = 1 << 20
@@ -170,7 +163,7 @@ class SessionsScreen(SessionScreen, keys="sessions"):
         if entry is None and rows.total:  # all are filtered away
             self.query_one("#summary", Lines).show(key, lambda width: ())
         else:
-            self.query_one("#summary", Lines).show(key, lambda width: summary(entry, open_path, width))
+            self.query_one("#summary", Lines).show(key, lambda width: session_summary(entry, open_path, width))
 
     @on(RowList.Chosen, "#sessions")
     def _open(self) -> None:
@@ -274,127 +267,3 @@ class SessionsScreen(SessionScreen, keys="sessions"):
 def _delete_all(library: Library, paths: list[Path]) -> None:
     for path in paths:
         library.delete(path)
-
-
-_MOST_ERRORS: Final = 8
-
-
-_MARKS = {
-    "ok": ("✓", "$success"),
-    "failed": ("✗", "$error"),
-    "crashed": ("✗", "$error"),
-    "cancelled": ("–", "$warning"),
-    "timed out": ("✗", "$error"),
-}
-
-
-def summary(entry: Entry | None, open_path: Path | None, width: int) -> list[Content]:
-    """The summary of `entry`; without one, what to do."""
-    if entry is None:
-        words = f"No sessions yet. Press {key_of('app.mode.start')} for Start, then Enter to run a workload."
-        return Content.styled(words, "$text-muted").wrap(width)
-    lines = Content.styled(safe(entry.name), "bold").wrap(width)
-    if entry.problem:
-        return [
-            *lines,
-            *Content.styled(safe(entry.problem), "$warning").wrap(width),
-            *_line("file", str(entry.path), width),
-        ]
-    header = entry.header
-    if header is not None:
-        host = header.host if entry.job is None else ", ".join(entry.job.hosts)
-        if entry.process_count > 1 and entry.job is None:
-            host += f", process {entry.process_index} of {entry.process_count}"
-        lines += _line("recorded", f"{moment(header.wall_seconds)} on {host}, jaxprof {header.jaxprof}", width)
-        lines += _line("command", " ".join(header.command), width)
-    lines += _line("file", f"{entry.path} · {units.bytes_(entry.size_bytes)}", width)
-    lines += _line("state", _state(entry, open_path), width)
-    lines.append(Content(""))
-    if entry.job is not None:
-        return [*lines, *_processes(entry.job, width)]
-    closed = {event.run: event for event in entry.closed}
-    lines += _runs([SummarisedRun(plan.spec, closed.get(plan.run), entry.live) for plan in entry.planned], width)
-    if not entry.planned:
-        lines.append(Content.styled("No run was planned in this session.", "$text-muted"))
-    return lines
-
-
-def _processes(job: JobOutline, width: int) -> Iterator[Content]:
-    """How the processes of a job ended, and why those that failed did."""
-    recorded = ", ".join(f"{count} {status}" for status, count in job.by_status.items())
-    missing = f"; {job.missing} of {job.count} have no session here" if job.missing else ""
-    yield from _line("processes", f"{len(job.processes)}: {recorded}{missing}", width)
-    failed = [each for each in job.processes if each.problem or (each.closed is not None and each.closed.error)]
-    for each in failed[:_MOST_ERRORS]:
-        why = each.problem or (each.closed.error if each.closed is not None else "")
-        yield from hang(Content(f"  {each.index}  "), safe(why), width, "$error")
-    if len(failed) > _MOST_ERRORS:
-        yield Content.styled(f"  and {len(failed) - _MOST_ERRORS} more", "$text-muted")
-    yield Content("")
-    yield from Content.styled("Enter shows its processes beside each other.", "$text-muted").wrap(width)
-
-
-def _line(name: str, text: str, width: int) -> list[Content]:
-    return hang(Content.styled(f"{name:<10}", "$primary"), safe(text), width, "$text-muted")
-
-
-def _state(entry: Entry, open_path: Path | None) -> str:
-    words = []
-    if entry.path == open_path:
-        words.append("open now")
-    if entry.live:
-        words.append("being written")
-    elif entry.complete:
-        words.append("complete" if entry.job is None else "each session here has its end")
-    else:
-        who = "its writer" if entry.job is None else "the writer of a session"
-        words.append(f"interrupted: {who} did not close it; what was written can be read")
-    return ", ".join(words)
-
-
-@dataclass(frozen=True, slots=True)
-class SummarisedRun:
-    """A run of a saved session: what was planned, and how it ended."""
-
-    plan: RunSpec
-    closed: RunClosed | None
-    live: bool
-    """Whether a process still writes the session."""
-
-    def mark(self) -> tuple[str, str]:
-        """The mark of its status."""
-        status = self.closed.status if self.closed is not None else ""
-        return _MARKS.get(status, ("…", "$primary") if self.live else ("?", "$warning"))
-
-    def median(self) -> str:
-        """The median of a call."""
-        return units.seconds(self.closed.median_seconds if self.closed is not None else None)
-
-    def sizes(self) -> str:
-        """`n=1000, k=32`."""
-        return ", ".join(f"{name}={value}" for name, value in self.plan.parameters.items())
-
-    def error_lines(self, width: int) -> list[Content]:
-        """The error below the run; nothing without one."""
-        if self.closed is None or not self.closed.error:
-            return []
-        style = "$error" if self.closed.status != "cancelled" else "$warning"
-        return hang(Content("   "), self.closed.error, width, style)
-
-
-_RUN_COLUMNS: Sequence[TableColumn[SummarisedRun]] = (
-    TableColumn("", SummarisedRun.mark, 1),
-    TableColumn("workload", lambda run: run.plan.workload, 8, most=34, fits=True),
-    TableColumn("variant", lambda run: run.plan.variant, 5, most=24, fits=True),
-    TableColumn("device", lambda run: run.plan.device, 7, fits=True, style="$text-muted"),
-    TableColumn("median", SummarisedRun.median, 9, gap=2, right=True, style="bold"),
-    TableColumn("parameters", SummarisedRun.sizes, 8, weight=1, style="$text-muted"),
-)
-
-
-def _runs(runs: Sequence[SummarisedRun], width: int) -> Iterator[Content]:
-    """A line per run, and its error."""
-    layout = placed(_RUN_COLUMNS, width, runs, margin=0)
-    for run in runs:
-        yield row_line(run, layout, width).rstrip()
-        yield from run.error_lines(width)
