@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.explain.model import Explanation, RankedFinding
     from jaxprof.analysis.gate import GateResult, GateRow
+    from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.analysis.run_result import RunResult
     from jaxprof.analysis.session_difference import SessionDifference
@@ -84,7 +85,7 @@ def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
     """The first two lines, without their labels."""
     session = explanation.session
     if explanation.job is not None:
-        return _of_job(explanation)
+        return job_cost(explanation.job)
     if session is None:
         largest = max((finding.cost.bytes or 0 for finding in explanation.findings), default=0)
         cost = f"{bytes_(largest)} of traffic, by the first finding" if largest else "unknown"
@@ -239,9 +240,8 @@ def _of_profile(session: Session) -> tuple[str, str]:
     return largest(times, whole), certain
 
 
-def _of_job(explanation: Explanation) -> tuple[str, str]:
-    job = explanation.job
-    assert job is not None
+def job_cost(job: JobFigures) -> tuple[str, str]:
+    """The first two lines of a job, without their labels: of all its processes together."""
     if job.goodput is None:
         return "unknown: no process was seen in a loop", f"{len(job.processes)} of {job.count} processes could be read"
     used = job.goodput

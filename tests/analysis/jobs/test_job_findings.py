@@ -46,7 +46,9 @@ def test_the_late_process_is_named_with_what_makes_it_late(tmp_path: Path, count
     assert finding.seconds == pytest.approx(20 * (0.3 - {"data": 0.02, "host": 0.0}[part]), rel=0.01)
 
 
-@pytest.mark.parametrize(("host", "clock", "named"), [(0.86, 0.9, True), (0.86, 0.05, False), (0.3, 0.9, False)])
+@pytest.mark.parametrize(
+    ("host", "clock", "named"), [(0.86, 0.9, True), (0.45, 0.5, True), (0.86, 0.05, False), (0.3, 0.9, False)]
+)
 def test_what_is_plain_is_said_of_a_short_loop_where_the_clock_agrees(
     tmp_path: Path, host: float, clock: float, named: bool
 ) -> None:

@@ -59,6 +59,7 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
             words
             for words in (
                 "4 processes on 4 hosts · slurm-1234.0 · all ok",
+                "costs most ",
                 "process 1 on node1 is late: making or fetching its input takes 40 % of its loop",
                 "Look at its input: the shard, the disk or the network of that host.",
             )

@@ -264,6 +264,7 @@ async def test_the_cursor_over_the_schedule_lists_what_is_alive_there() -> None:
         await listed("y big x small")
         await walk.shows("4 buffers of 6.00 KiB alive at the highest point: small, instruction 5 of 7")
         await walk.shows("peak memory 11.4 MiB")  # the sum stays that of XLA's own assignment
+        await walk.until(lambda: buffers.has_focus)
         await walk.press("right", "2.00 KiB below the highest")
         await listed("y x loop")
         for keys, names in (("m , m ,", "y big x"), ("m A", "x loop_fusion"), ("escape", "y big x small")):

@@ -400,7 +400,7 @@ def _usual_shares(shares: Array) -> Array:
 
 OWN: Final = (*PARTS_OF_ITS_OWN, COMPILE)
 """The parts of a loop in which a process works itself while the others wait for it."""
-PLAIN: Final = 0.5
+PLAIN: Final = 0.4
 """Of the loop's time: by so much more of it a process works, that a short loop says it, too."""
 _PLAIN_BY_CLOCK: Final = 0.25
 """The same by the CPU clock of the main threads, which must agree where all have one."""

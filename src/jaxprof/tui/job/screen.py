@@ -186,12 +186,16 @@ class JobScreen(ViewsScreen, keys="job"):
         return self.has_class("-tall") and not self.has_class("-zoom")
 
     def _show_head(self, state: str = "") -> None:
-        """One line: the folder, how many processes on how many hosts, the id of the job, and how they are."""
+        """The folder, how many processes on how many hosts, the id of the job, and how they are; then what costs most
+        in all of them together."""
         figures, folder = self.figures, self.profiler.job_folder
         name = folder.name if folder is not None else ""
         place = url_of(folder) if folder is not None else None
-        words = []
+        cost, words = "", list[str]()
         if figures is not None:
+            from jaxprof.report.conclusion import job_cost
+
+            cost = job_cost(figures)[0]
             hosts = {process.host for process in figures.processes}
             words = [f"{counted(figures.count, 'process', 'processes')} on {counted(len(hosts), 'host')}"]
             words += [figures.job] if figures.job else []
@@ -200,9 +204,10 @@ class JobScreen(ViewsScreen, keys="job"):
         short, whole = (safe(" · ".join([each, *rest])) for each in (name, place or name))
 
         def draw(width: int) -> list[Content]:
-            return [cell(f" {whole if len(whole) < width else short}", width, "bold")]
+            head = cell(f" {whole if len(whole) < width else short}", width, "bold")
+            return [head, *([cell(f" costs most  {cost}", width)] if cost else [])]
 
-        self.query_one("#job-head", Lines).show(whole, draw)
+        self.query_one("#job-head", Lines).show((whole, cost), draw)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.share_room)  # once the screen has the size classes of its new size
@@ -212,7 +217,7 @@ class JobScreen(ViewsScreen, keys="job"):
         if self._reading is not None and self.whole:
             self.show_tabs(frozenset({"map", self._main} if self._both else {self._view}))
             box = self.query_one("#job-findings-box")
-            room = self.size.height - 3
+            room = self.size.height - 4
             most = min(room // 2, room - _LEAST_BELOW) - 2
             box.styles.height = self.query_one(JobFindings).lines_wanted(max(24, self.size.width - 3), most) + 2
             self.call_after_refresh(lambda: self.query_one(JobPanes).share_height(both=self._both))
