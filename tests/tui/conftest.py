@@ -41,12 +41,12 @@ def styles_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _until_idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
-    """Waits until no thread of the process has worked for two short rests.
+    """Waits until no thread of the process has worked for three short rests.
 
     Pilot's own looks once in 20 ms, twice for each key: more than half of the time of a test that presses keys.
     """
     end, rested = time.monotonic() + max_sleep, 0
-    while rested < 2 and time.monotonic() < end:
+    while rested < 3 and time.monotonic() < end:
         worked = time.process_time()
         await asyncio.sleep(REST_SECONDS)
         rested = rested + 1 if time.process_time() - worked < REST_SECONDS / 5 else 0
