@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import program_events
-from jaxprof.analysis.programs.result import pass_series
+from jaxprof.analysis.programs.passes import pass_series
 from program_events import BEGAN, at, passes, steps
 from program_events import result as result_of
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.result import Standstill
+from jaxprof.analysis.programs.standstills import Standstill
 from jaxprof.analysis.programs.verdict import (
     COMPILE,
     COPY,

@@ -17,7 +17,7 @@ from jaxprof.analysis.arrivals import Arrivals, Exchanged
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import DeviceClock, OwnArguments, ProcessFigures, processes_named
 from jaxprof.analysis.jobs.late import FALSE_ALARM_RATE, LEAST_DIFFERENCE, inflation_of, spread_of
-from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN
+from jaxprof.analysis.programs.standstills import SIGNAL, SUSPENDED, UNKNOWN
 from jaxprof.analysis.programs.verdict import COMPILE, DEVICE
 from jaxprof.stats.student import t_quantile
 from jaxprof.units import bytes_, counted, percent, scaled, seconds

@@ -36,7 +36,7 @@ from jaxprof.analysis.jobs.figures import (
     processes_named,
 )
 from jaxprof.analysis.programs.derive import program_result
-from jaxprof.analysis.programs.result import PassSeries, pass_series
+from jaxprof.analysis.programs.passes import PassSeries, pass_series
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.session import Session

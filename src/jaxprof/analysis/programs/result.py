@@ -1,21 +1,19 @@
-"""A program in figures, as values: its time line, lines, steps, arrays, transfers, pauses and the passes of its hot
-loop.
+"""A program in figures, as values: its time line, lines, steps, arrays, transfers, and what was derived beside it.
 
-Findings are derived from them and stored beside them; screens and reports show them. Numbers of passes never go back: a
-counter that begins again, and passes that the recorder saw after it had followed another loop, go on from the last
-number. Pauses that were seen from outside and from within are each counted once.
+Findings are derived from them and stored beside them; screens and reports show them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from jaxprof.analysis.programs.functions import FunctionCompiles, FunctionLedger
+from jaxprof.analysis.programs.passes import PassSeries, pass_series
+from jaxprof.analysis.programs.standstills import Standstill, standstills
 from jaxprof.events import (
     PROGRAM_STATES,
     STAGES,
@@ -24,7 +22,6 @@ from jaxprof.events import (
     CopiesSeen,
     Note,
     ProgramSampled,
-    ProgramStopped,
     SampledLine,
     SourceLocation,
     StageRunning,
@@ -38,146 +35,6 @@ if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.programs.verdict import HotLoop, Spot, Spots, Verdict
     from jaxprof.session import RecordedProgram, Run
-
-SIGNAL, UNKNOWN, SUSPENDED = "signal", "unknown", "suspended"
-CAUSES: Final = (SIGNAL, UNKNOWN, SUSPENDED)
-"""`signal`: SIGSTOP, ctrl+z or the like. `unknown`: the whole process stood still, by a signal that also stopped the
-recording process, with its container, or in a debugger. `suspended`: the machine slept."""
-_CAUSES: Final = {"state": SIGNAL, "standstill": UNKNOWN, "clock": SUSPENDED}
-LEAST_SECONDS: Final = 0.2
-"""Shorter ones are not worth a word: two looks at a process are half as far apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standstill:
-    """A time in which the program did not run, and could not."""
-
-    began_seconds: float
-    """Since the program began, by a clock that a suspended machine does not advance."""
-    seconds: float
-    cause: str
-    """One of `CAUSES`."""
-
-
-def stops(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Standstill, ...]:
-    """The stops of at least `LEAST_SECONDS`, in order of time. `began_seconds`: of the program, monotonic.
-
-    Of a stop that was found in two ways, the one that knows the cause counts; times of two stops that overlap are one.
-    Where others only had the processor, nothing stopped the program.
-    """
-    merged: list[tuple[float, float, str]] = []
-    awake = [event for event in seen if event.found_by not in ("clock", "pressure") and event.seconds > 0]
-    for event in sorted(awake, key=lambda event: event.began_seconds):
-        began, ended = event.began_seconds, event.began_seconds + event.seconds
-        cause = _CAUSES.get(event.found_by, UNKNOWN)
-        if not merged or began >= merged[-1][1]:
-            merged.append((began, ended, cause))
-            continue
-        first, last, known = merged[-1]
-        if known == cause:
-            merged[-1] = (first, max(last, ended), cause)
-        elif cause == SIGNAL:
-            merged[-1] = (began, ended, cause)
-    merged += [
-        (event.began_seconds, event.began_seconds + event.seconds, SUSPENDED)
-        for event in seen
-        if event.found_by == "clock"
-    ]
-    found = [
-        Standstill(max(0.0, began - began_seconds), ended - began, cause) for began, ended, cause in sorted(merged)
-    ]
-    return tuple(stop for stop in found if stop.seconds >= LEAST_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class PassEntry:
-    """Passes that were timed together, mostly one."""
-
-    number: int
-    """Of the first one."""
-    count: int
-    began_seconds: float
-    """Monotonic."""
-    seconds: float
-    """Of all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PassSeries:
-    """The timed passes of one loop, in the order of time."""
-
-    where: SourceLocation
-    """The loop's first line."""
-    found_by: str
-    """One of `PASSES_FOUND_BY`: `number` if the times of any of them are those of samples."""
-    numbered_by: str
-    """The program's own variable whose values the numbers are; empty if they are counted from the first pass seen, or
-    are for a part of the program."""
-    stretches: tuple[StepsTaken, ...]
-    """Not empty; their numbers go up."""
-
-    @property
-    def first(self) -> int:
-        """Number of the first timed pass."""
-        return self.stretches[0].first
-
-    @property
-    def last(self) -> int:
-        """Number of the last timed pass."""
-        return self.stretches[-1].first + self.stretches[-1].count - 1
-
-    @property
-    def count(self) -> int:
-        """How many passes there were from the first timed one to the last, by their numbers: those in between that were
-        not timed are among them."""
-        return self.last - self.first + 1
-
-    @property
-    def timed(self) -> int:
-        """How many passes were timed."""
-        return sum(event.count for event in self.stretches)
-
-    @property
-    def seconds(self) -> float:
-        """What the timed passes took."""
-        return sum(sum(event.seconds) for event in self.stretches)
-
-    def entries(self) -> Iterator[PassEntry]:
-        """The passes, in the order of time."""
-        for event in self.stretches:
-            number, began = event.first, event.began_seconds
-            for seconds, count in zip(event.seconds, event.counts or [1] * len(event.seconds), strict=True):
-                yield PassEntry(number, count, began, seconds)
-                number, began = number + count, began + seconds
-
-
-def pass_series(taken: Sequence[StepsTaken], where: SourceLocation | None = None) -> PassSeries | None:
-    """The passes of the loop at `where`; if there are none, of the loop whose passes took most time. None without
-    any."""
-    by_loop: dict[SourceLocation, list[StepsTaken]] = {}
-    for event in taken:
-        by_loop.setdefault(event.where, []).append(event)
-    if not by_loop:
-        return None
-    if where is None or where not in by_loop:
-        where = max(by_loop, key=lambda loop: sum(sum(event.seconds) for event in by_loop[loop]))
-    events = sorted(by_loop[where], key=lambda event: event.began_seconds)
-    stretches: list[StepsTaken] = []
-    names = {event.numbered_by for event in events}
-    shift, reached = 0, events[0].first
-    for event in events:
-        if event.first + shift < reached:
-            shift = reached - event.first
-            names.add("")
-        stretches.append(replace(event, first=event.first + shift) if shift else event)
-        reached = event.first + shift + event.count
-    return PassSeries(
-        where=where,
-        found_by="number" if any(event.found_by == "number" for event in events) else "monitoring",
-        numbered_by=names.pop() if len(names) == 1 else "",
-        stretches=tuple(stretches),
-    )
-
 
 _Number = TypeVar("_Number", int, float)
 NOT_SEEN: Final = "not_seen"
@@ -688,7 +545,7 @@ class ProgramResult:
     @cached_property
     def stops(self) -> tuple[Standstill, ...]:
         """When it did not run, and could not."""
-        return stops(self._program.stops, self.began_seconds)
+        return standstills(self._program.stops, self.began_seconds)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:

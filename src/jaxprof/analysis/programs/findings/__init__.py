@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.findings import arrays, compiling, loops
 from jaxprof.analysis.programs.findings.claims import Claims
-from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN
+from jaxprof.analysis.programs.standstills import SIGNAL, SUSPENDED, UNKNOWN
 from jaxprof.events import NOWHERE
 from jaxprof.text import safe
 from jaxprof.units import bytes_, seconds

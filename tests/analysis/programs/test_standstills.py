@@ -6,7 +6,7 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.programs.result import SIGNAL, SUSPENDED, UNKNOWN, stops
+from jaxprof.analysis.programs.standstills import SIGNAL, SUSPENDED, UNKNOWN, standstills
 
 RUN, BEGAN = program_events.RUN, program_events.BEGAN
 
@@ -17,7 +17,7 @@ def stop(at: float, seconds: float, found_by: str = "state") -> e.ProgramStopped
 
 
 def found(*seen: e.ProgramStopped) -> list[tuple[float, float, str]]:
-    rows = stops(seen, BEGAN)
+    rows = standstills(seen, BEGAN)
     return [(round(row.began_seconds, 6), round(row.seconds, 6), row.cause) for row in rows]
 
 
@@ -53,7 +53,7 @@ def messages(*seen: e.ProgramStopped) -> list[str]:
 
 
 def test_a_processor_that_was_given_to_others_is_no_stop() -> None:
-    assert stops([e.ProgramStopped(began_seconds=102.0, seconds=3.0, found_by="pressure")], 100.0) == ()
+    assert standstills([e.ProgramStopped(began_seconds=102.0, seconds=3.0, found_by="pressure")], 100.0) == ()
 
 
 def test_a_stop_is_a_finding_of_its_own() -> None:
