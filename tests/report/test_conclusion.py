@@ -70,5 +70,7 @@ class TestRounding:
         assert spread(0.097, 0.010, 0.012) == "± 9.7 %"
         assert spread(1.36, 0.012, 0.096) == "12 ms to 96 ms"
 
-    def test_a_percentage_is_not_broken(self) -> None:
+    def test_a_number_is_not_parted_from_its_unit(self) -> None:
         assert wrap("about 40 % of it", width=9, indent="") == ["about", "40 % of", "it"]
+        assert wrap("took 3.2 s, 12 ms", width=8, indent="") == ["took", "3.2 s,", "12 ms"]
+        assert wrap("line 3 says 2 steps", width=8, indent="") == ["line 3", "says 2", "steps"], "a word is no unit"

@@ -125,18 +125,23 @@ def _further(
         yield f"{indent}{padded}{GAP}{end}".rstrip()
 
 
+_TOGETHER = "\x1f"
+"""Stands for a blank at which no line is broken: `safe` leaves none of it in a text."""
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B)\b)")
+
+
 def wrap(text: str, *, width: int, indent: str, first: str | None = None) -> list[str]:
-    """`text` broken into lines of at most `width` columns; a word that is longer stays whole, and so does a
-    percentage."""
+    """`text` broken into lines of at most `width` columns; a word that is longer stays whole, and so does a number with
+    its unit: `3.2 s`, `8 %`."""
     lines = textwrap.wrap(
-        safe(text).replace(" %", "\xa0%"),
+        _BEFORE_UNIT.sub(_TOGETHER, safe(text)),
         width,
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [line.replace("\xa0%", " %") for line in lines]
+    return [line.replace(_TOGETHER, " ") for line in lines]
 
 
 def _pad(cell: str, width: int, right: bool) -> str:

@@ -59,3 +59,9 @@ def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again()
     assert "runs it again with a capture" in how_to_capture(app, run)
     assert can_capture(app, run)
     assert why_no_capture(run) == "This run was interrupted before it was captured."
+
+
+def test_a_program_has_no_capture_because_none_was_asked_for_and_a_run_because_it_was_switched_off() -> None:
+    (program,) = recorded.finished().session().programs
+    assert why_no_capture(program) == "Nothing of this program was captured."
+    assert "--no-capture" in why_no_capture(finished().session().runs["r2"])

@@ -86,6 +86,9 @@ async def test_rows_are_sorted_filtered_and_narrowed_and_the_cursor_skips_headin
         await pilot.resize_terminal(24, 10)
         await until(pilot, lambda: "twice" not in lines(table)[0])
         assert "number" in lines(table)[0]
+        table.set_filter("nothing of it")
+        said = [table.render_line(y).text.strip() for y in range(3)]
+        assert " ".join(said).strip() == "Nothing matches the filter. Esc clears it.", "no word is cut off"
 
 
 async def test_a_cursor_on_the_first_row_stays_there_only_where_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:

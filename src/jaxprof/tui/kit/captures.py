@@ -209,12 +209,15 @@ def why_no_capture(run: Run) -> str:
     if run.plan.how == "compile":
         return "This program was compiled and not run."
     if not run.shown.over:
-        return "The capture follows the timing, which this run has not finished."
+        later = "The capture follows the timing, which this run has not finished."
+        return "Nothing of this program has been captured yet." if run.is_program else later
     if run.shown.status != "ok":
         how = f"{'was ' * (run.shown.status in ('cancelled', 'interrupted'))}{run.shown.status}"
         return f"This run {how} before it was captured."
     if run.plan.how == "imported":
         return "This program has no capture of its own; see the whole profile."
+    if run.is_program:
+        return "Nothing of this program was captured."
     return "No capture was recorded (--no-capture, or a session of an older version)."
 
 

@@ -240,8 +240,9 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
             header = self.draw_header(width)
             return self._strip(header or Content(""), self.get_visual_style("row-list--header"), width)
         index, part = self._row_of(y - top + round(self.scroll_y))
-        if not self._keys and y == top and (words := self.empty_text):
-            return self._strip(Content.styled(f" {words}", "$text-muted"), self.visual_style, width)
+        if not self._keys and self.empty_text:
+            lines = Content.styled(self.empty_text, "$text-muted").wrap(max(1, width - 2))
+            return self._strip(Content("").join([" ", *lines[y - top : y - top + 1]]), self.visual_style, width)
         if index >= len(self._keys):
             return self._strip(Content(""), self.visual_style, width)
         style = self.visual_style
