@@ -16,7 +16,7 @@ from jaxprof.errors import WorkerError
 from jaxprof.events import Event, LogLine, PhaseStarted, RunFinished
 from jaxprof.runner import Interpreter, engine_process
 from jaxprof.runner.child import ChildProcess, Pipes
-from jaxprof.runner.engine_process import EngineProcess, ask, jax_devices
+from jaxprof.runner.engine_process import EngineProcess, ask, describe, jax_devices
 from runner import engines
 
 HERE = Interpreter(sys.executable, None, "this one")
@@ -117,6 +117,21 @@ def test_an_answer_that_cannot_be_read_is_an_error(
     monkeypatch.setattr(engine_process, "ENGINE", engine)
     with pytest.raises(WorkerError, match="answer"):
         jax_devices(HERE, timeout_seconds=20)
+
+
+@pytest.mark.process
+def test_a_file_that_never_ends_its_import_is_told_from_an_engine_that_is_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = tmp_path / "engine.py"
+    engine.write_text(f"{engines.PREAMBLE}control.readline()\n")
+    monkeypatch.setattr(engine_process, "ENGINE", engine)
+    with pytest.raises(WorkerError) as of_file:
+        describe(HERE, ["endless.py:step"], timeout_seconds=0.5)
+    with pytest.raises(WorkerError) as of_devices:
+        jax_devices(HERE, timeout_seconds=0.5)
+    assert "top level" in of_file.value.hint
+    assert "top level" not in of_devices.value.hint
 
 
 def start_child(code: str, *, python: str = sys.executable) -> ChildProcess:

@@ -271,7 +271,10 @@ def ask(
             if process.over:
                 ended = process.explain()
                 raise WorkerError(ended.what, ended.advice)
-        raise WorkerError(f"no answer from {interpreter.path} within {timeout_seconds:g} s", "Try again.")
+        advice = "Try again."
+        if isinstance(request, DescribeRequest):
+            advice = "A file is imported to find its functions: what it runs at its top level has to come to an end."
+        raise WorkerError(f"no answer from {interpreter.path} within {timeout_seconds:g} s", advice)
     except msgspec.ValidationError as error:
         raise WorkerError(f"the answer of {interpreter.path} cannot be used: {error}") from error
     finally:
