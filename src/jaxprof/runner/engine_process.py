@@ -61,6 +61,9 @@ _IDLE = Exit(
 )
 _END_SECONDS = 0.2
 """How long an engine that has nothing to do may take to end by itself."""
+STOP_SECONDS = 0.1
+"""How long `freeze` waits for a child to stand, at most."""
+STOP_POLL_SECONDS = 2e-4
 _ANSWER = msgspec.json.Decoder(EngineAnswer)
 PROBE_ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3"}
 """Listing devices must not take a GPU's memory."""
@@ -131,11 +134,24 @@ class EngineProcess(ChildProcess):
             self._cancelled_seconds -= ASK_SECONDS
 
     def freeze(self) -> None:
-        """Stops it, with every thread and process of its group, until `thaw`. It gives no sign of life meanwhile, and
-        ends at nothing but `kill` and `close`. Only the thread that reads it may freeze and thaw it."""
+        """Stops it, with every thread and process of its group, until `thaw`, and waits until it stands: on a busy
+        machine a thread takes the signal only once it has a processor. It gives no sign of life meanwhile, and ends at
+        nothing but `kill` and `close`. Only the thread that reads it may freeze and thaw it."""
         if not self._frozen and self.alive:
             self._frozen = True
             self._signal_all(signal.SIGSTOP)
+            deadline = time.monotonic() + STOP_SECONDS
+            while not self._stands() and time.monotonic() < deadline:
+                time.sleep(STOP_POLL_SECONDS)
+
+    def _stands(self) -> bool:
+        """Whether every thread of a stopped child stands; true where the system does not tell, or it has ended."""
+        if not hasattr(os, "waitid"):
+            return True
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
 
     def thaw(self) -> None:
         """Lets it go on."""
