@@ -31,6 +31,9 @@ from jaxprof.units import percent, seconds
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
+NOTHING_MEASURED = """Nothing was measured in this session. On Start (1), Enter on a script of yours profiles it, \
+and on an example measures it beside NumPy."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunHeading(Heading):
@@ -48,7 +51,7 @@ class RunHeading(Heading):
 class RunList(TableView["Run"]):
     """Runs under the workload and parameters that they share."""
 
-    EMPTY: ClassVar[str] = "Nothing has been run in this session. Mark workloads on Start (1) and press Enter."
+    EMPTY: ClassVar[str] = NOTHING_MEASURED
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(

@@ -39,7 +39,7 @@ from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.tui.kit.plots import count_tick
 from jaxprof.tui.kit.program_summary import in_a_line
-from jaxprof.tui.kit.run_list import RunHeading
+from jaxprof.tui.kit.run_list import NOTHING_MEASURED, RunHeading
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
 from jaxprof.tui.kit.table_view import Heading, TableView
 from jaxprof.tui.kit.threads import in_thread
@@ -75,7 +75,7 @@ def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], st
 class ResultList(TableView[RunResult]):
     """Rows of runs, headings of groups, and a row for each sweep."""
 
-    EMPTY: ClassVar[str] = "No results in this session yet. Mark workloads on Start (1) and press Enter."
+    EMPTY: ClassVar[str] = NOTHING_MEASURED
     UNSORTED = "as planned"
 
     def __init__(self, *, id: str | None = None) -> None:
