@@ -15,6 +15,8 @@ from jaxprof.events import TrustReported
 from jaxprof.trace.model import Trace
 from jaxprof.trace.steps import steps_of
 from jaxprof.trace.summary import events_of
+from jaxprof.trace.trust.kernels import kernels
+from jaxprof.trace.trust.recording import clock, compiles, device_share, slowdown
 
 
 def trust(trace: Trace, kind: str = "imported", **more: object) -> dict[str, tuple[str, str]]:
@@ -123,6 +125,91 @@ def test_clocks_of_host_and_device_that_cannot_be_one(moved_us: int, first: int,
 def test_a_capture_against_what_was_timed(calls: list[float], timed: float | None, code: str, verdict: str) -> None:
     rows = trust(read(cpu_plane()), "run", calls=len(calls), seconds_of_calls=calls, timed_seconds=timed)
     assert rows[code][0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(0.49, "doubt"), (0.5, "good"), (1.05, "good"), (1.06, "doubt"), (None, None)]
+)
+def test_the_devices_share_of_the_calls(share: float | None, verdict: str | None) -> None:
+    assert [row.verdict for row in device_share(share)] == ([verdict] if verdict else [])
+
+
+@pytest.mark.parametrize(
+    ("times", "verdict"), [(1.5, "good"), (1.51, "doubt"), (3.0, "doubt"), (3.01, "bad"), (0, None)]
+)
+def test_how_much_slower_the_profiler_made_a_call(times: float, verdict: str | None) -> None:
+    assert [row.verdict for row in slowdown(times, 1.0)] == ([verdict] if verdict else [])
+    assert not list(slowdown(1.0, None))
+
+
+@pytest.mark.parametrize(
+    ("took_us", "verdict", "more_than_a_run"),
+    [(10, "good", False), (11, "doubt", False), (50, "doubt", False), (51, "doubt", True)],
+)
+def test_how_much_of_a_capture_is_a_compile(took_us: int, verdict: str, more_than_a_run: bool) -> None:
+    (row,) = compiles(_cpu(op("a", 0, 100, run_id=1)), "run", took_us * 1e-6)
+    assert (row.verdict, "more than a run" in row.message, bool(row.advice)) == (
+        verdict, more_than_a_run, verdict == "doubt"
+    )  # fmt: skip
+
+
+def test_a_compile_that_was_captured_for_itself() -> None:
+    trace = _cpu(op("a", 0, 100, run_id=1))
+    assert [row.verdict for row in compiles(trace, "compile", 90e-6)] == ["good"]
+    assert [row.verdict for row in compiles(trace, "compile", None)] == ["unknown"]
+    assert not list(compiles(trace, "run", None))
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(0, "good"), (3, "doubt"), (4, "doubt"), (5, "bad"), (6, "bad")])
+def test_how_many_launches_have_no_kernel(lost: int, verdict: str) -> None:
+    """Of 24; a fifth are 4.8."""
+    said, message = trust(read(*_without_kernels(lost)))["lost_kernels"]
+    assert said == verdict, message
+    assert ("24" if not lost else f"{lost} of 24 launches") in message
+
+
+@pytest.mark.parametrize(
+    ("odd", "verdict"), [(140, "good"), (150, "good"), (160, "doubt"), (70, "good"), (67, "good"), (60, "doubt")]
+)
+def test_a_step_much_longer_or_shorter_than_the_others(odd: float, verdict: str) -> None:
+    assert trust(_turns(100, 100, odd, 100, 100))["uneven_steps"][0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("second", "started", "verdict", "words"),
+    [
+        (None, 10**18, "good", "of one clock"),
+        ((50, 90), None, "doubt", "do not say when they began"),
+        ((50, 90), 10**18, "doubt", "2 hosts are joined by their wall clocks"),
+        ((100, 150), 10**18, "doubt", "2 hosts are joined by their wall clocks"),
+        ((300, 400), 10**18, "bad", "the recordings of a and b do not overlap: the second begins 200 µs after"),
+        ((300, 400), None, "doubt", "do not say when they began"),
+    ],
+)
+def test_the_clocks_of_hosts(second: tuple[int, int] | None, started: int | None, verdict: str, words: str) -> None:
+    trace = _cpu(op("a", 0, 100, run_id=1))
+    trace.started_unix_ns = started
+    (lane,) = trace.lanes
+    if second is not None:
+        other = _cpu(op("a", second[0], second[1] - second[0], run_id=1)).lanes[0]
+        trace.hosts[:] = ["a", "b"]
+        trace.lanes[:] = [replace(lane, device="a/cpu:0"), replace(other, device="b/cpu:0")]
+    (row,) = clock(trace)
+    assert (row.verdict, words in row.message) == (verdict, True), row.message
+
+
+def _no_kernels_of(**facts: object) -> str:
+    return next(iter(kernels(Trace(**facts), "imported"))).message  # type: ignore[arg-type]
+
+
+def test_why_there_are_no_kernels() -> None:
+    assert "no events at all" in _no_kernels_of()
+    assert "the planes of gpu:0 name no HLO op" in _no_kernels_of(devices={"gpu:0": {}})
+    assert "truncated before the names of the events of gpu:0" in _no_kernels_of(
+        devices={"gpu:0": {}}, lost_names=["gpu:0"]
+    )
+    only_host = read(_PYTHON)
+    assert "only host events" in next(iter(kernels(only_host, "imported"))).message
 
 
 def test_time_of_an_execution_in_which_no_op_was_recorded() -> None:
