@@ -56,7 +56,12 @@ def test_devices_on_which_nothing_ran() -> None:
 def test_kernels_without_a_match_and_their_share() -> None:
     verdict, message = trust(read(*gpu_planes()))["unmatched"]
     assert (verdict, message) == ("doubt", "kernels with 5.9 % of the device's time name no HLO op")
-    assert "guessed" in trust(read(*gpu_planes()))
+    assert trust(_alone("cutlass_gemm"))["guessed"][1].startswith("9.1 % of the device's time")
+
+
+def test_a_compile_alone_is_not_asked_for_steps() -> None:
+    assert not {"steps", "modules", "unrecorded"} & set(trust(read(cpu_plane()), "compile"))
+    assert {"steps", "modules", "unrecorded"} <= set(trust(read(cpu_plane()), "run", seconds_of_calls=[1e-3], calls=1))
 
 
 def test_dropped_events_and_errors_of_the_profiler() -> None:
