@@ -65,7 +65,7 @@ keep_constants_option = partial(
     is_flag=True,
     help="Keep long literals in the recorded HLO (weights, secrets).",
 )
-out_option = partial(click.option, "--out", type=LocalFile(), metavar="FILE", help="Where to write the session.")
+out_option = partial(click.option, "--out", "-o", type=LocalFile(), metavar="FILE", help="Where to write the session.")
 preset_option = partial(
     click.option,
     "--preset",

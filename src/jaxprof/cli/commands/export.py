@@ -43,7 +43,7 @@ NAMES = ("perfetto", "html", "speedscope", "pprof", "parquet", "pytest-benchmark
     help="What to write.",
 )
 @run_option(help="The run: r2. Needed for perfetto and pprof if several runs have one; the others have all runs.")
-@out_option("-o", help="Default: stdout. With .gz, compressed.")
+@out_option(help="Default: stdout. With .gz, compressed.")
 @force_option()
 @click.option("--json", "answered", is_flag=True, help="With --out: print as JSON what was written.")
 @profile_options

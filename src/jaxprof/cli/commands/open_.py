@@ -83,7 +83,7 @@ _PRINTED: Final = ("form", "run_id", "begin", "end")
 @click.option("--browser", is_flag=True, help="Show the page in a browser, and follow the session.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="With --browser: any that is free.")
 @click.option("--keep", is_flag=True, help="Keep a profile as a session: among the others, or as --out FILE.")
-@out_option("-o")
+@out_option()
 @force_option()
 @click.option(
     "--seconds",

@@ -33,7 +33,7 @@ _SCHEMA: Final = (("name", "column"), ("type", "type"), ("meaning", "meaning"))
 @click.argument("words", metavar="SESSION... SQL", nargs=-1, callback=local_source, shell_complete=complete_session)
 @click.option("--all", "every", is_flag=True, help="All kept sessions, instead of SESSION.")
 @click.option("--schema", is_flag=True, help="Print the tables with their columns, or those of the named TABLE...")
-@out_option("-o", help="Default: stdout.")
+@out_option(help="Default: stdout.")
 @force_option()
 @format_option("text", "json", "csv", "parquet", "arrow", bounded=("text", "json"))
 def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None, force: bool, form: str) -> None:

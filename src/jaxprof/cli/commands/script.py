@@ -54,7 +54,10 @@ def duration(value: str | float) -> float:
 )
 @click.option("--oversubscribe", is_flag=True, help="With -n: start more than 4 processes for each processor.")
 @click.option(
-    "--out", metavar="FILE", help="Where to write the session; of a job, the folder. It can be a URL: gs://, s3://..."
+    "--out",
+    "-o",
+    metavar="FILE",
+    help="Where to write the session; of a job, the folder. It can be a URL: gs://, s3://...",
 )
 @force_option()
 @click.option("--plain", is_flag=True, help="No app: the program has the terminal, notes follow after it ends.")

@@ -78,7 +78,7 @@ def rename(name: str, new_name: str, form: str) -> None:
 
 @command.command()
 @click.argument("name", metavar="FILE", shell_complete=complete_session)
-@out_option("-o", help="Where to write the copy; else FILE-scrubbed here.")
+@out_option(help="Where to write the copy; else FILE-scrubbed here.")
 @force_option()
 @click.option("--in-place", is_flag=True, help="Replace FILE itself. What it held is lost.")
 @format_option("text", "json")
