@@ -3,14 +3,18 @@ ends."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.engine.protocol.request import DevicesRequest
 from jaxprof.errors import WorkerError
 from jaxprof.events import Event, LogLine, PhaseStarted, RunFinished
@@ -38,6 +42,28 @@ def read_until(process: EngineProcess, kind: type[Event]) -> list[Event]:
     while not process.over and not any(isinstance(event, kind) for event in events):
         events += process.read(20)
     return events
+
+
+@pytest.mark.process
+def test_a_frozen_engine_has_stopped_however_late_the_signal_reaches_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine a stop is taken only when there is a processor for the thread that takes it."""
+    signals = EngineProcess._signal_all
+    with contextlib.closing(start(tmp_path, monkeypatch, "while True: time.sleep(0.01)\n")) as process:
+
+        def late(child: EngineProcess, number: int) -> None:
+            threading.Timer(0.02, signals, (child, number)).start()
+
+        with monkeypatch.context() as busy:
+            busy.setattr(EngineProcess, "_signal_all", late)
+            process.freeze()
+        assert is_stopped(process.pid)
+        process.thaw()
+        end = time.monotonic() + 10
+        while is_stopped(process.pid) and time.monotonic() < end:
+            time.sleep(0.001)
+        assert not is_stopped(process.pid)
 
 
 @pytest.mark.process

@@ -163,8 +163,8 @@ async def test_a_session_that_another_process_writes_is_followed(shelf: Path, mo
 
 
 EMPTY = {
-    "run": ("Nothing was measured in this session", "enter C m Q r m l escape down"),
-    "results": ("Nothing was measured in this session", "enter s m S y m F m h escape down"),
+    "run": ("Nothing has been measured in this session", "enter C m Q r m l escape down"),
+    "results": ("Nothing has been measured in this session", "enter s m S y m F m h escape down"),
     "hlo": ("No session is open.", "m i m M escape m E escape ] escape"),
     "program": ("No program was recorded in this session", "m b m f m L w C r escape / enter down s"),
     "job": ("jaxprof script -n 4 train.py", "y / escape m f m T m U escape"),

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from jaxprof.devices.live.process_state import is_stopped
 from jaxprof.engine.protocol.request import (
     SCRATCH,
     CancelRequest,
@@ -61,9 +63,9 @@ _IDLE = Exit(
 )
 _END_SECONDS = 0.2
 """How long an engine that has nothing to do may take to end by itself."""
-STOP_SECONDS = 0.1
-"""How long `freeze` waits for a child to stand, at most."""
-STOP_POLL_SECONDS = 2e-4
+FREEZE_SECONDS = 0.1
+"""How long `freeze` waits for a child to stop, at most."""
+_FREEZE_POLL_SECONDS = 2e-4
 _ANSWER = msgspec.json.Decoder(EngineAnswer)
 PROBE_ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3"}
 """Listing devices must not take a GPU's memory."""
@@ -134,20 +136,20 @@ class EngineProcess(ChildProcess):
             self._cancelled_seconds -= ASK_SECONDS
 
     def freeze(self) -> None:
-        """Stops it, with every thread and process of its group, until `thaw`, and waits until it stands: on a busy
-        machine a thread takes the signal only once it has a processor. It gives no sign of life meanwhile, and ends at
+        """Stops it, with every thread and process of its group, until `thaw`. Returns once it has stopped: on a busy
+        machine a thread takes the signal only when it gets a processor. It gives no sign of life meanwhile, and ends at
         nothing but `kill` and `close`. Only the thread that reads it may freeze and thaw it."""
         if not self._frozen and self.alive:
             self._frozen = True
             self._signal_all(signal.SIGSTOP)
-            deadline = time.monotonic() + STOP_SECONDS
-            while not self._stands() and time.monotonic() < deadline:
-                time.sleep(STOP_POLL_SECONDS)
+            deadline = time.monotonic() + FREEZE_SECONDS
+            while not self._has_stopped() and time.monotonic() < deadline:
+                time.sleep(_FREEZE_POLL_SECONDS)
 
-    def _stands(self) -> bool:
-        """Whether every thread of a stopped child stands; true where the system does not tell, or it has ended."""
-        if not hasattr(os, "waitid"):
-            return True
+    def _has_stopped(self) -> bool:
+        """Whether it is stopped by a signal: all its threads, where `is_stopped` looks at the first; or has ended."""
+        if sys.platform != "linux":
+            return is_stopped(self.pid)
         try:
             return os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:

@@ -31,8 +31,9 @@ from jaxprof.units import percent, seconds
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
-NOTHING_MEASURED = """Nothing was measured in this session. On Start (1), Enter on a script of yours profiles it, \
-and on an example measures it beside NumPy."""
+NOTHING_MEASURED = (
+    "Nothing has been measured in this session. On Start (1), Enter profiles a script of yours, or measures an example."
+)
 
 
 @dataclass(frozen=True, slots=True)
