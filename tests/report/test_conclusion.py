@@ -16,7 +16,7 @@ from jaxprof.report.conclusion import conclusion, conclusion_lines, gate_conclus
 from jaxprof.report.renderers import wrap
 from jaxprof.session import Session
 from jaxprof.units import parts_of, spread, whole_percents
-from report.sessions import HEADER, plan
+from report.sessions import HEADER, plan, turns
 
 
 class TestLargest:
@@ -49,7 +49,13 @@ class TestConclusion:
 
     def test_a_run_without_times_is_said(self) -> None:
         session = fold(HEADER, [plan("r1", "jit", "jit")])
-        assert conclusion(explanation(session, "s")).cost.startswith("unknown")
+        found = conclusion(explanation(session, "s"))
+        assert found.cost.startswith("unknown")
+        assert found.action.startswith("nothing was measured"), "no finding was looked for"
+
+    def test_of_what_was_measured_it_is_said_that_nothing_was_found(self) -> None:
+        session = fold(HEADER, [plan("r1", "jit", "jit"), *turns("r1", 1e-3, 0)])
+        assert conclusion(explanation(session, "s")).action.startswith("no finding above its threshold")
 
     def test_a_gate_names_the_limit_that_was_passed(self) -> None:
         row = GateRow("f jit cpu:0", GateLimit("kernels"), "passed", FigureDifference("kernels", 3.0, 5.0))

@@ -72,8 +72,8 @@ def conclusion(explanation: Explanation) -> Conclusion:
             command("explain", explanation.name),
         )
     if unknown is not None:
-        return Conclusion(cost, certainty, f"no finding above its threshold; {unknown.reason}", unknown.command)
-    return Conclusion(cost, certainty, "no finding above its threshold")
+        return Conclusion(cost, certainty, f"{explanation.nothing_found}; {unknown.reason}", unknown.command)
+    return Conclusion(cost, certainty, explanation.nothing_found)
 
 
 def _place(finding: RankedFinding) -> str:

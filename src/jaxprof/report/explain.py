@@ -327,7 +327,7 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
     for line in answers(explanation):
         yield from _cut(line, replace(room, sentence=room.sentence + room.commands), indent="    ", first="")
     if not explanation.findings:
-        yield "no finding above its threshold"
+        yield explanation.nothing_found
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings))
     for number, finding in enumerate(explanation.findings, start=1):
         yield from _finding_lines(number, finding, room, verify=_verify(explanation) if len(commands) > 1 else "")

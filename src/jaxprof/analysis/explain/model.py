@@ -191,6 +191,14 @@ class Explanation:
     job: JobFigures | None = field(default=None, repr=False)
     """Of a job."""
 
+    @property
+    def nothing_found(self) -> str:
+        """What stands where the first finding would, if there is none."""
+        runs = self.session.runs.values() if self.session is not None else ()
+        if runs and not any(run.program or run.texts or run.series or run.captures for run in runs):
+            return "nothing was measured in which something could be found"
+        return "no finding above its threshold"
+
 
 _LONGEST_LINE: Final = 100
 

@@ -111,7 +111,7 @@ def _first_finding(explanation: Explanation, width: int, *, whole: bool) -> list
     else:
         unknown = explanation.abstentions[0] if explanation.abstentions else None
         words = f"; unknown: {unknown.reason}" if unknown is not None else ""
-        what = Content.styled(safe(f"no finding above its threshold{words}"), "$text-muted")
+        what = Content.styled(safe(f"{explanation.nothing_found}{words}"), "$text-muted")
         command = unknown.command if unknown is not None else ""
     begin, *more = what.wrap(room) if whole else [what]
     first_line = Content.assemble(begin.truncate(room, ellipsis=True, pad=True), "  ", (key, "$quiet"))
