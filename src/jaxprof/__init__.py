@@ -51,5 +51,5 @@ if not TYPE_CHECKING:  # a wrong name is an error for a type checker
 
 
 def __dir__() -> list[str]:
-    """Only the public names, so that completion and `help` show just those."""
+    """Return only the public names, so that completion and `help` show just those."""
     return sorted(__all__)

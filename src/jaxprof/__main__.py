@@ -1,4 +1,4 @@
-"""`jaxprof`, and `python -m jaxprof`: starts the program that is to be recorded, if there is one, then all the rest."""
+"""`jaxprof`, and `python -m jaxprof`: start the program that is to be recorded, if there is one, then all the rest."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _INTERRUPTED = 130
 
 
 def _leave_the_current_folder() -> None:
-    """Takes the current folder from the path, where `-m` puts it: a `click.py` there is not ours."""
+    """Remove the current folder from the path, where `-m` puts it: a `click.py` there is not ours."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if not sys.flags.safe_path and sys.path[:1] == [os.getcwd()] and sys.path[0] != ours:
         del sys.path[0]
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Run the command line."""
     try:
         started = None
         if sys.argv[1:2] == ["script"]:
@@ -24,7 +24,7 @@ def main() -> None:
 
             started = start_early(sys.argv[1:])
         from jaxprof.cli.main import main as run
-    except KeyboardInterrupt:  # the processes of a job start so, and ctrl+c reaches those that are not up yet
+    except KeyboardInterrupt:  # ctrl+c reaches all processes of a job, also those that are still starting
         sys.exit(_INTERRUPTED)
     run(started=started)
 

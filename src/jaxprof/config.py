@@ -1,7 +1,7 @@
-"""What a user sets once: a file of theirs, a project's `[tool.jaxprof]`, and variables of the environment.
+"""What a user sets once: in a file of theirs, in a project's `[tool.jaxprof]`, and in variables of the environment.
 
-An option on the command line goes before a variable, that before the user's file, and that before the project's: what a
-project proposes does not change the keys or the devices of whoever has chosen their own.
+An option on the command line takes precedence over a variable, a variable over the user's file, and that over the
+project's: what a project proposes does not change the keys or the devices of whoever has chosen their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxprof.files import read_whole, taking_place
 FILE_VARIABLE: Final = "JAXPROF_CONFIG"
 PRESETS: Final = ("quick", "published")
 KEYS: Final = "keys"
-"""The table of the user's keys, by the id of an action (docs/keys.md)."""
+"""Name of the table of the user's keys, by the id of an action (docs/keys.md)."""
 
 Value = str | float | tuple[str, ...]
 
@@ -32,13 +32,13 @@ class Setting:
     name: str
     means: str
     read: Callable[[Any], Value | None]
-    """The value of what a file or a variable has; None if it is none."""
+    """Converts what a file or a variable has to a value; returns None if it is none."""
     wants: str
-    """What a value is, for the error."""
+    """What a value must be, for the error."""
 
     @property
     def variable(self) -> str:
-        """The variable of the environment: `JAXPROF_THEME`."""
+        """Name of the environment variable: `JAXPROF_THEME`."""
         return f"JAXPROF_{self.name.upper()}"
 
 
@@ -58,7 +58,7 @@ def _words(value: Any) -> Value | None:
 
 
 def _share(value: Any) -> Value | None:
-    """`2%` or `0.02`: a text, which the option of that name reads."""
+    """Return the share, `2%` or `0.02`, as a text, which the option of that name reads."""
     text = str(value).strip()
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -81,65 +81,65 @@ SETTINGS: Final = (
     Setting("devices", "where to run; `compare` and the times of `gate` take the first", _words,
             'devices: ["cuda:0", "cpu:0"]'),
     Setting("budget", "seconds of sampling for each run", _seconds, "a number of seconds above 0"),
-    Setting("comparison_budget", "seconds of `compare`, and of the times of `gate`, in all", _seconds,
+    Setting("comparison_budget", "total seconds of `compare`, and of `gate` for times", _seconds,
             "a number of seconds above 0"),
     Setting("upload_wait", "seconds that `script --out URL` uploads at its end", _seconds,
             "a number of seconds above 0"),
-    Setting("margin", "closer than this is the same, in `compare`", _share, "a share: 2% or 0.02"),
+    Setting("margin", "smaller differences count as the same in `compare`", _share, "a share: 2% or 0.02"),
     Setting("fail_on", "the limits of `gate`", _words, 'limits: ["kernels", "run:5%"]'),
 )  # fmt: skip
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 _OF_PROJECTS = {name: setting for name, setting in _BY_NAME.items() if name != "theme"}
-"""How the app looks, and its keys, are not a project's business."""
+"""The settings that a project may have. The app's theme and keys are not a project's business."""
 _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "run": {"preset": "preset", "devices": "devices", "budget_seconds": "budget"},
     "compare": {"preset": "preset", "device": "devices", "budget_seconds": "comparison_budget", "margin": "margin"},
     "hlo": {"preset": "preset"},
     "gate": {"device": "devices", "budget_seconds": "comparison_budget", "limits": "fail_on"},
 }
-"""By command and parameter: the setting that stands for it."""
+"""Command → parameter → the setting that is its default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings in force; what nobody has set is not in `values`."""
+    """The settings in force; `values` has only what is set."""
 
     values: Mapping[str, Value] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
-    """The user's keys, as Textual names them, by the id of an action."""
+    """Action id → key, as Textual names it."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Where each value is from: a variable, or a file."""
+    """Setting → where its value is from: a variable, or a file."""
 
     @property
     def theme(self) -> str | None:
-        """The name of the theme; None if nobody has chosen one."""
+        """The name of the theme; None if not set."""
         return self._text("theme")
 
     @property
     def preset(self) -> str | None:
-        """`quick` or `published`; None if nobody has chosen."""
+        """`quick` or `published`; None if not set."""
         return self._text("preset")
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Where to run; empty if nobody has chosen."""
+        """The devices to run on; empty if not set."""
         value = self.values.get("devices")
         return value if isinstance(value, tuple) else ()
 
     @property
     def budget_seconds(self) -> float | None:
-        """The sampling of each run; None if nobody has chosen."""
+        """Seconds of sampling for each run; None if not set."""
         value = self.values.get("budget")
         return value if isinstance(value, float) else None
 
     @property
     def upload_wait_seconds(self) -> float | None:
-        """How long a recording waits at its end for its upload; None if nobody has chosen."""
+        """Seconds that a recording waits at its end for its upload; None if not set."""
         value = self.values.get("upload_wait")
         return value if isinstance(value, float) else None
 
     def options(self, command: str) -> dict[str, Value]:
-        """What stands for options of a command that are not given, by the names of its parameters."""
+        """Return the settings that are defaults of a command's options, by the names of its parameters."""
         usual = {option: self.values.get(name) for option, name in _OPTIONS.get(command, {}).items()}
         first = self.devices[:1]
         return {option: first[0] if option == "device" and first else value for option, value in usual.items() if value}
@@ -150,7 +150,7 @@ class Config:
 
 
 def config_path() -> Path:
-    """The user's file: `$JAXPROF_CONFIG`, or `config.toml` in the user's folder of settings."""
+    """Return the user's file: `$JAXPROF_CONFIG`, or `config.toml` in the user's folder of settings."""
     chosen = os.environ.get(FILE_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -160,22 +160,23 @@ def config_path() -> Path:
 
 
 def project_path(folder: Path | None = None) -> Path | None:
-    """The nearest `pyproject.toml`, from the folder upwards; None without one."""
+    """Return the nearest `pyproject.toml`, from the folder upwards; None if there is none."""
     start = (folder or Path.cwd()).absolute()
     return next((path for at in (start, *start.parents) if (path := at / "pyproject.toml").is_file()), None)
 
 
 def read_config(folder: Path | None = None) -> Config:
-    """The settings in force in a folder. Raises UsageError for a value that is none, FileRefusedError for a file that
-    cannot be read."""
+    """Return the settings in force in a folder. Raises UsageError for an invalid value, FileRefusedError for a file
+    that cannot be read."""
     values: dict[str, Value] = {}
     keys: dict[str, str] = {}
     sources: dict[str, str] = {}
-    project, own = project_path(folder), config_path()
-    for path, table in ((project, _of_project(project)), (own, _of_user(own))):
+    project, user_file = project_path(folder), config_path()
+    user_table = _parse(_read(user_file), user_file) if user_file.is_file() else {}
+    for path, table in ((project, _of_project(project)), (user_file, user_table)):
         for name, value in table.items():
-            if name == KEYS and path == own:
-                keys = _keys(value, own)
+            if name == KEYS and path == user_file:
+                keys = _keys(value, user_file)
                 sources |= {f"{KEYS}.{action}": str(path) for action in keys}
             else:
                 values[name] = parsed(name, value, f"{path}", _OF_PROJECTS if path == project else _BY_NAME)
@@ -189,7 +190,8 @@ def read_config(folder: Path | None = None) -> Config:
 
 
 def parsed(name: str, value: Any, source: str, known: Mapping[str, Setting] = _BY_NAME) -> Value:
-    """The value of a setting. Raises UsageError, which names the source, if there is no such setting or value."""
+    """Return the value of a setting. Raises UsageError, which names the source, for an unknown setting or a bad
+    value."""
     if name not in known:
         error = unknown_name("setting", name, [*known, *([KEYS] if known is _BY_NAME else [])])
         raise UsageError(f"{source}: {error.what}", error.hint)
@@ -200,9 +202,9 @@ def parsed(name: str, value: Any, source: str, known: Mapping[str, Setting] = _B
 
 
 def keep(name: str, value: Value | None, path: Path | None = None) -> None:
-    """Writes one value into the user's file, or with None takes it out; `keys.ID` is a key. All else stays as it is.
+    """Write one value into the user's file, or remove it if it is None; `keys.ID` is a key. All else stays as it is.
 
-    Raises FileRefusedError for a file that cannot be read, UsageError where the value is not on a line of its own, and
+    Raises FileRefusedError for a file that cannot be read, UsageError if the value is not on a line of its own, and
     OSError."""
     path = path or config_path()
     table, _, key = name.partition(".") if name.startswith(f"{KEYS}.") else ("", "", name)
@@ -215,14 +217,14 @@ def keep(name: str, value: Value | None, path: Path | None = None) -> None:
     if value is not None:
         inner[key] = list(value) if isinstance(value, tuple) else value
     if _parse(fresh, path) != wanted:
-        raise UsageError(f"{path}: {name} cannot be set by itself there", "`jaxprof config edit` opens the file.")
+        raise UsageError(f"{path}: the line of {name} cannot be changed alone", "`jaxprof config edit` opens the file.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with taking_place(path) as part:
         part.write_text(fresh, "utf-8")
 
 
 def edited(text: str, table: str, key: str, value: Value | None) -> str:
-    """TOML with one value set, or with None taken out: its line is replaced, or added at the end of its table."""
+    """Return TOML with one value set, or removed if it is None: its line is replaced, or added at its table's end."""
     lines = text.removesuffix("\n").split("\n") if text else []
     heads = [at for at, line in enumerate(lines) if re.match(r"\s*\[", line)]
     start = 0
@@ -251,7 +253,7 @@ def edited(text: str, table: str, key: str, value: Value | None) -> str:
 
 
 def literal(value: Value) -> str:
-    """A value as TOML writes it."""
+    """Return a value as TOML writes it."""
     if isinstance(value, tuple):
         return "[" + ", ".join(_quoted(word) for word in value) + "]"
     return _quoted(value) if isinstance(value, str) else repr(int(value) if value == int(value) else value)
@@ -262,7 +264,7 @@ def _quoted(text: str) -> str:
     return '"' + "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped) + '"'
 
 
-def _keys(value: Any, path: Path | None) -> dict[str, str]:
+def _keys(value: Any, path: Path) -> dict[str, str]:
     flat: dict[str, str] = {}
     for group, inner in value.items() if isinstance(value, dict) else [("", None)]:
         for action, key in inner.items() if isinstance(inner, dict) else [("", inner)]:
@@ -273,12 +275,8 @@ def _keys(value: Any, path: Path | None) -> dict[str, str]:
     return flat
 
 
-def _of_user(path: Path) -> dict[str, Any]:
-    return _parse(_read(path), path) if path.is_file() else {}
-
-
 def _of_project(path: Path | None) -> dict[str, Any]:
-    """What is no TOML is for its other readers to report: what measures goes on."""
+    """Return a project's settings. A file that is not TOML is for its other readers to report: measuring goes on."""
     try:
         table = _parse(_read(path), path).get("tool", {}).get("jaxprof", {}) if path is not None else {}
     except (FileRefusedError, AttributeError):

@@ -1,4 +1,4 @@
-"""Starts a program for `jaxprof script` before the rest of jaxprof is imported: both begin at the same time.
+"""Start a program for `jaxprof script` before the rest of jaxprof is imported: both begin at the same time.
 
 Only for command lines that leave nothing to decide; all others are read by `cli.commands.script`, which starts the
 program later. Imports next to nothing, because the program waits for it.
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 INJECT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorder", "inject")
 VARIABLE = "JAXPROF_PROGRAM"
 PIPE_BYTES = 1 << 20
-"""Requested size of the event pipe: the program's events while we are busy or stopped must fit into it."""
-_OF_JOBS = (
+"""Requested size of the event pipe: it must hold the program's events while we are busy or paused."""
+_JOB_PREFIXES = (
     "JAXPROF_JOB",
     "JAXPROF_LIMITS",
     "SLURM_",
@@ -32,25 +32,25 @@ _OF_JOBS = (
     "MEGASCALE_",
     "JOB_COMPLETION_INDEX",
 )
-"""What variables begin with that may make this a process of a job (`job_process`), or change what the words mean."""
+"""Prefixes of variables that may make this a process of a job (`job_process`), or change what the words mean."""
 _JOB_ENDING = ".d"
-_WAITING = ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+_BLOCKED_SIGNALS = ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
 class Words:
-    """What the words after `jaxprof` ask for, if they ask for no more than that."""
+    """What the words after `jaxprof` request, if they request no more than that."""
 
     def __init__(self, out: str | None, path: str, arguments: tuple[str, ...], *, plain: bool) -> None:
         self.out, self.path, self.arguments, self.plain = out, path, arguments, plain
 
 
 class Started:
-    """A program that runs, with its pipes."""
+    """A program that has been started, with its pipes."""
 
     def __init__(self, words: Words) -> None:
         self.words = words
         self.pipes = (*os.pipe(), *os.pipe())
-        """The reading and the writing end of the events, and of the requests."""
+        """The reading and the writing end of the pipe for events, then of the pipe for requests."""
         events_read, events_write, control_read, _ = self.pipes
         enlarge(events_write)
         self.began_seconds = time.monotonic()
@@ -61,35 +61,35 @@ class Started:
             env=environment(plan, unbuffered=False),
             pass_fds=(events_write, events_read, control_read),
         )
-        # Signals wait until there is somebody who passes them on. The program has begun without this mask.
-        self._waiting = {number for name in _WAITING if (number := getattr(signal, name, None)) is not None}
-        signal.pthread_sigmask(signal.SIG_BLOCK, self._waiting)
+        # Signals wait until somebody passes them on. The program started earlier, and does not inherit this mask.
+        self._blocked = {number for name in _BLOCKED_SIGNALS if (number := getattr(signal, name, None)) is not None}
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._blocked)
 
     def take_signals(self) -> None:
-        """From now on signals come; those that have waited come first. The terminal's wait on where a thread takes
-        them, which learns who sent them (`plain_script`)."""
+        """Receive signals from now on; those that have waited come first. The terminal's signals wait on if a thread
+        takes them, which learns who sent them (`plain_script`)."""
         of_the_terminal = {signal.SIGINT, signal.SIGQUIT} if hasattr(signal, "sigtimedwait") else set()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._waiting - of_the_terminal)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._blocked - of_the_terminal)
 
 
 def start_early(words: Sequence[str]) -> Started | None:
-    """Starts the program of a command line; None if it is not one of those, or the program cannot be started."""
-    asked = read_words(words, os.environ) if hasattr(os, "fork") else None
-    if asked is None or not _is_plain(asked) or not any(os.path.isdir(os.path.join(at, "jax")) for at in sys.path):
+    """Start the program of a command line. Return None if it is another command, or the program cannot be started."""
+    parsed = read_words(words, os.environ) if hasattr(os, "fork") else None
+    if parsed is None or not _is_plain(parsed) or not any(os.path.isdir(os.path.join(at, "jax")) for at in sys.path):
         return None
     try:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # what the user's sitecustomize has written here comes before what the program writes
-        return Started(asked)
+        return Started(parsed)
     except (OSError, ValueError):
         return None
 
 
 def read_words(words: Sequence[str], variables: Mapping[str, str]) -> Words | None:
-    """`script [--plain] [--out FILE [--force]] FILE.py [ARGS]`, recorded alone; None for everything else."""
+    """Read `script [--plain] [--out FILE [--force]] FILE.py [ARGS]`, recorded alone; None for everything else."""
     if words[:1] != ["script"] or "_JAXPROF_COMPLETE" in variables:
         return None
-    if any(name.startswith(_OF_JOBS) for name in variables):
+    if any(name.startswith(_JOB_PREFIXES) for name in variables):
         return None
     out, plain, force, at = None, False, False, 1
     while at < len(words) and words[at].startswith("-"):
@@ -115,7 +115,7 @@ def _is_new_file(out: str) -> bool:
 
 
 def _is_plain(words: Words) -> bool:
-    """Whether the program is a file, and no app opens for it; with the three streams that it gets from us."""
+    """Return whether the program is a file for which no app opens, and has all three standard streams."""
     try:
         for stream in range(3):
             os.fstat(stream)
@@ -125,8 +125,8 @@ def _is_plain(words: Words) -> bool:
 
 
 def environment(plan: str, *, unbuffered: bool) -> dict[str, str]:
-    """Our environment, with what `recorder.inject.sitecustomize` needs; that restores everything before the program
-    begins."""
+    """Return our environment with what `recorder.inject.sitecustomize` needs, which restores everything before the
+    program begins."""
     variables = dict(os.environ)
     former = variables.get("PYTHONPATH")
     variables["PYTHONPATH"] = f"{INJECT}{os.pathsep}{former}" if former else INJECT
@@ -141,7 +141,7 @@ def environment(plan: str, *, unbuffered: bool) -> dict[str, str]:
 
 
 def enlarge(pipe: int) -> None:
-    """Asks for room in a pipe."""
+    """Request a larger buffer for a pipe."""
     import fcntl
 
     command = getattr(fcntl, "F_SETPIPE_SZ", None)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _FILE_ENDINGS: Final = (
     ".jaxprof", ".py", ".hlo", ".txt", ".mlir", ".pb", ".pbtxt", ".json", ".gz", ".csv", ".md",
 )  # fmt: skip
-"""Endings that no workload, module or kept session is called by."""
+"""Endings of file names that no workload, module or kept session has."""
 _MOST_COMPARED: Final = 2000
-"""How many files of a folder are compared with a misspelt name: 20 ms."""
+"""How many files of a folder are compared with a misspelt name; this takes 20 ms."""
 
 
 class JaxprofError(Exception):
@@ -77,29 +77,29 @@ class WorkerError(JaxprofError):
 
 
 class DoesNotFitError(JaxprofError):
-    """What was asked for needs more memory than is free."""
+    """The work needs more memory than is free."""
 
     code = "does_not_fit"
 
 
 def system_words(error: OSError) -> str:
-    """The system's words for what it refused, `No space left on device`: without its number, and without the path,
-    which the error around it names."""
+    """Return the system's words for what it refused, `No space left on device`, without its number, and without the
+    path, which the error around it names."""
     return error.strerror or str(error)
 
 
 def is_path(word: str) -> bool:
-    """Whether `word`, at which there is no file, was meant as a path: it has a folder or a file's ending."""
+    """Return whether `word`, which names no file, was meant as a path: it has a folder or a file's ending."""
     return "/" in word or os.sep in word or word.startswith("~") or word.endswith(_FILE_ENDINGS)
 
 
 def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
-    """The error for a path at which there is nothing. Its hint names similar files, or the folder that was searched."""
+    """Return the error for a path with nothing at it. Its hint names similar files, or the folder that was searched."""
     place = os.path.abspath(os.path.expanduser(path))
     folder, name = os.path.split(place)
     what = f"there is no file {os.fspath(path)}"
     if "://" in os.fspath(path):
-        return MissingFileError(what, "A URL is read by show, open, explain, query, compare, hlo, export and serve.")
+        return MissingFileError(what, "URLs work with open, explain, query, compare, hlo and export.")
     try:
         names = list(islice(os.listdir(folder), _MOST_COMPARED))
     except (OSError, ValueError):
@@ -111,14 +111,14 @@ def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
 
 
 def not_found(kind: str, word: str, known: Iterable[str]) -> UsageError:
-    """The error for a `word` that can be a path or the name of a `kind`: a missing file if it was meant as a path, else
-    an unknown name. Every command decides this here."""
+    """Return the error for a `word` that can be a path or the name of a `kind`: a missing file if it was meant as a
+    path, else an unknown name. Every command decides this here."""
     return missing_file(word) if is_path(word) else unknown_name(kind, word, known)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for an unknown `name` of a `kind` (workload, variant, device...). Its hint lists similar names, or all
-    names."""
+    """Return the error for an unknown `name` of a `kind` (workload, variant, device...). Its hint lists similar names,
+    or all names."""
     choices = sorted(set(known))
     near = get_close_matches(name.lower(), choices, n=3, cutoff=0.5)
     if near:

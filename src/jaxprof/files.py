@@ -1,4 +1,4 @@
-"""Opening a file from outside: regular files only, and no more of them than the limits allow; and writing one whole.
+"""Open files from outside: regular files only, and no more of them than the limits allow. Write files whole.
 
 A named pipe would be waited for, and a device read, for ever.
 """
@@ -34,7 +34,7 @@ PRIVATE: Final = 0o600
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """The file at `path`, to read. Raises OSError, also for what is no regular file; never waits for anybody."""
+    """Open the file at `path` for reading. Never waits for anybody. Raises OSError, also if it is no regular file."""
     _refuse_others(os.stat(path))  # opening a device may already have an effect
     descriptor = os.open(path, _FLAGS)
     try:
@@ -52,7 +52,7 @@ def _refuse_others(status: os.stat_result) -> None:
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a source file's bytes, in hex; empty where it cannot be read, or is larger than any source is."""
+    """Return the SHA-256 of a source file, in hex; empty if it cannot be read, or is larger than any source is."""
     import hashlib
 
     try:
@@ -64,8 +64,8 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 
 
 def is_as_recorded(file: str, sources: Mapping[str, str], recorded_seconds: float) -> bool:
-    """Whether a source file has the content that it had: by its digest in `sources` (by path), else by whether it
-    was changed after `recorded_seconds` (Unix time), which a checkout seems to do."""
+    """Return whether a source file has its recorded content: by its digest in `sources` (by path), else by whether it
+    was changed after `recorded_seconds` (Unix time), as a checkout seems to do."""
     if file in sources:
         return file_digest(file) == sources[file]
     try:
@@ -75,13 +75,13 @@ def is_as_recorded(file: str, sources: Mapping[str, str], recorded_seconds: floa
 
 
 def with_home(path: str | os.PathLike[str]) -> Path:
-    """The path with the home folder for a leading `~` or `~user`. With a user that does not exist it stays as it is:
-    then there is no such file, where `Path.expanduser` raises a RuntimeError."""
+    """Return the path with the home folder for a leading `~` or `~user`. For a user that does not exist the path stays
+    as it is, and names no file; `Path.expanduser` would raise a RuntimeError."""
     return Path(os.path.expanduser(path))
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder for its owner alone, and those above it that are missing; `mkdir` gives those to everybody. Raises
+    """Make a folder for its owner alone, and the missing ones above it, which `mkdir` would open to everybody. Raises
     OSError."""
     if not path.is_dir():
         if path.parent != path:
@@ -91,13 +91,12 @@ def private_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def taking_place(path: Path, mode: int = 0o666, *, only_regular: bool = False) -> Iterator[Path]:
-    """A new file beside `path`, which takes its place at the end. After an error, such as a full disk, what was there
-    is still there, and nothing else. What is no regular file (`/dev/stdout`) is written where it is. `only_regular`: a
-    folder that somebody else may have filled, in which such a file is refused with an OSError, and a link is replaced,
-    and not followed.
+    """Yield a new file beside `path`, which replaces it at the end. After an error, such as a full disk, the former
+    file is still there, and nothing else. What is no regular file (`/dev/stdout`) is written in place.
 
-    The file has a name that nobody can have taken before, in a folder that others write to, and the `mode` as far as
-    the user's umask allows.
+    `only_regular`: for a folder that somebody else may have filled. What is no regular file is then refused with an
+    OSError, and a link is replaced, not followed. The new file has a name that nobody can have taken before, in a
+    folder that others write to, and the `mode` as far as the user's umask allows.
     """
     if path.exists() and not path.is_file():
         if only_regular:  # a named pipe that somebody put there would be waited for
@@ -116,9 +115,10 @@ def taking_place(path: Path, mode: int = 0o666, *, only_regular: bool = False) -
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes:
-    """The content of the regular file at `path`. Raises OSError, and FileRefusedError beyond the limit `file`."""
+    """Return the content of the regular file at `path`. Raises OSError, and FileRefusedError beyond the limit
+    `file`."""
     with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size  # `read` takes memory for all that it may read; /proc tells sizes of 0
+        size = os.fstat(file.fileno()).st_size  # `read` allocates all that it may read; sizes in /proc are 0
         data = file.read(FILE.most + 1) if not 0 < size <= FILE.most else file.read(size + 1)
     if len(data) > FILE.most:
         raise FileRefusedError(f"{os.fspath(path)} has {FILE.words}", FILE.hint)
@@ -126,7 +126,7 @@ def read_whole(path: str | os.PathLike[str]) -> bytes:
 
 
 def unpacked(data: bytes | bytearray | memoryview, what: str, wbits: int = 31) -> Iterator[bytes]:
-    """What `data`, compressed by gzip (or zlib, with `wbits=15`), unpacks to, in pieces; `what` is for the error.
+    """Yield what `data`, compressed by gzip (or zlib, with `wbits=15`), unpacks to; `what` is for the error.
 
     Raises FileRefusedError beyond the limit `unpacked`, zlib.error where the data is damaged, and EOFError where it is
     truncated: after the pieces that can be read.

@@ -16,8 +16,8 @@ _Key = TypeVar("_Key")
 
 
 def hot_loop(seen: Iterable[tuple[tuple[_Key, ...], float, bool]]) -> _Key | None:
-    """The loop with most of the work. Each sample is (loops around a place, innermost first; seconds; whether JAX
-    worked).
+    """Return the loop with most of the work. Each sample is (loops around a place, innermost first; seconds; whether
+    JAX worked).
 
     None if JAX works in no loop.
     """

@@ -1,4 +1,4 @@
-"""Which process of a multi-process job this is, as its launcher tells it in the environment.
+"""Find out which process of a multi-process job this is, as its launcher reports it in the environment.
 
 Slurm, Open MPI, MPICH, torchrun, TPU pods and Kubernetes have variables of their own; `jaxprof script -n` sets those of
 this module and, for `jax.distributed.initialize()`, Open MPI's. The processes of one job agree on `job`, so that each
@@ -16,10 +16,10 @@ from typing import Final
 INDEX: Final = "JAXPROF_JOB_INDEX"
 COUNT: Final = "JAXPROF_JOB_COUNT"
 JOB: Final = "JAXPROF_JOB"
-"""What `jaxprof script -n` tells the processes that it starts."""
+"""Variables with which `jaxprof script -n` tells each process that it starts its index, their number, and the job."""
 _NUMBER: Final = re.compile(r"\d{1,9}")
 OWN_JOBS: Final = "jaxprof-"
-"""What the id of a job begins with that `jaxprof script -n` has started."""
+"""Prefix of the id of a job that `jaxprof script -n` has started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class JobProcess:
 
     index: int = 0
     count: int = 1
-    """0: its launcher does not tell; JAX does once it knows."""
+    """Number of processes; 0 if the launcher does not report it. JAX knows it later."""
     job: str = ""
-    """The launcher and its id of the job, `slurm-1234.0`; empty if it gives none."""
+    """The launcher and its id of the job, `slurm-1234.0`; empty if it reports none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class _Launcher:
     name: str
     index: str
     count: str
-    """Variables with the index of the process, and with the number of processes."""
+    """Variables with the index of the process (`index`) and the number of processes (`count`)."""
     ids: tuple[tuple[str, ...], ...] = ()
-    """Variables whose values together identify the job; the first group of which all are set."""
+    """Groups of variables whose values identify the job; the first group that is set completely counts."""
     needs: str = ""
-    """A variable without which the others may have been set by somebody else."""
+    """A variable without which the other variables may come from another source; empty if none is needed."""
 
 
 _LAUNCHERS: Final = (
@@ -63,25 +63,27 @@ Open MPI sets"; torchrun: https://pytorch.org/docs/stable/elastic/run.html."""
 
 
 def job_process(environment: Mapping[str, str] = os.environ) -> JobProcess:
-    """As the launcher's variables say; the only process where there are none, or they contradict each other."""
-    return _told(environment) or _of_tpu_pod(environment) or _of_kubernetes(environment) or JobProcess()
+    """Return what the launcher's variables report; the only process if there are none, or they contradict each
+    other."""
+    return _by_launcher(environment) or _by_tpu_pod(environment) or _by_kubernetes(environment) or JobProcess()
 
 
-def _told(environment: Mapping[str, str]) -> JobProcess | None:
-    """As a launcher says that tells both, index and count."""
+def _by_launcher(environment: Mapping[str, str]) -> JobProcess | None:
+    """Return what a launcher reports that has variables for both index and count."""
     for launcher in _LAUNCHERS:
         index, count = environment.get(launcher.index, ""), environment.get(launcher.count, "")
         if launcher.needs and launcher.needs not in environment:
             continue
         if _NUMBER.fullmatch(index) and _NUMBER.fullmatch(count) and int(index) < int(count):
-            return JobProcess(int(index), int(count), _job(launcher, environment))
+            return JobProcess(int(index), int(count), _job_id(launcher, environment))
     return None
 
 
-def _of_tpu_pod(environment: Mapping[str, str]) -> JobProcess | None:
-    """One worker of a slice of several hosts. Of several slices (`MEGASCALE_NUM_SLICES`) each has its workers from 0,
-    and JAX counts slice by slice. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus and JAX's own
-    detection, `jax.distributed.initialize`."""
+def _by_tpu_pod(environment: Mapping[str, str]) -> JobProcess | None:
+    """Return which worker of a slice of several hosts this is. Each of several slices (`MEGASCALE_NUM_SLICES`) counts
+    its workers from 0, and JAX counts slice by slice. Source:
+    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus and JAX's own detection,
+    `jax.distributed.initialize`."""
     worker = environment.get("TPU_WORKER_ID", "")
     hosts = len(list(filter(None, environment.get("TPU_WORKER_HOSTNAMES", "").split(","))))
     slices, slice_ = environment.get("MEGASCALE_NUM_SLICES", "1"), environment.get("MEGASCALE_SLICE_ID", "0")
@@ -93,8 +95,9 @@ def _of_tpu_pod(environment: Mapping[str, str]) -> JobProcess | None:
     return JobProcess(index, count, _named_by_kubernetes(environment))
 
 
-def _of_kubernetes(environment: Mapping[str, str]) -> JobProcess | None:
-    """One pod of an indexed job. How many there are is not in its environment: `JAXPROF_JOB_COUNT` may say it. Source:
+def _by_kubernetes(environment: Mapping[str, str]) -> JobProcess | None:
+    """Return which pod of an indexed job this is. The number of pods is not in its environment, but `JAXPROF_JOB_COUNT`
+    may give it. Source:
     https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode."""
     index, count = environment.get("JOB_COMPLETION_INDEX", ""), environment.get(COUNT, "0")
     if not (_NUMBER.fullmatch(index) and _NUMBER.fullmatch(count)) or 0 < int(count) <= int(index):
@@ -103,12 +106,12 @@ def _of_kubernetes(environment: Mapping[str, str]) -> JobProcess | None:
 
 
 def _named_by_kubernetes(environment: Mapping[str, str]) -> str:
-    """`kubernetes-train` of a pod whose host name is `train-3`, as those of indexed jobs are; empty for others."""
+    """Return `kubernetes-train` for a pod with the host name `train-3`, as indexed jobs have; empty for others."""
     name, dash, index = environment.get("HOSTNAME", "").rpartition("-")
     return f"kubernetes-{name}" if dash and name and index == environment.get("JOB_COMPLETION_INDEX") else ""
 
 
-def _job(launcher: _Launcher, environment: Mapping[str, str]) -> str:
+def _job_id(launcher: _Launcher, environment: Mapping[str, str]) -> str:
     for names in launcher.ids:
         values = [environment.get(name, "") for name in names]
         if all(values):
@@ -117,15 +120,16 @@ def _job(launcher: _Launcher, environment: Mapping[str, str]) -> str:
 
 
 def take_own_variables(environment: MutableMapping[str, str] = os.environ) -> bool:
-    """Removes what `jaxprof script -n` has set, so that the program and what it starts do not see it; whether it was
-    there."""
+    """Remove the variables that `jaxprof script -n` has set, so that the program and its children do not see them.
+    Return whether they were set."""
     values = [environment.pop(name, None) for name in (INDEX, COUNT, JOB)]
     return None not in values
 
 
 def variables_for(index: int, count: int, job: str, port: int) -> dict[str, str]:
-    """The environment of one process of a job on this machine: ours, and what `jax.distributed.initialize()` and
-    programs that read torchrun's variables look at. `port`: of the coordinator, on the loopback interface.
+    """Return the environment of one process of a job on this machine: our variables, and those that
+    `jax.distributed.initialize()` and programs for torchrun read. `port`: of the coordinator, on the loopback
+    interface.
 
     JAX has variables for the coordinator's address, and none for index and count: it reads those of Slurm, Open MPI
     and Kubernetes (https://docs.jax.dev/en/latest/multi_process.html). Open MPI's need nothing else to be there.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def lazy_names(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
-    """A package's `__getattr__`. `home` maps each name to the module that defines it."""
+    """Return the `__getattr__` of a package. `home` maps each name to the module that defines it."""
 
     def load(name: str) -> Any:
         if name not in home:

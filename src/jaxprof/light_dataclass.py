@@ -14,17 +14,17 @@ from operator import attrgetter
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 Class = TypeVar("Class", bound=type[Any])
-_Put = Callable[[Any, Any], None]
-_layouts: dict[type, tuple[tuple[tuple[str, _Put, Any, Any], ...], tuple[str, ...], bool]] = {}
-"""By class: each field with what sets it, its default and its factory; the names of the positional ones; whether
-`__post_init__` follows."""
+_Setter = Callable[[Any, Any], None]
+_layouts: dict[type, tuple[tuple[tuple[str, _Setter, Any, Any], ...], tuple[str, ...], bool]] = {}
+"""Class → its fields, each with what sets it, its default and its factory; the names of the positional fields; whether
+it has a `__post_init__`."""
 _keys: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
-"""By class: the values that objects are compared by."""
+"""Class → function that returns the values by which its objects are compared."""
 
 
 @dataclass_transform(field_specifiers=(field,))
 def dataclass(*, slots: bool, frozen: bool = False, kw_only: bool = False, eq: bool = True) -> Callable[[Class], Class]:
-    """As `dataclasses.dataclass`, with methods that all the classes share."""
+    """Make a class like `dataclasses.dataclass`, but with methods that all the classes share."""
     assert slots
 
     def make(cls: Class) -> Class:
@@ -48,12 +48,12 @@ def dataclass(*, slots: bool, frozen: bool = False, kw_only: bool = False, eq: b
     return make
 
 
-def _layout(kind: type) -> tuple[tuple[tuple[str, _Put, Any, Any], ...], tuple[str, ...], bool]:
-    all_of = dataclasses.fields(kind)
-    fields = tuple((item.name, getattr(kind, item.name).__set__, item.default, item.default_factory) for item in all_of)
-    positional = tuple(item.name for item in all_of if not item.kw_only)
-    _layouts[kind] = found = fields, positional, hasattr(kind, "__post_init__")
-    return found
+def _layout(kind: type) -> tuple[tuple[tuple[str, _Setter, Any, Any], ...], tuple[str, ...], bool]:
+    items = dataclasses.fields(kind)
+    fields = tuple((item.name, getattr(kind, item.name).__set__, item.default, item.default_factory) for item in items)
+    positional = tuple(item.name for item in items if not item.kw_only)
+    _layouts[kind] = layout = fields, positional, hasattr(kind, "__post_init__")
+    return layout
 
 
 def _init(self: Any, /, *args: Any, **values: Any) -> None:
@@ -68,13 +68,13 @@ def _init(self: Any, /, *args: Any, **values: Any) -> None:
         if not given.keys().isdisjoint(values):
             raise TypeError(f"{kind.__name__}() was given {min(given.keys() & values)!r} twice")
         values |= given
-    for name, put, default, factory in fields:
+    for name, set_field, default, factory in fields:
         if name in values:
-            put(self, values.pop(name))
+            set_field(self, values.pop(name))
         elif default is not MISSING:
-            put(self, default)
+            set_field(self, default)
         elif factory is not MISSING:
-            put(self, factory())
+            set_field(self, factory())
         else:
             raise TypeError(f"{kind.__name__}() needs the argument {name!r}")
     if values:
@@ -85,13 +85,10 @@ def _init(self: Any, /, *args: Any, **values: Any) -> None:
 
 def _key(kind: type) -> Callable[[Any], tuple[Any, ...]]:
     names = [item.name for item in dataclasses.fields(kind) if item.compare]
-    many: Callable[[Any], tuple[Any, ...]] = attrgetter(*names) if len(names) > 1 else _few(names)
-    _keys[kind] = many
-    return many
-
-
-def _few(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    return lambda value: tuple(getattr(value, name) for name in names)
+    key: Callable[[Any], tuple[Any, ...]]
+    key = attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
+    _keys[kind] = key
+    return key
 
 
 def _equals(self: Any, other: object, /) -> bool:
@@ -118,8 +115,8 @@ def _state(self: Any, /) -> list[Any]:
 
 
 def _set_state(self: Any, state: list[Any], /) -> None:
-    for (_, put, _, _), value in zip((_layouts.get(type(self)) or _layout(type(self)))[0], state, strict=True):
-        put(self, value)
+    for (_, set_field, _, _), value in zip((_layouts.get(type(self)) or _layout(type(self)))[0], state, strict=True):
+        set_field(self, value)
 
 
 def _refuse(self: Any, name: str, /, *_: object) -> NoReturn:

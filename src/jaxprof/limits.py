@@ -1,4 +1,4 @@
-"""How much of what comes from outside is read: one limit for each kind, named in its error and raised by the user.
+"""Limits on what is read from outside: one for each kind of input, named in its error, which the user can raise.
 
 A file of a few megabytes can unpack to gigabytes, or hold ten million empty records. `JAXPROF_LIMITS` raises a limit
 for whoever trusts the file: `JAXPROF_LIMITS=unpacked=1GiB,planes=50000`.
@@ -24,12 +24,12 @@ VARIABLE: Final = "JAXPROF_LIMITS"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The most that is read of one kind."""
+    """The most that is read of one kind of input."""
 
     name: str
     default: int
     what: str
-    """What it counts, in the plural: `planes`."""
+    """The noun for what the limit counts, in the plural: `planes`."""
 
     @property
     def most(self) -> int:
@@ -38,56 +38,57 @@ class Limit:
 
     @property
     def highest(self) -> int:
-        """What it can be raised to: more no machine has, and no clock or stack takes."""
+        """The highest value that the limit can be raised to: no machine has more, and no clock or stack takes more."""
         return {"seconds": 10**8, "levels": 1000}.get(self.what, 1 << 50)
 
     @property
     def words(self) -> str:
-        """`more than 256 MiB`, `more than 10 000 planes`: of what exceeded it."""
+        """Words for what exceeded the limit: `more than 256 MiB`, `more than 10 000 planes`."""
         if self.what == "bytes":
             return f"more than {bytes_(self.most)}"
         return f"more than {integer(self.most)} {self.what}"
 
     @property
     def hint(self) -> str:
-        """How to raise it, four times as high."""
+        """How to make the limit four times as high."""
         larger = f"{max(1, self.most >> 28)}GiB" if self.what == "bytes" else str(4 * self.most)
         return f"If you trust it, {VARIABLE}={self.name}={larger} raises the limit."
 
 
 FILE: Final = Limit("file", 2 << 30, "bytes")
-"""A file that is read whole: a profile, HLO."""
+"""Size of a file that is read whole: a profile, HLO."""
 UNPACKED: Final = Limit("unpacked", 256 << 20, "bytes")
-"""What a gzip file, or a text of a session, unpacks to."""
+"""Size that a gzip file, or a text of a session, unpacks to."""
 PLANES: Final = Limit("planes", 10_000, "planes")
-"""Of a profile: its devices, hosts and tables of metadata."""
+"""Planes of a profile: its devices, hosts and tables of metadata."""
 LINES: Final = Limit("lines", 100_000, "lines")
-"""Of a profile: the threads and streams of all its planes."""
+"""Lines of a profile: the threads and streams of all its planes."""
 NAMES: Final = Limit("names", 1_000_000, "names")
-"""Of a profile: the names of events and statistics, in all its planes."""
+"""Names of events and statistics of a profile, in all its planes."""
 EVENTS: Final = Limit("events", 10_000_000, "events")
-"""Of a profile, on all its lines. A column of them takes 8 bytes for each."""
+"""Events of a profile, on all its lines. A column of them takes 8 bytes for each."""
 INSTRUCTIONS: Final = Limit("instructions", 2_000_000, "instructions")
-"""Of an HLO text or proto. Each takes some two hundred bytes, and more once it is looked at."""
+"""Instructions of an HLO text or proto. Each takes some two hundred bytes, and more once its kernel is analysed."""
 OUTPUT: Final = Limit("output", 32 << 20, "bytes")
-"""What a child prints, as far as its session keeps it."""
+"""Output of a child that its session keeps."""
 LINE: Final = Limit("line", 32 << 20, "bytes")
-"""A line of a session, or of a child's events. Three bytes of JSON can become seventy in memory, and long texts are cut
-into lines of some kilobytes."""
+"""Size of a line of a session, or of a child's events. Three bytes of JSON can become seventy in memory, and long texts
+are split into lines of some kilobytes."""
 DEPTH: Final = Limit("depth", 200, "levels")
-"""Values within each other in a line. A tree of the compiler's passes has up to 130."""
+"""Nesting depth of the values in a line. A tree of the compiler's passes has up to 130 levels."""
 PROCESSES: Final = Limit("processes", 4096, "processes")
-"""Of a job: the sessions in its folder that are opened."""
+"""Sessions in the folder of a job that are opened."""
 FETCHED: Final = Limit("fetched", 16 << 30, "bytes")
-"""What is fetched from one URL."""
+"""Size of what is fetched from one URL."""
 FETCHED_FILES: Final = Limit("fetched_files", 50_000, "files")
-"""Of a folder at a URL. A job of 4096 processes has some 30 000."""
+"""Files in a folder at a URL. A job of 4096 processes has some 30 000."""
 HELD_OF_FETCHED: Final = 64 << 20
-"""Bytes of it that are held in memory at once: a listing, or what a session has grown by. Files are taken in pieces."""
+"""Bytes of fetched data held in memory at once: a listing, or what a session has grown by. Files are fetched in
+pieces."""
 FETCH_TIME: Final = Limit("fetch_time", 3600, "seconds")
 """How long fetching from one URL may take, listings included."""
 QUERY_MEMORY: Final = Limit("query_memory", 2 << 30, "bytes")
-"""What a query may hold while it is computed, and the rows of the tables that it reads."""
+"""Memory of a query while it is computed, and of the rows of the tables that it reads."""
 QUERY_TIME: Final = Limit("query_time", 60, "seconds")
 """How long a query may take."""
 
@@ -102,7 +103,7 @@ _ITEM = re.compile(r"(\w+)=(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 @cache
 def _given(text: str) -> dict[str, int]:
-    """The limits in the variable's value. Raises UsageError."""
+    """Return the limits in the variable's value. Raises UsageError."""
     known = {limit.name for limit in LIMITS}
     given: dict[str, int] = {}
     for item in filter(None, (item.strip() for item in text.split(","))):
@@ -121,18 +122,18 @@ def _given(text: str) -> dict[str, int]:
 
 
 _bounding: Final = threading.RLock()
-"""Held while the bound is set: of two threads, the second would restore the bound of the first, and it would stay."""
+"""Held while the bound is set. Without it, the second of two threads would restore the bound of the first, for good."""
 
 
-_usual: tuple[int, int] | None = None
-"""The bounds of the process without ours; None until the first was set."""
+_usual_bounds: tuple[int, int] | None = None
+"""The process's own bounds, without ours; None until ours was first set."""
 
 
 @contextmanager
 def bounded_memory() -> Iterator[None]:
-    """Meanwhile the process cannot grow by more than twice the limit of a query: a single value (`repeat`) is no
-    part of DuckDB's own account, and is copied on its way out. Not on systems that have no such bound."""
-    global _usual
+    """Keep the process from growing by more than twice the limit of a query: DuckDB's own account leaves out a single
+    value (`repeat`), which is copied on its way out. Does nothing on systems without such a bound."""
+    global _usual_bounds
     with _bounding:
         try:
             import resource
@@ -142,7 +143,7 @@ def bounded_memory() -> Iterator[None]:
         except (ImportError, OSError, ValueError):
             yield
             return
-        _usual = _usual or (soft, hard)
+        _usual_bounds = _usual_bounds or (soft, hard)
         most = used + 2 * QUERY_MEMORY.most
         resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(soft, most), hard))
         try:
@@ -152,13 +153,13 @@ def bounded_memory() -> Iterator[None]:
 
 
 def unbound(pid: int) -> None:
-    """Give a child the bound of memory that this process has without `bounded_memory`: one that was started by another
-    thread meanwhile inherited ours."""
-    if _usual is not None:
+    """Give a child the memory bound that this process has outside `bounded_memory`: a child that another thread starts
+    meanwhile inherits ours."""
+    if _usual_bounds is not None:
         import resource
 
         with suppress(OSError):
-            resource.prlimit(pid, resource.RLIMIT_AS, _usual)
+            resource.prlimit(pid, resource.RLIMIT_AS, _usual_bounds)
 
 
 def check() -> None:

@@ -1,13 +1,13 @@
-"""Bytes that arrive in blocks, as lines: linear in what arrives, however long a line is."""
+"""Split bytes that arrive in blocks into lines, in time linear in what arrives, however long a line is."""
 
 from __future__ import annotations
 
 
 class LineBuffer:
-    """Keeps the beginning of a line until its end arrives."""
+    """Collects the pieces of a line until its end arrives."""
 
     def __init__(self, longest: int, *, cut: bool = False) -> None:
-        """A line of more than `longest` bytes is left out; with `cut`, what has come of it counts as a line."""
+        """Leave out a line of more than `longest` bytes; with `cut`, return what has arrived of it as a line."""
         self._longest, self._cut = longest, cut
         self._pieces: list[bytes] = []
         self._size = 0
@@ -15,7 +15,7 @@ class LineBuffer:
         self._left_out = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that `data` completes, without their line breaks."""
+        """Return the lines that `data` completes, without their line breaks."""
         lines = data.split(b"\n")
         rest = lines.pop()  # not `*lines, rest =`: that copies the list, of millions where a file is empty lines
         if lines:
@@ -39,11 +39,11 @@ class LineBuffer:
         return lines
 
     def end(self) -> bytes:
-        """The beginning of a line that has no end."""
+        """Return the beginning of a line that has no end."""
         return self._joined(b"")
 
     def take_left_out(self) -> int:
-        """How many lines were left out since the last call."""
+        """Return how many lines were left out since the last call."""
         left_out, self._left_out = self._left_out, 0
         return left_out
 

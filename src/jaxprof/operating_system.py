@@ -18,7 +18,7 @@ from jaxprof.errors import UsageError
 
 
 def can_run() -> bool:
-    """Whether this system can run and measure programs; every POSIX system can."""
+    """Return whether this system can run and measure programs; every POSIX system can."""
     return hasattr(os, "fork")
 
 
@@ -33,22 +33,22 @@ def refuse_to_run(what: str) -> None:
 
 
 def processors() -> int:
-    """How many processors this process may use; where the system does not tell, how many the machine has."""
+    """Return how many processors this process may use; if the system does not report it, how many the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def signals(*names: str) -> tuple[signal.Signals, ...]:
-    """The named signals that this system has."""
+    """Return those of the named signals that this system has."""
     known = signal.Signals.__members__
     return tuple(known[name] for name in names if name in known)
 
 
 @contextmanager
 def unwound_by_signals() -> Iterator[None]:
-    """Inside, signals that would end the process at once unwind it, so that nothing is left behind. In another thread
-    than the main one, which alone may say what signals do, nothing changes."""
+    """Unwind the process when a signal arrives that would end it at once, so that nothing is left behind. Does nothing
+    outside the main thread, which alone may set signal handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -69,14 +69,15 @@ def unwound_by_signals() -> Iterator[None]:
 
 
 def python_words(python: str, *words: str) -> list[str]:
-    """The command of a child of ours: `-P` keeps the current folder from its path, where a `json.py` would be imported
-    in the place of Python's own. A user's own program is started without it, as `python FILE` would."""
+    """Return the command of a child of ours. `-P` keeps the current folder off its path, because a `json.py` there
+    would be imported in place of Python's own. A user's own program is started without it, as `python FILE` would
+    be."""
     return [python, "-P", *words]
 
 
 @contextmanager
 def safe_path_of_children() -> Iterator[None]:
-    """The same for what `multiprocessing` starts in this block, whose commands are its own."""
+    """Keep the current folder off the path of what `multiprocessing` starts meanwhile, whose command is its own."""
     before = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
     try:

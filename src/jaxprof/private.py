@@ -1,4 +1,4 @@
-"""What a session may keep of an environment: one list, for every place that writes it.
+"""What a session may keep about an environment: one list, for every place that writes it.
 
 Session files are kept, mailed and put into bug reports. So variables are taken by name from a list that was reviewed
 one by one, and each value has to look like the setting that it is (a number, a word, flags). `XLA_FLAGS` may hold paths
@@ -48,16 +48,16 @@ SETTINGS: Final = (
 FLAGS: Final = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 HIDDEN: Final = "..."
-"""Replaces a value of a variable that does not look like a setting."""
+"""Replaces the value of a variable if it does not look like a setting."""
 
 _SETTING = re.compile(r"[\w.,:+-]{0,200}(?:/\d+/\d+)?")
-"""Numbers, words, lists, UUIDs, and the old names of MIG instances; otherwise no slashes, no spaces, no `=`, no `@`."""
+"""Numbers, words, lists, UUIDs, and the old names of MIG instances; otherwise no slash, space, `=` or `@`."""
 _TOKEN_LENGTH = 48
 _FLAG = re.compile(r"--(\w+)(?:=(.*))?", re.DOTALL)
 
 
 def safe_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that change a measurement, with values if these may be kept. Pure."""
+    """Return the variables that change a measurement, with values if these may be kept. Pure."""
     kept = {name: kept_value(name, environment[name]) for name in (*SETTINGS, *FLAGS) if name in environment}
     others = (name for name in environment if re.fullmatch(r"JAX_[A-Z0-9_]{1,60}", name) and name not in kept)
     kept |= dict.fromkeys(others, HIDDEN)
@@ -65,16 +65,16 @@ def safe_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def kept_value(name: str, value: str) -> str:
-    """What may be kept of a variable that the user named: a setting, or flags; else `...`."""
+    """Return what may be kept of a variable that the user named: a setting, or flags; else `...`."""
     if name in FLAGS:
-        return _flags(value)
+        return _kept_flags(value)
     from jaxprof.redaction import is_secret_name  # compiles patterns: a recorded program would wait for them
 
-    return HIDDEN if is_secret_name(name) else _setting(value)
+    return HIDDEN if is_secret_name(name) else _kept_setting(value)
 
 
-def _setting(value: str) -> str:
-    """Whether a value is a setting. A long unbroken word may be a token that was put in the wrong place."""
+def _kept_setting(value: str) -> str:
+    """Return the value if it is a setting, else `...`. A long unbroken word may be a token in the wrong place."""
     from jaxprof.redaction import holds_token
 
     longest = max((len(word) for word in re.split(r"[,:.]", value)), default=0)
@@ -82,9 +82,9 @@ def _setting(value: str) -> str:
     return value if is_setting else HIDDEN
 
 
-def _flags(value: str) -> str:
-    """`--name=value` words. Values that are not settings (above all paths) are hidden, as is everything that is not a
-    flag."""
+def _kept_flags(value: str) -> str:
+    """Return the `--name=value` words. Values that are not settings (above all paths) are hidden, as is everything that
+    is not a flag."""
     kept = []
     for word in value.split():
         match = _FLAG.fullmatch(word)

@@ -1,4 +1,4 @@
-"""Ends our engines when we are killed ourselves: a small process of its own, which needs nothing of theirs.
+"""End our engines when we are killed ourselves, by means of a small process that needs nothing of theirs.
 
 An engine ends by itself when its control pipe closes, but not while native code holds the interpreter's lock. The
 kernel's `PR_SET_PDEATHSIG` would not do: it follows the thread that started a child, not the process. This process (a
@@ -22,7 +22,7 @@ from jaxprof.errors import StorageError, system_words
 from jaxprof.operating_system import can_run
 
 GRACE_SECONDS: Final = 1
-"""How long engines may take to end by themselves once we have gone."""
+"""Seconds that engines have to end by themselves after this process has ended."""
 _SHELL: Final = "/bin/sh"
 _SCRIPT: Final = """
 trap '' INT TERM HUP QUIT
@@ -47,7 +47,7 @@ done
 
 
 class _Reaper:
-    """The process, started with the first engine. Without a shell there is none."""
+    """The reaper process, started with the first engine. Without a shell there is none."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,40 +56,37 @@ class _Reaper:
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe = -1
 
-    def add(self, group: int, folder: str) -> None:
-        """From now on the process group `group` ends with us, frozen or not, and `folder` goes with it."""
-        self._add(group, folder)
-
-    def add_folder(self, folder: str) -> str:
-        """From now on `folder`, which no process of its own goes with, does not outlast us; returns what `drop`
-        takes."""
-        name = f"folder{next(self._kept)}"
-        self._add(name, folder)
-        return name
-
-    def _add(self, group: int | str, folder: str) -> None:
-        if "\n" in folder:  # a line of what it reads ends there: it would remove another folder
+    def add(self, group: int | str, folder: str) -> None:
+        """From now on, end the process group `group` when this process ends, frozen or not, and remove `folder`."""
+        if "\n" in folder:  # a line of the pipe would end there, and another folder be removed
             return
         with self._lock:
             self._folders[group] = folder
-            if not self._tell(f"add {group} {folder}"):
+            if not self._send(f"add {group} {folder}"):
                 self._start()
 
+    def add_folder(self, folder: str) -> str:
+        """From now on, remove `folder`, which belongs to no process of its own, when this process ends. Return what
+        `drop` takes."""
+        name = f"folder{next(self._kept)}"
+        self.add(name, folder)
+        return name
+
     def drop(self, group: int | str) -> None:
-        """The group has ended, if it is one, and its folder is gone."""
+        """Forget a group that has ended, or a folder that is gone."""
         with self._lock:
             if self._folders.pop(group, None) is not None:
-                self._tell(f"drop {group}")
+                self._send(f"drop {group}")
 
     def close(self) -> None:
-        """At our own end: it kills what is still there."""
+        """Close the pipe at our own end: the reaper kills what is still registered."""
         with self._lock:
             self._close_pipe()
 
-    def _tell(self, line: str) -> bool:
+    def _send(self, line: str) -> bool:
         try:
             os.write(self._pipe, os.fsencode(f"{line}\n"))
-        except OSError:  # it is not there yet, or somebody has killed it
+        except OSError:  # it has not started yet, or somebody has killed it
             return False
         return True
 
@@ -113,7 +110,7 @@ class _Reaper:
         finally:
             os.close(read)
         for group, folder in self._folders.items():
-            self._tell(f"add {group} {folder}")
+            self._send(f"add {group} {folder}")
 
     def _close_pipe(self) -> None:
         if self._pipe >= 0:
@@ -126,10 +123,10 @@ atexit.register(REAPER.close)
 
 
 class TemporaryFolder:
-    """A folder that does not outlast this process, whatever ends it. As a context manager it gives its path."""
+    """A folder that does not outlast this process, whatever ends it. As a context manager it returns its path."""
 
     def __init__(self, name: str) -> None:
-        """Makes `jaxprof-NAME-*` where temporary files go. Raises StorageError."""
+        """Make `jaxprof-NAME-*` in the folder for temporary files. Raises StorageError."""
         try:
             self.path = Path(tempfile.mkdtemp(prefix=f"jaxprof-{name}-"))
         except OSError as error:
@@ -146,6 +143,6 @@ class TemporaryFolder:
         self.close()
 
     def close(self) -> None:
-        """Removes it, with what is in it. May be called twice."""
+        """Remove the folder with all that is in it. May be called twice."""
         shutil.rmtree(self.path, ignore_errors=True)
         REAPER.drop(self._registered)

@@ -1,8 +1,8 @@
-"""What looks like a secret in a command line or in a text, and is left out where that enters a session.
+"""Redact what looks like a secret in command lines and texts before they enter a session.
 
-A guess by names (`token=`, `"api_key":`, `--password X`), by the prefixes of common tokens and by shapes (URLs with a
-user, private keys): a secret that looks like any other word is kept. Every pattern reads its text once, so that the
-time is linear in it. Standard library only: the recorder uses it too.
+This is a guess: by names (`token=`, `"api_key":`, `--password X`), by the prefixes of common tokens and by shapes (URLs
+with a user, private keys). A secret that looks like any other word is kept. Every pattern reads its text once, so the
+time is linear in its length. Standard library only: the recorder uses this module, too.
 """
 
 from __future__ import annotations
@@ -16,45 +16,45 @@ REDACTED: Final = "[redacted]"
 """Replaces what looks like a secret."""
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_TELLING = re.compile(
+_SECRET_HINT = re.compile(
     r"auth|basic|bearer|cookie|cred|csrf|jwt|key|mnemonic|otp|pass|pat|pw|sas|secret|sig|tok|webhook|services/|:thin:"
     r"|-u",
     re.IGNORECASE,
 )
-"""A part of every name of a secret: texts without one are passed on quickly."""
-_STRONG = frozenset(
+"""Every name of a secret contains one of these. Texts without one need no further search."""
+_SECRET_WORDS = frozenset(
     ("password", "passwd", "passphrase", "passcode", "secret", "secrets", "credential", "credentials", "creds",
      "apikey", "authorization", "auth", "oauth", "cookie", "cookies", "bearer", "jwt", "otp", "totp", "csrf",
      "csrftoken", "mnemonic", "passwort")
 )  # fmt: skip
-_GLUED = re.compile(
+_JOINED_ENDINGS = re.compile(
     r"(?:passw(?:or)?d|passphrase|sshpass|secret|(?:access|account|api|auth|private|secret)key"
     r"|(?:access|api|auth|bearer|csrf|gh|github|gitlab|hf|id|refresh|session|slack)token)$"
 )
-"""Ends of names without a border between their words: `PGPASSWORD`, `dbpasswd`, `authtoken`."""
-_KEYS_OF_SECRETS = frozenset(
+"""Ends of names whose words are not separated: `PGPASSWORD`, `dbpasswd`, `authtoken`."""
+_BEFORE_SECRET_KEY = frozenset(
     ("access", "account", "admin", "anthropic", "api", "app", "auth", "aws", "azure", "client", "cohere", "consumer",
      "datadog", "decryption", "deploy", "encryption", "gcp", "gemini", "github", "gitlab", "google", "gpg", "hmac",
      "host", "huggingface", "kms", "license", "master", "mistral", "openai", "pgp", "private", "secret", "sendgrid",
      "service", "session", "shared", "signing", "slack", "ssh", "ssl", "storage", "stripe", "telegram", "tls", "vault",
      "wandb", "webhook")
 )  # fmt: skip
-_KEYS_OF_TEXT = frozenset(
+_BEFORE_ORDINARY_KEY = frozenset(
     ("cache", "dict", "foreign", "group", "hash", "map", "partition", "primary", "prng", "public", "random", "rng",
      "sort", "unexpected", "unknown")
 )  # fmt: skip
-_TOKENS_OF_TEXT = frozenset(
+_BEFORE_ORDINARY_TOKEN = frozenset(
     ("bos", "cls", "current", "each", "end", "eos", "expected", "first", "illegal", "image", "input", "last", "mask",
      "max", "min", "new", "next", "num", "output", "pad", "per", "previous", "prompt", "sep", "special", "start",
      "stop", "unexpected", "unk", "unknown")
 )  # fmt: skip
-"""Words before `token` in options and texts of a language model or a parser."""
+"""Words before `token` in options and texts of a language model or a parser, which are not secrets."""
 _LOGINS = frozenset(
     ("admin", "basic", "db", "ftp", "http", "https", "keystore", "ldap", "login", "mail", "mongo", "my", "mysql", "pg",
      "postgres", "proxy", "redis", "root", "smtp", "ssh", "user")
 )  # fmt: skip
-"""Words before `pass`, which is else a pass of the compiler."""
-_BEFORE_SHORT = {
+"""Words before `pass` that make it a password; otherwise it is a pass of the compiler."""
+_BEFORE_AMBIGUOUS = {
     "sig": frozenset(("access", "amz", "goog")),
     "signature": frozenset(("access", "amz", "goog")),
     "pat": frozenset(("azure", "github", "gitlab")),
@@ -62,21 +62,22 @@ _BEFORE_SHORT = {
     "pw": _LOGINS,
     "word": frozenset(("pass",)),
 }
-"""By the last word of a name, the words before it with which it is the name of a secret."""
-_WEAK = frozenset(("key", "pass", "pat", "pw", "sas", "sig", "signature", "tok"))
-"""Names of much that is no secret: their values are left out if they look random, and of options and URLs always."""
-_USERS = frozenset(("-u", "--user", "--userpwd", "--proxy-user"))
+"""Last word of a name → the words before it that make it the name of a secret."""
+_AMBIGUOUS_WORDS = frozenset(("key", "pass", "pat", "pw", "sas", "sig", "signature", "tok"))
+"""Last words of names that may be secrets. Their values are redacted if they look random; in options and URLs also if
+not."""
+_USER_OPTIONS = frozenset(("-u", "--user", "--userpwd", "--proxy-user"))
 _SCHEMES = frozenset(("bearer", "basic"))
-_NO_NAME = re.compile(r"[\s?&({\"']")
+_NOT_A_NAME = re.compile(r"[\s?&({\"']")
 _HEADERS = frozenset(("authorization", "cookie"))
-"""Their values have spaces in them."""
+"""Headers whose values contain spaces."""
 _ORDINARY_VALUES = frozenset(
     ("", "none", "null", "nil", "true", "false", "str", "bytes", "int", "bool", "any", "optional", "required")
 )
 _ORDINARY_FORM = re.compile(
     r"(?i)(?:list|tuple|dict|optional|union|sequence|literal|callable)\[.*|</?\w{1,12}>?", re.DOTALL
 )
-"""A type in a signature, and `<eos>`."""
+"""Types in a signature, and tags such as `<eos>`."""
 _NUMBER = re.compile(r"[-+]?\d[\d.,_]{0,9}(?:e[-+]?\d+)?(?:%|[munµ]?s|[kKMBGx]|[KMG]i?B)?(?:/\w+)?")
 _PATH = re.compile(r"(?:[/~.]|[A-Za-z]:).*", re.DOTALL)
 _ORDINARY_PIECE = re.compile(r"[A-Za-z]*\d*[a-z]?|0x[0-9a-f]+")
@@ -91,28 +92,28 @@ _PREFIXED = re.compile(
     r"|\d{8,10}:AA[\w-]{30,}"
     r")"
 )
-"""Tokens that their makers marked with a prefix."""
+"""Tokens with a prefix that their makers chose."""
 _PEM = re.compile(r"(----[- ]BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]----)(?:.*?(?=----[- ]END )|.*)", re.DOTALL)
 _PEM_END = re.compile(r"----[- ]END ")
 _MOST_KEY_LINES = 200
 _WEBHOOK = re.compile(r"(?i)(hooks\.slack\.com/services/|/api/webhooks/\d{1,20}/|office\.com/webhook\w{0,2}/)[\w/.@-]+")
 _IN_URL = re.compile(r"""(?<=://)[^/\s?#"'<>]+(?=@)""")
 _IN_ODD_URL = re.compile(r"""(?<=://)([^/\s@:"'<>]{0,100}):(?!\d{1,5}/)[^\s@"'<>]{1,200}(?=@)""")
-"""A password with a slash in it."""
+"""A password in a URL, with a slash in it."""
 _LOGIN = re.compile(
     r"""(?<![\w.+/@-])(?!(?i:author|by|cc|contact|email|from|mailto|sip|to):|\d+:)[\w.+-]{1,64}:"""
     r"""(?!\d+@)[^\s@/:"']{3,}@(?=(?!sha\d)(?:localhost|[\w-]+[.:/]))"""
 )
-"""`user:password@host` without a scheme; no place in a file, no digest of a container."""
+"""`user:password@host` without a scheme; neither a place in a file nor the digest of a container image."""
 _SHORT_LOGIN = re.compile(r"(?:(?<!\S)-u|(?<=:thin:))(?!\d+:)([\w.+@-]{1,64}[:/])[^\s@]{3,}")
-"""`curl -ubob:X`, `jdbc:oracle:thin:scott/X@host`."""
+"""`curl -ubob:X` and `jdbc:oracle:thin:scott/X@host`."""
 _BEARER = re.compile(r"""(?i)(?<![\w-])(bearer)([ ]{1,4}["']?)([^\s"',;]{3,})""")
 _BASIC = re.compile(r"(?i)(?<![\w-])(basic[ ]{1,4})([a-z0-9+/]{4,}={0,2})")
 _AFTER_BEARER = frozenset(
     ("and", "auth", "authentication", "authorization", "error", "for", "header", "is", "not", "of", "or", "realm",
      "scheme", "token", "tokens", "was")
 )  # fmt: skip
-_SAID = re.compile(
+_IN_SENTENCE = re.compile(
     r"""(?i)(?<![\w-])(?:password|passphrase|secret|token|api[ _-]?key)(?: (?:is|was|provided|for [^\s:]{1,64}))?"""
     r"""(?::?[ \t]{1,4}|[ ]?->[ ]?)["'`]?([^\s"'`=]{6,})"""
 )
@@ -131,7 +132,7 @@ _NAMED = re.compile(
     r"""|>|["'],[ ]?)|(?P<option>--?[A-Za-z][\w.-]*)[ \t]{1,4}(?!-))"""
 )
 """A name and what stands before its value: `token=`, `"token": "`, `env["TOKEN"] = `, `<token>`, `--token `, and
-`'--token', ` of a command line in an error."""
+`'--token', ` in a command line that an error quotes."""
 _VALUE = re.compile(
     r"""(?:[bBfFrRuU]{1,2}|[A-Za-z_][\w.]*\()?(?:"""
     r"""(?P<escaped>\\{1,3}["'])(?P<between>(?:(?!(?P=escaped))[^\n])*)"""
@@ -139,9 +140,9 @@ _VALUE = re.compile(
     r"""|(?P<call>[\w.]*[(\[{][^\n)\]}]*[)\]}]?)|(?:![\w-]{1,20}[ ])?(?P<plain>[^\s"'&;]+)"""
 )
 _ANNOTATION = re.compile(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?: \| None)?[ ]?=[ ]?(?=[\"'bfru])")
-"""In `password: str = 'X'`."""
+"""The annotation in `password: str = 'X'`."""
 _LONG = 512
-"""A longer value without a space is left out whatever it is: it is looked at once."""
+"""Longest value that is examined, in characters. A longer one is redacted whatever it is, so that it is read once."""
 _TAGGED = re.compile(r"[^<\n]+(?=</)")
 _ARROW = re.compile(r"""["']? → """)
 _BEFORE = re.compile(r"([A-Za-z]{1,15}) \Z")
@@ -152,19 +153,19 @@ _USER_OF_WEB_URL = re.compile(r"(?i)(?<=http://|ttps://)[^/\s@:]+(?=@)")
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether an option or a variable of this name (`--api-key`, `HF_TOKEN`, `dbPassword`) holds a secret, by its
-    words."""
+    """Return whether an option or a variable of this name (`--api-key`, `HF_TOKEN`, `dbPassword`) holds a secret,
+    judged by its words."""
     return _strength(_words(name)) == 2
 
 
 def holds_token(text: str) -> bool:
-    """Whether it has a token that is known by its prefix."""
+    """Return whether `text` contains a token with a known prefix."""
     return _PREFIXED.search(text) is not None
 
 
 def redacted(command: Sequence[str]) -> list[str]:
-    """The words of a command line, those that look like secrets replaced: `--api-key X`, `token=X`, `sk-...`,
-    `https://user:password@host`, `Authorization: Bearer X`."""
+    """Return the words of a command line, with those that look like secrets replaced: `--api-key X`, `token=X`,
+    `sk-...`, `https://user:password@host`, `Authorization: Bearer X`."""
     kept: list[str] = []
     before = ""
     for word in command:
@@ -182,31 +183,31 @@ def redacted(command: Sequence[str]) -> list[str]:
 
 
 def scrubbed(text: str) -> str:
-    """A text of a program (a line of its log, an error, a traceback) without what looks like a secret."""
+    """Return a program's text (a line of its log, an error, a traceback) without what looks like a secret."""
     text = without_tokens(text)
-    if _TELLING.search(text) is None:
+    if _SECRET_HINT.search(text) is None:
         return text
     text = _BASIC.sub(_without_basic, _BEARER.sub(_without_bearer, _WEBHOOK.sub(rf"\1{REDACTED}", text)))
     text = _SHORT_LOGIN.sub(_without_login, _PAIRED.sub(_without_paired, text))
-    return _SAID.sub(_without_said, _without_named(text))
+    return _IN_SENTENCE.sub(_without_sentence_value, _without_named(text))
 
 
 def without_tokens(text: str) -> str:
-    """A text without what is a secret by its own shape, whatever names it. HLO, where every operand has a name that may
-    be `%token` or `%key`, stays HLO."""
+    """Return a text without what is a secret by its own shape, whatever its name is. HLO stays HLO: its operands may be
+    called `%token` or `%key`."""
     text = _PREFIXED.sub(REDACTED, _PEM.sub(rf"\1{REDACTED}", text))
     if "@" not in text:
         return text
     text = _IN_ODD_URL.sub(rf"\1:{REDACTED}", _IN_URL.sub(REDACTED, text))
-    return _LOGIN.sub(lambda found: f"{found[0].partition(':')[0]}:{REDACTED}@", text)
+    return _LOGIN.sub(lambda match: f"{match[0].partition(':')[0]}:{REDACTED}@", text)
 
 
 class LineScrubber:
-    """Scrubs output line by line: a private key stands on several."""
+    """Scrubs output line by line, and remembers a private key that spans several lines."""
 
     def __init__(self) -> None:
         self._in_key: dict[str, int] = {}
-        """By stream, how many more lines may belong to a key."""
+        """Stream name → how many more lines may belong to a private key."""
 
     def scrubbed(self, stream: str, line: str) -> str:
         left = self._in_key.get(stream, 0)
@@ -220,24 +221,25 @@ class LineScrubber:
 
 
 def without_url_secrets(text: str) -> str:
-    """A text with the passwords in its URLs, the users of web addresses (which may be tokens) and all queries replaced.
-    The user of `ssh://alice@host` and the container of `abfs://container@account` stay: they say which place it is."""
+    """Return a text with the passwords in its URLs, the users of web addresses (which may be tokens) and all queries
+    replaced. The user of `ssh://alice@host` and the container of `abfs://container@account` stay: they are part of the
+    address."""
     text = _PASSWORD_IN_URL.sub(rf"\1:{REDACTED}", _PREFIXED.sub(REDACTED, text))
     return re.sub(r"\S+", _without_query, _USER_OF_WEB_URL.sub(REDACTED, text))
 
 
 def url_secrets(url: str) -> list[str]:
-    """The passwords, and the values of the query, in a URL; the longest first. Those of fewer than four characters are
-    left out: they may be part of any word."""
+    """Return the passwords and the query values in a URL, the longest first. Those of fewer than four characters are
+    left out, because they may be part of any word."""
     from urllib.parse import unquote  # not in recorded programs, which import this module, too
 
     rest = url.partition("://")[2]
     user, at, _ = rest.partition("/")[0].rpartition("@")
-    found = [user.partition(":")[2]] if at else []
+    secrets = [user.partition(":")[2]] if at else []
     if "?" in rest:
-        found += [item.partition("=")[2] for item in rest.partition("?")[2].partition("#")[0].split("&")]
-    found += [unquote(secret) for secret in found]
-    return sorted({secret for secret in found if len(secret) > 3}, key=len, reverse=True)
+        secrets += [item.partition("=")[2] for item in rest.partition("?")[2].partition("#")[0].split("&")]
+    secrets += [unquote(secret) for secret in secrets]
+    return sorted({secret for secret in secrets if len(secret) > 3}, key=len, reverse=True)
 
 
 def _words(name: str) -> list[str]:
@@ -248,23 +250,24 @@ def _words(name: str) -> list[str]:
 
 
 def _strength(words: Sequence[str]) -> int:
-    """2: the name of a secret; 1: of what may be one; 0: of anything else."""
+    """Return 2 if the words name a secret, 1 if they may name one, else 0."""
     if not words:
         return 0
     last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if not _STRONG.isdisjoint(words) or any(map(_GLUED.search, words)):
+    if not _SECRET_WORDS.isdisjoint(words) or any(map(_JOINED_ENDINGS.search, words)):
         return 2
-    if last in ("key", "keys") and before in _KEYS_OF_SECRETS:
+    if last in ("key", "keys") and before in _BEFORE_SECRET_KEY:
         return 2
     if last == "token":
-        return 0 if before in _TOKENS_OF_TEXT else 2
-    if last == "pwd" or before in _BEFORE_SHORT.get(last, ()):
+        return 0 if before in _BEFORE_ORDINARY_TOKEN else 2
+    if last == "pwd" or before in _BEFORE_AMBIGUOUS.get(last, ()):
         return 2
-    return int(last in _WEAK and before not in _KEYS_OF_TEXT)
+    return int(last in _AMBIGUOUS_WORDS and before not in _BEFORE_ORDINARY_KEY)
 
 
 def _looks_random(value: str) -> bool:
-    """Whether letters and digits are mixed as no name has them: `kq7Zr93h`, not `layer_12`, `conv2d` or a path."""
+    """Return whether letters and digits are mixed as in no name: in `kq7Zr93h`, not in `layer_12`, `conv2d` or a
+    path."""
     if len(value) < 6 or value[0] in "/~.":
         return False
     pieces = re.split(r"[\W_]", value)
@@ -272,7 +275,7 @@ def _looks_random(value: str) -> bool:
 
 
 def _hides(words: Sequence[str], value: str, *, always: bool) -> bool:
-    """Whether the value of a name with these words is left out. `always`: where a weak name names a secret, too."""
+    """Return whether to redact the value of a name with these words. `always`: also if the name is ambiguous."""
     strength = _strength(words)
     if not strength or value.lower() in _ORDINARY_VALUES or value in REDACTED or not value.strip("*. "):
         return False
@@ -285,8 +288,8 @@ def _hides(words: Sequence[str], value: str, *, always: bool) -> bool:
 
 
 def _next_word(before: str, value: str) -> str:
-    """The word after an option or `NAME:`, as it may be kept."""
-    if before in _USERS and ":" in value:
+    """Return the word after an option or `NAME:` as it may be kept."""
+    if before in _USER_OPTIONS and ":" in value:
         return f"{value.partition(':')[0]}:{REDACTED}"
     if before.lower() in _SCHEMES:
         before, value = "", scrubbed(f"{before} {value}").partition(" ")[2]
@@ -295,11 +298,11 @@ def _next_word(before: str, value: str) -> str:
 
 
 def _secret_before_equals(word: str) -> str:
-    """Of `--set=token=x y`, whose value may have spaces, the part before the value; empty where it names no secret."""
+    """Return the part before the value in `--set=token=x y`, whose value may have spaces; empty if it is no secret."""
     start = 0
     while (end := word.find("=", start)) >= 0:
         name = word[start:end]
-        if _NO_NAME.search(name):
+        if _NOT_A_NAME.search(name):
             return ""
         words = _words(name.rpartition(":")[2])
         if _strength(words) == 2 or (name.startswith("--") and len(words) == 1 and _strength(words)):
@@ -309,12 +312,12 @@ def _secret_before_equals(word: str) -> str:
 
 
 def _without_named(text: str) -> str:
-    """Without the values of names of secrets. A value may be a name with its own value: `--set db.password=X`."""
+    """Redact the values of names of secrets. A value may be a name with its own value: `--set db.password=X`."""
     kept: list[str] = []
     copied = at = 0
-    while found := _NAMED.search(text, at):
-        at = found.end()
-        start, end = _secret_after(text, found) if _TELLING.search(found[0]) else (at, at)
+    while match := _NAMED.search(text, at):
+        at = match.end()
+        start, end = _secret_after(text, match) if _SECRET_HINT.search(match[0]) else (at, at)
         if end > start:
             end = _after_change(text, end)
             kept += (text[copied:start], REDACTED)
@@ -322,14 +325,14 @@ def _without_named(text: str) -> str:
     return "".join((*kept, text[copied:])) if kept else text
 
 
-def _secret_after(text: str, found: re.Match[str]) -> tuple[int, int]:
-    """Where the secret stands that a name announces; an empty span if there is none."""
-    begin, at = found.start("option" if found["option"] else "name"), found.end()
-    name, between = found["option"] or found["name"], found["between"] or ""
+def _secret_after(text: str, match: re.Match[str]) -> tuple[int, int]:
+    """Return the span of the secret that a name announces; an empty span if there is none."""
+    begin, at = match.start("option" if match["option"] else "name"), match.end()
+    name, between = match["option"] or match["name"], match["between"] or ""
     words = _words(name)
     if len(words) == 1 and (before := _BEFORE.search(text[max(0, begin - 17) : begin])):
         words = [before[1].lower(), *words]
-    if name in _USERS:
+    if name in _USER_OPTIONS:
         login = _VALUE.match(text, at)
         start, end = login.span(login.lastgroup or 0) if login is not None else (at, at)
         colon = text.find(":", start, end)
@@ -346,40 +349,41 @@ def _secret_after(text: str, found: re.Match[str]) -> tuple[int, int]:
     start, end = _value_span(text, begin, at, between)
     if end - start > _LONG:
         return start, end
-    value, own = text[start:end], name.rpartition(".")[2].lower()
-    if value.strip("{}<>$()[],").rpartition(".")[2].lower() == own:  # `token=self.token`
+    value, last_part = text[start:end], name.rpartition(".")[2].lower()
+    if value.strip("{}<>$()[],").rpartition(".")[2].lower() == last_part:  # `token=self.token`
         return at, at
     if between[:1] == " " and _CODE.fullmatch(value):  # `token = tokens[i]` in a traceback
         return at, at
     is_variable = "_" in name and name.isupper()
     if "," in between and not (name.startswith("-") or is_variable or _looks_random(value)):  # a list of words
         return at, at
-    is_option = bool(found["option"]) or name.startswith("--")
+    is_option = bool(match["option"]) or name.startswith("--")
     always = text[max(0, begin - 1) : begin] in ("?", "&") or (is_option and len(words) == 1)
     return (start, end) if _hides(words, value, always=always) else (at, at)
 
 
 def _after_change(text: str, end: int) -> int:
-    """The end of the other value, too, in `api_key: 'X' → 'Y'`."""
+    """Return the end of the second value in `api_key: 'X' → 'Y'`; `end` if there is none."""
     arrow = _ARROW.match(text, end)
     value = _VALUE.match(text, arrow.end()) if arrow is not None else None
     return end if value is None else value.end()
 
 
 def _value_span(text: str, begin: int, at: int, between: str) -> tuple[int, int]:
-    """The value at `at`, without its quotes, and without what a sentence or a list puts behind it."""
+    """Return the span of the value at `at`, without quotes, and without the punctuation that follows it."""
     if between == ">":
         tagged = _TAGGED.match(text, at) if begin and text[begin - 1] == "<" else None
         return tagged.span() if tagged is not None else (at, at)
-    found = _VALUE.match(text, at)
-    if found is None:
+    match = _VALUE.match(text, at)
+    if match is None:
         return at, at
-    start, end = found.span(found.lastgroup or 0)
-    return start, start + len(found[0].rstrip(",)]}>.:")) if found["plain"] else end
+    start, end = match.span(match.lastgroup or 0)
+    return start, start + len(match[0].rstrip(",)]}>.:")) if match["plain"] else end
 
 
 def _rest_of_line(text: str, begin: int, at: int) -> tuple[int, int]:
-    """The value of a header after its scheme: to the quote that is open, or to the end of the line."""
+    """Return the span of a header's value after its scheme: to the closing quote if one is open, else to the end of the
+    line."""
     scheme = _SCHEME.match(text, at)
     assert scheme is not None
     start = scheme.end()
@@ -393,40 +397,40 @@ def _rest_of_line(text: str, begin: int, at: int) -> tuple[int, int]:
     return start, end
 
 
-def _without_bearer(found: re.Match[str]) -> str:
-    return found[0] if found[3].lower().rstrip(".") in _AFTER_BEARER else f"{found[1]}{found[2]}{REDACTED}"
+def _without_bearer(match: re.Match[str]) -> str:
+    return match[0] if match[3].lower().rstrip(".") in _AFTER_BEARER else f"{match[1]}{match[2]}{REDACTED}"
 
 
-def _without_basic(found: re.Match[str]) -> str:
-    """Base64 of `user:password`, not the next word of a sentence."""
+def _without_basic(match: re.Match[str]) -> str:
+    """Redact base64 of `user:password`, but not the next word of a sentence."""
     try:
-        decoded = a2b_base64(found[2])
+        decoded = a2b_base64(match[2])
     except Error:
-        return found[0]
-    return f"{found[1]}{REDACTED}" if b":" in decoded and decoded.isascii() else found[0]
+        return match[0]
+    return f"{match[1]}{REDACTED}" if b":" in decoded and decoded.isascii() else match[0]
 
 
-def _without_login(found: re.Match[str]) -> str:
-    return f"{found[0][: found.end(1) - found.start()]}{REDACTED}"
+def _without_login(match: re.Match[str]) -> str:
+    return f"{match[0][: match.end(1) - match.start()]}{REDACTED}"
 
 
-def _without_paired(found: re.Match[str]) -> str:
-    number = 2 if found[1] else 4
-    words, value = _words(found[number - 1]), found[number]
+def _without_paired(match: re.Match[str]) -> str:
+    number = 2 if match[1] else 4
+    words, value = _words(match[number - 1]), match[number]
     if not _hides(words, value, always=False):
-        return found[0]
-    return f"{found[0][: found.start(number) - found.start()]}{REDACTED}{found[0][found.end(number) - found.start() :]}"
+        return match[0]
+    return f"{match[0][: match.start(number) - match.start()]}{REDACTED}{match[0][match.end(number) - match.start() :]}"
 
 
-def _without_said(found: re.Match[str]) -> str:
-    if not _looks_random(found[1]) or REDACTED in found[1]:
-        return found[0]
-    return found[0].replace(found[1], REDACTED)
+def _without_sentence_value(match: re.Match[str]) -> str:
+    if not _looks_random(match[1]) or REDACTED in match[1]:
+        return match[0]
+    return match[0].replace(match[1], REDACTED)
 
 
-def _without_query(found: re.Match[str]) -> str:
-    head, scheme, rest = found[0].partition("://")
+def _without_query(match: re.Match[str]) -> str:
+    head, scheme, rest = match[0].partition("://")
     path, mark, query = rest.partition("?")
     if not scheme or not mark or "#" in path:
-        return found[0]
+        return match[0]
     return f"{head}{scheme}{path}?{REDACTED}{''.join(query.partition('#')[1:])}"

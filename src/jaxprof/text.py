@@ -20,7 +20,7 @@ _encode_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separato
 
 
 def _visible(match: re.Match[str]) -> str:
-    """One control character as a symbol: U+2400 pictures for C0, an escaped code point for the rest."""
+    """Return one control character as a symbol: U+2400 pictures for C0, an escaped code point for the rest."""
     code = ord(match.group())
     if code < 0x20:
         return chr(0x2400 + code)
@@ -30,47 +30,48 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text from outside spells; None for anything else, and for more digits than 64 bits have: of
-    more than 4 300 Python makes no number, but an error."""
+    """Return the number that a text from outside spells; None for anything else, and for more digits than 64 bits have:
+    of more than 4 300 digits Python makes an error, not a number."""
     return int(text) if text.isdecimal() and len(text) < 19 else None
 
 
 def safe(text: str) -> str:
-    """`text` on one line, with every control character shown instead of obeyed. Tabs become a space."""
+    """Return `text` on one line, with every control character shown instead of obeyed. Tabs become a space."""
     if text.isascii() and text.isprintable():
         return text
     return _SUSPECT.sub(_visible, text.replace("\t", " "))
 
 
 def safe_text(text: str) -> str:
-    """`text` with its line feeds; every line of it made safe."""
+    """Return `text` with its line feeds, and every line of it made safe."""
     if text.isascii() and text.isprintable():
         return text
     return "\n".join(map(safe, text.split("\n")))
 
 
 def json_text(value: object, *, compact: bool = False) -> str:
-    """`value` as JSON on one line, with every character that `safe` would show written as an escape: it reads back as
-    it was. Raises ValueError for NaN and infinity, which JSON does not have."""
+    """Return `value` as JSON on one line, with every character that `safe` would show written as an escape, so that it
+    reads back unchanged. Raises ValueError for NaN and infinity, which JSON does not have."""
     text = _encode_compact(value) if compact else _encode(value)
     if text.isascii() and "\x7f" not in text:
         return text
-    return _SUSPECT.sub(_json_escape, text)
+    return _SUSPECT.sub(lambda match: json_escape(match.group()), text)
 
 
-def _json_escape(match: re.Match[str]) -> str:
-    units = match.group().encode("utf-16-be", "surrogatepass")
+def json_escape(text: str) -> str:
+    """Return each character of `text` as JSON escapes it: `\\u00e9`."""
+    units = text.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def safe_lines(text: str) -> list[str]:
-    """The lines of `text` (split at LF, CR LF and CR), each made safe; tabs are expanded to 4 columns."""
+    """Return the lines of `text` (split at LF, CR LF and CR), each made safe; tabs are expanded to 4 columns."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return [safe(line.expandtabs(4)) for line in lines]
 
 
 def shorten(text: str, width: int) -> str:
-    """`text` made safe and cut to at most `width` terminal columns, with an ellipsis if something was cut.
+    """Return `text` made safe, on at most `width` terminal columns, with an ellipsis if something was left out.
 
     Raises ValueError if `width` is below 1.
     """
@@ -90,7 +91,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def shorten_middle(name: str, width: int) -> str:
-    """A name cut in its middle: what tells kernels apart stands at both ends (`multiply_subt…fusion.3`)."""
+    """Return a name shortened in its middle, because kernels differ at both ends (`multiply_subt…fusion.3`)."""
     shown = safe(name)
     if columns(shown) <= width or width < 8 or not shown.isascii():
         return shown
@@ -99,7 +100,7 @@ def shorten_middle(name: str, width: int) -> str:
 
 
 def columns(text: str) -> int:
-    """Terminal columns that `text` takes: East Asian wide characters count two, combining marks none."""
+    """Return the terminal columns of `text`: East Asian wide characters count two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(

@@ -16,14 +16,14 @@ _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _LEAST_PERCENT = 0.001
 _MOST_PERCENT = 10_000
 _WIDEST = 1e4
-"""Bounds of a ratio that are further apart say nothing: a hundred times as fast, or as slow."""
+"""Bounds of a ratio that are further apart than this factor say nothing: a hundred times as fast, or as slow."""
 _WIDEST_HALF = 0.5
-"""Half the width of an interval, as a share of its value, from which on only its ends say something."""
+"""Half the width of an interval, as a share of its value, above which only the interval's ends say something."""
 _COUNT = ("", "k", "M", "G", "T", "P", "E")
 
 
 def _digits(value: float, significant: int) -> str:
-    """`value` with `significant` digits, without an exponent and without a trailing point."""
+    """Return `value` with `significant` digits, without an exponent and without a trailing point."""
     if value == 0:
         return "0"
     decimals = max(0, significant - 1 - math.floor(math.log10(abs(value))))
@@ -35,7 +35,7 @@ def _digits(value: float, significant: int) -> str:
 
 
 def seconds(value: float | None, significant: int = 3) -> str:
-    """A duration: `4.37 ms`, `22.5 µs`, `1.61 s`, `2 min 05 s`, `1 h 12 min`."""
+    """Return a duration as text: `4.37 ms`, `22.5 µs`, `1.61 s`, `2 min 05 s`, `1 h 12 min`."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if value < 0:
@@ -55,7 +55,7 @@ def seconds(value: float | None, significant: int = 3) -> str:
 
 
 def parts_of(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
-    """`parts` and their sum `whole`, in seconds, in one unit and rounded so that what is printed adds up."""
+    """Return `parts` and their sum `whole`, in seconds, as text: in one unit, and rounded so that the parts add up."""
     scales = ((60.0, "min"), *_SECONDS) if whole >= 3600 else _SECONDS
     scale, unit = next((each for each in scales if whole >= each[0]), scales[-1])
     decimals = 0 if whole >= 100 * scale else 1 if whole >= 10 * scale else 2
@@ -64,13 +64,13 @@ def parts_of(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
 
 
 def whole_percents(parts: Sequence[float]) -> list[int]:
-    """The shares of `parts` in their sum as whole percents that add up to 100."""
+    """Return the shares of `parts` in their sum as whole percents that add up to 100."""
     whole = sum(parts)
     return _steps([100 * part / whole for part in parts], 100) if whole > 0 else [0] * len(parts)
 
 
 def _steps(values: Sequence[float], total: int) -> list[int]:
-    """`values` as whole numbers with the sum `total`: those with the largest remainders are rounded up."""
+    """Return `values` as whole numbers with the sum `total`: those with the largest remainders are rounded up."""
     steps = [math.floor(value) for value in values]
     by_remainder = sorted(range(len(values)), key=lambda index: steps[index] - values[index])
     for index in by_remainder[: max(0, total - sum(steps))]:
@@ -79,8 +79,8 @@ def _steps(values: Sequence[float], total: int) -> list[int]:
 
 
 def spread(half: float | None, low: float | None, high: float | None) -> str:
-    """The 95 % interval of a time: `± 0.9 %` of it by `half` its width; where it is wider than the time itself, its two
-    ends in seconds, `12 ms to 96 ms`."""
+    """Return the 95 % interval of a time as text: `± 0.9 %`, where `half` is half its width as a share of the time; if
+    it is wider than the time itself, its two ends in seconds, `12 ms to 96 ms`."""
     if half is None:
         return UNKNOWN
     if half <= _WIDEST_HALF or low is None or high is None:
@@ -89,7 +89,7 @@ def spread(half: float | None, low: float | None, high: float | None) -> str:
 
 
 def bytes_(value: float | None, significant: int = 3) -> str:
-    """A size in binary units: `64.0 MiB`, `139 GiB`, `512 B`."""
+    """Return a size as text in binary units: `64.0 MiB`, `139 GiB`, `512 B`."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     scaled, unit = float(value), 0
@@ -102,7 +102,7 @@ def bytes_(value: float | None, significant: int = 3) -> str:
 
 
 def scaled(value: float | None, unit: str = "", significant: int = 3) -> str:
-    """A count or a rate in decimal units: `2.00 M`, `812 GB/s` for `scaled(812e9, "B/s")`, `54.2 TFLOP/s`."""
+    """Return a count or a rate in decimal units: `2.00 M`, `812 GB/s` for `scaled(812e9, "B/s")`, `54.2 TFLOP/s`."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     size, step = float(value), 0
@@ -115,7 +115,8 @@ def scaled(value: float | None, unit: str = "", significant: int = 3) -> str:
 
 
 def percent(fraction: float | None, significant: int = 2) -> str:
-    """A share: `0.87` is `87 %`, `0.004` is `0.40 %`; `under 0.001 %` and `over 10 000 %` beyond what says more."""
+    """Return a share as text: `87 %` for 0.87, `0.40 %` for 0.004; beyond what says more, `under 0.001 %` and `over
+    10 000 %`."""
     if fraction is None or math.isnan(fraction):
         return UNKNOWN
     value = fraction * 100
@@ -129,12 +130,12 @@ def percent(fraction: float | None, significant: int = 2) -> str:
 
 
 def percent_or_less(fraction: float | None) -> str:
-    """A share for a column of a table: as `percent`, and `< 0.1 %` of what is less."""
+    """Return a share for a column of a table: as `percent` does, but `< 0.1 %` for less than that."""
     return "< 0.1 %" if fraction is not None and 0 < fraction < 0.001 else percent(fraction)
 
 
 def growth(fraction: float | None) -> str:
-    """A difference as a share of what it differs from: `+12 %`, `-0.40 %`, `0 %`; without a sign `under 0.001 %`."""
+    """Return a difference as a share of what it differs from: `+12 %`, `-0.40 %`, `0 %`; unsigned `under 0.001 %`."""
     if fraction is None or math.isnan(fraction):
         return UNKNOWN
     text = percent(abs(fraction))
@@ -143,7 +144,7 @@ def growth(fraction: float | None) -> str:
 
 
 def ratio(value: float | None, significant: int = 2) -> str:
-    """A speed-up: `6.9×`, `28×`, `0.46×`; below a thousandth, as a fraction: `1/31k×`."""
+    """Return a speed-up as text: `6.9×`, `28×`, `0.46×`; below a thousandth, as a fraction: `1/31k×`."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if 0 < value < 0.001:
@@ -152,10 +153,10 @@ def ratio(value: float | None, significant: int = 2) -> str:
 
 
 def ratio_interval(value: float, low: float | None, high: float | None) -> str:
-    """A ratio with its interval: `6.9× (6.8-7.0)`; a third digit where at two the bounds look equal, or one of them
-    like 1 (`1.13× (1.04-1.22)`), and `(0-∞)` where they are too far apart to say anything.
+    """Return a ratio with its interval: `6.9× (6.8-7.0)`. A third digit is shown if at two the bounds look equal, or
+    one of them like 1 (`1.13× (1.04-1.22)`), and `(0-∞)` if they are too far apart to say anything.
 
-    Without bounds, the ratio alone.
+    Without bounds, the result is the ratio alone.
     """
     if low is None or high is None:
         return ratio(value)
@@ -169,22 +170,22 @@ def ratio_interval(value: float, low: float | None, high: float | None) -> str:
 
 
 def integer(value: float | None) -> str:
-    """A whole number in groups of three, set apart by a thin no-break space: `1 000 000`."""
+    """Return a whole number in groups of three, set apart by a thin no-break space: `1 000 000`."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     return f"{value:,.0f}".replace(",", "\u202f")
 
 
 def and_more(names: Collection[str], most: int) -> str:
-    """`a, b and 3 more`: the first `most` of some names."""
+    """Return the first `most` of some names, and how many follow: `a, b and 3 more`."""
     more = len(names) - most
     return ", ".join(list(names)[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """A number of things: `1 kernel`, `3 kernels`, `12 launches`.
+    """Return a number of things: `1 kernel`, `3 kernels`, `12 launches`.
 
-    `many` is the plural where English does not make it with `s` or `es`, and where a verb follows: `counted(n, "kernel
+    `many` is the plural if English does not make it with `s` or `es`, and if a verb follows: `counted(n, "kernel
     rewrites", "kernels rewrite")`.
     """
     if count == 1:

@@ -98,7 +98,7 @@ def test_a_loop_whose_length_depends_on_the_data_is_unknown() -> None:
 def test_of_a_conditional_the_dearest_branch_counts_and_it_is_said() -> None:
     cost = cost_of(compiled(lambda x: lax.cond(x[0, 0] > 0, lambda y: y @ y @ y, lambda y: y @ y, x)))
     assert cost.flops == pytest.approx(2 * PRODUCT, abs=8)
-    assert cost.note.startswith("at most")
+    assert cost.note.startswith("upper bound")
 
 
 GPU = """HloModule m, is_scheduled=true

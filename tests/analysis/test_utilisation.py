@@ -125,7 +125,7 @@ def test_a_cpus_peak_is_what_was_measured_here_and_said_to_be() -> None:
     (use,) = utilisations(fold(e.Header(host=host), [*events, *measured]))
     assert use.peak_is_measured
     assert use.mfu == pytest.approx(FLOPS / 1e11 / 10.0)
-    assert "of the peak that was measured here" in utilisation_text(use)
+    assert "of the peak measured on this machine" in utilisation_text(use)
 
 
 def profile(found_by: str, *, executions: tuple[int, ...] = (10,), steps: int = 10) -> Session:

@@ -140,7 +140,7 @@ def test_of_two_processes_no_verdict_is_given(call: Caller, tmp_path: Path) -> N
     [found] = call("compare", before, after, "--format", "json").data["comparisons"]
     shares = [each for each in found["figures"] if each["unit"] == "share"]
     assert {each["verdict"] for each in shares} == {"undecided"}
-    assert found["notices"][0] == "2 and 3 processes: each has another share of the work"
+    assert found["notices"][0] == "2 and 3 processes: the work is divided differently"
 
 
 def test_a_job_is_compared_with_a_job_alone_and_not_with_itself(call: Caller, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from jaxprof import events as e
 from jaxprof.cli.output import ExitCode
 from jaxprof.errors import UsageError
 from jaxprof.files import is_as_recorded
-from jaxprof.runner.fix_trials import unchanged
+from jaxprof.runner.fix_trials import check_unchanged
 from jaxprof.session import Session
 from jaxprof.session.log.reader import load
 
@@ -127,13 +127,13 @@ def test_nothing_that_was_fetched_is_started(
     session = measured(fetched_folder(), "open('started', 'w')")
     said = call(*words, session)
     assert said.code == ExitCode.USAGE
-    assert "nothing that was fetched from a URL is started" in said.err
+    assert "files fetched from a URL are never run" in said.err
     assert not (fetched_folder() / "started").exists()
     of_another = tmp_path / "other" / FETCHED / "0123456789abcdef"
     of_another.mkdir(parents=True)
     (of_another / FETCHED_FROM).write_text("https://host/s.jaxprof")
     said = call(*words, measured(of_another, "open('started', 'w')"))
-    assert "nothing that was fetched from a URL is started" in said.err, "another JAXPROF_HOME fetched it"
+    assert "files fetched from a URL are never run" in said.err, "another JAXPROF_HOME fetched it"
 
 
 def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path: Path) -> None:
@@ -144,14 +144,14 @@ def test_a_checkout_changes_no_file_and_an_edit_with_an_old_time_does(tmp_path: 
     run.sources[str(file)] = _digest(file)
     os.utime(file)  # as a checkout leaves it
     assert file.stat().st_mtime > session.header.wall_seconds
-    unchanged(file, session, run)
+    check_unchanged(file, session, run)
     assert is_as_recorded(str(file), run.sources, session.header.wall_seconds)
     file.write_text("x = 2\n")
     os.utime(file, (1, 1))
     with pytest.raises(UsageError, match="was changed"):
-        unchanged(file, session, run)
+        check_unchanged(file, session, run)
     run.sources.clear()
-    unchanged(file, session, run)  # an older session has only its time
+    check_unchanged(file, session, run)  # an older session has only its time
 
 
 def test_a_function_that_is_no_longer_the_measured_one_is_not_tried(call: Caller, tmp_path: Path) -> None:

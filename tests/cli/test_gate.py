@@ -176,10 +176,10 @@ def test_exit_codes_and_forms(call: Caller, known: dict[str, Session]) -> None:
     known |= {"old:f": _session(), "new:f": _session(sessions.HLO.replace("f32", "f64"))}
     words = ("gate", "new:f", "--base", "old:f", "--fail-on", "kernels", "--fail-on", "bytes:1%")
     said = call(*words)
-    assert (said.code, said.out.splitlines()[0]) == (3, "a limit was passed")
+    assert (said.code, said.out.splitlines()[0]) == (3, "a limit was exceeded")
     states = {row["limit"]: row["state"] for row in call(*words, "--format", "json").data["limits"]}
     assert states == {"kernels": "within", "bytes:1%": "passed"}
-    assert "| passed |" in call(*words, "--format", "markdown").out
+    assert "| exceeded |" in call(*words, "--format", "markdown").out
     xml = ElementTree.fromstring(call(*words, "--format", "junit").out)
     assert (xml.attrib["tests"], xml.attrib["failures"], xml.attrib["skipped"]) == ("2", "1", "0")
     assert [case.attrib["name"] for case in xml.iter("testcase") if case.find("failure") is not None] == ["bytes:1%"]

@@ -88,7 +88,7 @@ def test_a_job_in_which_nobody_is_late_has_no_finding(call: Caller, tmp_path: Pa
     folder = job(tmp_path / "run.jaxprof.d", loop(), loop(), loop())
     said = call("explain", folder, "--format", "json")
     assert said.data["findings"] == []
-    assert said.data["answers"][1].startswith("No process stands out. Compared were 3 loops")
+    assert said.data["answers"][1].startswith("No process stands out. Compared: 3 loops")
     assert [answer.partition(":")[0] for answer in said.data["answers"][2:]] == ["costs most", "how sure"]
     (folder / "process-00002.jaxprof").unlink()
     unknown = call("explain", folder, "--format", "json").data["unknown"]

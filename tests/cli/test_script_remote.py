@@ -91,7 +91,7 @@ def test_a_store_that_dies_changes_nothing_for_the_program_and_loses_nothing(sto
     )  # fmt: skip
     assert said.returncode == 5, said.stderr
     assert sorted(said.stdout.splitlines()) == ["rank 0", "rank 1"]
-    assert "cannot be reached now (the store is down): recording goes on here" in said.stderr
+    assert "cannot be reached now (the store is down): recording continues on this machine" in said.stderr
     assert "not uploaded to flaky://" in said.stderr
     assert "process-00000.jaxprof, process-00001.jaxprof (the store is down)" in said.stderr
     assert f"all of it is in {state_home}/spool/" in said.stderr

@@ -115,6 +115,6 @@ def test_deleting_a_job_asks_once_and_deletes_it_whole(call: Caller, kept: Path,
     said = call("sessions", "delete", "train", "--yes")
     assert said.code == 0
     assert str(kept_job) in said.err
-    assert "Deleted 1" in said.err
+    assert "Deleted 1 job (" in said.err
     assert not kept_job.exists()
     assert kept.exists()

@@ -102,7 +102,7 @@ def test_what_cannot_be_told_apart_is_not_joined() -> None:
     assert joined == {"cuda:0": None, "cuda:1": None, "cuda:2": "GPU-aaaa"}
     apart = [device for device in devices if device.platform == "cuda" and not device.used_by_jax]
     assert {device.uuid for device in apart} == {"GPU-bbbb", "GPU-cccc"}
-    assert "too little" in apart[0].reason
+    assert "does not report enough" in apart[0].reason
     assert len({device.id for device in devices}) == len(devices)
 
 

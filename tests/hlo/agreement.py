@@ -26,7 +26,7 @@ def as_the_peer_tells(module: Module) -> dict[str, list[list[object]]]:
     return found
 
 
-NOT_READ = {"an element of a tuple (name#0)", "operands that come after"}
+NOT_READ = {"an element of a tuple (name#0)", "operands added after"}
 """How what jaxlib's reader understands, from 0.12 on, and ours says that it does not, begins."""
 INCOMPLETE = ("_Dot_Incomplete_Chain", "_FusionStart_Incomplete_Chain")
 """Starts of asynchronous operations without operands, and without what would bring them: jaxlib 0.12 makes parameters

@@ -35,7 +35,7 @@ class TestLargest:
         assert sum(times[:-1]) == pytest.approx(times[-1])
 
     def test_where_nothing_was_seen_that_is_said(self) -> None:
-        assert largest({}, 0.2) == "unknown: what 200 ms went to was not seen"
+        assert largest({}, 0.2) == "unknown: no sample shows where 200 ms went"
 
     def test_a_part_that_would_be_0_percent_is_not_named(self) -> None:
         assert "host" not in largest({"import": 3.2, "host_busy": 0.001}, 3.5)
@@ -61,7 +61,7 @@ class TestConclusion:
         row = GateRow("f jit cpu:0", GateLimit("kernels"), "passed", FigureDifference("kernels", 3.0, 5.0))
         fine = GateRow("f jit cpu:0", GateLimit("flops"), "within", FigureDifference("flops", 10.0, 10.0, "flop"))
         found = gate_conclusion(GateResult(GateBase("old.py:f", "target", "old.py:f"), (fine, row)), "new.py:f")
-        assert found.cost == "kernels 3 → 5 (+67 %), limit kernels: passed"
+        assert found.cost == "kernels 3 → 5 (+67 %), limit kernels: exceeded"
         assert found.command == "jaxprof compare old.py:f new.py:f"
 
 

@@ -156,7 +156,7 @@ def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "process-00002.jaxprof").unlink()
     found = read_job_figures(tmp_path)
     assert found.findings == expected.findings
-    assert found.notices == ("of process 2 only the roll-up is here",)
+    assert found.notices == ("of process 2 only the roll-up exists",)
 
 
 def test_without_the_extra_the_sessions_are_read(

@@ -44,8 +44,8 @@ class Waiting(EngineProcess):
         self.killed = self.over = False
         self.last_sign_seconds = self._now = time.monotonic()
         self._runs = iter(runs)
-        self._cancelled_seconds = self._ended_as = self._mute_seconds = None
-        self._idle_heartbeats, self._asked_seconds, self._run = 0, self._now, "r1"
+        self._cancelled_seconds = self._kill_reason = self._mute_seconds = None
+        self._idle_heartbeats, self._requested_seconds, self._run = 0, self._now, "r1"
 
     def read(self, timeout_seconds: float) -> list[e.Event]:
         self._now += 1
@@ -72,7 +72,7 @@ def followed(process: EngineProcess, *requests: Request) -> e.Event:
 def test_a_worker_that_waits_after_a_last_event_that_was_lost_is_ended() -> None:
     ended = followed(Waiting(["r1", "", "", "", "", "r1", "", "", "", "", "", ""]))
     assert isinstance(ended, e.RunFinished)
-    assert (ended.status, ended.error) == ("crashed", "the worker waits, and what it last reported could not be read")
+    assert (ended.status, ended.error) == ("crashed", "the worker is idle, and its last report could not be read")
 
 
 @pytest.mark.parametrize(

@@ -112,8 +112,8 @@ def test_a_hard_cap_that_leaves_too_few_samples_is_told_beforehand() -> None:
     assert few_samples(sides(max_seconds=60.0)) == []
     said = few_samples(sides(PUBLISHED, max_seconds=1e-3))
     assert [text.split(":")[0] for text in said] == [
-        "matmul numpy will have about 0 samples, not 6",
-        "matmul jit will have about 0 samples, not 6",
+        "matmul numpy will get about 0 samples, not 6",
+        "matmul jit will get about 0 samples, not 6",
     ]
 
 

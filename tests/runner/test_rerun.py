@@ -128,7 +128,7 @@ def test_a_secret_that_was_not_kept_is_passed_to_nobody(tmp_path: Path) -> None:
     plan = {"variant": "jit", "how": "jit", "device": "cpu:0"}
     argv = ("train.py", "--token", REDACTED)
     own = e.RunSpec(workload="train.py:step", target=f"{tmp_path}/train.py:step", argv=argv, **plan)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="which the session does not have"):
+    with pytest.raises(UsageError, match="which the session does not hold"):
         plan_again(fold(e.Header(session="4f2a"), [e.RunPlanned(run="r1", spec=own)]), "r1")
     built_in = e.RunSpec(workload="selu", target="selu", argv=argv, **plan)  # type: ignore[arg-type]
     (again,) = plan_again(fold(e.Header(session="4f2a"), [e.RunPlanned(run="r1", spec=built_in)]), "r1")
@@ -231,8 +231,8 @@ def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_p
     ("then", "now", "said"),
     [
         (("19789fa", False), ("19789fa", False), ""),
-        (("19789fa", False), ("5555555", False), "B was the tree at 19789fa, and is the tree as it is now"),
-        (("19789fa", True), ("19789fa", True), "B was the tree at 19789fa with changes that were not committed"),
+        (("19789fa", False), ("5555555", False), "B was commit 19789fa; it is now the present tree"),
+        (("19789fa", True), ("19789fa", True), "B was commit 19789fa with uncommitted changes"),
     ],
 )
 def test_files_that_may_have_changed_since_are_said(
@@ -295,7 +295,7 @@ def test_a_path_that_no_session_would_hold_is_laid_over_no_environment(tmp_path:
     assert planned is not None
     b = replace(planned.sides[1], environment={"PYTHONPATH": "/somewhere"})
     session.apply(replace(planned, sides=[planned.sides[0], b]))
-    with pytest.raises(UsageError, match="PYTHONPATH=/somewhere is no setting"):
+    with pytest.raises(UsageError, match="PYTHONPATH=/somewhere is not a setting"):
         plan_again(session, "r1", SidesAgain(ask=yes))
 
 

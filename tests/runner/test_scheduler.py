@@ -210,7 +210,7 @@ def test_an_engine_that_is_silent_for_too_long_is_ended(tmp_path: Path, monkeypa
     stage.scheduler.run()
     for run in stage.told.runs.values():
         assert run.status == "timed out"
-        assert run.error == "the worker gave no sign of life for 500 ms"
+        assert run.error == "the worker sent no heartbeat for 500 ms"
 
 
 @pytest.mark.process

@@ -17,8 +17,8 @@ from jaxprof.runner.sides import (
     ComparedSide,
     SideOptions,
     SideTree,
+    duration_fields,
     environments_differ,
-    how_long,
     output_file,
     plan_comparison,
     plan_sides,
@@ -88,7 +88,7 @@ def test_a_side_may_be_another_variant_than_the_others() -> None:
 
 def test_sides_that_are_not_called_with_the_same_arguments_are_refused(inputs: dict[str, Any]) -> None:
     inputs.update(A=[leaf()], B=[leaf((9,))])
-    with pytest.raises(UsageError, match="A and B are not called with the same arguments"):
+    with pytest.raises(UsageError, match="A and B have different arguments"):
         same_inputs(plan_sides([side("A"), side("B")], SideOptions()))
     inputs["B"] = WorkerError("it ended", "why")
     with pytest.raises(UsageError, match="B, selu: it ended") as caught:
@@ -110,7 +110,7 @@ def test_that_environments_differ_is_noted(inputs: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dirty", "state"), [(True, "with the changes that are not committed"), (False, "which has no uncommitted changes")]
+    ("dirty", "state"), [(True, "with uncommitted changes"), (False, "which has no uncommitted changes")]
 )
 def test_of_a_revision_it_is_said_what_it_stands_beside(dirty: bool, state: str) -> None:
     then = SideSpec(label="A", title="a", revision="HEAD~1", commit="abc1234", repository="/r")
@@ -120,14 +120,14 @@ def test_of_a_revision_it_is_said_what_it_stands_beside(dirty: bool, state: str)
 
 
 def test_how_long_a_side_is_measured() -> None:
-    assert how_long(None, 60.0, None) == {
+    assert duration_fields(None, 60.0, None) == {
         "launches": 10, "budget_seconds": 15.0, "max_seconds": 60.0, "until_half_width": 0.02,
     }  # fmt: skip
-    assert how_long(4, 60.0, None) == {
+    assert duration_fields(4, 60.0, None) == {
         "launches": 4, "budget_seconds": 6.0, "max_seconds": None, "until_half_width": None,
     }  # fmt: skip
-    assert how_long(4, 60.0, 7.0)["max_seconds"] == how_long(None, 60.0, 7.0)["max_seconds"] == 7.0
-    assert how_long(None, 60.0, None, None)["until_half_width"] is None
+    assert duration_fields(4, 60.0, 7.0)["max_seconds"] == duration_fields(None, 60.0, 7.0)["max_seconds"] == 7.0
+    assert duration_fields(None, 60.0, None, None)["until_half_width"] is None
 
 
 def test_each_side_has_a_file_of_its_own_for_its_result(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_the_engines_of_a_launch_are_over_before_the_next_one_begins(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, other: str, launches: int, over: int
 ) -> None:
     alive: list[bool] = []
-    launch_of = turns.Group._together
+    launch_of = turns.Group._launch_together
 
     def noted(group: turns.Group, launch: int, sides: Any) -> None:
         before = [event.pid for batch in stage.batches for event in batch if isinstance(event, e.WorkerStarted)]
@@ -184,7 +184,7 @@ def test_the_engines_of_a_launch_are_over_before_the_next_one_begins(
         launch_of(group, launch, sides)
         stage.scheduler._session_recorder.flush()
 
-    monkeypatch.setattr(turns.Group, "_together", noted)
+    monkeypatch.setattr(turns.Group, "_launch_together", noted)
     stage.run("a", other, launches=launches)
     assert alive == [False] * over
 

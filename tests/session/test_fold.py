@@ -119,7 +119,7 @@ def test_readings_are_kept_by_device_and_the_latest_time_is_known() -> None:
 def test_a_word_of_the_command_that_was_not_kept_is_told() -> None:
     assert fold(e.Header(command=["jaxprof", "run", "selu"]), []).notices == []
     (notice,) = fold(e.Header(command=["jaxprof", "script", f"--token={REDACTED}"]), []).notices
-    assert "secret in the command line was not kept" in notice
+    assert "possible secret in the command line" in notice
     for argv in (["train.py", f"--token={REDACTED}"], ["train.py", "3"]):
         session = fold(e.Header(), [PLAN, e.ProgramStarted(run="r1", argv=argv, how="script", directory="/")])
         assert len(session.notices) == (REDACTED in argv[1]), "a program's own words count as well"
@@ -453,6 +453,6 @@ def test_passes_that_cannot_be_are_left_out_with_a_notice(damage: dict[str, Any]
     found = session.runs[RUN].program
     assert found is not None
     assert found.passes == [kept]
-    assert [notice for notice in session.notices if "passes" in notice] == [
-        "passes of a loop were left out: their times and counts do not fit"
+    assert [notice for notice in session.notices if "iterations" in notice] == [
+        "iterations of a loop were left out: their times and counts do not match"
     ]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 from statistics import stdev
 
@@ -42,7 +43,26 @@ def test_the_four_verdicts() -> None:
     assert compare(launches(1.001, 0.999, 1.002)).verdict() == "same"
     wide = compare(launches(0.8, 1.3, 1.1))
     assert wide.verdict() == "inconclusive"
-    assert wide.reason() == "the interval holds 1"
+    assert wide.reason() == "the interval contains 1"
+
+
+def test_a_ratio_within_the_margin_is_neither_faster_nor_slower() -> None:
+    near = compare(launches(*[1.005, 1.015, 1.025] * 2, wobble=0))
+    narrow = near.interval(0.90)
+    assert near.low is not None
+    assert near.ratio is not None
+    assert narrow is not None
+    assert 1 < near.low < near.ratio < 1.02 < narrow[1]
+    for found in (near, replace(near, ratio=1 / near.ratio)):
+        assert (found.verdict(), found.reason()) == ("inconclusive", "the difference is about the margin of 2 %")
+        more = found.launches_to_decide()
+        assert more is not None
+        assert found._with_launches(found.units + more).verdict() == "same"
+        assert found._with_launches(found.units + more - 1).verdict() == "inconclusive"
+    assert near.verdict(0) == near.verdict(0.014) == "faster"
+    assert replace(near, ratio=1 / near.ratio).verdict(0) == "slower"
+    assert near.reason(0.0155) == "the difference is about the margin of 1.55 %"
+    assert replace(near, ratio=1.02).launches_to_decide() is None
 
 
 def test_the_ratio_is_the_baselines_time_over_the_others_with_students_interval() -> None:
@@ -112,12 +132,12 @@ def test_one_launch_calls_no_difference_that_two_processes_of_one_program_may_ha
     assert (clear.verdict(), clear.verdict(0.3)) == ("faster", "same")
     assert near.low is not None
     assert near.low > 1.05
-    assert (near.verdict(), near.reason()) == ("inconclusive", "one launch cannot tell less than 10 % apart")
+    assert (near.verdict(), near.reason()) == ("inconclusive", "one launch cannot show a difference under 10 %")
     assert compare(launches(1.3), 1, 0).verdict() == "slower"
     assert compare(launches(1.09), 1, 0).reason() == near.reason()
     assert compare(launches(1.2)).verdict(0.15) == "faster"
     wide = compare(launches(1.2, wobble=0.01))
-    assert wide.reason(0.199) == "one launch cannot tell less than 20 % apart"
+    assert wide.reason(0.199) == "one launch cannot show a difference under 20 %"
     assert compare(launches(1.09, 1.09)).verdict() == "faster"
 
 

@@ -82,8 +82,8 @@ def test_save_and_compare(run_tests: Run, run_tests_here: Run, folder: Path, mon
     broken.stdout.fnmatch_lines(
         [
             "in the base, and not called now: test_it.py::test_other <lambda>",
-            "limits: 4 of 6 passed",
-            "  passed *test_step[[]*[]] step cpu:0  kernels *",
+            "limits: 4 of 6 exceeded",
+            "  exceeded *test_step[[]*[]] step cpu:0  kernels *",
             "*3 passed, 1 skipped*",
         ]
     )
@@ -95,8 +95,8 @@ def test_save_and_compare(run_tests: Run, run_tests_here: Run, folder: Path, mon
         [
             "test_step[[]8[]] step * 2 (+1)",
             "not in the base: test_it.py::test_step[[]8[]] step 2, test_it.py::test_step[[]4[]] step 2",
-            "limits: 2 of 9 passed",
-            "  passed *test_step[[]8[]] step cpu:0  compiles *",
+            "limits: 2 of 9 exceeded",
+            "  exceeded *test_step[[]8[]] step cpu:0  compiles *",
         ]
     )
 
@@ -170,7 +170,7 @@ def compare(tmp_path: Path, before: list[str], now: list[str], *limits: str):
 def test_what_grew_is_passed_and_what_is_unknown_is_undecided(tmp_path: Path) -> None:
     grown = compare(tmp_path, lines(10.0), lines(11.0), "flops:1%", "bytes")
     assert grown.failed
-    assert "limits: 1 of 2 passed" in grown.lines
+    assert "limits: 1 of 2 exceeded" in grown.lines
     assert any("undecided" in line and "not known of either side" in line for line in grown.lines)
     assert not compare(tmp_path, lines(10.0), lines(10.05), "flops:1%").failed
 
@@ -178,7 +178,7 @@ def test_what_grew_is_passed_and_what_is_unknown_is_undecided(tmp_path: Path) ->
 def test_another_size_is_undecided_and_fails_nothing(tmp_path: Path) -> None:
     other = compare(tmp_path, lines(10.0), lines(20.0, ("f32[8]",)), "flops")
     assert not other.failed
-    assert "limits: none of 1 passed, 1 undecided" in other.lines
+    assert "limits: none of 1 exceeded, 1 undecided" in other.lines
     assert any("other arguments" in line for line in other.lines)
 
 

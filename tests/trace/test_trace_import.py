@@ -69,6 +69,7 @@ def test_a_run_for_the_whole_and_one_for_each_program(session: Session) -> None:
     assert session.runs["r3"].plan.parameters == {"program": "9"}
 
 
+@pytest.mark.process
 def test_hlo_that_cannot_be_read_is_a_warning_of_its_program(session: Session) -> None:
     (warning,) = session.runs["r3"].warnings
     assert (warning.code, "jit_g have times only" in warning.message) == ("no_hlo", True)
@@ -114,6 +115,7 @@ def test_a_chrome_trace_with_unix_times_keeps_its_nanoseconds(tmp_path: Path, te
     assert (trace.started_unix_ns, trace.problems) == (start * 1000 + 1, [])
 
 
+@pytest.mark.process
 def test_measured_kernels_with_shares_of_program_and_profile(session: Session) -> None:
     found = measured(session, "r2")
     assert {kernel.name: round(kernel.share or 0, 4) for kernel in found.kernels} == {"fusion": 0.7857, "dot.1": 0.2143}
@@ -122,6 +124,7 @@ def test_measured_kernels_with_shares_of_program_and_profile(session: Session) -
     assert found.kernels[0].launch.registers == 32
 
 
+@pytest.mark.process
 def test_devices_are_kept_with_what_the_profile_says_of_them(session: Session) -> None:
     environment = session.runs["r1"].environment
     assert environment.devices[0] == {

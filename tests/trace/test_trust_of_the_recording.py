@@ -51,7 +51,7 @@ def test_a_compile_within_the_capture(tmp_path: Path) -> None:
     with profiler(tmp_path):
         lowered.compile()
     verdict, message = trust(tmp_path)["compile"]
-    assert (verdict, message.endswith("it shows a compile more than a run")) == ("doubt", True)
+    assert (verdict, message.endswith("it mainly shows a compile")) == ("doubt", True)
 
 
 def test_the_engine_holds_a_capture_against_its_timing() -> None:

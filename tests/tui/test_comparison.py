@@ -140,7 +140,7 @@ async def test_inputs_that_do_not_fit_are_told_and_nothing_is_run(inputs: Inputs
     async with walking() as walk:
         screen = await ready(walk)
         await walk.press("space space c")
-        await walk.until(lambda: "A and B are not called with the same arguments" in walk.said)
+        await walk.until(lambda: "A and B have different arguments" in walk.said)
         inputs.fails = "selu"
         await walk.press("c")
         await walk.until(lambda: "B, selu: step_inputs raised ValueError: no" in walk.said)
@@ -153,7 +153,7 @@ async def test_inputs_that_do_not_fit_are_told_and_nothing_is_run(inputs: Inputs
         await walk.press("c")
         await walk.until(lambda: len(inputs.asked) == 1)
         await walk.press("c")
-        assert "The inputs of both are being made" in walk.said
+        assert "Preparing the inputs of both sides; ctrl+c" in walk.said
         await walk.press("ctrl+c")
         assert "The comparison is cancelled" in walk.said
         inputs.go.set()
@@ -177,7 +177,7 @@ async def test_a_side_that_did_not_end_well_leaves_nothing_to_compare(ends: tupl
         await walk.mode("run")
         await measured(walk, ends)
         assert walk.app.current_mode == "run"
-        assert "are compared" not in walk.said
+        assert "The comparison of" not in walk.said
         await walk.press("2 c")
         await walk.until(lambda: "there is nothing to compare" in walk.said)
         assert not isinstance(walk.screen, CompareScreen)

@@ -94,7 +94,7 @@ def test_a_writer_that_was_killed_is_missed(tmp_path: Path) -> None:
     clock.seconds += opened_session.LOOK_SECONDS
     assert found.poll() == (frozenset(), True)
     assert not found.followed
-    assert found.silent_since.startswith("no sign of its writer since ")
+    assert found.silent_since.startswith("no activity since ")
     assert found.poll() == (frozenset(), False)
 
 

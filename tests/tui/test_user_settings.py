@@ -38,7 +38,7 @@ async def test_the_app_begins_with_what_is_set_and_keeps_what_is_chosen(
         (tmp_path / "file").write_text("")
         monkeypatch.setenv("JAXPROF_CONFIG", str(tmp_path / "file" / "config.toml"))
         walk.app.user.keep("preset", "published")
-        await walk.until(lambda: "preset was not kept" in walk.said)
+        await walk.until(lambda: "preset was not saved" in walk.said)
 
 
 async def test_wrong_settings_are_told_and_the_app_goes_on() -> None:

@@ -1,4 +1,4 @@
-"""Everything derived from a session's raw facts, for screens and reports alike. It is shown, never stored.
+"""Everything derived from a session's raw facts, for screens and reports alike. Derived values are shown, never stored.
 
 The names are loaded on first use: the analysis of a program needs no numpy.
 """

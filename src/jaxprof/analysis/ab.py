@@ -1,8 +1,8 @@
-"""The sides of a comparison in a session: their times, how each compares with A, and whether they computed the same.
+"""The sides of a comparison in a session: their times, how each compares with A, and whether their results agree.
 
-Results are compared array by array, as the engines wrote them. Both measures of an error are in proportion to the
-largest magnitude of its array, as in the check of a run (`workloads.check`): the relative error, and the number of
-ULPs, the distance between neighbouring numbers of its dtype at that magnitude. Number by number a sum whose terms
+Results are compared array by array, as the engines wrote them. Both measures of an error are relative to the largest
+magnitude of the array, as in the check of a run (`workloads.check`): the relative error, and the number of ULPs, the
+distance between neighbouring numbers of the dtype at that magnitude. Compared number by number, a sum whose terms
 cancel would be thousands of ULPs off without being wrong.
 """
 
@@ -36,17 +36,18 @@ _ACCEPTED = {
     "float16": 1e-2,
     "bfloat16": 5e-2,
 }
-"""Two ways to compute the same differ by less, relative to the largest magnitude. Narrower dtypes: 0.25."""
+"""Largest difference between two ways to compute the same, relative to the largest magnitude. Narrower float dtypes:
+0.25."""
 _MANTISSA_BITS = {
     "float64": 52, "complex128": 52, "float32": 23, "complex64": 23, "float16": 10, "bfloat16": 7,
     "float8_e4m3fn": 3, "float8_e5m2": 2,
 }  # fmt: skip
 _LEAST_EXPONENT = {"float64": -1022, "complex128": -1022, "float16": -14, "float8_e4m3fn": -6, "float8_e5m2": -14}
-"""Of the smallest normal number; other dtypes: float32's, -126."""
+"""Exponent of the smallest normal number; other dtypes have float32's, -126."""
 
 
 def agreement(baseline: Path, other: Path) -> ResultsCompared | None:
-    """The two kept results compared; None if one of them was not kept."""
+    """Compare two kept results; None if one of them was not kept."""
     first, second = _load(baseline), _load(other)
     if first is None or second is None:
         return None
@@ -54,7 +55,7 @@ def agreement(baseline: Path, other: Path) -> ResultsCompared | None:
 
 
 def unlike_warning(run: str, baseline: str, agreement: ResultsCompared | None) -> WarningRaised | None:
-    """What a session keeps of an agreement: a warning where the result of `run` is not that of the side `baseline`."""
+    """Return the warning that a session keeps if the result of `run` differs from that of the side `baseline`."""
     if agreement is None or agreement.agree:
         return None
     if not agreement.alike:
@@ -62,7 +63,7 @@ def unlike_warning(run: str, baseline: str, agreement: ResultsCompared | None) -
             run=run,
             code=UNLIKE_RESULTS,
             message=f"the result is not like {baseline}'s: {agreement.note}",
-            advice="Two programs with other results are no two ways to do the same: make both return the same arrays.",
+            advice="Programs with different results do not do the same work: make both return the same arrays.",
         )
     return WarningRaised(
         run=run,
@@ -75,7 +76,7 @@ def unlike_warning(run: str, baseline: str, agreement: ResultsCompared | None) -
 def compare_results(
     baseline: list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]], other: list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]]
 ) -> ResultsCompared:
-    """Compares arrays with their descriptions, in the order of their trees."""
+    """Compare arrays with their descriptions, in the order of their trees."""
     if unlike := difference([leaf for leaf, _ in baseline], [leaf for leaf, _ in other]):
         return ResultsCompared(alike=False, agree=False, relative=None, ulps=None, note=unlike)
     worst, where, agree, ulps = 0.0, "", True, None
@@ -93,7 +94,7 @@ def compare_results(
 
 
 def difference(baseline: list[KeptLeaf], other: list[KeptLeaf]) -> str:
-    """What is not alike in two trees, in words; empty if they have arrays of the same dtypes and shapes."""
+    """Describe how two trees differ; empty if they have arrays of the same dtypes and shapes."""
     if len(baseline) != len(other):
         return f"{counted(len(baseline), 'array')} and {counted(len(other), 'array')}"
     for ours, theirs in zip(baseline, other, strict=True):
@@ -103,12 +104,12 @@ def difference(baseline: list[KeptLeaf], other: list[KeptLeaf]) -> str:
 
 
 def accepted_error(dtype: str) -> float:
-    """By how much two ways to compute an array of that dtype may differ, relative to its largest magnitude."""
+    """Return how far two computations of an array of that dtype may differ, relative to its largest magnitude."""
     return _ACCEPTED.get(dtype, 0.25 if dtype.startswith("float") else 0.0)
 
 
 def _errors(right: Any, got: Any, dtype: str) -> tuple[float, int | None]:
-    """The largest relative error of an array, and the largest number of ULPs; None if these are not countable."""
+    """Return the largest relative error of an array, and the largest number of ULPs; None if ULPs cannot be counted."""
     import numpy as np
 
     if right.size == 0 or np.array_equal(right, got, equal_nan=right.dtype.kind in "fc"):
@@ -117,9 +118,9 @@ def _errors(right: Any, got: Any, dtype: str) -> tuple[float, int | None]:
         right, got = (np.ascontiguousarray(array).view(array.real.dtype) for array in (right, got))
     if right.dtype.kind != "f":
         with np.errstate(all="ignore"):
-            apart = np.abs(right.astype(np.float64) - got.astype(np.float64))
+            differences = np.abs(right.astype(np.float64) - got.astype(np.float64))
             largest = float(np.abs(right.astype(np.float64)).max()) or 1.0
-        return max(float(apart.max()) / largest, 5e-324), None  # they differ, also where float64 does not show it
+        return max(float(differences.max()) / largest, 5e-324), None  # they differ, even if float64 does not show it
     wide, other = right.astype(np.float64), got.astype(np.float64)
     same = (wide == other) | (np.isnan(wide) & np.isnan(other))
     known = np.isfinite(wide) & np.isfinite(other)
@@ -134,7 +135,7 @@ def _errors(right: Any, got: Any, dtype: str) -> tuple[float, int | None]:
 
 
 def _load(path: Path) -> list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]] | None:
-    """The arrays of a file that an engine wrote; None if there is none that can be read."""
+    """Return the arrays of a file that an engine wrote; None if it is missing or unreadable."""
     from zipfile import BadZipFile
 
     import msgspec
@@ -152,40 +153,40 @@ def _load(path: Path) -> list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]] | None:
 
 @dataclass(frozen=True, slots=True)
 class AbVersus:
-    """One side against A."""
+    """One side compared with A."""
 
     run: Run
     times: TimeComparison
     results: ResultsCompared | None
-    """None: the two results could not be compared."""
+    """Comparison of the results; None if they could not be compared."""
 
     @property
     def label(self) -> str:
-        """Its name: `B`."""
+        """Label of the side, such as `B`."""
         return self.run.plan.side
 
     @property
     def verdict(self) -> Verdict:
-        """What may be said of it."""
+        """Verdict on the side's time."""
         return self.times.verdict()
 
     @property
     def reason(self) -> str:
-        """Why nothing may be said; empty otherwise."""
+        """Why there is no verdict; otherwise empty."""
         return self.times.reason()
 
 
 @dataclass(frozen=True, slots=True)
 class AbResult:
-    """A comparison as a whole."""
+    """A whole comparison."""
 
     session: Session
     plan: ComparisonPlanned
     """What is compared, and how."""
     sides: tuple[RunResult, ...]
-    """A, B..."""
+    """All sides, beginning with A."""
     versus: tuple[AbVersus, ...]
-    """B against A, C against A..."""
+    """B compared with A, C compared with A, and so on."""
 
     @property
     def baseline(self) -> Run:
@@ -194,18 +195,18 @@ class AbResult:
 
     @property
     def failed(self) -> tuple[RunResult, ...]:
-        """The sides whose run failed."""
+        """Sides whose run failed."""
         return tuple(side for side in self.sides if side.run.status != "ok")
 
     def difference(self, versus: AbVersus) -> SessionDifference:
-        """What else is different, exact facts first; A is `before`. Reads the HLO of both."""
-        from jaxprof.analysis.session_difference import session_difference  # a report without exact facts needs none
+        """Return all other differences, exact facts first; A is `before`. Reads the HLO of both."""
+        from jaxprof.analysis.session_difference import session_difference  # only for exact facts
 
         return session_difference(self.session, self.session, run_before=self.baseline.id, run_after=versus.run.id)
 
 
 def ab_result(session: Session, baseline: str) -> AbResult:
-    """The comparison whose first side is the run `baseline`. Raises KeyError for an unknown id."""
+    """Return the comparison whose first side is the run `baseline`. Raises KeyError for an unknown id."""
     first = session.runs[baseline]
     others = [run for run in session.runs.values() if run.plan.side and run.plan.baseline == baseline]
     plan = first.comparison
@@ -221,13 +222,13 @@ def ab_result(session: Session, baseline: str) -> AbResult:
 
 
 def sides_beside(session: Session, run: Run) -> list[Run]:
-    """All sides of the comparison that `run` is one of, A first; empty for a run that is no side."""
+    """Return all sides of the comparison that `run` belongs to, A first; empty if it is not a side."""
     first = run.plan.baseline or run.id
     return [side for side in session.runs.values() if run.plan.side and first in (side.id, side.plan.baseline)]
 
 
 def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
-    """`after` beside A, where `before` is the A that it was compared with; None for all other runs."""
+    """Return `after` compared with A, if `before` is that A; None for all other runs."""
     if not after.plan.side or session.runs.get(before.id) is not before:
         return None
     if after.plan.baseline != before.id or session.runs.get(after.id) is not after:
@@ -236,7 +237,7 @@ def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
 
 
 def side_title(session: Session, run: Run) -> str:
-    """What a side is, for people: `B  train.py:step, XLA_FLAGS=...`; empty for a run that is no side."""
+    """Return the title of a side, such as `B  train.py:step, XLA_FLAGS=...`; empty for a run that is not a side."""
     side = run.plan.side
     first = session.runs.get(run.plan.baseline or run.id)
     specs = first.comparison.sides if first is not None and first.comparison is not None else []
@@ -245,5 +246,5 @@ def side_title(session: Session, run: Run) -> str:
 
 
 def ab_results(session: Session) -> list[AbResult]:
-    """The comparisons that a session holds, in the order of the plan."""
+    """Return the comparisons of a session, in the order of the plan."""
     return [ab_result(session, run.id) for run in session.runs.values() if run.plan.side and not run.plan.baseline]

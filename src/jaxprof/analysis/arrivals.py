@@ -1,10 +1,10 @@
-"""Who arrives last at the collectives of a job, from captures of several of its processes.
+"""Which process arrives last at the collectives of a job, from captures of several of its processes.
 
-A collective ends on all processes at nearly the same moment, and begins on each when that process arrives. So of one
-instance the shortest duration over the processes is the exchange itself, and what the others take longer is waiting for
-the one that arrived last. That needs no common clock, only to know which intervals are one instance: the captures begin
-at different moments, and the clocks of hosts differ. The ends of many instances make a pattern, by which the captures
-are laid on each other; the rest that does not fit is the uncertainty of the offset between the two clocks.
+A collective ends on all processes at nearly the same time, and begins on each process when that process arrives. The
+shortest duration of an instance over the processes is therefore the exchange itself, and the extra time of the others
+is their wait for the last process. This needs no common clock, only the knowledge which intervals are one instance:
+captures begin at different times, and the clocks of hosts differ. The ends of many instances form a pattern by which
+captures are aligned; the residue of the alignment is the uncertainty of the offset between two clocks.
 """
 
 from __future__ import annotations
@@ -26,29 +26,32 @@ if TYPE_CHECKING:
     Seconds = np.ndarray[Any, np.dtype[np.float64]]
 
 _MOST_INSTANCES: Final = 4000
-"""Of a capture: laying captures on each other costs their product."""
+"""Largest number of instances used of a capture: the cost of aligning two captures is the product of their
+instances."""
 _DEVICE_LANES: Final = ("stream", "ops", "thread")
 """Kinds of lanes with kernels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """What one execution of a collective exchanges, by the HLO of its program."""
+    """What one execution of a collective exchanges, from the HLO of its program."""
 
     opcode: str
     bytes: int
-    """Of the whole array: what is gathered, reduced, or sent."""
+    """Bytes of the whole array that is gathered, reduced or sent."""
     devices: int | None
-    """That exchange with each other; None for a permute, and where the HLO does not say."""
+    """Number of devices that exchange with each other; None for a permute, and if the HLO does not say."""
     bound_seconds: float | None = None
-    """The least time over the links of its device; None where they are not known."""
+    """Least time over the links of the device; None if the links are unknown."""
 
     @property
     def bus_bytes(self) -> float | None:
-        """Bytes that a device has to send for it if no switch adds them up. Over the time that is the bus bandwidth of
-        nccl-tests, which can be compared with that of the links whatever the number of devices (doc/PERFORMANCE.md: of
-        the array 2 (n - 1) / n for an all-reduce, (n - 1) / n for an all-gather, a reduce-scatter and an all-to-all,
-        all of it for a broadcast). None where the number of devices is not known."""
+        """Bytes that a device sends if no switch adds them up; None if the number of devices is unknown.
+
+        Over the time this is the bus bandwidth of nccl-tests, which can be compared with that of the links for any
+        number of devices (doc/PERFORMANCE.md: 2 (n - 1) / n of the array for an all-reduce, (n - 1) / n for an
+        all-gather, a reduce-scatter and an all-to-all, all of it for a broadcast).
+        """
         if self.opcode in ("collective-permute", "collective-broadcast"):
             return float(self.bytes)
         if self.devices is None:
@@ -59,8 +62,8 @@ class Exchanged:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveEvents:
-    """The executions of one collective in the capture of one process, in the order of time, in seconds of Unix time by
-    the clock of its host."""
+    """Executions of one collective in the capture of one process. Times are in order, in seconds of Unix time by the
+    clock of the process's host."""
 
     index: int
     host: str
@@ -68,12 +71,12 @@ class CollectiveEvents:
     starts: Seconds
     ends: Seconds
     exposed: Seconds
-    """Of each: how long its device ran no other kernel meanwhile."""
+    """Seconds of each execution in which its device ran no other kernel."""
     exchanged: Exchanged | None
 
 
 def collective_events(index: int, session: Session) -> dict[str, CollectiveEvents]:
-    """By the name of the instruction: the executions on the device that has most of them, in the last capture."""
+    """Return the executions by instruction name, on the device with the most, from the last capture."""
     import numpy as np
 
     known = None
@@ -86,8 +89,8 @@ def collective_events(index: int, session: Session) -> dict[str, CollectiveEvent
             continue
         if timeline.started_unix_ns is None:
             continue
-        known = _known(session) if known is None else known
-        found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        known = _known_collectives(session) if known is None else known
+        spans_by_op: dict[tuple[str, str], list[tuple[int, int]]] = {}
         modules: dict[str, str] = {}
         for lane in timeline.lanes:
             ops = _ops(timeline, lane)
@@ -97,16 +100,18 @@ def collective_events(index: int, session: Session) -> dict[str, CollectiveEvent
             modules.update((op.name, op.module) for op, name in zip(ops, names, strict=True) if op is not None and name)
             for label, start, length in zip(lane.label_of, lane.starts, lane.durations, strict=True):
                 if names[label]:
-                    found.setdefault((names[label], lane.device), []).append((start, start + length))
+                    spans_by_op.setdefault((names[label], lane.device), []).append((start, start + length))
         base = timeline.started_unix_ns
         events: dict[str, CollectiveEvents] = {}
-        others = {device: _Kernels(timeline, device, known) for _, device in found}
+        others = {device: _Kernels(timeline, device, known) for _, device in spans_by_op}
         for (name, device), spans in sorted(
-            found.items(), key=lambda item: len(item[1])
-        ):  # the most come last, and stay
-            both = np.array(sorted(spans)[:_MOST_INSTANCES], dtype=np.int64)
-            exposed = (both[:, 1] - both[:, 0]) - others[device].beside(both[:, 0], both[:, 1])
-            starts, ends = ((both + base) * 1e-9).T
+            spans_by_op.items(), key=lambda item: len(item[1])
+        ):  # the device with the most executions comes last, and is kept
+            nanoseconds = np.array(sorted(spans)[:_MOST_INSTANCES], dtype=np.int64)
+            exposed = (nanoseconds[:, 1] - nanoseconds[:, 0]) - others[device].beside(
+                nanoseconds[:, 0], nanoseconds[:, 1]
+            )
+            starts, ends = ((nanoseconds + base) * 1e-9).T
             exchanged = known.get((modules[name], name))
             host = session.header.host
             events[name] = CollectiveEvents(index, host, name, starts, ends, exposed * 1e-9, exchanged)
@@ -116,7 +121,7 @@ def collective_events(index: int, session: Session) -> dict[str, CollectiveEvent
 
 
 class _Kernels:
-    """What one device ran that is no collective."""
+    """Intervals in which one device ran kernels other than collectives."""
 
     def __init__(self, timeline: Timeline, device: str, known: Mapping[tuple[str, str], Exchanged]) -> None:
         import numpy as np
@@ -131,7 +136,7 @@ class _Kernels:
             starts = np.asarray(lane.starts, np.int64)
             ends = starts + np.asarray(lane.durations, np.int64)
             holds = np.append(starts[1:] < ends[:-1], False) if lane.kind != "stream" else np.zeros(len(starts), bool)
-            chosen = np.asarray(is_kernel)[np.asarray(lane.label_of)] & ~holds  # a loop is not what runs in it
+            chosen = np.asarray(is_kernel)[np.asarray(lane.label_of)] & ~holds  # a loop is no kernel of its own
             spans.append(np.stack([starts[chosen], ends[chosen]], axis=1))
         every = np.concatenate(spans)
         self._starts, self._ends = every.T
@@ -140,19 +145,19 @@ class _Kernels:
             self._starts, self._ends = united(self._starts[order], self._ends[order])
 
     def beside(self, begins: np.ndarray[Any, Any], ends: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """For how many nanoseconds of each range it ran any of it."""
+        """Return the nanoseconds of each range in which such a kernel ran."""
         from jaxprof.analysis.lanes.rows import covered
 
         return covered(self._starts, self._ends, begins, ends) if len(self._starts) else begins * 0
 
 
 def _ops(timeline: Timeline, lane: TimelineLane) -> list[TimelineOp | None]:
-    """By label."""
+    """Return the op of each label of a lane."""
     return [timeline.ops[op] if op is not None else None for _, op in lane.labels]
 
 
-def _known(session: Session) -> dict[tuple[str, str], Exchanged]:
-    """The collectives of the programs whose HLO the session holds, by the names of the module and of the kernel."""
+def _known_collectives(session: Session) -> dict[tuple[str, str], Exchanged]:
+    """Return the collectives of all programs whose HLO the session holds, by module and kernel name."""
     modules = [module for run in session.runs.values() if (module := module_of(session, run)) is not None]
     if not modules:
         return {}
@@ -160,16 +165,17 @@ def _known(session: Session) -> dict[tuple[str, str], Exchanged]:
     from jaxprof.hlo.analysis.collectives import collectives
 
     machine = _machine(session)
-    found = {}
+    exchanged = {}
     for module in modules:
         for each in collectives(module):
             bound = exchange(each, machine).bound_seconds if machine is not None else None
-            found[module.name, each.kernel.name] = Exchanged(each.opcode, each.bytes, each.group_size, bound)
-    return found
+            exchanged[module.name, each.kernel.name] = Exchanged(each.opcode, each.bytes, each.group_size, bound)
+    return exchanged
 
 
 def _machine(session: Session) -> Machine | None:
-    """How the accelerators of a process are connected: by the one known link of their kind. None if there is none."""
+    """Return how the accelerators of a process are connected, by the one known link of their kind; None if there is
+    none."""
     from jaxprof.devices.targets import machine_of
     from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 
@@ -182,7 +188,8 @@ def _machine(session: Session) -> Machine | None:
 
 
 def _is_collective(op: TimelineOp, known: Mapping[tuple[str, str], Exchanged]) -> bool:
-    """By the HLO of its program; without that by its name, which mostly begins with its opcode."""
+    """Return whether an op is a collective, by its program's HLO; without HLO, by its name, which mostly begins with
+    the opcode."""
     from jaxprof.hlo.analysis.opcodes import COLLECTIVES, base_opcode
 
     opcode = op.name.partition(".")[0].replace("_", "-")
@@ -190,64 +197,68 @@ def _is_collective(op: TimelineOp, known: Mapping[tuple[str, str], Exchanged]) -
 
 
 LEAST_INSTANCES: Final = 60
-"""Captures with fewer are not laid on each other. They have to have two thirds of them in common."""
-_APART: Final = 60.0
-"""Seconds by which the clocks of hosts may differ; those of one host do not."""
-_SAME_HOST: Final = 0.01
-_DISTINCT: Final = 1.5
-"""How many times better the best fit has to be than the second one: of steps that all take the same time, any fits.
-Of 500 simulated pairs of captures of 60 instances with a common pattern (steps 5 % apart, ends 0.1 ms) all are laid at
-the right place with it; of 500 without one, 0.6 % somewhere."""
+"""Smallest number of instances of a capture that is aligned. Two captures must have two thirds of them in common."""
+_MOST_CLOCK_DIFFERENCE: Final = 60.0
+"""Largest difference in seconds between the clocks of two hosts; within a host there is none."""
+_MOST_SAME_HOST_DIFFERENCE: Final = 0.01
+_LEAST_DISTINCTION: Final = 1.5
+"""How many times better the best fit must be than the second one; if all steps take the same time, any shift fits.
+
+Of 500 simulated pairs of captures of 60 instances with a common pattern (steps 5 % apart, ends 0.1 ms), all are aligned
+correctly; of 500 pairs without one, 0.6 % are aligned somewhere.
+"""
 
 MOST_COLLECTIVES: Final = 4
-"""Different ones that are laid on each other."""
+"""Largest number of collectives that are examined."""
 STRETCHES: Final = 10
-"""Into so many the captured executions are divided in time, because what holds in one of them may be a burst of other
-work."""
+"""Number of sections that the captured executions are divided into by time: what holds in a single one may be a burst
+of other work."""
 _RESOLUTION: Final = 1e-6
-"""Seconds. Fits that are better than the clocks are not told apart."""
+"""Resolution of the clocks in seconds; better fits are considered equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """The instances of one collective that several processes have captured."""
+    """Instances of one collective that several processes captured."""
 
     name: str
-    """Of its HLO instruction."""
+    """Name of the HLO instruction."""
     indices: tuple[int, ...]
-    """The processes, in the order of the rows."""
+    """Indices of the processes, in the order of the rows."""
     instances: int
     span_seconds: float
-    """From the first instance to the last."""
+    """Seconds from the first instance to the last."""
     exchange_seconds: float
-    """Of all instances together: the shortest duration over the processes."""
+    """Exchange time over all instances; for each, the shortest duration over the processes."""
     exchange_median_seconds: float
-    """Of one instance."""
+    """Exchange time of the median instance."""
     exchange_fast_seconds: float
-    """Of one of the fastest tenth."""
+    """Exchange time at the fastest tenth of the instances."""
     exposed_seconds: tuple[float, ...]
-    """By process: of the exchange, in which its device did nothing else, of all instances together."""
+    """By process: exchange time in which its device did nothing else, over all instances."""
     exchanged: Exchanged | None
-    """What is exchanged; None where no process has the HLO of its program."""
+    """What is exchanged; None if no process has the HLO of its program."""
     waited_seconds: tuple[float, ...]
-    """By process: what it waited for others, of all instances together."""
+    """By process: time that it waited for others, over all instances."""
     last_count: tuple[int, ...]
-    """By process: how many instances waited for it."""
+    """By process: number of instances at which it arrived last."""
     caused_seconds: tuple[float, ...]
-    """By process: what the middle one of the others waited for it, of all instances together."""
+    """By process: time that the median of the others waited for it, over all instances."""
     late_seconds: tuple[tuple[float, ...], ...]
-    """By process, in each of `STRETCHES`: how long after the middle one of the others it arrives; negative before it;
-    the median instance."""
+    """By process, for each of `STRETCHES`: how long after the median of the others it arrives, in the median instance;
+    negative if before."""
     offset_seconds: tuple[float, ...]
-    """By process: by how much its clock is ahead of the first one's, estimated from the ends."""
+    """By process: how far its clock is ahead of the first process's clock, estimated from the ends."""
     uncertain_seconds: float
-    """The largest median residue of the ends."""
+    """Largest median residue of the ends."""
 
 
 def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[str]) -> list[Arrivals]:
-    """Of the collectives in which most time was spent, the first of them first; empty if fewer than two captures hold
-    `LEAST_INSTANCES` of that. `captures`: one of each process, by the names of the collectives. Why some of them could
-    not be laid on each other is added to `notices`."""
+    """Return the arrivals at the collectives with the most total time, that collective first.
+
+    `captures` holds one mapping per process, by collective name. Empty if fewer than two captures hold
+    `LEAST_INSTANCES` of a collective. The reasons why captures could not be aligned are appended to `notices`.
+    """
     import numpy as np
 
     by_name: dict[str, list[CollectiveEvents]] = {}
@@ -263,31 +274,31 @@ def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[s
         return []
     took = {name: sum(float(np.sum(each.ends - each.starts)) for each in shared[name]) for name in shared}
     most, *others = sorted(took, key=lambda name: -took[name])[:MOST_COLLECTIVES]
-    found = [_laid(most, shared[most], notices)]
-    if found[0] is not None:
-        found += [_laid(name, shared[name], []) for name in others]
-    return [each for each in found if each is not None]
+    aligned = [_aligned(most, shared[most], notices)]
+    if aligned[0] is not None:
+        aligned += [_aligned(name, shared[name], []) for name in others]
+    return [each for each in aligned if each is not None]
 
 
-def _laid(name: str, captured: Sequence[CollectiveEvents], notices: list[str]) -> Arrivals | None:
-    laid = [captured[0]]
+def _aligned(name: str, captured: Sequence[CollectiveEvents], notices: list[str]) -> Arrivals | None:
+    aligned = [captured[0]]
     shifts = {captured[0].index: (0, 0.0, 0.0)}
     for events in captured[1:]:
-        fit = lay(captured[0].ends, events.ends, same_clock=captured[0].host == events.host)
+        fit = align(captured[0].ends, events.ends, same_clock=captured[0].host == events.host)
         if fit is None:
             first = captured[0].index
             notices.append(
                 f"the captures of processes {first} and {events.index} do not show the same executions of {name}"
             )
         else:
-            laid.append(events)
+            aligned.append(events)
             shifts[events.index] = fit
-    return _measured(name, laid, shifts) if len(laid) > 1 else None
+    return _measured(name, aligned, shifts) if len(aligned) > 1 else None
 
 
 def _too_few(seen: Mapping[int, int]) -> Iterator[str]:
-    """Why the captures that there are say nothing about arrivals; `seen`: by process, the executions of the collective
-    that it captured most often."""
+    """Yield why the existing captures say nothing about arrivals. `seen` maps each process to the executions of the
+    collective that it captured most often."""
     if len(seen) == 1:
         yield f"process {next(iter(seen))} alone has captured collectives: who arrives last takes two processes or more"
     elif seen:
@@ -298,57 +309,58 @@ def _too_few(seen: Mapping[int, int]) -> Iterator[str]:
 
 
 def _measured(
-    name: str, laid: Sequence[CollectiveEvents], shifts: Mapping[int, tuple[int, float, float]]
+    name: str, aligned: Sequence[CollectiveEvents], shifts: Mapping[int, tuple[int, float, float]]
 ) -> Arrivals | None:
-    """The instances that all captures hold. A shift is the place in the capture of the first one's first instance."""
+    """Measure the instances that all captures hold. A shift is the position, in a capture, of the first capture's first
+    instance."""
     import numpy as np
 
-    begin = max(-shifts[events.index][0] for events in laid)
-    end = min(len(events.ends) - shifts[events.index][0] for events in laid)
+    begin = max(-shifts[events.index][0] for events in aligned)
+    end = min(len(events.ends) - shifts[events.index][0] for events in aligned)
     if end - begin < LEAST_INSTANCES // 2:
         return None
-    rows = [slice(begin + shifts[events.index][0], end + shifts[events.index][0]) for events in laid]
-    taken = np.stack([(events.ends - events.starts)[row] for events, row in zip(laid, rows, strict=True)])
+    rows = [slice(begin + shifts[events.index][0], end + shifts[events.index][0]) for events in aligned]
+    taken = np.stack([(events.ends - events.starts)[row] for events, row in zip(aligned, rows, strict=True)])
     exchange = taken.min(axis=0)
     waits = taken - exchange
     last = taken.argmin(axis=0)
     caused = []
-    for place in range(len(laid)):
+    for place in range(len(aligned)):
         others = np.delete(waits, place, axis=0)[:, last == place]
         caused.append(float(np.median(others, axis=0).sum()) if others.size else 0.0)
-    ends = laid[0].ends[rows[0]]
-    late = [np.median(np.delete(taken, place, axis=0), axis=0) - taken[place] for place in range(len(laid))]
+    ends = aligned[0].ends[rows[0]]
+    late = [np.median(np.delete(taken, place, axis=0), axis=0) - taken[place] for place in range(len(aligned))]
     return Arrivals(
         name=name,
-        indices=tuple(events.index for events in laid),
+        indices=tuple(events.index for events in aligned),
         instances=end - begin,
         span_seconds=float(ends[-1] - ends[0]),
         exchange_seconds=float(exchange.sum()),
         exchange_median_seconds=float(np.median(exchange)),
         exchange_fast_seconds=float(np.quantile(exchange, 0.1)),
         exposed_seconds=tuple(
-            float(np.minimum(events.exposed[row], exchange).sum()) for events, row in zip(laid, rows, strict=True)
+            float(np.minimum(events.exposed[row], exchange).sum()) for events, row in zip(aligned, rows, strict=True)
         ),
-        exchanged=next((events.exchanged for events in laid if events.exchanged is not None), None),
+        exchanged=next((events.exchanged for events in aligned if events.exchanged is not None), None),
         waited_seconds=tuple(float(row.sum()) for row in waits),
-        last_count=tuple(int((last == place).sum()) for place in range(len(laid))),
+        last_count=tuple(int((last == place).sum()) for place in range(len(aligned))),
         caused_seconds=tuple(caused),
         late_seconds=tuple(tuple(float(np.median(part)) for part in np.array_split(row, STRETCHES)) for row in late),
-        offset_seconds=tuple(shifts[events.index][1] for events in laid),
-        uncertain_seconds=max(shifts[events.index][2] for events in laid),
+        offset_seconds=tuple(shifts[events.index][1] for events in aligned),
+        uncertain_seconds=max(shifts[events.index][2] for events in aligned),
     )
 
 
-def lay(first: Seconds, other: Seconds, *, same_clock: bool) -> tuple[int, float, float] | None:
-    """By how many places, and by which offset of the clocks, the moments of `other` fit those of `first` best, which
-    happen together; and the median residue. None if nothing fits, or several do.
+def align(first: Seconds, other: Seconds, *, same_clock: bool) -> tuple[int, float, float] | None:
+    """Return the shift and the clock offset by which `other` fits `first` best, and the median residue.
 
-    Of one clock the moments themselves have to be the same: one step too far they are apart by a step. Their pattern
-    alone left steps open that are alike, where a busy machine makes the ends uncertain by more than steps differ.
+    The times are of events that happen together. None if nothing fits, or several fits are equally good. On one clock
+    the times themselves must agree, because a shift by one step is off by a step. Their pattern alone would leave
+    similar steps ambiguous, since on a busy machine the ends vary more than the steps differ.
     """
     import numpy as np
 
-    allowed = _SAME_HOST if same_clock else _APART
+    allowed = _MOST_SAME_HOST_DIFFERENCE if same_clock else _MOST_CLOCK_DIFFERENCE
     common = 2 * min(len(first), len(other)) // 3
     fits: list[tuple[float, int, float, float]] = []
     for shift in range(common - len(first), len(other) - common + 1):
@@ -360,7 +372,7 @@ def lay(first: Seconds, other: Seconds, *, same_clock: bool) -> tuple[int, float
             fits.append((float(np.median(np.abs(differences))) if same_clock else residue, shift, offset, residue))
     fits.sort()
     if len(fits) < (1 if same_clock else 2) or (
-        len(fits) > 1 and fits[1][0] < _DISTINCT * max(_RESOLUTION, fits[0][0])
+        len(fits) > 1 and fits[1][0] < _LEAST_DISTINCTION * max(_RESOLUTION, fits[0][0])
     ):
         return None
     _, shift, offset, residue = fits[0]

@@ -1,20 +1,20 @@
-"""The ceilings that kernels are compared with (the vendor's figures, the rates that this machine has reached), and what
-calls and steps reach of them.
+"""The ceilings that kernels are compared with, and how much of them calls and steps reach.
 
-`triad` and `gemm-peak` measure a device's bandwidth and peak. What they reached is kept for the machine, so that every
-later session has a roofline: a CPU, which is in no table, has no other.
+Ceilings are the vendor's figures, or rates that this machine has reached: `triad` and `gemm-peak` measure a device's
+bandwidth and peak. The measured rates are kept for the machine, so that later sessions have a roofline; a CPU, which is
+in no table, has no other.
 
-What a call or a step reaches of its device is its model FLOPs utilisation, and its share of the roofline. MFU is that
-of Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways" (arXiv:2204.02311, section 4.1 and appendix B): the
-FLOPs that the model needs in a second over those that the device could do. Needed are the matrix products of the
-compiled program without those that checkpointing does a second time; with them it is the hardware FLOPs utilisation
-(HFU). FLOPs are counted from the HLO of one device (`docs/hlo.md`, FLOPs), and each product has the peak of its own
-dtype and precision, so that
+A call or a step has a model FLOPs utilisation (MFU), and a share of the roofline. MFU is defined as in Chowdhery et
+al., "PaLM: Scaling Language Modeling with Pathways" (arXiv:2204.02311, section 4.1 and appendix B): the FLOPs per
+second that the model needs over those that the device can do. The needed FLOPs are those of the compiled program's
+matrix products, without the products that checkpointing computes a second time; with these it is the hardware FLOPs
+utilisation (HFU). FLOPs are counted from the HLO of one device (`docs/hlo.md`, FLOPs), and each product has the peak of
+its own dtype and precision:
 
     MFU = sum(FLOPs of a product / its peak) / seconds.
 
-The peak is the vendor's dense rate, or what `gemm-peak` reached on this machine: then it is an estimate of the peak.
-Without either, and where a product's FLOPs are not known, nothing is guessed: the figure is unknown, or a lower bound.
+The peak is the vendor's dense rate, or the rate that `gemm-peak` reached on this machine, which is an estimate of the
+peak. Without either, or if a product's FLOPs are unknown, nothing is guessed: the figure is unknown, or a lower bound.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
@@ -42,26 +43,27 @@ if TYPE_CHECKING:
 
 BANDWIDTH_WORKLOAD, PEAK_WORKLOAD = "triad", "gemm-peak"
 _DTYPES = {"float32": "f32", "tf32": "tf32", "bfloat16 passes": "bf16", "bfloat16": "bf16"}
-"""The effective precision of products that a check reports, under the names that the rates of devices have."""
+"""Names of device rates, by the effective precision of products that a check reports."""
 LEAST_BYTES = float(256 << 20)
-"""What a call moves at least whose rate is that of memory: less may fit into a last-level cache."""
+"""Smallest number of bytes that a call must move for its rate to be that of memory; fewer may fit into a last-level
+cache."""
 _DISTURBED = frozenset({"busy_machine", "disturbed"})
 """Warnings of runs that reached less than the device can."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRate:
-    """What a device was seen to reach, and what that was measured with."""
+    """A rate that a device reached, and the conditions of the measurement."""
 
     per_second: float
-    """Bytes, or FLOPs of matrix products."""
+    """Bytes or FLOPs of matrix products, per second."""
     call_bytes: float | None
-    """Bytes that a call moved, for a rate of memory."""
+    """Bytes moved by a call, for a memory rate."""
     measured: float | None
-    """Unix time."""
+    """Unix time of the measurement."""
 
     def __str__(self) -> str:
-        """`256 MiB a call on 2026-11-25`: what the rate depends on."""
+        """Return the conditions of the measurement, such as `256 MiB a call on 2026-11-25`."""
         size = f"{bytes_(self.call_bytes)} a call" if self.call_bytes else ""
         day = f"on {datetime.fromtimestamp(self.measured, UTC):%Y-%m-%d}" if self.measured else ""
         return " ".join(part for part in (size, day) if part)
@@ -69,7 +71,7 @@ class MeasuredRate:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCeilings:
-    """The greatest rates of a device: of its memory, and of matrix products by dtype."""
+    """Largest measured rates of a device: of its memory, and of matrix products by dtype."""
 
     memory: MeasuredRate | None = None
     products: dict[str, MeasuredRate] = field(default_factory=dict)
@@ -78,16 +80,17 @@ class MeasuredCeilings:
         return self.memory is not None or bool(self.products)
 
     def best(self, other: MeasuredCeilings) -> MeasuredCeilings:
-        """The greater of the two rates for each, with what it was measured with."""
+        """Return the larger of both rates for each kind, with the conditions of its measurement."""
         memories = [each.memory for each in (self, other) if each.memory is not None]
         products = dict(self.products)
         for dtype, rate in other.products.items():
-            products[dtype] = max(products.get(dtype, rate), rate, key=_per_second)
-        return MeasuredCeilings(max(memories, key=_per_second, default=None), products)
+            products[dtype] = max(products.get(dtype, rate), rate, key=attrgetter("per_second"))
+        return MeasuredCeilings(max(memories, key=attrgetter("per_second"), default=None), products)
 
     @property
     def source(self) -> str:
-        """Where they are from: `measured on this machine, otherwise idle: memory 256 MiB a call on 2026-11-25`."""
+        """Origin of the rates, such as `measured on this machine, otherwise idle: memory 256 MiB a call on
+        2026-11-25`."""
         memory = [f"memory {self.memory}"] if self.memory is not None else []
         days = sorted({str(rate) for rate in self.products.values()} - {""})
         return f"measured on this machine, otherwise idle: {', '.join([*memory, *(f'products {day}' for day in days)])}"
@@ -98,15 +101,9 @@ class MeasuredCeilings:
         return {dtype: rate.per_second for dtype, rate in self.products.items()}
 
 
-def _per_second(rate: MeasuredRate) -> float:
-    return rate.per_second
-
-
 def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> DevicePeaks | None:
-    """The device of a run with its ceilings; None if nothing is known of it.
-
-    Ceilings that the session measured come first, then those kept for this machine (for sessions recorded on it).
-    """
+    """Return the device of a run with its ceilings; None if nothing is known of it. Ceilings measured in the session
+    are compared with those kept for this machine, if the session was recorded on it; the larger rate counts."""
     elsewhere = device_elsewhere(run)
     if elsewhere is not None:
         return elsewhere
@@ -127,7 +124,7 @@ def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> Devi
 
 
 def device_elsewhere(run: Run) -> DevicePeaks | None:
-    """The absent device that a run was only compiled for; None for every other run."""
+    """Return the absent device that a run was only compiled for; None for any other run."""
     if run.plan.how != "compile":
         return None
     from jaxprof.devices.targets import parse_target
@@ -135,13 +132,13 @@ def device_elsewhere(run: Run) -> DevicePeaks | None:
 
     try:
         return device(parse_target(run.plan.device).chip.name)
-    except JaxprofError:  # compiled for a device of this machine, such as `cpu:0`
+    except JaxprofError:  # the run was compiled for a device of this machine, such as `cpu:0`
         return None
 
 
 def machine_of_run(run: Run | None, device: DevicePeaks | None) -> Machine | None:
-    """How the devices of a run are connected: as the target that it was compiled for says, else by the one known link
-    of `device`. None where `device` is None."""
+    """Return how the devices of a run are connected; None if `device` is None. The answer comes from the target that
+    the run was compiled for, else from the one known link of `device`."""
     if device is None:
         return None
     from jaxprof.devices.targets import machine_for, machine_of, parse_target
@@ -152,7 +149,7 @@ def machine_of_run(run: Run | None, device: DevicePeaks | None) -> Machine | Non
 
 
 def device_kind(run: Run) -> str:
-    """JAX's name for the device of a run; for a CPU, the processor's model. Empty if the run does not say."""
+    """Return JAX's name for the device of a run; for a CPU, the processor model. Empty if unknown."""
     if run.environment is None:
         return ""
     platform = run.plan.device.partition(":")[0]
@@ -165,13 +162,13 @@ def device_kind(run: Run) -> str:
 
 
 def measured_in(session: Session, device_id: str) -> MeasuredCeilings:
-    """What `triad` and `gemm-peak` reached on a device in this session, where nothing else used the machine."""
+    """Return the rates that `triad` and `gemm-peak` reached on a device in this session, without disturbed runs."""
     ceilings = MeasuredCeilings()
     moment = session.header.wall_seconds or None
-    for run in _measuring(session):
+    for run in _rate_runs(session):
         if run.plan.device != device_id:
             continue
-        from jaxprof.analysis.run_result import result  # and all of statistics, which kernels of a program do not need
+        from jaxprof.analysis.run_result import result  # imports all of the statistics, rarely needed
 
         figures = result(session, run.id)
         if any(warning.code in _DISTURBED for warning in figures.warnings):
@@ -188,8 +185,8 @@ def measured_in(session: Session, device_id: str) -> MeasuredCeilings:
 
 
 def remember(session: Session, folder: Path | None = None) -> None:
-    """Keeps the rates that the session measured on this machine. A folder that cannot be written is not an error."""
-    fresh = {kind: measured_in(session, run.plan.device) for run in _measuring(session) if (kind := device_kind(run))}
+    """Keep the rates that the session measured on this machine. A folder that cannot be written is not an error."""
+    fresh = {kind: measured_in(session, run.plan.device) for run in _rate_runs(session) if (kind := device_kind(run))}
     if not any(fresh.values()):
         return
     kept = _kept(folder)
@@ -204,14 +201,15 @@ def remember(session: Session, folder: Path | None = None) -> None:
 
 
 def kept_at() -> int:
-    """When the kept rates were last written, in nanoseconds: figures of an older time may differ. 0: there are none."""
+    """Return when the kept rates were last written, in nanoseconds; 0 if there are none. Figures derived earlier may
+    differ."""
     try:
         return _path().stat().st_mtime_ns
     except OSError:
         return 0
 
 
-def _measuring(session: Session) -> Iterable[Run]:
+def _rate_runs(session: Session) -> Iterable[Run]:
     return [
         run
         for run in list(session.runs.values())
@@ -224,8 +222,11 @@ def _path(folder: Path | None = None) -> Path:
 
 
 def _kept(folder: Path | None) -> dict[str, MeasuredCeilings]:
-    """The kept ceilings by device kind; empty if there is no readable file. What older versions kept does not say of
-    each when and with how many bytes it was measured, and may be the rate of a cache or of a busy machine."""
+    """Return the kept ceilings by device kind; empty if there is no readable file.
+
+    Entries of older versions are ignored: they do not say when and with how many bytes a rate was measured, so it may
+    be the rate of a cache or of a busy machine.
+    """
     try:
         payload: Any = json.loads(_path(folder).read_text())
         return {
@@ -247,77 +248,78 @@ def _rate(kept: dict[str, Any]) -> MeasuredRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilisation:
-    """What one call, or one step, reaches of one device."""
+    """What one call or step reaches of one device."""
 
     run: str
     of: Literal["call", "step"]
     seconds: float
-    """Median of the calls, or of the whole steps from one's begin to the next one's."""
+    """Median seconds of the calls, or of the whole steps from one begin to the next."""
     flops: float | None = None
-    """Of the matrix products that the model needs, on one device."""
+    """FLOPs of the matrix products that the model needs, on one device."""
     recomputed_flops: float = 0.0
-    """Of those that are done a second time to save memory; not in `flops`."""
+    """FLOPs of products computed a second time to save memory; not part of `flops`."""
     mfu: float | None = None
-    """Model FLOPs utilisation, in 0..1; None if unknown."""
+    """Model FLOPs utilisation, from 0 to 1; None if unknown."""
     hfu: float | None = None
-    """Hardware FLOPs utilisation: with `recomputed_flops`."""
+    """Hardware FLOPs utilisation, which includes `recomputed_flops`."""
     peak_flops_per_second: float | None = None
-    """The rate that they would have at their peaks; None where there is no product, or a peak is not known."""
+    """Rate of the products at their peaks; None if there is no product or a peak is unknown."""
     dtypes: tuple[str, ...] = ()
-    """Of the products."""
+    """Dtypes of the products."""
     peak_source: str = ""
-    """Where the peaks are from: a vendor's document, or this machine."""
+    """Origin of the peaks: a vendor's document, or this machine."""
     at_least: bool = False
-    """Whether some FLOPs are unknown (opaque kernels, loops of unknown length, branches), so that more is reached."""
+    """Whether some FLOPs are unknown (opaque kernels, loops of unknown length, branches), so that the figures are lower
+    bounds."""
     roofline: float | None = None
-    """The least time under the device's ceilings over `seconds`, in 0..1."""
+    """Least time under the device's ceilings over `seconds`, from 0 to 1."""
     reason: str = ""
-    """Why `mfu` is unknown."""
+    """Text that says why `mfu` is unknown."""
 
     @property
     def peak_is_measured(self) -> bool:
-        """Whether the peak is what this machine has reached, and not what its vendor states."""
+        """Whether this machine measured the peak; otherwise it is the vendor's figure."""
         return "measured on this machine" in self.peak_source
 
 
 @dataclass(frozen=True, slots=True)
 class _Products:
-    """The matrix products of one run of a module, on one device."""
+    """Matrix products of one run of a module, on one device."""
 
     flops: float
     recomputed_flops: float
     peak_seconds: float | None
-    """Time of all of them at their peaks; None where a peak is not known."""
+    """Seconds of all products at their peaks; None if a peak is unknown."""
     recomputed_peak_seconds: float
     dtypes: tuple[str, ...]
     at_least: bool
 
 
 def utilisations(session: Session) -> tuple[Utilisation, ...]:
-    """Of each measured run that was compiled, and of the steps of a profile. Reads their HLO."""
+    """Return the utilisation of each measured run that was compiled, and of the steps of a profile. Reads their HLO."""
     from jaxprof.analysis.run_result import IMPORTED
 
     runs = list(session.runs.values())
     of_calls = (of_call(session, run) for run in runs if run.plan.how != IMPORTED)
-    return (*(each for each in of_calls if each is not None), *_of_steps(session, runs))
+    return (*(each for each in of_calls if each is not None), *_step_utilisations(session, runs))
 
 
 def of_call(session: Session, run: Run) -> Utilisation | None:
-    """What one call reaches; None for a run without times or without HLO."""
+    """Return what one call reaches; None for a run without times or without HLO."""
     from jaxprof.analysis.opener import module_of
     from jaxprof.analysis.run_result import result
 
     summary, module = result(session, run.id).summary, module_of(session, run)
     if summary is None or module is None or summary.median <= 0:
         return None
-    return _of(session, run, "call", summary.median, [(module, 1)])
+    return _utilisation(session, run, "call", summary.median, [(module, 1)])
 
 
-def _of_steps(session: Session, runs: Sequence[Run]) -> Iterator[Utilisation]:
-    """Of the steps of a profile on the first device that has them.
+def _step_utilisations(session: Session, runs: Sequence[Run]) -> Iterator[Utilisation]:
+    """Yield the utilisation of a profile's steps on the first device that has steps.
 
-    Where the executions of one program mark the steps, its own FLOPs count and no others; where annotations do, those
-    of each program as often as every step can have had it: some of its executions may lie outside.
+    If the executions of one program mark the steps, only its FLOPs count. If annotations do, the FLOPs of each program
+    count as often as every step can contain it, because some of its executions may lie outside.
     """
     from jaxprof.analysis.opener import module_of
     from jaxprof.analysis.run_result import IMPORTED
@@ -333,7 +335,7 @@ def _of_steps(session: Session, runs: Sequence[Run]) -> Iterator[Utilisation]:
             continue
         by_annotation = (device.found_by or steps.found_by) == "annotation"
         programs: list[tuple[Module, int]] = []
-        for run in imported:  # those that took the longest first
+        for run in imported:  # longest time first
             event = run.measured.get("imported")
             if event is None or not event.calls:
                 continue
@@ -343,44 +345,44 @@ def _of_steps(session: Session, runs: Sequence[Run]) -> Iterator[Utilisation]:
             if not by_annotation:
                 break
         if any(times for _, times in programs) and median(whole) > 0:
-            yield _of(session, with_steps[0], "step", median(whole), programs)
+            yield _utilisation(session, with_steps[0], "step", median(whole), programs)
         return
 
 
-def _of(
+def _utilisation(
     session: Session,
     run: Run,
     of: Literal["call", "step"],
     seconds: float,
     programs: Sequence[tuple[Module, int]],
 ) -> Utilisation:
-    """`programs` are those that ran in that time, and how often each."""
+    """Compute the utilisation of the `programs` that ran in that time, each with its number of executions."""
     device = ceilings_for(session, run)
-    every = [(_products(module, device), times) for module, times in programs]
-    flops = sum(products.flops * times for products, times in every)
-    again = sum(products.recomputed_flops * times for products, times in every)
-    known = [products.peak_seconds * times for products, times in every if products.peak_seconds is not None]
-    at_peak = sum(known) if device is not None and len(known) == len(every) else None
-    again_at_peak = sum(products.recomputed_peak_seconds * times for products, times in every)
-    at_least = any(products.at_least or (not times and products.flops) for products, times in every)
-    dtypes = tuple(dict.fromkeys(dtype for products, _ in every for dtype in products.dtypes))
+    all_products = [(_products(module, device), times) for module, times in programs]
+    flops = sum(products.flops * times for products, times in all_products)
+    recomputed_flops = sum(products.recomputed_flops * times for products, times in all_products)
+    known = [products.peak_seconds * times for products, times in all_products if products.peak_seconds is not None]
+    peak_seconds = sum(known) if device is not None and len(known) == len(all_products) else None
+    recomputed_seconds = sum(products.recomputed_peak_seconds * times for products, times in all_products)
+    at_least = any(products.at_least or (not times and products.flops) for products, times in all_products)
+    dtypes = tuple(dict.fromkeys(dtype for products, _ in all_products for dtype in products.dtypes))
     reason = ""
     if device is None:
-        reason = _without_peak(run)
-    elif at_peak is None:
+        reason = _no_peak_reason(run)
+    elif peak_seconds is None:
         reason = f"{device.title} has no known peak for products of {', '.join(dtypes)}"
-    elif not flops and not again:
+    elif not flops and not recomputed_flops:
         reason = "its products' FLOPs are unknown" if at_least else "it has no matrix products"
-    mfu = None if reason or at_peak is None else at_peak / seconds
+    mfu = None if reason or peak_seconds is None else peak_seconds / seconds
     return Utilisation(
         run=run.id,
         of=of,
         seconds=seconds,
         flops=flops if flops or not at_least else None,
-        recomputed_flops=again,
+        recomputed_flops=recomputed_flops,
         mfu=mfu,
-        hfu=None if mfu is None else mfu + again_at_peak / seconds,
-        peak_flops_per_second=flops / at_peak if at_peak else None,
+        hfu=None if mfu is None else mfu + recomputed_seconds / seconds,
+        peak_flops_per_second=flops / peak_seconds if peak_seconds else None,
         dtypes=dtypes,
         peak_source=device.source if device is not None else "",
         at_least=at_least,
@@ -389,7 +391,7 @@ def _of(
     )
 
 
-def _without_peak(run: Run) -> str:
+def _no_peak_reason(run: Run) -> str:
     kind = device_kind(run)
     if not kind:
         return f"the model of {run.plan.device} was not recorded, so no peak is known"
@@ -403,7 +405,7 @@ def _products(module: Module, device: DevicePeaks | None) -> _Products:
     from jaxprof.hlo.analysis.kernels import kernels
     from jaxprof.hlo.analysis.platform import platform_of
 
-    again = {id(kernel) for kernel in recomputed(Scene(module, platform_of(module)))}
+    recomputed_kernels = {id(kernel) for kernel in recomputed(Scene(module, platform_of(module)))}
     sums = [0.0, 0.0]
     peaks = [0.0, 0.0]
     known, at_least = True, False
@@ -418,11 +420,11 @@ def _products(module: Module, device: DevicePeaks | None) -> _Products:
             at_least = True
             continue
         dtypes[kernel.dtype] = None
-        second = id(kernel) in again
-        sums[second] += flops
+        is_recomputed = id(kernel) in recomputed_kernels
+        sums[is_recomputed] += flops
         peak = device.peak(kernel.dtype, matrix=True, precision=kernel.precision or "default") if device else None
         known = known and peak is not None
-        peaks[second] += flops / peak if peak else 0.0
+        peaks[is_recomputed] += flops / peak if peak else 0.0
     return _Products(sums[0], sums[1], peaks[0] if known else None, peaks[1], tuple(dtypes), at_least)
 
 

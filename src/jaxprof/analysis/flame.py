@@ -1,13 +1,13 @@
-"""The flame graphs (icicles) of a session: a program's wall time by line, kernels by named scope; frames inside frames.
+"""Flame graphs (icicles) of a session: a program's wall time by line, or kernels by named scope.
 
-Amounts are whole numbers, picoseconds or bytes, so that sums are exact: a frame is its own amount and those of the
-frames inside it, and the root is everything. A tree may have half a million frames; it is a few columns of numbers, in
-which a parent stands before its children, and the children of a frame are sorted when they are looked at. Kernels
-without a capture are weighed with the least time that they could take, else with the bytes that they move: both are
-called estimates.
+Amounts are whole numbers, picoseconds or bytes, so that sums are exact: a frame's total is its own amount plus that of
+the frames inside it, and the root is everything. A tree may have half a million frames. It is stored as a few columns
+of numbers in which a parent comes before its children, and the children of a frame are sorted when they are first
+shown. Kernels without a capture are weighted with their least time, else with the bytes that they move; both are
+labelled as estimates.
 
-They are made of stacks with a weight, outermost frame first, as speedscope and pprof are: kernels under their program
-and scopes, the passes of a compile, the lines of a recorded program under their loops.
+Graphs are built from weighted stacks, outermost frame first, like those of speedscope and pprof: kernels under their
+program and scopes, passes of a compilation, and lines of a recorded program under their loops.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _DEEPEST: Final = 200
 NO_SCOPE: Final = "no scope"
 NO_OP: Final = "no HLO op"
 NO_LINE: Final = "no line"
-"""Frames of what is known of no scope, no HLO op, no line: nothing is left out."""
+"""Names of frames without a known scope, HLO op or line, so that nothing is left out."""
 _LEAST_SECONDS: Final = 1e-9
-"""Of a difference of sums; less is their rounding."""
+"""Smallest difference of sums that is shown; less is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +49,28 @@ class StackFrame:
 
 @dataclass(frozen=True, slots=True)
 class WeightedStack:
-    """A stack and the time that was spent in its innermost frame."""
+    """A stack and the time spent in its innermost frame."""
 
     frames: tuple[StackFrame, ...]
-    """Outermost first."""
+    """Frames, outermost first."""
     seconds: float
     count: int
-    """How often it was entered; of samples, how many there were."""
+    """Number of times that the stack was entered; for samples, number of samples."""
     measured: bool = True
-    """False: `seconds` is the least time that it could take."""
+    """Whether `seconds` was measured; if False, it is a lower bound."""
     run: str = ""
-    """Of a kernel, the id of the run whose HLO has it."""
+    """Id of the run whose HLO has the kernel; empty if the stack is not of a kernel."""
 
 
 def run_stacks(session: Session, run: Run) -> list[WeightedStack]:
-    """The lines of a recorded program; of any other run its kernels."""
+    """Return the stacks of a run: lines of a recorded program, otherwise kernels."""
     from jaxprof.analysis.programs.derive import program_result
 
     return line_stacks(program_result(session, run.id)) if run.is_program else kernel_stacks(session, run)
 
 
 def captured_stacks(session: Session, run: Run) -> list[WeightedStack]:
-    """The stacks of a run; of a whole profile those of all its programs."""
+    """Return the stacks of a run; for a whole profile, those of all its programs."""
     from jaxprof.analysis.profile import is_whole, programs_of
 
     if not is_whole(run):
@@ -79,8 +79,8 @@ def captured_stacks(session: Session, run: Run) -> list[WeightedStack]:
 
 
 def kernel_stacks(session: Session, run: Run) -> list[WeightedStack]:
-    """The kernels of a run under their program and named scopes, with the self time of all executions in its capture;
-    without a capture, with their least time in one call; empty if neither is known."""
+    """Return the kernels of a run under their program and named scopes. The weight is the self time of all executions
+    in the run's capture; without a capture, it is the least time of one call. Empty if neither is known."""
     kernels = kernels_of(session, run.id) if "hlo" in run.texts else None
     by_name = {kernel.name: kernel for kernel in kernels or ()}
     of_run = measured(session, run.id)
@@ -110,8 +110,8 @@ def kernel_stacks(session: Session, run: Run) -> list[WeightedStack]:
 
 
 def scope_names(path: OpPath | None) -> tuple[str, ...]:
-    """The functions and named scopes of a path, outermost first; `no scope` where there are none. Of a text that has a
-    hundred thousand within each other, the outermost."""
+    """Return the functions and named scopes of a path, outermost first; `no scope` if there are none. Only the
+    outermost ones are kept: a text can nest a hundred thousand."""
     from jaxprof.analysis.ranking import scopes_of
 
     return (scopes_of(path) if path is not None else ())[:_DEEPEST] or (NO_SCOPE,)
@@ -125,7 +125,7 @@ def _frames(module: str, name: str, kernel: Kernel | None) -> tuple[StackFrame, 
 
 
 def pass_stacks(tree: PassTimes) -> list[WeightedStack]:
-    """The phases and passes of a compile with their self times, over all threads."""
+    """Return the phases and passes of a compilation with their self times, summed over threads."""
 
     def walk(node: PassTimes, above: tuple[StackFrame, ...]) -> Iterator[WeightedStack]:
         frames = (*above, StackFrame(node.name))
@@ -138,8 +138,8 @@ def pass_stacks(tree: PassTimes) -> list[WeightedStack]:
 
 
 def line_stacks(program: ProgramResult) -> list[WeightedStack]:
-    """The lines of a recorded program with the state that the main thread was in, under the loops and lines that led to
-    them as far as these were recorded, and the rest of its wall time; an estimate from samples."""
+    """Return the lines of a recorded program with the main thread's states, estimated from samples. A line is below the
+    loops and lines that led to it, as far as they were recorded. The rest of the wall time has stacks of its own."""
     stacks = [
         WeightedStack((*_called(spot), *_line(spot)), spot.seconds, 1) for spot in program.spots if spot.seconds > 0
     ]
@@ -154,7 +154,7 @@ def line_stacks(program: ProgramResult) -> list[WeightedStack]:
 
 
 def _called(spot: Spot) -> Iterator[StackFrame]:
-    """The loops around a spot and, of each, the line from which what is inside was called; outermost first."""
+    """Yield the loops around a spot, outermost first, each with the line from which the inner code was called."""
     around = spot.sites[::-1]
     for outer, site, inner in zip((None, *around), around, (*around[1:], None), strict=False):
         function = (site.file, site.function)
@@ -170,7 +170,7 @@ def _called(spot: Spot) -> Iterator[StackFrame]:
 
 
 def _line(spot: Spot) -> Iterator[StackFrame]:
-    """The function of a spot, unless its innermost loop is in it, its line, and what it did there."""
+    """Yield the spot's function (unless its innermost loop is in that function), its line, and its state."""
     place = spot.place
     innermost = spot.sites[0] if spot.sites else None
     if innermost is None or (innermost.file, innermost.function) != (place.file, place.function):
@@ -197,8 +197,8 @@ ALL: Final = "all"
 
 
 class FlameFrame(NamedTuple):
-    """A frame of the tree or, with a `size`, several that are too small to be drawn one by one: so many of the
-    children of `node`, from the one in place `first` on, the largest being in place 0."""
+    """A frame of the tree, or a group of siblings that are too small to draw. With a `size`, this is that many children
+    of `node`, starting at position `first`; the largest child has position 0."""
 
     node: int
     first: int = 0
@@ -209,19 +209,19 @@ WHOLE: Final = FlameFrame(ROOT)
 
 
 class FlameTree:
-    """The frames as columns. `Branches` makes one."""
+    """A tree of frames stored as columns. `Branches` builds one."""
 
     def __init__(
         self, names: list[str], parents: list[int], own: list[int], counts: list[int], entries: list[int]
     ) -> None:
         self.names: Final = names
         self.parents: Final = parents
-        """Of the root -1."""
+        """Index of the parent; -1 for the root."""
         self.own: Final = own
         self.counts: Final = counts
-        """How often what ends in a frame was entered; 0 if unknown."""
+        """Number of times that the stacks ending in a frame were entered; 0 if unknown."""
         self.entries: Final = entries
-        """The number of the first entry (a stack, a kernel) that ends in the frame; -1 if none does."""
+        """Number of the first entry (a stack, a kernel) that ends in the frame; -1 if none does."""
         self.totals: Final = list(own)
         self._inside: Final[list[list[int] | None]] = [None] * len(names)
         self._sorted: Final[set[int]] = set()
@@ -240,59 +240,59 @@ class FlameTree:
 
     @property
     def total(self) -> int:
-        """Of everything."""
+        """Amount of the whole tree."""
         return self.totals[ROOT]
 
     def inside(self, node: int) -> Sequence[int]:
-        """The frames directly inside one, the largest first."""
+        """Return the children of a frame, largest first."""
         children = self._inside[node]
         if children is None:
             return ()
         if node not in self._sorted:
-            children.reverse()  # equal ones stay in the order in which they came
+            children.reverse()  # equal children stay in their original order
             children.sort(key=self.totals.__getitem__, reverse=True)
             self._sorted.add(node)
         return children
 
     def frames_in(self, frame: FlameFrame) -> Sequence[int]:
-        """The frames directly inside a frame, the largest first; of several small ones, these themselves."""
+        """Return the children of a frame, largest first; for a group of small frames, its members."""
         children = self.inside(frame.node)
         return children[frame.first : frame.first + frame.size] if frame.size else children
 
     def total_of(self, frame: FlameFrame) -> int:
-        """The amount of a frame with all that is inside it."""
+        """Return the amount of a frame with everything inside it."""
         if not frame.size:
             return self.totals[frame.node]
         return sum(map(self.totals.__getitem__, self.frames_in(frame)))
 
     def own_of(self, frame: FlameFrame) -> int:
-        """The amount that is inside no other frame."""
+        """Return the amount of a frame that is inside no other frame."""
         return 0 if frame.size else self.own[frame.node]
 
     def name_of(self, frame: FlameFrame) -> str:
-        """Its name; `12 smaller` of several."""
+        """Return the name of a frame; for a group, text such as `12 smaller`."""
         return f"{frame.size} smaller" if frame.size else self.names[frame.node]
 
     def share_of(self, frame: FlameFrame) -> float:
-        """Of everything, in 0..1."""
+        """Return the share of a frame in the whole tree, from 0 to 1."""
         return self.total_of(frame) / self.total if self.total else 0.0
 
     def around(self, frame: FlameFrame) -> int | None:
-        """The frame that it is directly inside; None for the root."""
+        """Return the parent of a frame; None for the root."""
         if frame.size:
             return frame.node
         return self.parents[frame.node] if frame.node != ROOT else None
 
     def path(self, node: int) -> list[int]:
-        """The frames from below the root down to one; empty for the root."""
-        found: list[int] = []
+        """Return the frames from below the root down to a frame; empty for the root."""
+        path: list[int] = []
         while node != ROOT:
-            found.append(node)
+            path.append(node)
             node = self.parents[node]
-        return found[::-1]
+        return path[::-1]
 
     def find(self, names: Iterable[str]) -> int:
-        """The frame at a path of names, as far as there is one."""
+        """Return the frame at a path of names, following the path as far as it exists."""
         at = ROOT
         for name in names:
             inner = next((child for child in self.inside(at) if self.names[child] == name), None)
@@ -302,7 +302,7 @@ class FlameTree:
         return at
 
     def in_order(self, least: int = 1) -> Iterator[tuple[int, int]]:
-        """The frames of at least that amount with their depths: parents before their children, larger ones first."""
+        """Yield the frames of at least that amount with their depths: parents before children, larger frames first."""
         pending = [(ROOT, 0)]
         while pending:
             node, depth = pending.pop()
@@ -312,7 +312,7 @@ class FlameTree:
             ]  # fmt: skip
 
     def matching(self, test: Callable[[str], object]) -> FlameMatches:
-        """The frames whose names pass the test."""
+        """Return the frames whose names pass the test."""
         marked = bytearray(bool(test(name)) for name in self.names)
         marked[ROOT] = 0
         holding, covered = bytearray(len(marked)), bytearray(len(marked))
@@ -330,35 +330,35 @@ class FlameTree:
 
 @dataclass(frozen=True, slots=True)
 class FlameMatches:
-    """The frames that a search found."""
+    """Frames that match a search."""
 
     tree: FlameTree
     _marked: bytearray
     _holding: bytearray
     count: int
     amount: int
-    """Of all of them together; what is inside another match counts once."""
+    """Amount of all matches together; a match inside another match counts once."""
 
     @property
     def share(self) -> float:
-        """Of everything, in 0..1."""
+        """Share of the matches in the whole tree, from 0 to 1."""
         return self.amount / self.tree.total if self.tree.total else 0.0
 
     def marks(self, frame: FlameFrame) -> bool:
-        """Whether a frame matches; of several small ones, whether one of them or of those inside them does."""
+        """Return whether a frame matches; for a group, whether one of its members or a frame inside them does."""
         if not frame.size:
             return bool(self._marked[frame.node])
         return any(self._marked[node] or self._holding[node] for node in self.tree.frames_in(frame))
 
     def largest_first(self) -> list[int]:
-        """The matches, those with most first."""
+        """Return the matches, largest first."""
         nodes = (node for node, marked in enumerate(self._marked) if marked)
         return sorted(nodes, key=lambda node: -self.tree.totals[node])
 
 
 @dataclass(slots=True)
 class Branches:
-    """A tree that grows."""
+    """A flame tree under construction."""
 
     names: list[str] = field(default_factory=lambda: [ALL])
     parents: list[int] = field(default_factory=lambda: [-1])
@@ -368,15 +368,15 @@ class Branches:
     _by_key: dict[tuple[int, Hashable], int] = field(default_factory=dict)
 
     def branch(self, parent: int, name: str, key: Hashable = None) -> int:
-        """The frame of that name (or key) inside another, made where there is none."""
-        found = self._by_key.get((parent, key or name))
-        if found is None:
-            found = self._by_key[parent, key or name] = len(self.names)
+        """Return the child of that name (or key), creating it if it does not exist."""
+        node = self._by_key.get((parent, key or name))
+        if node is None:
+            node = self._by_key[parent, key or name] = len(self.names)
             self.add(parent, [name], [0], [0], [-1])
-        return found
+        return node
 
     def end(self, node: int, amount: int, count: int, entry: int) -> None:
-        """Adds to what ends in a frame."""
+        """Add to the amount and count that end in a frame."""
         self.own[node] += amount
         self.counts[node] += count
         if self.entries[node] < 0:
@@ -390,7 +390,7 @@ class Branches:
         counts: Sequence[int],
         entries: Sequence[int],
     ) -> None:
-        """Adds many frames at once, each its own even where another has its name."""
+        """Add many frames at once; frames of equal name stay separate."""
         self.parents += [parents] * len(names) if isinstance(parents, int) else parents
         self.names += names
         self.own += amounts
@@ -398,7 +398,7 @@ class Branches:
         self.entries += entries
 
     def tree(self) -> FlameTree:
-        """The tree as it is now."""
+        """Return the current tree."""
         return FlameTree(self.names, self.parents, self.own, self.counts, self.entries)
 
 
@@ -411,41 +411,42 @@ BASES: Final = {
     "least": "estimate: the least time, a lower bound",
     "bytes": "estimate: bytes moved",
 }
-"""What the amounts are, in words."""
+"""Quantities that amounts can be, each with its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlameGraph:
-    """A tree with what its amounts mean."""
+    """A tree, and the meaning of its amounts."""
 
     tree: FlameTree
     basis: str
     """One of `BASES`."""
     by: str
-    """`scope` or `line`."""
+    """Kind of the frames: `scope` or `line`."""
     entries: Sequence[WeightedStack] = ()
-    """What ends in the frames; of a ranking empty, because its numbers are those of the kernels."""
+    """Stacks that end in the frames; empty for a ranking, where an entry number is a kernel number."""
     unknown: int = 0
-    """Kernels that are not in the tree, because their amount is not known."""
+    """Number of kernels that are not in the tree because their amount is unknown."""
 
     def text(self, amount: int) -> str:
-        """An amount for people."""
+        """Return an amount as text."""
         return bytes_(amount) if self.basis == "bytes" else seconds(amount / PICOSECONDS)
 
     @property
     def title(self) -> str:
-        """What is shown: `kernels by named scope · measured self time`."""
+        """Title of the graph, such as `kernels by named scope · measured self time`."""
         what = "lines of the program" if self.by == "line" else "kernels by named scope"
         return f"{what} · {BASES[self.basis]}"
 
     @property
     def remark(self) -> str:
-        """What is not in it; empty if everything is."""
+        """Text about what the graph does not contain; empty if it contains everything."""
         if not self.unknown:
             return ""
         what = "bytes are" if self.basis == "bytes" else "time is"
-        kernels = "1 kernel is not in it: its" if self.unknown == 1 else f"{self.unknown} kernels are not in it: their"
-        return f"{kernels} {what} not known."
+        if self.unknown == 1:
+            return f"1 kernel is missing because its {what} unknown."
+        return f"{self.unknown} kernels are missing because their {what} unknown."
 
     @property
     def is_estimate(self) -> bool:
@@ -453,12 +454,12 @@ class FlameGraph:
         return self.basis not in ("measured", "call")
 
     def entry_of(self, node: int) -> WeightedStack | None:
-        """The stack that ends in a frame; None if none does."""
+        """Return the stack that ends in a frame; None if there is none."""
         number = self.tree.entries[node]
         return self.entries[number] if 0 <= number < len(self.entries) else None
 
     def place_of(self, node: int) -> StackFrame | None:
-        """The file and line of a frame, as a stack through it says; None if they are not known."""
+        """Return the file and line of a frame from a stack through it; None if unknown."""
         depth, inner = len(self.tree.path(node)), node
         while self.entry_of(inner) is None and (children := self.tree.inside(inner)):
             inner = children[0]
@@ -467,7 +468,7 @@ class FlameGraph:
 
 
 def stacks_flame(stacks: Sequence[WeightedStack], basis: str, by: str) -> FlameGraph:
-    """Stacks that begin alike share their frames."""
+    """Build the graph of stacks; stacks that begin alike share their frames."""
     branches = Branches()
     for number, stack in enumerate(stacks):
         node = ROOT
@@ -478,12 +479,12 @@ def stacks_flame(stacks: Sequence[WeightedStack], basis: str, by: str) -> FlameG
 
 
 def program_flame(program: ProgramResult) -> FlameGraph:
-    """The wall time of a program by the lines of its source."""
+    """Return the wall time of a program by the lines of its source."""
     return stacks_flame(line_stacks(program), "sampled", "line")
 
 
 def ranking_flame(ranking: Ranking) -> FlameGraph:
-    """The kernels of a module under their scopes, with the weights that their shares are of."""
+    """Return the kernels of a module under their scopes, with the weights that their shares are computed from."""
     from jaxprof.hlo.analysis.origin import op_path
     from jaxprof.hlo.collecting import not_collecting
 
@@ -502,7 +503,7 @@ def ranking_flame(ranking: Ranking) -> FlameGraph:
     weights = ranking.column("weight")
     known = [number for number, weight in enumerate(weights) if weight > 0]
     kernels = ranking.kernels
-    with not_collecting():  # a hundred thousand frames take 60 ms, and 100 with collections between them
+    with not_collecting():  # a hundred thousand frames take 60 ms, and 100 ms with garbage collections in between
         places = list(map(origins.first, known))
         at = {place: scope(scopes[place] if place >= 0 else nowhere) for place in dict.fromkeys(places)}
         branches.add(
@@ -518,16 +519,16 @@ def ranking_flame(ranking: Ranking) -> FlameGraph:
 
 
 def run_flame(session: Session, run: Run) -> FlameGraph | None:
-    """Of a program its lines, of a whole profile or any other run its kernels; None if nothing is known of them. May
-    read HLO, so call it in a thread."""
+    """Return the lines of a program, or the kernels of any other run; None if nothing is known. May read HLO, so call
+    it in a thread."""
     from jaxprof.analysis.programs.derive import program_result
 
     return program_flame(program_result(session, run.id)) if run.is_program else kernel_flame(session, run)
 
 
 def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
-    """The kernels of a run, of a whole profile those of all its programs; None if nothing is known of them. May read
-    HLO, so call it in a thread."""
+    """Return the kernels of a run, or of all programs of a whole profile; None if nothing is known. May read HLO, so
+    call it in a thread."""
     stacks = captured_stacks(session, run)
     if stacks and all(stack.measured for stack in stacks):
         return stacks_flame(stacks, "measured", "scope")

@@ -1,9 +1,8 @@
-"""Limits on exact facts and on times: by how much each may grow between a baseline and what is there now, and whether
-it did.
+"""Limits on facts and times: how much each may grow over a baseline, and whether it did.
 
-A fact that a side does not know is undecided, never within. Two programs of another size, device or precision are not
-the same measurement, and leave every limit undecided. A time is decided only where both sides were measured in turns,
-by the whole interval of its growth.
+A fact that a side does not know is undecided, never within its limit. Two programs of different size, device or
+precision are not the same measurement, and leave every limit undecided. A time is decided only if both sides were
+measured in turns, by the whole interval of its growth.
 """
 
 from __future__ import annotations
@@ -35,42 +34,42 @@ _LIMIT: Final = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d
 
 @dataclass(frozen=True, slots=True)
 class GateLimit:
-    """How much a fact or a time may grow."""
+    """Limit on the growth of a fact or a time."""
 
     fact: str
     """One of `FACTS` or `TIMES`."""
     growth: float = 0.0
-    """As a share of the baseline: 0.01 allows 1 % more."""
+    """Allowed growth as a share of the baseline: 0.01 allows 1 % more."""
 
     @property
     def is_time(self) -> bool:
-        """Whether it limits a time."""
+        """Whether the limit is on a time."""
         return self.fact in TIMES
 
     @property
     def figure(self) -> Compared:
-        """What it limits."""
+        """The figure that the limit is on."""
         return {**FACTS, **TIMES}[self.fact]
 
     @property
     def text(self) -> str:
-        """As `--fail-on` takes it: `flops:1%`."""
+        """The limit as `--fail-on` takes it, such as `flops:1%`."""
         return f"{self.fact}:{100 * self.growth:g}%" if self.growth else self.fact
 
 
 @dataclass(frozen=True, slots=True)
 class GateBase:
-    """What a program is compared with, and how the word for it was read."""
+    """What a program is compared with, and how its name was interpreted."""
 
     name: str
-    """As it was given."""
+    """Name as the user gave it."""
     reading: Literal["path", "target", "baseline", "session", "revision"]
     place: str
-    """Where it is: a path, a target, the folder of a repository."""
+    """Location: a path, a target, or the folder of a repository."""
     commit: str = ""
-    """Of a revision, its abbreviated hash."""
+    """Abbreviated hash of a revision; otherwise empty."""
     dirty: bool = False
-    """Of a revision: whether the program beside it has changes that are not committed."""
+    """Whether the working tree has uncommitted changes, for a revision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,46 +77,46 @@ class GateRow:
     """One limit, applied to one program."""
 
     label: str
-    """The program and its device."""
+    """The program and its device, as text."""
     limit: GateLimit
     state: LimitState
     figure: FigureDifference
     reason: str = ""
-    """Why it is undecided, or what passed the limit where the numbers do not say it."""
+    """Why the row is undecided, or what exceeded the limit if the numbers do not show it."""
     growth: float | None = None
-    """Of a time: by which share it has grown, as its samples say. None: not measured together."""
+    """Growth of a time as a share, from its samples; None if not measured together."""
     growth_low: float | None = None
-    """The 95 % interval of `growth`; all times of one gate hold together."""
+    """Lower end of the 95 % interval of `growth`; the intervals of all times of one gate hold together."""
     growth_high: float | None = None
     program: str = ""
-    """The program as decisions name it."""
+    """Name of the program in decisions."""
     accepted: Decision | None = None
-    """Why it is within its limit though the fact has grown further."""
+    """Decision by which the row is within its limit although the fact has grown further."""
     launches_to_decide: int | None = None
-    """Of an undecided time: how many more launches would decide it; None: unknown."""
+    """Number of further launches that would decide an undecided time; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """All limits, applied."""
+    """Results of all limits."""
 
     base: GateBase
     rows: tuple[GateRow, ...]
     """Exact facts first, then times."""
     notes: tuple[str, ...] = ()
-    """What is to be known before the rows."""
+    """Notes to read before the rows."""
     measured: AbResult | None = None
-    """What the times stand on."""
+    """Comparison that the times rest on."""
 
     @property
     def outcome(self) -> LimitState:
-        """`passed` where a limit was passed, else `undecided` where one is, else `within`."""
+        """`passed` if any limit was exceeded, else `undecided` if any is, else `within`."""
         states = {row.state for row in self.rows}
         return "passed" if "passed" in states else "undecided" if "undecided" in states else "within"
 
 
 def read_limits(texts: Iterable[str]) -> tuple[GateLimit, ...]:
-    """The limits in order. Raises UsageError for one that cannot be read, and for two on the same fact."""
+    """Return the limits in order. Raises UsageError for an unreadable limit, and for two on the same fact."""
     limits: dict[str, GateLimit] = {}
     for text in texts:
         limit = read_limit(text)
@@ -130,7 +129,7 @@ def read_limits(texts: Iterable[str]) -> tuple[GateLimit, ...]:
 
 
 def read_limit(text: str) -> GateLimit:
-    """The limit that `flops:1%` or `kernels` says. Raises UsageError."""
+    """Return the limit in text such as `flops:1%` or `kernels`. Raises UsageError."""
     match = _LIMIT.fullmatch(text)
     if match is None:
         raise UsageError(
@@ -147,14 +146,14 @@ def read_limit(text: str) -> GateLimit:
 
 
 def program_name(run: Run) -> str:
-    """What decisions call a program: `train.py:step jit h100 f32[64,256]`."""
+    """Return the name of a program in decisions, such as `train.py:step jit h100 f32[64,256]`."""
     plan = run.plan
     sizes = [f"{name}={value}" for name, value in sorted(plan.parameters.items())]
     return " ".join([plan.workload, plan.variant, plan.device, *sizes, *plan.arguments])
 
 
 def versions_differ(before: Run, after: Run) -> str:
-    """What is said where two programs were compiled by different versions of jax or jaxlib; else empty."""
+    """Return a note if two programs were compiled by different versions of jax or jaxlib; otherwise empty."""
     ours, theirs = (versions_of(run) for run in (before, after))
     if ours == theirs or not ours or not theirs:
         return ""
@@ -162,7 +161,7 @@ def versions_differ(before: Run, after: Run) -> str:
 
 
 def of_another_file(before: Run, after: Run) -> str:
-    """What is said where a kept program has the name of another one: it was compiled from another place. Else empty."""
+    """Return a note if a kept program of the same name was compiled from another file; otherwise empty."""
     ours, theirs = before.plan.target, after.plan.target
     if ours == theirs or not ours or not theirs or before.plan.workload != after.plan.workload:
         return ""
@@ -170,17 +169,18 @@ def of_another_file(before: Run, after: Run) -> str:
 
 
 def arguments_differ(before: Sequence[str], after: Sequence[str]) -> str:
-    """What is said where two programs are called with other arrays: their facts then tell of the sizes. Else empty."""
+    """Return a note if two programs are called with different arrays, so that their facts reflect the sizes; otherwise
+    empty."""
     ours, theirs = Counter(before), Counter(after)
     if ours == theirs or not before or not after:
         return ""
-    gone, new = (", ".join(sorted(more.elements())) or "nothing" for more in (ours - theirs, theirs - ours))
+    gone, new = (", ".join(sorted(difference.elements())) or "nothing" for difference in (ours - theirs, theirs - ours))
     return f"called with other arguments: {gone} in the base; {new} now"
 
 
 def wider_products(difference: RunDifference, *, limited: bool) -> str:
-    """What is said where products of the base moved to a wider dtype, which the compiled program of a CPU does not
-    show: it computes 16-bit floats in float32 anyway. Else empty. `limited`: whether a limit is on it."""
+    """Return a note if products of the base moved to a wider dtype; otherwise empty. The compiled program of a CPU does
+    not show this, because it computes 16-bit floats in float32 anyway. `limited` says whether a limit is on it."""
     from jaxprof.hlo.shape import DTYPE_BITS
 
     products = difference.products or ()
@@ -200,7 +200,7 @@ def wider_products(difference: RunDifference, *, limited: bool) -> str:
 
 
 def versions_of(run: Run) -> str:
-    """`jax 0.10.2, jaxlib 0.10.2`, which compiled a program; empty where that was not reported."""
+    """Return the versions that compiled a program, as `jax 0.10.2, jaxlib 0.10.2`; empty if they were not reported."""
     environment = run.environment
     if environment is None or environment.jax is None:
         return ""
@@ -210,29 +210,29 @@ def versions_of(run: Run) -> str:
 def judged(
     label: str, difference: RunDifference, limits: Iterable[GateLimit], decisions: Iterable[Decision] = ()
 ) -> tuple[GateRow, ...]:
-    """Each limit on a fact applied to two runs, the first the baseline. A growth that was accepted is within its limit,
-    up to the value that was."""
+    """Apply each limit on a fact to two runs, the first being the baseline. Accepted growth is within its limit, up to
+    the accepted value."""
     program = program_name(difference.after)
     by_fact = {each.fact: each for each in decisions if each.program == program and not is_of_old_count(each)}
-    rows = [_judged(label, difference, limit) for limit in limits if not limit.is_time]
+    rows = [_judge_fact(label, difference, limit) for limit in limits if not limit.is_time]
     return tuple(with_decision(replace(row, program=program), by_fact.get(row.limit.fact)) for row in rows)
 
 
 def is_of_old_count(decision: Decision) -> bool:
-    """Whether the value that it accepts was counted otherwise than today, and says nothing of today's."""
+    """Return whether the accepted value was counted in an older way, and says nothing about today's figure."""
     return decision.fact in COUNTED_FACTS and decision.counted != COUNTED
 
 
 def old_counts(difference: RunDifference, decisions: Iterable[Decision]) -> list[str]:
-    """What is said of figures that an older version counted: they are not compared."""
+    """Return notes about figures that an older version counted, which are not compared."""
     program = program_name(difference.after)
-    said = [
+    notes = [
         f"the growth of {each.fact} that was accepted is not applied: it was {OLD_COUNT}. Accept it again"
         for each in decisions
         if each.program == program and is_of_old_count(each)
     ]
     sides = (("base", difference.before), ("program", difference.after))
-    return said + [
+    return notes + [
         f"FLOPs and bytes of the {side} are unknown: its HLO was not kept, and its figures were {OLD_COUNT}"
         for side, run in sides
         if run.cost is not None and run.cost.source == COUNTED_BY_XLA and "hlo" not in run.texts
@@ -240,7 +240,8 @@ def old_counts(difference: RunDifference, decisions: Iterable[Decision]) -> list
 
 
 def decided(row: GateRow, reason: str, moment: str, run: Run) -> Decision:
-    """The decision to accept what passed its limit. Raises ValueError for a row that did not, or is a time."""
+    """Return the decision to accept a row that exceeded its limit. Raises ValueError for any other row, and for a
+    time."""
     if row.state != "passed" or row.limit.is_time or row.figure.after is None:
         raise ValueError(f"{row.limit.text} is {row.state}: there is nothing to accept")
     environment = run.environment
@@ -258,7 +259,7 @@ def decided(row: GateRow, reason: str, moment: str, run: Run) -> Decision:
 
 
 def with_decision(row: GateRow, decision: Decision | None) -> GateRow:
-    """The row, within its limit if what passed it is no more than `decision` accepts."""
+    """Return the row, within its limit if `decision` accepts its value."""
     after = row.figure.after
     if row.state != "passed" or decision is None or after is None or row.reason != decision.detail:
         return row
@@ -267,7 +268,7 @@ def with_decision(row: GateRow, decision: Decision | None) -> GateRow:
 
 
 def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
-    """Each limit on a time applied to B, measured in turns with A. Reads the HLO of both."""
+    """Apply each limit on a time to B, measured in turns with A. Reads the HLO of both."""
     wanted = [limit for limit in limits if limit.is_time]
     (versus,) = compared.versus
     phases = {phase.phase: phase for phase in compared.difference(versus).runs[0].phases}
@@ -282,12 +283,12 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
         if limit.fact != "run" and times.launches == 1:
             once = "it happens once in a process, and there was one launch: --launches 5 has five"
             times = replace(times, refusal=once)
-        rows.append(_judged_time(label, limit, phase, replace(times, family=len(wanted))))
+        rows.append(_judge_time(label, limit, phase, replace(times, family=len(wanted))))
     return tuple(rows)
 
 
 def judged_apart(label: str, before: RunResult, after: RunResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
-    """Each limit on a time where the two were not measured in turns: undecided, whatever the times are."""
+    """Return each limit on a time as undecided, because the two were not measured in turns."""
     reason = "not measured together: --base REV measures both in turns"
     ours, theirs = before.phase_seconds, after.phase_seconds
     times = [limit for limit in limits if limit.is_time]
@@ -295,7 +296,7 @@ def judged_apart(label: str, before: RunResult, after: RunResult, limits: Iterab
     return tuple(GateRow(label, each, "undecided", figure, reason) for each, figure in zip(times, figures, strict=True))
 
 
-def _judged_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
+def _judge_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
     verdict = judge_growth(times, limit.growth)
     low, high = growth_interval(times) or (None, None)
     return GateRow(
@@ -311,7 +312,7 @@ def _judged_time(label: str, limit: GateLimit, phase: PhaseDifference, times: Ti
     )
 
 
-def _judged(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:
+def _judge_fact(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:
     figure = difference.fact(limit.fact) or FigureDifference(limit.fact, None, None, limit.figure.unit)
     before, after = figure.before, figure.after
 
@@ -329,7 +330,7 @@ def _judged(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:
     if worse > allowed:
         return row("passed")
     if limit.fact == "collectives" and (
-        more := [_more(collective) for collective in difference.collectives or () if _grew(collective)]
+        more := [_growth_text(collective) for collective in difference.collectives or () if _grew(collective)]
     ):
         return row("passed", "; ".join(more))
     return row("within")
@@ -343,6 +344,6 @@ def _grew(collective: CollectiveDifference) -> bool:
     )
 
 
-def _more(collective: CollectiveDifference) -> str:
+def _growth_text(collective: CollectiveDifference) -> str:
     over = f" over {counted(collective.group_size, 'device')}" if collective.group_size is not None else ""
     return f"{collective.opcode}{over}: {collective.before_count} → {collective.after_count}"

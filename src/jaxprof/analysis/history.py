@@ -1,8 +1,8 @@
-"""What the kept sessions say about one measurement over time: its points, and where it changed for good.
+"""The history of one measurement over the kept sessions: its points, and where it changed for good.
 
-The sessions were measured at different times, beside whatever else the machine did: a slower machine looks the same as
-a slower program. So a change is named with what else changed there, and its cause is left to `jaxprof compare`, which
-measures both in turns.
+The sessions were measured at different times, next to whatever else the machine did, and a slower machine looks the
+same as a slower program. A change is therefore reported with what else changed there, and its cause is left to `jaxprof
+compare`, which measures both in turns.
 """
 
 from __future__ import annotations
@@ -32,126 +32,126 @@ from jaxprof.stats.changes import SHORTEST
 from jaxprof.stats.turns import middle
 
 PHASES_KEPT: Final = ("run", "trace", "lower", "compile", "first_run")
-"""The phases that have a history; the first is the steady call."""
+"""Phases that have a history; the first is the steady call."""
 FACTS_KEPT: Final = ("flops", "bytes", "peak")
-"""The exact facts that have one."""
+"""Exact facts that have a history."""
 FEWEST: Final = 2 * SHORTEST
-"""In fewer points no change is looked for."""
+"""Smallest number of points in which changes are searched."""
 TOGETHER: Final = "neighbouring sessions move together"
 BETWEEN_VISITS: Final = "the difference is one between days, and there are too few days to tell"
-"""Why nothing is said of a difference that sessions have: see `MeasurementHistory.unclear`."""
+"""Reasons for no verdict although sessions differ; see `MeasurementHistory.unclear`."""
 _VISIT_SECONDS: Final = 6 * 3600.0
-"""After so long without a session the machine counts as visited anew."""
+"""Seconds without a session after which a new visit of the machine begins."""
 _LAST_DATE: Final = 253_402_300_799.0
-"""The Unix time at which the year 9999 ends: a damaged file may hold any number."""
+"""Unix time at which the year 9999 ends; a damaged file may hold any number."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """What one run of one session says."""
+    """Result of one run of one session."""
 
     path: Path
     session: str
-    """The session's id."""
+    """Id of the session."""
     run: str
     wall_seconds: float
-    """Unix time of the run's end; of the session's start where that is not known."""
+    """Unix time of the run's end; of the session's start if the end is unknown."""
     value: float
-    """The median in seconds, or the fact in its unit."""
+    """Median in seconds, or the fact in its unit."""
     low: float | None
-    """The median's 95 % interval; None where there were too few samples or launches for one, and for a fact."""
+    """Lower end of the median's 95 % interval; None with too few samples or launches, and for a fact."""
     high: float | None
     launches: int
     wrong: bool
-    """Whether its check failed: shown, and not looked at for changes, because it is the time of something else."""
+    """Whether the run's check failed. The point is shown, but not searched for changes: it times something else."""
     environment: Mapping[str, str]
-    """Versions, devices, settings, the driver, the host and the function's source, in words."""
+    """Versions, devices, settings, driver, host and the function's source, as text."""
     changed: tuple[EnvironmentDifference, ...] = ()
-    """What is not as it was at the point before."""
+    """Differences from the environment of the previous point."""
 
     @property
     def name(self) -> str:
-        """The session's file without its extension."""
+        """File name of the session, without extension."""
         return self.path.name.removesuffix(EXTENSION)
 
 
 @dataclass(frozen=True, slots=True)
 class LastingChange:
-    """Where a history changed for good."""
+    """A place at which a history changed for good."""
 
     last: HistoryPoint
-    """The last point before it, of those that are looked at."""
+    """Last point before the change, of the points that are searched."""
     first: HistoryPoint
-    """The first point after it."""
+    """First point after the change."""
     before: float
-    """The median of the points from the change before it to this one; an exact fact as it was."""
+    """Median of the points from the previous change to this one; for an exact fact, its value."""
     after: float
-    """Likewise of those from this change to the next one."""
+    """Median of the points from this change to the next one; for an exact fact, its value."""
     p_value: float | None
-    """The share of permuted histories with as large a change; None for an exact fact, which has no noise."""
+    """Share of permuted histories with as large a change; None for an exact fact, which has no noise."""
     changed: tuple[EnvironmentDifference, ...]
-    """What changed around it at the same place."""
+    """Differences of the environment at the same place."""
 
     @property
     def ratio(self) -> float | None:
-        """`before` over `after`, as for a comparison: above 1, it became faster, or less. None where `after` is 0."""
+        """`before` over `after`, as in a comparison: above 1 means faster, or less. None if `after` is 0."""
         return self.before / self.after if self.after else None
 
 
 @dataclass(frozen=True, slots=True)
 class MeasurementHistory:
-    """The history of one measurement: the same workload, variant, kind of device, parameters, arguments and precision
-    on the same hardware."""
+    """History of one measurement: one workload, variant, device kind, parameters, arguments and precision on one
+    hardware."""
 
     workload: str
     variant: str
     target: str
-    """Of a user's function, its file and name; else empty."""
+    """File and name of a user's function; otherwise empty."""
     device_kind: str
     machine: str
-    """The host's processor and cores, in words."""
+    """Processor and cores of the host, as text."""
     parameters: Mapping[str, Scalar]
     arguments: tuple[str, ...]
     precision: str
     points: tuple[HistoryPoint, ...]
-    """The newest last; at least one."""
+    """Points in order of time, at least one."""
     changes: tuple[LastingChange, ...]
     unclear: str = ""
-    """Why there is no verdict where the points differ: `TOGETHER` or `BETWEEN_VISITS`; empty where there is one."""
+    """Why there is no verdict although points differ: `TOGETHER` or `BETWEEN_VISITS`; empty if there is one."""
 
     @property
     def searched(self) -> bool:
-        """Whether there were enough points to look for a change of a time."""
+        """Whether there were enough points to search a time for changes."""
         return sum(not point.wrong for point in self.points) >= FEWEST
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryHistory:
-    """The histories of a folder."""
+    """Histories of a folder."""
 
     measure: str
     """One of `PHASES_KEPT` or `FACTS_KEPT`."""
     series: tuple[MeasurementHistory, ...]
-    """The one that was measured last first."""
+    """Histories, the most recently measured first."""
     sessions: int
-    """How many were read."""
+    """Number of sessions read."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many runs are no points, by the reason in words."""
+    """Number of runs that are not points, by reason."""
     copies: int = 0
-    """Files of a session that another file holds, too."""
+    """Number of files that hold a session that another file holds too."""
     refused: tuple[str, ...] = ()
-    """Files that are no sessions, or of a newer version, each with the reason."""
+    """Files that are not sessions or of a newer version, each with the reason."""
     notices: Mapping[str, int] = field(default_factory=dict)
-    """What could not be read of sessions, with the number of them."""
+    """What could not be read, with the number of sessions concerned."""
 
     @property
     def unit(self) -> Unit:
-        """The unit of the points."""
+        """Unit of the points."""
         return FACTS[self.measure].unit if self.measure in FACTS_KEPT else "second"
 
     @property
     def title(self) -> str:
-        """What the points are, in words."""
+        """Title of the measure."""
         if self.measure in FACTS_KEPT:
             return FACTS[self.measure].title
         return {"run": "steady call, median", "first_run": "first run"}.get(self.measure, self.measure)
@@ -165,15 +165,15 @@ def read_history(
     last: int | None = None,
     since: float | None = None,
 ) -> LibraryHistory:
-    """The histories of the sessions in these files, of all workloads or of those that `word` names.
+    """Return the histories of the sessions in these files, for all workloads or only for those that `word` names.
 
-    `word` is a workload, `workload:variant`, or a function of the user's as `run` takes it; `since` is a Unix time;
-    `last` keeps the newest points of each series. Reads every file, so call it in a thread. Raises UsageError where no
-    session measured `word`, and KeyError for an unknown `measure`.
+    `word` is a workload, `workload:variant`, or a user's function as `run` takes it; `since` is a Unix time; `last`
+    keeps the newest points of each series. Reads every file, so call it in a thread. Raises UsageError if no session
+    measured `word`, and KeyError for an unknown `measure`.
     """
     if measure not in PHASES_KEPT and measure not in FACTS_KEPT:
         raise KeyError(measure)
-    read = _Read(measure)
+    read = _SessionReader(measure)
     for path in paths:
         read.take(path, word, since)
     if word and not read.found:
@@ -197,8 +197,8 @@ def read_history(
     )
 
 
-class _Read:
-    """The sessions of a folder, each once."""
+class _SessionReader:
+    """Sessions of a folder, each read once."""
 
     def __init__(self, measure: str) -> None:
         self._types = (*OUTLINE, "text_chunk") if measure in COUNTED_FACTS else OUTLINE
@@ -210,14 +210,14 @@ class _Read:
         self.notices: Counter[str] = Counter()
 
     def take(self, path: Path, word: str, since: float | None) -> None:
-        """Reads a file, if it may hold something of what is wanted."""
+        """Read a file if it may hold a matching run."""
         try:
             if since is not None and path.stat().st_mtime < since and not word:
                 return
-            if word and not self._wanted(read_outline(path, ("run_planned",)), word):
+            if word and not self._has_measured(read_outline(path, ("run_planned",)), word):
                 return
             session = read_outline(path, self._types)
-        except FileNotFoundError:  # deleted meanwhile
+        except FileNotFoundError:  # deleted in the meantime
             return
         except FileRefusedError as error:
             self.refused.append(error.what)
@@ -232,7 +232,7 @@ class _Read:
             self.notices.update(set(session.notices))
         self.sessions[key] = path, session
 
-    def _wanted(self, planned: Session, word: str) -> bool:
+    def _has_measured(self, planned: Session, word: str) -> bool:
         specs = [run.plan for run in planned.runs.values() if run.plan.how not in ("imported", "program")]
         self.names.update(spec.workload for spec in specs)
         wanted = any(_named(spec, word) for spec in specs)
@@ -247,7 +247,8 @@ def _named(spec: RunSpec, word: str) -> bool:
 
 
 def _machine(session: Session) -> str:
-    """The processor and its cores. Not the name of the host, which a container has anew at each start."""
+    """Return the processor and its cores. The host name is left out, because a container has a new one at each
+    start."""
     found = session.header.environment
     cores = found.get("machine_cores") or found.get("cores")
     return ", ".join(str(part) for part in (found.get("cpu_model"), cores and f"{cores} cores") if part)
@@ -261,8 +262,8 @@ def _series(members: list[tuple[Session, Run, HistoryPoint]], measure: str, last
         point if number == 0 else replace(point, changed=_changed(points[number - 1], point))
         for number, point in enumerate(points)
     ]
-    used = [point for point in points if not point.wrong]
-    changes, unclear = (list(_exact_changes(used)), "") if measure in FACTS_KEPT else _lasting_changes(used)
+    searched = [point for point in points if not point.wrong]
+    changes, unclear = (list(_exact_changes(searched)), "") if measure in FACTS_KEPT else _lasting_changes(searched)
     plan = run.plan
     return MeasurementHistory(
         plan.workload,
@@ -280,14 +281,16 @@ def _series(members: list[tuple[Session, Run, HistoryPoint]], measure: str, last
 
 
 def _lasting_changes(points: list[HistoryPoint]) -> tuple[list[LastingChange], str]:
-    """The changes, and why there is no verdict where none can be told from what varies anyway.
+    """Return the lasting changes, and why there is no verdict if none can be separated from the usual variation.
 
-    A change between two visits of the machine has to hold among visits, each with its median: sessions of one day
-    resemble each other more than those of another do. So has one that fewer than `SHORTEST` sessions lie beside within
-    its visit."""
+    A change between two visits of the machine must hold among visits, each represented by its median: sessions of one
+    day resemble each other more than sessions of different days. The same holds for a change with fewer than `SHORTEST`
+    sessions beside it within its visit.
+    """
     if len(points) < FEWEST:
         return [], ""
-    begins = [0, *(at for at, (last, point) in enumerate(pairwise(points), 1) if _is_later_visit(last, point))]
+    times = [point.wall_seconds for point in points]
+    begins = [0, *(at for at, (last, time) in enumerate(pairwise(times), 1) if time - last > _VISIT_SECONDS)]
     by_session = change_points([point.value for point in points])
     unclear = TOGETHER if by_session.move_together else ""
     between: set[int] = set()
@@ -297,17 +300,13 @@ def _lasting_changes(points: list[HistoryPoint]) -> tuple[list[LastingChange], s
         between = {begins[change.index] for change in by_visit.found}
     changes = []
     for change in by_session.found:
-        near = [begin for begin in begins if abs(begin - change.index) < SHORTEST]
-        if near and not between.intersection(near):
+        near_visits = [begin for begin in begins if abs(begin - change.index) < SHORTEST]
+        if near_visits and not between.intersection(near_visits):
             unclear = unclear or BETWEEN_VISITS
             continue
         last, first = points[change.index - 1], points[change.index]
         changes.append(LastingChange(last, first, change.before, change.after, change.p_value, _changed(last, first)))
     return changes, unclear
-
-
-def _is_later_visit(last: HistoryPoint, point: HistoryPoint) -> bool:
-    return point.wall_seconds - last.wall_seconds > _VISIT_SECONDS
 
 
 def _exact_changes(points: list[HistoryPoint]) -> Iterator[LastingChange]:
@@ -321,7 +320,7 @@ def _changed(before: HistoryPoint, after: HistoryPoint) -> tuple[EnvironmentDiff
 
 
 def _point(path: Path, session: Session, run: Run, measure: str) -> HistoryPoint | str:
-    """The point of a run; else why it has none, in words; empty for a run that the measure does not apply to."""
+    """Return the point of a run, or the reason why it has none; an empty reason if the measure does not apply."""
     header = session.header
     if run.plan.side:
         return "side of a measured comparison"
@@ -361,11 +360,11 @@ def _time(run: Run, phase: str) -> _Value | str:
     seconds = summary.median if summary is not None else run.phases[phase].seconds
     if seconds is None:
         return f"without a time of {phase}"
-    return _usable(seconds, (summary.low, summary.high) if summary is not None else None)
+    return _positive_time(seconds, (summary.low, summary.high) if summary is not None else None)
 
 
 def _steady(run: Run) -> _Value | str:
-    """The summary that closed the run: its samples are counted only."""
+    """Return the summary that closed the run; in an outline its samples are only counted."""
     samples = run.samples("run")
     if not samples:
         return ""
@@ -374,10 +373,12 @@ def _steady(run: Run) -> _Value | str:
     if len(samples) < 2 or run.closed is None or run.closed.median_seconds is None:
         return "with fewer than two samples"
     interval = run.closed.ci95_seconds
-    return _usable(run.closed.median_seconds, (interval[0], interval[1]) if interval and len(interval) == 2 else None)
+    return _positive_time(
+        run.closed.median_seconds, (interval[0], interval[1]) if interval and len(interval) == 2 else None
+    )
 
 
-def _usable(seconds: float, interval: tuple[float | None, float | None] | None) -> _Value | str:
+def _positive_time(seconds: float, interval: tuple[float | None, float | None] | None) -> _Value | str:
     if not (math.isfinite(seconds) and seconds > 0):
         return "with a time of zero"
     return seconds, *(interval or (None, None))
@@ -396,7 +397,7 @@ def _fact(session: Session, run: Run, code: str) -> _Value | str:
 
 
 def _environment(session: Session, run: Run, measure: str) -> dict[str, str]:
-    """All that may explain a change, and that the session holds."""
+    """Return everything in the session that may explain a change."""
     header, plan = session.header, run.plan
     facts: dict[str, Any] = environment_facts(run)
     facts |= {

@@ -1,7 +1,7 @@
-"""The kernels of two modules compared: which are new, gone, merged, split or changed, and what changed.
+"""Comparison of the kernels of two modules: which are new, gone, merged, split or changed, and what changed.
 
-`kernel_pairing` says which belong together. Where calls of both programs were captured, each row has its part in the
-difference of the totals, and the parts add up to it.
+`kernel_pairing` says which kernels belong together. If calls of both programs were captured, each row has its part of
+the difference of the totals, and the parts add up to it.
 """
 
 from __future__ import annotations
@@ -20,56 +20,56 @@ from jaxprof.hlo.analysis.kinds import fused
 from jaxprof.hlo.model import Module
 
 KernelStatus: TypeAlias = Literal["same", "changed", "new", "gone", "outside"]
-"""`outside`: a capture has it, and no HLO says what it does: its program's HLO has no such kernel, or is not there."""
+"""Status of a kernel. `outside` means that a capture has it, but no HLO describes it: its program's HLO has no such
+kernel, or is missing."""
 _ORDER: Final = ("gone", "new", "changed", "same", "outside")
 
 
 @dataclass(frozen=True, slots=True)
 class KernelChange:
-    """One thing that is not the same in a kernel that has changed."""
+    """One difference in a kernel that has changed."""
 
     what: str
-    """`kind`, `dtype`, `precision`, `target`, `shape`, `operands`, `count`, `flops`, `bytes`, `operations` (those that
-    only one side has), `settings` (attributes: the groups of a collective, the dimensions of a reduction), `inside`
-    (the same operations, with other constants or connected another way)."""
+    """What differs: `kind`, `dtype`, `precision`, `target`, `shape`, `operands`, `count`, `flops`, `bytes`,
+    `operations` (those that only one side has), `settings` (attributes, such as the groups of a collective or the
+    dimensions of a reduction), or `inside` (the same operations with other constants or connections)."""
     before: str | float | None
     after: str | float | None
 
 
 @dataclass(frozen=True, slots=True)
 class KernelDifference:
-    """One kernel of either module, or one of each that belong together. Seconds are self time in a call, on one
-    device."""
+    """A kernel of one module, or a pair of both modules. Seconds are self time in a call, on one device."""
 
     status: KernelStatus
     before: Kernel | None
-    """None where the first module has none, and for an `outside` one."""
+    """Kernel of the first module; None for a new kernel and for an `outside` one."""
     after: Kernel | None
     before_name: str
-    """Its HLO name in the first module; empty for a new one."""
+    """HLO name in the first module; empty for a new kernel."""
     after_name: str
-    """Empty for one that is gone."""
+    """HLO name in the second module; empty for a kernel that is gone."""
     changes: tuple[KernelChange, ...] = ()
     before_measured: MeasuredKernel | None = None
-    """None where it was not captured."""
+    """Times in the first capture; None if it was not captured."""
     after_measured: MeasuredKernel | None = None
     moved: tuple[str, ...] = ()
-    """Of one that is gone the kernels of the second module that do its operations now: it was merged into them. Of a
-    new one those of the first that did them: it was split off."""
+    """For a gone kernel, the kernels of the second module that it was merged into, which do its operations now. For a
+    new kernel, those of the first module that it was split off from."""
 
     @property
     def name(self) -> str:
-        """In the second module; of one that is gone, in the first."""
+        """Name in the second module; for a gone kernel, in the first."""
         return self.after_name or self.before_name
 
     @property
     def kernel(self) -> Kernel | None:
-        """The one of the second module; of one that is gone, that of the first."""
+        """Kernel of the second module; for a gone kernel, of the first."""
         return self.after or self.before
 
     @property
     def before_seconds(self) -> float | None:
-        """None where it was not captured."""
+        """Seconds in the first capture; None if it was not captured."""
         return self.before_measured.per_call_seconds if self.before_measured is not None else None
 
     @property
@@ -78,18 +78,16 @@ class KernelDifference:
 
     @property
     def part_seconds(self) -> float | None:
-        """What it adds to the difference of the totals, seconds after less seconds before: a side that has not seen it
-        adds nothing to its total. None where neither capture has it."""
+        """Contribution to the difference of the totals: seconds after minus seconds before. A side without the kernel
+        contributes 0. None if neither capture has it."""
         if self.before_seconds is None and self.after_seconds is None:
             return None
         return (self.after_seconds or 0.0) - (self.before_seconds or 0.0)
 
     @property
     def speed(self) -> str:
-        """`slower` or `faster` where each execution in one capture took longer than each in the other; else empty.
-
-        The captures were taken at different times, so this says which kernels to look at, and not why.
-        """
+        """`slower` or `faster` if each execution in one capture took longer than each in the other; otherwise empty.
+        The captures were taken at different times, so this says which kernels to look at, not why."""
         before, after = self.before_measured, self.after_measured
         if before is None or after is None or min(before.count, after.count) < 2:
             return ""
@@ -100,13 +98,13 @@ class KernelDifference:
 
 @dataclass(frozen=True, slots=True)
 class KernelDifferences:
-    """The kernels of two programs, matched."""
+    """Matched kernels of two programs."""
 
     rows: tuple[KernelDifference, ...]
-    """The largest part in the difference of the totals first; then those that were not captured: gone, new and changed
-    ones before the same ones, each in the order of execution."""
+    """Rows with the largest part of the difference first. Rows that were not captured follow: gone, new and changed
+    kernels before equal ones, each in order of execution."""
     before_seconds: float | None
-    """Self time of all kernels in a call, on a device; None where no call was captured."""
+    """Self time of all kernels in a call on one device, in the first capture; None if no call was captured."""
     after_seconds: float | None
 
     @property
@@ -117,11 +115,11 @@ class KernelDifferences:
         return self.after_seconds - self.before_seconds
 
     def of(self, *statuses: KernelStatus) -> tuple[KernelDifference, ...]:
-        """The rows with one of these statuses."""
+        """Return the rows with one of these statuses."""
         return tuple(row for row in self.rows if row.status in statuses)
 
     def count(self, status: KernelStatus) -> int:
-        """Number of rows with this status."""
+        """Return the number of rows with this status."""
         return sum(row.status == status for row in self.rows)
 
     @property
@@ -136,9 +134,9 @@ def kernel_differences(
     before_measured: Sequence[MeasuredKernel] | None = None,
     after_measured: Sequence[MeasuredKernel] | None = None,
 ) -> KernelDifferences | None:
-    """The kernels of two programs compared; None where neither both modules nor both captures are there.
+    """Compare the kernels of two programs; None unless both modules or both captures exist.
 
-    The modules are the optimised HLO, the measured kernels those of `analysis.measured`. Times are left out unless
+    The modules are the optimised HLO, and the measured kernels those of `analysis.measured`. Times are left out unless
     both sides have them for a call.
     """
     has_times = _is_timed(before_measured) and _is_timed(after_measured)
@@ -163,13 +161,13 @@ def _is_timed(measured: Sequence[MeasuredKernel] | None) -> bool:
 
 
 class _Capture:
-    """The measured kernels of one side, handed out by name."""
+    """Measured kernels of one side, handed out by name."""
 
     def __init__(self, measured: Sequence[MeasuredKernel] | None) -> None:
         self._all = list(measured or ())
         self._by_name: dict[str, MeasuredKernel] = {
             kernel.name: kernel for kernel in reversed(self._all)
-        }  # the longest stays
+        }  # of equal names, the longest stays
         self._taken: set[int] = set()
 
     @property
@@ -177,7 +175,7 @@ class _Capture:
         return sum(kernel.per_call_seconds or 0.0 for kernel in self._all)
 
     def take(self, name: str) -> MeasuredKernel | None:
-        """The kernel of that name, once: a module may have it in several computations."""
+        """Return the kernel of that name, only once: a module may have the name in several computations."""
         kernel = self._by_name.pop(name, None)
         if kernel is not None:
             self._taken.add(id(kernel))
@@ -213,7 +211,7 @@ def _rank(row: KernelDifference) -> tuple[float, int, float]:
 
 
 def _outside(before: Iterable[MeasuredKernel], after: Iterable[MeasuredKernel]) -> list[KernelDifference]:
-    """Ops of the captures that no HLO explains, matched by their names without the numbers that XLA appends."""
+    """Match ops of the captures that no HLO describes, by their names without the numbers that XLA appends."""
     pairs = paired(list(before), list(after), [lambda kernel: kernel.name, lambda kernel: NUMBERS.sub("", kernel.name)])
     return [
         KernelDifference(
@@ -224,7 +222,7 @@ def _outside(before: Iterable[MeasuredKernel], after: Iterable[MeasuredKernel]) 
 
 
 def _changes(before: Kernel, after: Kernel, alike: bool) -> tuple[KernelChange, ...]:
-    """What is not the same; empty where all is. Kernels with equal fingerprints can differ in how often they run."""
+    """Return what differs; empty if nothing does. Kernels with equal fingerprints can differ in how often they run."""
     if alike:
         return (KernelChange("count", before.count, after.count),) if before.count != after.count else ()
     looked_at: list[tuple[str, str | float | None, str | float | None]] = [
@@ -249,7 +247,7 @@ def _operands(kernel: Kernel) -> str:
 
 
 def _operations(before: Kernel, after: Kernel) -> tuple[str, str]:
-    """The operations that only one of two fusions has, with their numbers: `2 convert, multiply`."""
+    """Return the operations that only one of two fusions has, with their numbers, such as `2 convert, multiply`."""
     ours, theirs = _opcodes(before), _opcodes(after)
     return _counted(ours - theirs), _counted(theirs - ours)
 
@@ -265,7 +263,7 @@ def _counted(opcodes: Counter[str]) -> str:
 
 
 def _settings(before: Kernel, after: Kernel) -> tuple[str, str]:
-    """The attributes that differ, as XLA writes them."""
+    """Return the attributes that differ, as XLA writes them."""
     ours, theirs = settings_of(before.instruction), settings_of(after.instruction)
     keys = [key for key in dict.fromkeys((*ours, *theirs)) if ours.get(key) != theirs.get(key)]
 

@@ -1,9 +1,9 @@
-"""The kernels of two modules in pairs, whatever XLA called them, and what became of those that have no partner.
+"""Pairs of kernels of two modules, whatever XLA named them, and what became of kernels without a partner.
 
-First those that are alike are paired, by all that leads to them or follows them; then those that do mostly the same
-operations of the program; then those that have the same label, or the same place between others that are paired. A
-kernel without partner whose operations others do now was merged into them; one whose operations others did was split
-off.
+Equal kernels are paired first, by everything that leads to them or follows them. Then come kernels that mostly do the
+same operations of the program, and then those with the same label, or with the same place between other paired kernels.
+A kernel without a partner was merged into the kernels that do its operations now, or split off from the kernels that
+did them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from jaxprof.hlo.analysis.kinds import fused
 from jaxprof.hlo.model import Module
 
 NUMBERS: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
-"""What XLA appends to names."""
+"""Suffixes that XLA appends to names."""
 _PROGRAM: Final = re.compile(r"^(?:pjit|jit|pmap)\([^()]*\)/")
 _MOST_FOLLOWED: Final = 20_000
-"""Kernels up to which the arrays between them are followed."""
-_MOST_HELD_AGAINST: Final = 1_000
-"""Kernels without partner of a side up to which their operations are compared."""
+"""Largest number of kernels for which the arrays between them are followed."""
+_MOST_COMPARED: Final = 1_000
+"""Largest number of unpaired kernels of a side whose operations are compared."""
 _ENOUGH: Final = 0.5
-"""Share of its operations that a kernel has in common with its partner, or with what it was merged into."""
+"""Share of its operations that a kernel must have in common with its partner, or with what it was merged into."""
 _NO_WORK: Final = frozenset({"parameter", "constant", "broadcast", "iota", "tuple", "get-tuple-element", "bitcast"})
 
 _Key: TypeAlias = Callable[[Kernel], Hashable]
@@ -38,19 +38,19 @@ _Key: TypeAlias = Callable[[Kernel], Hashable]
 
 @dataclass(frozen=True, slots=True)
 class KernelPair:
-    """One kernel of either module, or one of each that belong together."""
+    """A kernel of one module, or a pair of both modules."""
 
     before: Kernel | None
     after: Kernel | None
     alike: bool
-    """Whether their fingerprints are equal."""
+    """Whether the fingerprints are equal."""
     moved: tuple[str, ...] = ()
-    """Of a kernel that is gone those of the second module that do its operations now; of a new one those of the first
-    that did them."""
+    """For a gone kernel, the kernels of the second module that do its operations now; for a new kernel, those of the
+    first module that did them."""
 
 
 def kernel_pairs(before: Module, after: Module) -> list[KernelPair]:
-    """Pairs in the order of the second module, kernels of the first that have none at the end."""
+    """Return pairs in the order of the second module, with unpaired kernels of the first module at the end."""
     if before.text == after.text:
         return [KernelPair(*both, alike=True) for both in zip(kernels(before), kernels(after), strict=True)]
     pairing = _Pairing(_Side(before), _Side(after))
@@ -59,18 +59,18 @@ def kernel_pairs(before: Module, after: Module) -> list[KernelPair]:
 
 
 class _Side:
-    """The kernels of one module with what they are paired by."""
+    """Kernels of one module, with the properties by which they are paired."""
 
     def __init__(self, module: Module) -> None:
         self.kernels = kernels(module)
         fingerprints = Fingerprints(module)
         self.prints = {kernel: fingerprints.of_instruction(kernel.instruction) for kernel in self.kernels}
         self.near: dict[Kernel, list[Kernel]] = {}
-        """The kernels that each reads from and writes for; empty in a large module."""
+        """Producers and consumers of each kernel; empty in a large module."""
         self.past: dict[Kernel, int] = {}
-        """The same number for kernels that equal kernels lead to, in the same way."""
+        """Hash of each kernel and everything that leads to it; equal for kernels with equal histories."""
         self.future: dict[Kernel, int] = {}
-        """The same number for kernels that equal kernels follow."""
+        """Hash of each kernel and everything that follows it."""
         if len(self.kernels) <= _MOST_FOLLOWED:
             self._follow(flow_of(module).passages)
 
@@ -90,7 +90,7 @@ class _Side:
 
 
 class _Pairing:
-    """The pairs of two sides while they are looked for."""
+    """Pairs of two sides, built step by step."""
 
     def __init__(self, ours: _Side, theirs: _Side) -> None:
         self._ours, self._theirs = ours, theirs
@@ -98,8 +98,8 @@ class _Pairing:
         self._partner: dict[Kernel, Kernel] = {}
 
     def pair(self) -> None:
-        """Pairs as many as belong together, the surest first."""
-        self._by(
+        """Pair all kernels that belong together, the surest first."""
+        self._pair_by(
             lambda one: (self._print(one), self._side[one].past.get(one), self._side[one].future.get(one)),
             lambda one: (self._print(one), self._side[one].past.get(one), op_name(one), one.count),
             lambda one: (self._print(one), self._side[one].future.get(one), op_name(one), one.count),
@@ -107,22 +107,22 @@ class _Pairing:
             lambda one: (self._print(one), one.count),
             self._print,
         )
-        for one, other in self._doing_the_same():
+        for one, other in self._similar_kernels():
             self._join(one, other)
-        self._by(
+        self._pair_by(
             lambda one: (op_name(one), one.kind, one.name) if op_name(one) else None,
             lambda one: (op_name(one), one.kind) if op_name(one) else None,
             self._place,
             lambda one: op_name(one) or None,
-            # XLA names a fusion after what is in it, and gives it the origin of its last operation, which may be new.
+            # XLA names a fusion after its contents, and gives it the origin of its last operation, which may be new.
             lambda one: (one.kind, one.name),
             lambda one: None if op_name(one) else (one.kind, NUMBERS.sub("", one.name)),
         )
 
     def rows(self) -> Iterator[KernelPair]:
-        """All kernels of both sides."""
-        gone = self._left(self._ours)
-        into, out_of = self._moves(gone, self._left(self._theirs))
+        """Yield all kernels of both sides."""
+        gone = self._unpaired(self._ours)
+        into, out_of = self._moves(gone, self._unpaired(self._theirs))
         for kernel in self._theirs.kernels:
             one = self._partner.get(kernel)
             alike = one is not None and self._print(one) == self._print(kernel)
@@ -133,12 +133,12 @@ class _Pairing:
     def _print(self, kernel: Kernel) -> str:
         return self._side[kernel].prints[kernel]
 
-    def _left(self, side: _Side) -> list[Kernel]:
+    def _unpaired(self, side: _Side) -> list[Kernel]:
         return [kernel for kernel in side.kernels if kernel not in self._partner]
 
-    def _by(self, *keys: _Key) -> None:
-        for key in keys:  # one at a time: the place of a kernel depends on what was paired before
-            for one, other in paired(self._left(self._ours), self._left(self._theirs), [key]):
+    def _pair_by(self, *keys: _Key) -> None:
+        for key in keys:  # one key at a time: the place of a kernel depends on earlier pairs
+            for one, other in paired(self._unpaired(self._ours), self._unpaired(self._theirs), [key]):
                 if one is not None and other is not None:
                     self._join(one, other)
 
@@ -146,42 +146,43 @@ class _Pairing:
         self._partner[one], self._partner[other] = other, one
 
     def _place(self, kernel: Kernel) -> Hashable:
-        """The pairs that its neighbours are in; None unless all of them are in one."""
+        """Return the pairs that its neighbours are in; None unless all neighbours are paired."""
         near = self._side[kernel].near.get(kernel, [])
         pairs = [frozenset((one, self._partner[one])) for one in near if one in self._partner]
         return (kernel.count, *pairs) if pairs and len(pairs) == len(near) else None
 
     def _is_beside(self, kernel: Kernel, other: Kernel) -> bool:
-        """Whether a kernel of one side had its place beside one of the other side: next to its partner, or to
-        something whose partner is next to it."""
+        """Return whether kernels of both sides have neighbouring places. They do if the first one is next to the
+        partner of the second, or next to a kernel whose partner is next to the second."""
         near = self._side[kernel].near.get(kernel, [])
         beside = {other, *self._side[other].near.get(other, ())}
         return any(self._partner.get(one) in beside for one in near)
 
-    def _doing_the_same(self) -> Iterator[tuple[Kernel, Kernel]]:
-        """Kernels that have at least half of their operations in common, those with most first."""
-        ours, theirs = self._left(self._ours), self._left(self._theirs)
-        if max(len(ours), len(theirs)) > _MOST_HELD_AGAINST:
+    def _similar_kernels(self) -> Iterator[tuple[Kernel, Kernel]]:
+        """Yield kernels with at least half of their operations in common, the most similar first."""
+        ours, theirs = self._unpaired(self._ours), self._unpaired(self._theirs)
+        if max(len(ours), len(theirs)) > _MOST_COMPARED:
             return
         old, new = ([(at, one, operations(one)) for at, one in enumerate(side)] for side in (ours, theirs))
-        found: list[tuple[float, bool, bool, int, Kernel, Kernel]] = []
+        candidates: list[tuple[float, bool, bool, int, Kernel, Kernel]] = []
         for at, one, mine in old:
-            for number, other, yours in new:
-                alike = 2 * (mine & yours).total() / max(mine.total() + yours.total(), 1)
+            for number, other, theirs_operations in new:
+                alike = 2 * (mine & theirs_operations).total() / max(mine.total() + theirs_operations.total(), 1)
                 if alike >= _ENOUGH:
                     elsewhere = not self._is_beside(one, other)
-                    found.append((-alike, op_name(one) != op_name(other), elsewhere, abs(at - number), one, other))
-        for *_, one, other in sorted(found, key=lambda each: each[:4]):
+                    candidates.append((-alike, op_name(one) != op_name(other), elsewhere, abs(at - number), one, other))
+        for *_, one, other in sorted(candidates, key=lambda each: each[:4]):
             if one not in self._partner and other not in self._partner:
                 yield one, other
 
     def _moves(
         self, gone: Sequence[Kernel], new: Sequence[Kernel]
     ) -> tuple[dict[Kernel, list[str]], dict[Kernel, list[str]]]:
-        """For kernels that are gone those that do their operations now, for new ones those that did them, by name."""
+        """Return, by kernel, the names of those that do a gone kernel's operations now, and of those that did a new
+        kernel's."""
         pairs = [(one, self._partner[one]) for one in self._ours.kernels if one in self._partner]
         changed = [(one, other) for one, other in pairs if self._print(one) != self._print(other)]
-        if max(len(gone), len(new), len(changed)) > _MOST_HELD_AGAINST:
+        if max(len(gone), len(new), len(changed)) > _MOST_COMPARED:
             return {}, {}
         gained = {other: operations(other) - operations(one) for one, other in changed}
         lost = {one: operations(one) - operations(other) for one, other in changed}
@@ -190,23 +191,23 @@ class _Pairing:
         return into, self._holders(left, {**lost, **{one: operations(one) for one in gone if one not in into}})
 
     def _holders(self, kernels: Iterable[Kernel], holding: dict[Kernel, Counter[str]]) -> dict[Kernel, list[str]]:
-        """Those of the other side that hold at least half of the operations of each."""
-        found: dict[Kernel, list[str]] = {}
+        """Return, for each kernel, those of the other side that hold at least half of its operations."""
+        holders: dict[Kernel, list[str]] = {}
         for kernel in kernels:
             mine = operations(kernel)
             for other, theirs in holding.items():
                 if mine and (mine & theirs).total() >= _ENOUGH * mine.total() and self._is_beside(kernel, other):
-                    found.setdefault(kernel, []).append(other.name)
-        return found
+                    holders.setdefault(kernel, []).append(other.name)
+        return holders
 
 
 def op_name(kernel: Kernel) -> str:
-    """Where it comes from, without the outermost function, whose name may be another one in each program."""
+    """Return the origin without the outermost function, whose name may differ between programs."""
     return _PROGRAM.sub("", kernel.op_name)
 
 
 def operations(kernel: Kernel) -> Counter[str]:
-    """The operations of the program that a kernel does, by their names: a fusion has one for each instruction."""
+    """Return the program's operations that a kernel does, by name: a fusion has one for each instruction."""
     instruction = kernel.instruction
     held = fused(instruction) if instruction.opcode == "fusion" else [instruction]
     names = (_PROGRAM.sub("", each.metadata.op_name) for each in held if each.opcode not in _NO_WORK)

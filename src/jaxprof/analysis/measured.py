@@ -1,8 +1,8 @@
-"""The measured kernels of a run: the rows of its captures, joined with their cost according to the HLO; and the self
-times of the passes of its compile, which add up to the whole.
+"""The measured kernels of a run: the rows of its captures joined with their cost according to the HLO. Also the self
+times of the passes of its compilation, which add up to the whole.
 
-A row of the capture is one op on one device. Here an op is one kernel: the devices that ran it are added up, and rates
-are those of one device. Time in a share is self time, so that a loop does not count what runs in it a second time.
+A row of the capture is one op on one device. Here an op is one kernel: its devices are summed, and rates are those of
+one device. Shares use self time, so that a loop does not count the kernels inside it again.
 """
 
 from __future__ import annotations
@@ -19,53 +19,53 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.kernels import Kernel
 
 KINDS = ("attribution", "run", "imported")
-"""Captures that a run's kernels may be taken from, the best first: the capture that is made only for the names comes
-before the capture that it serves."""
+"""Captures that a run's kernels may come from, best first: a capture made only for the names precedes the capture that
+it serves."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredKernel:
-    """One HLO op as it was measured. Times in seconds."""
+    """One HLO op as measured. Times are in seconds."""
 
     name: str
-    """The instruction's name, as `Kernel.name`."""
+    """Name of the instruction, as in `Kernel.name`."""
     module: str
     devices: tuple[str, ...]
     count: int
-    """Executions on all devices."""
+    """Number of executions on all devices."""
     calls: int | None
-    """Calls of the program in the capture; None if unknown."""
+    """Number of calls of the program in the capture; None if unknown."""
     total_seconds: float
-    """Sum of its intervals: CPU time on a CPU, where one op may run on several threads."""
+    """Sum of the op's intervals: CPU time on a CPU, where one op may run on several threads."""
     self_seconds: float
-    """The same, without the ops that ran inside it."""
+    """Sum of the intervals without the ops that ran inside them."""
     wall_seconds: float
-    """Union of its intervals on a device, summed over the devices."""
+    """Union of the intervals on a device, summed over devices."""
     median_seconds: float
-    """Time of one execution; of several devices, the one that took the longest."""
+    """Median time of one execution; with several devices, on the one that took the longest."""
     minimum_seconds: float
     maximum_seconds: float
     share: float | None
-    """Share of the self time of all ops of the run, in 0..1."""
+    """Share of the self time of all ops of the run, from 0 to 1."""
     flops_per_second: float | None
-    """From the HLO's count; None if the count is unknown, or the kernel took no time."""
+    """FLOP/s from the HLO's count; None if the count is unknown, or the kernel took no time."""
     bytes_per_second: float | None
     of_peak: float | None
     """`flops_per_second` over the device's ceiling for the kernel's dtype; None if either is unknown."""
     of_bandwidth: float | None
-    """`bytes_per_second` over the device's bandwidth: above 1 where a cache served it."""
+    """`bytes_per_second` over the device's bandwidth; above 1 if a cache served the data."""
     in_hlo: bool | None
-    """Whether it is a kernel of the run's HLO; None if there is no HLO to look in."""
+    """Whether the op is a kernel of the run's HLO; None without HLO."""
     names: tuple[str, ...]
-    """Launch configuration of the kernels on the device."""
+    """Names of the kernels on the device."""
     launch: KernelLaunch | None
-    """Occupancy of the longest kernel; None if the capture does not have it."""
+    """Launch configuration and occupancy of the longest kernel; None if the capture does not have it."""
     uncertain: bool
-    """Whether some of it was matched to this op by a guess."""
+    """Whether some of the time was matched to this op by a guess."""
 
     @property
     def parallelism(self) -> float | None:
-        """How many threads worked on it at once, on average."""
+        """Mean number of threads that worked on the op at once."""
         return self.total_seconds / self.wall_seconds if self.wall_seconds > 0 else None
 
     @property
@@ -76,19 +76,19 @@ class MeasuredKernel:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredKernels:
-    """What a run's capture says about its kernels."""
+    """Kernels of a run according to its capture."""
 
     kind: str
-    """Kind of the capture, as `CaptureTaken.kind`."""
+    """Kind of the capture, as in `CaptureTaken.kind`."""
     kernels: tuple[MeasuredKernel, ...]
-    """The longest self time first."""
+    """Kernels, longest self time first."""
     transfers: tuple[CopyTimes, ...]
     unattributed_seconds: Mapping[str, float]
 
     @property
     def unmatched_share(self) -> float | None:
-        """Share of the self time that belongs to no kernel of the HLO: ops that it lacks (loops around their bodies,
-        other programs), and kernels without an op. None without HLO, or without any time."""
+        """Share of the self time that belongs to no kernel of the HLO; None without HLO, or without any time. Such time
+        is in ops that the HLO lacks (loops around their bodies, other programs), and in kernels without an op."""
         if any(kernel.in_hlo is None for kernel in self.kernels):
             return None
         copies: dict[str, float] = {}
@@ -100,35 +100,35 @@ class MeasuredKernels:
         return 1 - matched / whole if whole > 0 else None
 
     def by_name(self) -> dict[str, MeasuredKernel]:
-        """The kernels by their HLO name; of equal names of several programs, the one that took the longest."""
+        """Return the kernels by their HLO name; of equal names in several programs, the one that took the longest."""
         return {kernel.name: kernel for kernel in reversed(self.kernels)}
 
 
 def measured(session: Session, run_id: str) -> MeasuredKernels | None:
-    """The measured kernels of a run; None if it has no capture. A capture without ops gives no kernels."""
+    """Return the measured kernels of a run; None if it has no capture. A capture without ops gives no kernels."""
     run = session.runs[run_id]
     event = _capture_of(run)
     if event is None:
         return None
     return MeasuredKernels(
         kind=event.kind,
-        kernels=_kernels(event, _static(session, run)),
+        kernels=_kernels(event, _static_costs(session, run)),
         transfers=tuple(event.transfers),
         unattributed_seconds=dict(event.unattributed_seconds),
     )
 
 
 def seconds_per_call(run: Run | None) -> dict[str, float]:
-    """Self seconds of each HLO op in one call on one device, by name; empty if no capture has them. Reads no HLO,
-    and so takes no time."""
+    """Return the self seconds of each HLO op in one call on one device, by name; empty if no capture has them. Reads no
+    HLO, and so takes no noticeable time."""
     event = _capture_of(run) if run is not None else None
     kernels = _kernels(event, None) if event is not None else ()
-    # Of equal names of several programs, the one that took the longest, as `Measured.by_name`.
+    # Of equal names in several programs, keep the one that took the longest, as `MeasuredKernels.by_name` does.
     return {kernel.name: kernel.per_call_seconds for kernel in reversed(kernels) if kernel.per_call_seconds is not None}
 
 
 def whole_profile(session: Session) -> tuple[MeasuredKernel, ...]:
-    """The kernels of all programs of a session that was made from a profile, with their shares of the whole."""
+    """Return the kernels of all programs in a session made from a profile, with their shares of the whole."""
     runs = [run.id for run in session.runs.values() if "imported" in run.measured]
     kernels = [kernel for run in runs if (of_run := measured(session, run)) is not None for kernel in of_run.kernels]
     whole = sum(kernel.self_seconds for kernel in kernels)
@@ -137,13 +137,13 @@ def whole_profile(session: Session) -> tuple[MeasuredKernel, ...]:
 
 
 def _capture_of(run: Run) -> KernelsMeasured | None:
-    """The capture that a run's kernels are taken from: the best one that has ops."""
+    """Return the capture that a run's kernels come from: the best one that has ops."""
     events = [run.measured[kind] for kind in KINDS if kind in run.measured]
     return next((event for event in events if event.rows), events[0] if events else None)
 
 
 def _kernels(event: KernelsMeasured, static: Mapping[str, _Static] | None) -> tuple[MeasuredKernel, ...]:
-    """The kernels of a capture, the longest self time first."""
+    """Return the kernels of a capture, longest self time first."""
     groups: dict[tuple[str, str | None, str], list[KernelTimes]] = {}
     for row in event.rows:
         groups.setdefault((row.module, row.program, row.name), []).append(row)
@@ -154,7 +154,7 @@ def _kernels(event: KernelsMeasured, static: Mapping[str, _Static] | None) -> tu
 
 @dataclass(frozen=True, slots=True)
 class _Static:
-    """What the HLO and the device say about one execution of a kernel."""
+    """Cost of one execution of a kernel according to the HLO and the device."""
 
     flops: float | None
     bytes: float | None
@@ -166,7 +166,7 @@ _UNKNOWN = _Static(None, None, None, None)
 
 
 def kernels_of(session: Session, run_id: str) -> tuple[Kernel, ...] | None:
-    """The kernels in the order of execution; None if the run has no HLO, or it cannot be read."""
+    """Return the kernels in order of execution; None if the run has no HLO, or it cannot be read."""
     from jaxprof.hlo.analysis.kernels import kernels
     from jaxprof.hlo.open.parsed import modules
 
@@ -177,11 +177,9 @@ def kernels_of(session: Session, run_id: str) -> tuple[Kernel, ...] | None:
         return None
 
 
-def _static(session: Session, run: Run) -> dict[str, _Static] | None:
-    """By the kernel's name; None without HLO, which is read only where a run has it.
-
-    The start of an asynchronous pair has no rates: its data moves until the matching done.
-    """
+def _static_costs(session: Session, run: Run) -> dict[str, _Static] | None:
+    """Return the costs by kernel name; None without HLO, which is read only if the run has it. The start of an
+    asynchronous pair has no rates, because its data moves until the matching done."""
     if "hlo" not in run.texts:
         return None
     from jaxprof.analysis.ceilings import ceilings_for
@@ -194,7 +192,7 @@ def _static(session: Session, run: Run) -> dict[str, _Static] | None:
     by_name: dict[str, _Static] = {}
     for kernel in kernels:
         if kernel.asynchronous:
-            by_name[kernel.name] = _Static(None, None, None, None)
+            by_name[kernel.name] = _UNKNOWN
             continue
         peak = roofline(kernel, device).peak if device is not None else None
         by_name[kernel.name] = _Static(
@@ -211,7 +209,7 @@ def _kernel(
 ) -> MeasuredKernel:
     longest = max(rows, key=lambda row: row.self_seconds)
     name, count = longest.name, sum(row.count for row in rows)
-    wall, own = sum(row.wall_seconds for row in rows), sum(row.self_seconds for row in rows)
+    wall, self_seconds = sum(row.wall_seconds for row in rows), sum(row.self_seconds for row in rows)
     static = (statics or {}).get(name, _UNKNOWN)
     flops_per_second = static.flops * count / wall if static.flops is not None and wall > 0 else None
     bytes_per_second = static.bytes * count / wall if static.bytes is not None and wall > 0 else None
@@ -222,12 +220,12 @@ def _kernel(
         count=count,
         calls=event.calls,
         total_seconds=sum(row.total_seconds for row in rows),
-        self_seconds=own,
+        self_seconds=self_seconds,
         wall_seconds=wall,
         median_seconds=longest.median_seconds,
         minimum_seconds=min(row.minimum_seconds for row in rows),
         maximum_seconds=max(row.maximum_seconds for row in rows),
-        share=own / whole if whole > 0 else None,
+        share=self_seconds / whole if whole > 0 else None,
         flops_per_second=flops_per_second,
         bytes_per_second=bytes_per_second,
         of_peak=_share(flops_per_second, static.peak),
@@ -245,16 +243,16 @@ def _share(reached: float | None, ceiling: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
-    """One of XLA's stages, over all threads: where several work at once, stages add up to more than the clock shows."""
+    """One of XLA's stages, over all threads: stages on parallel threads add up to more than the wall time."""
 
     stage: str
     seconds: float
-    """Self time."""
+    """Self time in seconds."""
     passes: int
 
 
 def passes_in(tree: PassTimes) -> Iterator[PassTimes]:
-    """The pass and all passes inside it, in no particular order."""
+    """Yield the pass and all passes inside it, in no particular order."""
     pending = [tree]
     while pending:
         node = pending.pop()
@@ -263,7 +261,7 @@ def passes_in(tree: PassTimes) -> Iterator[PassTimes]:
 
 
 def stage_times(tree: PassTimes) -> tuple[StageTime, ...]:
-    """The stages that took any time, the longest first."""
+    """Return the stages that took any time, longest first."""
     by_stage: dict[str, tuple[float, int]] = {}
     for node in passes_in(tree):
         seconds, passes = by_stage.get(node.stage, (0.0, 0))
@@ -273,7 +271,7 @@ def stage_times(tree: PassTimes) -> tuple[StageTime, ...]:
 
 
 def seconds_of_threads(tree: PassTimes) -> float:
-    """The time that all threads worked, added up."""
+    """Return the time that all threads worked, summed."""
     return sum(node.self_seconds for node in passes_in(tree))
 
 
@@ -284,20 +282,20 @@ class LongestKernel:
     run: str
     name: str
     share: float
-    """Share of the self time of all captured kernels, in 0..1."""
+    """Share of the self time of all captured kernels, from 0 to 1."""
     kind: str
-    """In words, from the HLO; empty without it."""
+    """Kind as text, from the HLO; empty without HLO."""
     where: SourceLocation | None
 
 
 def longest_kernel(session: Session) -> LongestKernel | None:
-    """The longest kernel of all captures of a session together; None if there is none."""
+    """Return the longest kernel of all captures of a session together; None if there is none."""
     captured = {run.id: kernels for run in session.runs.values() if (kernels := measured(session, run.id)) is not None}
-    every = [(kernel, run) for run, of_run in captured.items() for kernel in of_run.kernels]
-    whole = sum(kernel.self_seconds for kernel, _ in every)
+    kernels_and_runs = [(kernel, run) for run, of_run in captured.items() for kernel in of_run.kernels]
+    whole = sum(kernel.self_seconds for kernel, _ in kernels_and_runs)
     if whole <= 0:
         return None
-    longest, run = max(every, key=lambda pair: pair[0].self_seconds)
+    longest, run = max(kernels_and_runs, key=lambda pair: pair[0].self_seconds)
     known = next((kernel for kernel in kernels_of(session, run) or () if kernel.name == longest.name), None)
     source = known.source if known is not None else None
     where = SourceLocation(source.file, source.line) if source is not None else None

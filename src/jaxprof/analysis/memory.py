@@ -1,10 +1,11 @@
-"""What the memory of a run is made of: from the executable's own buffer assignment, else from its schedule.
+"""The memory of a run: from the executable's own buffer assignment, else from its schedule.
 
-*Peak memory* is one figure, the same wherever it is shown (`peak_memory`): what the program holds while it runs. XLA's
-buffer assignment lists it buffer by buffer, its memory analysis has the sums. Three others have names of their own: the
-*live size* is what the schedule needs at once, an estimate, and less; *XLA's own peak* (`peak_memory_in_bytes`) leaves
-out what loops need, and on a CPU all intermediates; the *allocator's peak* is measured, of the whole process. Where XLA
-has not said anything (an HLO text that came alone), the peak is an estimate from the live size, and `source` says so.
+*Peak memory* is one figure, the same wherever it is shown (`peak_memory`): the bytes that the program holds while it
+runs. XLA's buffer assignment lists it buffer by buffer, and its memory analysis has the sums. Three other figures have
+their own names. The *live size* is the bytes that the schedule needs at once, an estimate, and smaller. *XLA's own
+peak* (`peak_memory_in_bytes`) leaves out what loops need, and on a CPU all intermediates. The *allocator's peak* is
+measured, for the whole process. If XLA reported nothing (an HLO text alone), the peak is an estimate from the live
+size, and `source` says so.
 """
 
 from __future__ import annotations
@@ -26,58 +27,59 @@ if TYPE_CHECKING:
 ASSIGNMENT: Final = "buffer assignment"
 SCHEDULE: Final = "schedule"
 TOTALS: Final = "memory analysis"
-"""XLA reported the sums. The buffers, where there are any, are derived from the HLO."""
+"""XLA reported the sums; buffers, if any, are derived from the HLO."""
 REQUEST: Final = "request"
-"""Nothing is known but the size that was requested."""
+"""Only the requested size is known."""
 
 KINDS: Final = ("argument", "output", "temporary", "constant")
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPart:
-    """One of the kinds that a peak is made of."""
+    """One kind of memory that a peak consists of."""
 
     kind: str
-    """`argument`, `output`, `temporary` or `constant`."""
+    """One of `KINDS`."""
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBuffer:
-    """A value in memory; where several values follow each other in one place, the one that names the place."""
+    """A value in memory; if several values use one place in turn, the value that names the place."""
 
     bytes: int
     kind: str
-    """As in `MemoryPart`."""
+    """One of `KINDS`."""
     instruction: str
-    """The HLO instruction that makes it; empty if unknown."""
+    """HLO instruction that creates the value; empty if unknown."""
     shape: str
     op_name: str
     file: str
     line: int | None
     at_peak: bool | None
-    """Whether it is alive at the highest point of `live_bytes`; None if unknown."""
+    """Whether the value is alive at the highest point of `live_bytes`; None if unknown."""
     shared_with: int
-    """Other values that take the same place before or after it."""
+    """Number of other values that use the same place before or after this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPicture:
-    """The memory of one program."""
+    """Memory of one program."""
 
     source: str
     """`ASSIGNMENT`, `SCHEDULE` (an estimate), `TOTALS` or `REQUEST`."""
     peak_bytes: int | None
-    """The sum of the parts: what XLA planned that the program holds (`peak_memory`); from a schedule what must be alive
-    at once, which is less. None where only a request is known."""
+    """Sum of the parts: what XLA planned that the program holds (`peak_memory`). From a schedule, it is what must be
+    alive at once, which is less. None if only a request is known."""
     parts: tuple[MemoryPart, ...]
-    """The parts that are known and not empty, the largest first."""
+    """Known parts that are not empty, largest first."""
     buffers: tuple[MemoryBuffer, ...]
-    """The largest first; for a large program the first few hundred."""
+    """Buffers, largest first; only the first few hundred of a large program."""
     live_bytes: tuple[int, ...]
-    """Live size after each instruction of the schedule, loops at their body's peak; an estimate; at most 4096."""
+    """Live bytes after each instruction of the schedule, with loops at their body's peak; an estimate of at most 4096
+    values."""
     asked_bytes: int | None
-    """The size that a failed allocation, or a refused program, requested."""
+    """Bytes that a failed allocation, or a refused program, requested."""
     schedule: Liveness | None = None
     """What is alive at which instruction, an estimate; None without the program's HLO."""
 
@@ -88,7 +90,7 @@ class MemoryPicture:
 
 
 def peak_memory(run: Run | None) -> int | None:
-    """The peak memory of a run's program, in bytes: what XLA planned that it holds. None if XLA has not said so."""
+    """Return the peak memory of a run's program in bytes, as XLA planned it; None if XLA did not report it."""
     if run is None:
         return None
     if run.buffers is not None and run.buffers.peak_bytes is not None:
@@ -98,12 +100,10 @@ def peak_memory(run: Run | None) -> int | None:
 
 
 def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
-    """The memory of a run; None if nothing is known of it: no program, and no out-of-memory failure.
-
-    The schedule is read once for each text, in a few milliseconds. Raises KeyError for an unknown run.
-    """
+    """Return the memory of a run; None without a program and without an out-of-memory failure. The schedule is read
+    once for each text, in a few milliseconds. Raises KeyError for an unknown run."""
     run = session.runs[run_id]
-    asked = _asked(run)
+    asked = _requested_bytes(run)
     estimate = _estimate(session, run)
     reported = run.buffers
     if reported is not None and reported.peak_bytes is not None:
@@ -120,7 +120,7 @@ def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
 
 
 _SIZE = r"(?P<size>\d{1,30}(?:\.\d{1,30})?)\s*(?P<unit>(?:[KMGTPE]i?)?(?:B|bytes)?)\b"
-_ASKS: Final = tuple(
+_REQUESTS: Final = tuple(
     re.compile(text + _SIZE, re.IGNORECASE)
     for text in (
         r"out of memory (?:while )?(?:trying to )?allocat(?:e|ing) ",
@@ -134,12 +134,9 @@ _POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
 def asked_bytes(error: str) -> int | None:
-    """The size that the text of an out-of-memory error says was requested; None if it names none, or is another
-    error.
-
-    XLA and NumPy write bytes, or K, M, G, T (with or without `iB`) for powers of 1024.
-    """
-    for pattern in _ASKS:
+    """Return the bytes that an out-of-memory error says were requested; None if it names none, or is another error. XLA
+    and NumPy write bytes, or K, M, G, T (with or without `iB`) for powers of 1024."""
+    for pattern in _REQUESTS:
         match = pattern.search(error)
         if match is not None:
             power = _POWERS[match["unit"][:1].upper().replace("B", "")]
@@ -147,14 +144,15 @@ def asked_bytes(error: str) -> int | None:
     return None
 
 
-def _asked(run: Run) -> int | None:
+def _requested_bytes(run: Run) -> int | None:
     if run.buffers is not None and run.buffers.asked_bytes is not None:
         return run.buffers.asked_bytes
     return asked_bytes(run.error) if run.status in ("failed", "crashed") else None
 
 
 def _totals(memory: MemoryReported | None) -> tuple[MemoryPart, ...]:
-    """The sums that XLA reported, unless one is missing. A donated argument is not counted as an output, too."""
+    """Return the sums that XLA reported; empty if one is missing. A donated argument does not count as an output
+    too."""
     if memory is None:
         return ()
     argument, output, temporary = memory.argument_bytes, memory.output_bytes, memory.temporary_bytes
@@ -201,12 +199,12 @@ def _is_at_peak(row: HeldBuffer, alive: set[str] | None) -> bool | None:
         return True
     if alive is None:
         return None
-    # A place that several values use in turn has the name of one of them; another may be in it at the peak.
+    # A place that several values use in turn has the name of one of them; at the peak it may hold another.
     return True if row.instruction in alive else None if row.shared_with else False
 
 
 def _estimate(session: Session, run: Run) -> MemoryPicture | None:
-    """What the schedule of the run's HLO says; None if the run has no HLO, or the text is damaged."""
+    """Return the memory by the schedule of the run's HLO; None without HLO, or if the text is damaged."""
     if "hlo" not in run.texts:
         return None
     try:
@@ -221,8 +219,8 @@ def _estimate(session: Session, run: Run) -> MemoryPicture | None:
 
 
 def memory_of_dump(stages: ModuleStages) -> MemoryPicture | None:
-    """The memory of a module in its stages: by the buffer assignment that XLA dumped beside it, else by its schedule.
-    Raises JaxprofError where its text cannot be read."""
+    """Return the memory of a module in its stages: by the buffer assignment that XLA dumped next to it, else by its
+    schedule. Raises JaxprofError if its text cannot be read."""
     module = stages.module()
     estimate = module.once(memory_of)
     if "assignment" not in stages.beside:
@@ -234,7 +232,7 @@ def memory_of_dump(stages: ModuleStages) -> MemoryPicture | None:
 
 
 def memory_of(module: Module) -> MemoryPicture | None:
-    """What the schedule of a module says about its memory, an estimate; None if it has no schedule."""
+    """Return the memory of a module by its schedule, an estimate; None if it has no schedule."""
     from jaxprof.hlo.analysis.liveness import liveness
 
     live = liveness(module)
@@ -245,7 +243,7 @@ def memory_of(module: Module) -> MemoryPicture | None:
 
 
 def as_buffer(value: LiveValue) -> MemoryBuffer:
-    """A value of the schedule, which shares its place with no other."""
+    """Return a value of the schedule as a buffer that shares its place with no other."""
     return MemoryBuffer(
         bytes=value.bytes,
         kind=value.kind,

@@ -1,8 +1,8 @@
 """What a path holds (a session, a profile, HLO), and the modules in it: one answer for every command and screen.
 
-It stands above `hlo.open`, which knows files and folders, because sessions and profiles belong to packages above `hlo`.
-Reading a profile takes a process of its own, which belongs to the runner above this: the caller passes the function
-that reads it.
+This module is above `hlo.open`, which knows files and folders, because sessions and profiles belong to packages above
+`hlo`. Reading a profile takes a process of its own, which belongs to the runner above this module, so the caller passes
+the function that reads it.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HloSource:
-    """What was opened: at least one module, and the session that they are runs of."""
+    """What was opened: at least one module, and the session in which the modules are runs."""
 
     kind: Kind
     modules: list[ModuleStages]
     session: Session | None = None
-    """For a profile, the session that was made from it."""
+    """Session of the modules; for a profile, the session that was made from it."""
 
 
 def kind_of(path: Path) -> Kind | None:
-    """What is at `path`, by its name and its first bytes; for a folder by the files in it. None if there is nothing,
-    or nothing of a known kind."""
+    """Return the kind of what is at `path`, by its name and its first bytes; for a folder, by the files in it. None if
+    there is nothing, or nothing of a known kind."""
     head = _head(path)
     if head.startswith(b"{") and b'"jaxprof"' in head:
         return Kind.SESSION
@@ -63,7 +63,7 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def _head(path: Path) -> bytes:
-    """The beginning of a file; empty if no file can be read."""
+    """Return the beginning of a file; empty if it cannot be read."""
     try:
         with open_regular(path) as opened:
             return opened.read(_HEAD_BYTES)
@@ -72,7 +72,8 @@ def _head(path: Path) -> bytes:
 
 
 def _kind_of_other(path: Path, head: bytes) -> Kind | None:
-    """The kind of a file that is neither HLO nor has a session's header: by its name, then by its first bytes."""
+    """Return the kind of a file that is neither HLO nor has a session's header: by its name, then by its first
+    bytes."""
     from jaxprof.session_names import EXTENSION
     from jaxprof.trace.folders import CHROME_ENDINGS, XPLANE_ENDINGS
 
@@ -84,7 +85,7 @@ def _kind_of_other(path: Path, head: bytes) -> Kind | None:
 
 
 def modules_of(session: Session) -> list[ModuleStages]:
-    """The runs that have a text of one of the stages, in the order of the session."""
+    """Return the modules of all runs with a text of one of the stages, in the order of the session."""
     from jaxprof.hlo.open.stages import STAGES, ModuleStages
 
     return [
@@ -105,7 +106,7 @@ def _text(session: Session, run: str, name: str) -> str:
 
 
 def module_of(session: Session, run: Run) -> Module | None:
-    """The optimised HLO of a run; None if it has none, or it cannot be read."""
+    """Return the optimised HLO of a run; None if it has none, or it cannot be read."""
     from jaxprof.hlo.open.parsed import modules
 
     try:
@@ -116,10 +117,8 @@ def module_of(session: Session, run: Run) -> Module | None:
 
 
 def open_hlo(path: Path, read_profile: Callable[[Path], Session]) -> HloSource:
-    """The modules at `path`. Blocks.
-
-    Raises FileRefusedError if there are none, and whatever `read_profile` raises.
-    """
+    """Return the modules at `path`. Blocks. Raises FileRefusedError if there are none, and whatever `read_profile`
+    raises."""
     kind = kind_of(path)
     if kind is Kind.SESSION:
         from jaxprof.session import Session

@@ -1,12 +1,13 @@
-"""A profile that another tool recorded, as the runs of a session: the whole profile, and each program in it.
+"""A profile recorded by another tool, as the runs of a session: the whole profile, and each program in it.
 
-The profile at a glance is one value, from which the app's first view of a profile and the text report are drawn. It
-has the steps on each device: how they were found, how much they differ, and how idle the device was.
+The overview of a profile is one value, which both the app's first view of a profile and the text report show. It has
+the steps on each device: how they were found, how much they differ, and how idle the device was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from statistics import mean, median, quantiles
 from typing import Final
@@ -22,7 +23,7 @@ from jaxprof.units import percent
 FOUND_BY: Mapping[str, str] = {
     "annotation": "their annotations",
     "modules": "the executions of the program that took the longest",
-    "whole": "nothing: the whole recording is one",
+    "whole": "nothing; the whole recording counts as one step",
 }
 """What marks the steps, by `StepsMeasured.found_by`."""
 
@@ -41,38 +42,37 @@ _CAUSE_WORTH: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class DeviceSteps:
-    """The steps on one device. Times in seconds; None if unknown."""
+    """Steps on one device. Times are in seconds; None is unknown."""
 
     device: str
     found_by: str
-    """As `StepsMeasured.found_by`."""
+    """How the steps were found, as in `StepsMeasured.found_by`."""
     count: int
     """Number of all steps, including those that the profile cuts off or does not list."""
     complete: int
-    """Number of steps in the figures below: neither the truncated ones nor the last execution, whose end no other one
-    marks."""
+    """Number of steps in the figures below. Truncated steps are left out, and so is the last execution, whose end
+    nothing marks."""
     median_seconds: float | None
     minimum_seconds: float | None
     maximum_seconds: float | None
     quartiles_seconds: tuple[float, float] | None
-    """A quarter of the steps are shorter than the first figure, a quarter longer than the second; for four steps or
-    more."""
+    """Lower and upper quartile of the steps' lengths; None for fewer than four steps."""
     span_seconds: float | None
-    """Time of the whole profile, steps or not."""
+    """Time of the whole profile, inside and outside steps."""
     busy_seconds: float | None
-    """The part of that in which the device worked."""
+    """Part of the span in which the device worked."""
     idle_seconds: float | None
 
     @property
     def idle_share(self) -> float | None:
-        """Share of the whole profile, in 0..1."""
+        """Idle share of the whole profile, from 0 to 1."""
         if self.idle_seconds is None or not self.span_seconds:
             return None
         return self.idle_seconds / self.span_seconds
 
 
 def device_steps(event: StepsMeasured | None) -> tuple[DeviceSteps, ...]:
-    """The steps on each device, in the order of the profile; empty if there is no step."""
+    """Return the steps on each device, in the order of the profile; empty if there is no step."""
     if event is None:
         return ()
     lengths: dict[str, list[float]] = {}
@@ -83,14 +83,14 @@ def device_steps(event: StepsMeasured | None) -> tuple[DeviceSteps, ...]:
             lengths.setdefault(row.device, []).append(row.seconds)
     by_device = {steps.device: steps for steps in event.devices}
     return tuple(
-        _of(by_device.get(device) or StepsDevice(device=device), event.found_by, counts.get(device, 0),
+        _device_steps(by_device.get(device) or StepsDevice(device=device), event.found_by, counts.get(device, 0),
             lengths.get(device, []))
         for device in dict.fromkeys([*by_device, *counts])
     )  # fmt: skip
 
 
 def causes_text(causes: Sequence[IdleCause]) -> str:
-    """`it copied 61 %, it did other work 39 % (mostly load_batch)`; empty where no cause is known."""
+    """Return text such as `it copied 61 %, it did other work 39 % (mostly load_batch)`; empty if no cause is known."""
     whole = sum(cause.seconds for cause in causes)
     named = [
         f"{_CAUSES.get(cause.cause, cause.cause)} {percent(cause.seconds / whole)}"
@@ -102,7 +102,7 @@ def causes_text(causes: Sequence[IdleCause]) -> str:
 
 
 def mean_step(steps: Sequence[StepTimes]) -> StepTimes:
-    """The mean length of these steps and of each of their parts. Raises StatisticsError if there is no step."""
+    """Return the mean length of these steps and of each of their parts. Raises StatisticsError if there is no step."""
     return StepTimes(
         name="mean",
         start_seconds=0.0,
@@ -114,7 +114,7 @@ def mean_step(steps: Sequence[StepTimes]) -> StepTimes:
     )
 
 
-def _of(measured: StepsDevice, found_by: str, count: int, lengths: Sequence[float]) -> DeviceSteps:
+def _device_steps(measured: StepsDevice, found_by: str, count: int, lengths: Sequence[float]) -> DeviceSteps:
     cuts = quantiles(lengths, n=4, method="inclusive") if len(lengths) >= 4 else None
     return DeviceSteps(
         device=measured.device,
@@ -132,63 +132,61 @@ def _of(measured: StepsDevice, found_by: str, count: int, lengths: Sequence[floa
 
 
 VERDICTS: Final = ("bad", "doubt", "unknown", "good")
-"""The grades of the trust rows, the worst first."""
+"""Grades of trust checks, worst first."""
 _MEMORY_OF: Final = 8
-"""Number of programs whose memory is derived: this requires reading their HLO."""
+"""Number of programs whose memory is derived, which requires reading their HLO."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileProgram:
-    """A program that ran."""
+    """A program that ran during the profile."""
 
     run: str
-    """The id of its run."""
+    """Id of the program's run."""
     name: str
     program: str | None
-    """Its id in the profile, in decimal digits."""
+    """Id of the program in the profile, in decimal digits."""
     calls: int | None
     seconds: float
-    """Self time of its kernels, on all devices."""
+    """Self time of its kernels on all devices, in seconds."""
     share: float | None
-    """Share of the self time of all programs, in 0..1."""
+    """Share of the self time of all programs, from 0 to 1."""
     has_hlo: bool
     peak_bytes: int | None
-    """Peak of its memory, where its HLO gives it."""
+    """Peak bytes of its memory, if its HLO gives it."""
     peak_is_estimate: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileOverview:
-    """A profile at a glance."""
+    """Overview of a profile."""
 
     run: str
-    """The id of the run of the whole."""
+    """Id of the run of the whole profile."""
     label: str
     platform: str
     seconds: float | None
-    """From its first event to its last."""
+    """Seconds from the first event to the last."""
     events: int | None
     bytes: int | None
     devices: tuple[DeviceSteps, ...]
     kernels: tuple[tuple[str, MeasuredKernel], ...]
-    """The kernels of all programs, each with the id of its run, the longest self time first, with their shares of the
-    whole."""
+    """Kernels of all programs, each with the id of its run and its share of the whole; longest self time first."""
     programs: tuple[ProfileProgram, ...]
     unattributed_seconds: Mapping[str, float]
     trust: tuple[TrustCheck, ...]
-    """The rows, the worst first."""
+    """Trust checks, worst first."""
 
 
 def is_whole(run: Run) -> bool:
-    """Whether the run is a whole profile rather than one of its programs: no program has trust rows of its own."""
+    """Return whether the run is a whole profile rather than one of its programs, which have no trust checks of their
+    own."""
     return run.plan.how == IMPORTED and IMPORTED in run.trust
 
 
 def programs_of(session: Session, run: Run) -> list[Run]:
-    """The runs with the HLO of the kernels in the timeline of `run`, those that took the longest first.
-
-    For a whole profile, its programs, which were recorded after it; for any other run, the run itself.
-    """
+    """Return the runs with the HLO of the kernels in the timeline of `run`, longest time first. For a whole profile
+    these are its programs, which were recorded after it; for any other run, the run itself."""
     if not is_whole(run):
         return [run]
     programs: list[Run] = []
@@ -204,23 +202,23 @@ def programs_of(session: Session, run: Run) -> list[Run]:
 
 
 def with_hlo(session: Session, run: Run) -> Run:
-    """The run itself; for a whole profile, the program with HLO that took the longest, or the run where no program has
-    HLO."""
+    """Return the run; for a whole profile, its longest program with HLO, or the run if no program has HLO."""
     return next((program for program in programs_of(session, run) if "hlo" in program.texts), run)
 
 
 def overview(session: Session, run: Run) -> ProfileOverview:
-    """The profile whose whole is `run`. Reads the HLO of its longest programs, so call it in a thread."""
+    """Return the overview of the profile whose whole is `run`. Reads the HLO of its longest programs, so call it in a
+    thread."""
     capture = run.captures.get(IMPORTED)
     programs = programs_of(session, run)
     of_whole = measured(session, run.id)
     kernels = [(run.id, kernel) for kernel in (of_whole.kernels if of_whole is not None else ())]
-    took: dict[str, float] = {}
+    program_seconds: dict[str, float] = {}
     for program in programs:
         of_program = measured(session, program.id)
-        own = of_program.kernels if of_program is not None else ()
-        took[program.id] = sum(kernel.self_seconds for kernel in own)
-        kernels += [(program.id, kernel) for kernel in own]
+        program_kernels = of_program.kernels if of_program is not None else ()
+        program_seconds[program.id] = sum(kernel.self_seconds for kernel in program_kernels)
+        kernels += [(program.id, kernel) for kernel in program_kernels]
     whole = sum(kernel.self_seconds for _, kernel in kernels)
     shared = [
         (run_id, replace(kernel, share=kernel.self_seconds / whole if whole > 0 else None))
@@ -238,7 +236,7 @@ def overview(session: Session, run: Run) -> ProfileOverview:
         devices=device_steps(run.steps),
         kernels=tuple(sorted(shared, key=lambda pair: -pair[1].self_seconds)),
         programs=tuple(
-            _program(session, program, took[program.id], whole, memory=number < _MEMORY_OF)
+            _program(session, program, program_seconds[program.id], whole, memory=number < _MEMORY_OF)
             for number, program in enumerate(programs)
         ),
         unattributed_seconds=of_whole.unattributed_seconds if of_whole is not None else {},
@@ -251,10 +249,8 @@ def _program(session: Session, run: Run, seconds: float, whole: float, *, memory
 
     picture = None
     if memory and "hlo" in run.texts:
-        try:
+        with suppress(JaxprofError):  # the HLO view says why it cannot be read
             picture = buffers_of(session, run.id)
-        except JaxprofError:  # the HLO view says why it cannot be read
-            picture = None
     event = run.measured.get(IMPORTED)
     program = run.plan.parameters.get("program")
     return ProfileProgram(

@@ -1,11 +1,10 @@
-"""The kernels of a program as rows of a table: the weight of each, its origins, and which rows are shown, and how
-sorted.
+"""The kernels of a program as table rows: weight and origins of each kernel, filters, sort orders and groups.
 
-The weight is the measured time where there is one, else the least time under the device's ceilings, else the bytes
-moved; a share is of the sum of the known weights. A program may have half a million kernels, and rows are selected
-while somebody waits for a key: figures and origins are columns of numbers, and a row is made when it is shown. Reading
-the columns of origins may take seconds; `needs_origins`, `GROUPED_BY_ORIGINS` and `SORTED_BY_ORIGINS` say what has to
-wait for them.
+The weight is the measured time if there is one, else the least time under the device's ceilings, else the bytes moved.
+A share is a fraction of the sum of the known weights. A program may have half a million kernels, and rows are selected
+while a user waits for a key press: figures and origins are therefore columns of numbers, and a row is built only when
+it is shown. Reading the columns of origins may take seconds; `needs_origins`, `GROUPED_BY_ORIGINS` and
+`SORTED_BY_ORIGINS` say which selections have to wait for them.
 """
 
 from __future__ import annotations
@@ -35,65 +34,66 @@ BASES = {
     "least": "least time (a lower bound)",
     "bytes": "bytes moved (estimate)",
 }
-"""The quantities that shares can be of, in words."""
-_MOST_STEPPED: Final = 20_000
-"""Number of kernels up to which one run is estimated: a screen does this in the thread that draws."""
+"""Quantities that shares can be computed from, each with its text."""
+_MOST_ESTIMATED: Final = 20_000
+"""Largest number of kernels for which a run is estimated: a screen computes the estimate in its drawing thread."""
 FEW: Final = 5_000
-"""Number of kernels whose origins are read in a twentieth of a second. A screen reads more in a thread."""
+"""Largest number of kernels whose origins are read at once, in about 0.05 s. A screen reads more than that in a
+thread."""
 
 
 class Ranked(NamedTuple):
-    """A kernel with its place among the others. Figures cover all its executions; None is unknown."""
+    """A kernel with its rank. Figures cover all executions of the kernel; None means unknown."""
 
     number: int
-    """Its place in the order of execution, from 0."""
+    """Position in the order of execution, from 0."""
     kernel: Kernel
     weight: float | None = None
     share: float | None = None
-    """Share of the sum of all weights, in 0..1."""
+    """Fraction of the sum of all weights, from 0 to 1."""
     least_once: float | None = None
-    """Least seconds of one execution."""
+    """Least seconds that one execution takes."""
     measured_seconds: float | None = None
     roof: Roofline | None = None
     bound: str = ""
-    """What bounds it: `memory`, `compute`, `links`; empty if unknown."""
+    """What bounds the kernel: `memory`, `compute` or `links`; empty if unknown."""
     over: Exchange | None = None
-    """For a collective: one execution over the links."""
+    """One execution over the links, if the kernel is a collective."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What identifies it in its module: computation and name."""
+        """Computation and name, which identify the kernel in its module."""
         return self.kernel.computation, self.kernel.name
 
     @property
     def least_seconds(self) -> float | None:
-        """Least seconds of all executions."""
+        """Least seconds of all executions together."""
         count = self.kernel.count
         return None if self.least_once is None or count is None else self.least_once * count
 
     @property
     def source(self) -> str:
-        """`model.py:88`, or empty."""
-        return short_place(self.kernel.source)
+        """Source location as `model.py:88`; empty if unknown."""
+        return short_location(self.kernel.source)
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The functions and named scopes that it came from, outermost first."""
+        """Functions and named scopes that the kernel came from, outermost first."""
         return scopes_of(self.kernel.path)
 
 
-def short_place(place: HloSourceLocation | None) -> str:
-    """`model.py:88`, or empty."""
+def short_location(place: HloSourceLocation | None) -> str:
+    """Return a location as `model.py:88`; empty if there is none."""
     return f"{place.file.rpartition('/')[2]}:{place.line}" if place is not None else ""
 
 
 def scopes_of(path: OpPath) -> tuple[str, ...]:
-    """The functions and named scopes of a path, outermost first."""
+    """Return the functions and named scopes of a path, outermost first."""
     return (*path.functions[:1], *path.scopes)
 
 
 class KernelCeilings:
-    """A machine's ceilings over kernels, looked up once for kernels that are alike."""
+    """Ceilings of a machine applied to kernels; kernels that are alike share one computation."""
 
     def __init__(self, machine: Machine | None, over: Mapping[tuple[str, str], Exchange] | None = None) -> None:
         self.machine = machine
@@ -101,11 +101,11 @@ class KernelCeilings:
         self._known: dict[int, tuple[Roofline, float | None, str]] = {}
 
     def exchange(self, kernel: Kernel) -> Exchange | None:
-        """For a collective: one execution over the machine's links."""
+        """Return one execution over the machine's links; None if the kernel is no collective."""
         return self._over.get((kernel.computation, kernel.name)) if self._over else None
 
     def of(self, kernel: Kernel) -> tuple[Roofline | None, float | None, str]:
-        """A kernel's roofline, the least seconds of one execution, and what bounds it."""
+        """Return a kernel's roofline, the least seconds of one execution, and what bounds the kernel."""
         if self.machine is None:
             return None, None, ""
         over = self.exchange(kernel)
@@ -123,13 +123,13 @@ class KernelCeilings:
         return cached
 
     def row(self, number: int, kernel: Kernel) -> Ranked:
-        """The row of a kernel whose place among the others is not known."""
+        """Return a row for a kernel whose weight and share are unknown."""
         roof, least, bound = self.of(kernel)
         return Ranked(number, kernel, least_once=least, roof=roof, bound=bound, over=self.exchange(kernel))
 
 
 class Ranking:
-    """All kernels of a program, in the order of execution, and the figure that their shares are of."""
+    """All kernels of a program in the order of execution, and the quantity that their shares are computed from."""
 
     def __init__(
         self,
@@ -139,8 +139,8 @@ class Ranking:
         over: Mapping[tuple[str, str], Exchange] | None = None,
         step: StepTime | None = None,
     ) -> None:
-        """`measured` is seconds of one run of the program, by the kernel's name; `over` the collectives on the
-        machine's links, by computation and name; `step` one run of the program there."""
+        """Rank `kernels` on a machine. `measured` maps kernel names to seconds of one run of the program; `over` maps
+        (computation, name) to the collective on the machine's links; `step` estimates one run on that machine."""
         self.kernels = kernels
         self.device: DevicePeaks | None = machine.device if machine is not None else None
         self._ceilings = KernelCeilings(machine, over)
@@ -149,7 +149,7 @@ class Ranking:
         self._origins: OriginColumns | None = None
         self.basis = self._basis()
         self.step = step if self.basis == "least" else None
-        """Estimate of one run, for a program that was not measured."""
+        """Estimate of one run; only for a program that was not measured."""
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -157,7 +157,7 @@ class Ranking:
     def __getitem__(self, number: int) -> Ranked:
         kernel = self.kernels[number]
         roof, least, bound = self._ceilings.of(kernel)
-        weight = _or_none(self.column("weight")[number])
+        weight = _none_if_nan(self.column("weight")[number])
         return Ranked(
             number,
             kernel,
@@ -171,11 +171,11 @@ class Ranking:
         )
 
     def rows(self, numbers: Iterable[int]) -> Iterator[Ranked]:
-        """The rows of these kernels, in the order given."""
+        """Return the rows of these kernels, in the given order."""
         return map(self.__getitem__, numbers)
 
     def column(self, name: str) -> array[float]:
-        """A figure of all executions of each kernel, by its number; NaN if unknown. One of `FIGURES`."""
+        """Return one of `FIGURES` over all executions, indexed by kernel number; NaN if unknown."""
         figures = self._columns.get(name)
         if figures is None:
             figure = FIGURES[name]
@@ -185,19 +185,20 @@ class Ranking:
         return figures
 
     def share(self, numbers: Sequence[int]) -> float | None:
-        """Share of several kernels together, in 0..1; None if nothing is known."""
+        """Return the combined share of several kernels, from 0 to 1; None if no weight is known."""
         return self.share_of(self.total("weight", numbers))
 
     def share_of(self, weight: float | None) -> float | None:
-        """A weight as a share of all, in 0..1; None if either is not known."""
+        """Return a weight as a fraction of all weights, from 0 to 1; None if either is unknown."""
         return weight / self._total if weight is not None and self._total else None
 
     def bound(self, number: int) -> str:
-        """What a kernel is bound by: see `Ranked.bound`."""
+        """Return what bounds a kernel; see `Ranked.bound`."""
         return self._ceilings.of(self.kernels[number])[2]
 
     def total(self, name: str, numbers: Iterable[int]) -> float | None:
-        """The sum of the known values of a figure; None if none is known, and of FLOPs and bytes if one is not."""
+        """Return the sum of the known values of a figure. None if no value is known; for FLOPs and bytes, None if any
+        value is unknown."""
         column = self.column(name)
         numbers = list(numbers)
         if name in ("flops", "bytes") and any(math.isnan(column[number]) for number in numbers):
@@ -206,7 +207,7 @@ class Ranking:
         return math.fsum(figures) if figures else None
 
     def find(self, name: str, computation: str = "") -> int | None:
-        """The number of the first kernel of that name; with a computation, of the kernel in it."""
+        """Return the number of the first kernel of that name, in any computation or only in the given one."""
         return next(
             (
                 number
@@ -218,7 +219,7 @@ class Ranking:
 
     @property
     def origins(self) -> OriginColumns:
-        """The origins of all kernels. They are read now unless they are known: see `knows_origins`."""
+        """Origins of all kernels. Reads them now unless they are known; see `knows_origins`."""
         if self._origins is None:
             from jaxprof.hlo.analysis.origin_columns import origin_columns
 
@@ -228,15 +229,15 @@ class Ranking:
 
     @property
     def knows_origins(self) -> bool:
-        """`origins` can be had without waiting."""
+        """Whether `origins` returns without a noticeable wait."""
         return self._origins is not None or len(self.kernels) <= FEW
 
     def know_origins(self, origins: OriginColumns) -> None:
-        """Sets the origins of these kernels, which another process or thread has read."""
+        """Set the origins of these kernels, which another process or thread has read."""
         self._origins = origins
 
     def know_from(self, other: Ranking) -> None:
-        """Takes the origins from another ranking of the same kernels, if it has them."""
+        """Take the origins from another ranking of the same kernels, if it has them."""
         if other.kernels is self.kernels and other._origins is not None:
             self._origins = other._origins
 
@@ -248,16 +249,16 @@ class Ranking:
         return "bytes"
 
     def measured(self, kernel: Kernel) -> float | None:
-        """Measured seconds of all its executions in one run."""
+        """Return the measured seconds of all executions in one run."""
         return self._measured.get(kernel.name)
 
     def least(self, kernel: Kernel) -> float | None:
-        """Least seconds of all its executions."""
+        """Return the least seconds of all executions."""
         count, once = kernel.count, self._ceilings.of(kernel)[1]
         return None if once is None or count is None else once * count
 
     def weight(self, kernel: Kernel) -> float | None:
-        """The kernel's weight, which its share is computed from."""
+        """Return the kernel's weight, from which its share is computed."""
         return FIGURES[self.basis](self, kernel)
 
     @cached_property
@@ -268,13 +269,13 @@ class Ranking:
 def ranking_on(
     machine: Machine | None, module: Module | None, kernels: Sequence[Kernel], measured: Mapping[str, float] | None
 ) -> Ranking:
-    """The kernels of `module` that are known, on a machine: with the collectives over its links and, for a program
-    that was not measured, an estimate of one run there. `measured` is seconds of one run by the kernel's name."""
+    """Rank the known kernels of `module` on a machine, with its collectives over the machine's links. A program that
+    was not measured also gets an estimate of one run. `measured` maps kernel names to seconds of one run."""
     if machine is None or module is None:
         return Ranking(kernels, machine, measured)
     from jaxprof.devices.targets import exchanges, step_time
 
-    has_step = not measured and len(kernels) <= _MOST_STEPPED
+    has_step = not measured and len(kernels) <= _MOST_ESTIMATED
     step = step_time(module, machine) if has_step else None
     return Ranking(kernels, machine, measured, exchanges(module, machine), step)
 
@@ -289,10 +290,10 @@ FIGURES: dict[str, Callable[[Ranking, Kernel], float | None]] = {
     "inside": lambda ranking, kernel: kernel.instructions,
     "intensity": lambda ranking, kernel: kernel.intensity,
 }
-"""The numeric figures that kernels are sorted by. The first five can be added up."""
+"""Numeric figures that kernels are sorted by. The first five can be summed."""
 
 
-def _or_none(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
@@ -300,16 +301,17 @@ _NONE: Final = -1
 
 
 class BarrierIndex:
-    """The barriers by the kernels that they are between: a table of hashes, eight to sixteen bytes a barrier."""
+    """Index of the barriers by the kernels on both sides: a hash table of eight to sixteen bytes for each barrier."""
 
     def __init__(self, barriers: Sequence[Barrier] = ()) -> None:
         self._barriers: Final = barriers
         size = 1 << (2 * len(barriers)).bit_length()
         self._mask: Final = size - 1
-        # Barrier n has the entries 2n, of its producer, and 2n + 1, of its consumer. Those of one slot are a chain.
+        # Barrier n has the entries 2n, for its producer, and 2n + 1, for its consumer. Entries of one slot form a
+        # chain.
         self._first = array("i", [_NONE]) * size
         self._next = array("i", [_NONE]) * (2 * len(barriers))
-        for number in range(len(barriers) - 1, -1, -1):  # backwards: a chain is then in the order of the barriers
+        for number in range(len(barriers) - 1, -1, -1):  # backwards, so that a chain keeps the order of the barriers
             barrier = barriers[number]
             self._add(2 * number, barrier.computation, barrier.producer)
             if barrier.consumer != barrier.producer:
@@ -321,7 +323,7 @@ class BarrierIndex:
         self._first[slot] = entry
 
     def of(self, computation: str, name: str) -> tuple[Barrier, ...]:
-        """The barriers beside a kernel, in the order in which they were given."""
+        """Return the barriers next to a kernel, in their original order."""
         beside_it: list[Barrier] = []
         entry = self._first[hash((computation, name)) & self._mask]
         while entry != _NONE:
@@ -340,7 +342,7 @@ GROUPINGS = {
     "scope": "by named scope",
     "direction": "forward and backward",
 }
-"""The ways of grouping, in words."""
+"""Ways to group kernels, each with its text."""
 GROUPED_BY_ORIGINS: Final = frozenset({"source", "scope", "direction"})
 SORTED_BY_ORIGINS: Final = frozenset({"source"})
 _UNNAMED = "(no named scope)"
@@ -350,7 +352,7 @@ _ALIASES = {"share": "weight"}
 
 
 def everything(ranking: Ranking) -> Sequence[int]:
-    """The numbers of all kernels."""
+    """Return the numbers of all kernels."""
     return range(len(ranking))
 
 
@@ -358,8 +360,8 @@ def everything(ranking: Ranking) -> Sequence[int]:
 
 
 def ordered(ranking: Ranking, numbers: Sequence[int], column: str, *, turned: bool = False) -> Sequence[int]:
-    """Sorted by a column: figures with the largest first, texts from A to Z; `turned` is the other way round. Unknown
-    values come last either way, and equal ones stay in the order of execution."""
+    """Sort by a column: figures from the largest, texts from A to Z; `turned` reverses both. Unknown values always come
+    last, and equal values stay in the order of execution."""
     if column == "order":
         return numbers[::-1] if turned else numbers
     name = _ALIASES.get(column, column)
@@ -379,14 +381,14 @@ def _name(ranking: Ranking) -> Callable[[int], str]:
     def text(number: int) -> str:
         name = ranking.kernels[number].name
         folded = name.casefold()
-        return name if folded == name else folded  # half a million copies would be more than the columns
+        return name if folded == name else folded  # half a million copies would take more memory than the columns
 
     return text
 
 
 def _source(ranking: Ranking) -> Callable[[int], str]:
     origins = ranking.origins
-    texts = [*(short_place(source) for _, source in origins.places), ""]
+    texts = [*(short_location(source) for _, source in origins.places), ""]
     return lambda number: texts[origins.source(number)]
 
 
@@ -396,14 +398,14 @@ TEXTS: Final[dict[str, Callable[[Ranking], Callable[[int], str]]]] = {
     "bound": lambda ranking: ranking.bound,
     "source": _source,
 }
-"""The columns that are sorted as texts; the others are `FIGURES`."""
+"""Columns that are sorted as text; all other columns are `FIGURES`."""
 
 
 # -- the filter -------------------------------------------------------------------------------------------------------
 
 
 class _Word(NamedTuple):
-    """A word of a filter, and the fields that it may be in."""
+    """A word of a filter, and the fields in which it is searched."""
 
     text: str
     fields: tuple[str, ...]
@@ -421,25 +423,26 @@ def _words(text: str) -> list[_Word]:
 
 
 def needs_origins(text: str) -> bool:
-    """What a filter leaves depends on where kernels came from: `filtered` is then not whole without."""
-    return any(not set(word.fields).isdisjoint(_OF_ORIGINS) for word in _words(text))
+    """Return whether a filter looks at origins; `filtered` is incomplete without them."""
+    return any(not set(word.fields).isdisjoint(_ORIGIN_FIELDS) for word in _words(text))
 
 
 def filtered(ranking: Ranking, text: str, *, by_origins: bool = True) -> Sequence[int]:
-    """Kernels that have all the words of `text`: anywhere, or where `kind:`, `scope:`, `file:` or `name:` says. Without
-    `by_origins` only those of them that have each word in their name or kind."""
+    """Return the kernels that match every word of `text`.
+
+    A word matches in any field, or only in the field that a prefix `kind:`, `scope:`, `file:` or `name:` selects.
+    Without `by_origins`, only the names and kinds of kernels are searched.
+    """
     words = _words(text)
-    if not words:
-        return everything(ranking)
     numbers: Sequence[int] = everything(ranking)
     for word in words:
-        numbers = array("l", _having(ranking, numbers, word, by_origins=by_origins))
+        numbers = array("l", _matching(ranking, numbers, word, by_origins=by_origins))
     return numbers
 
 
-def _having(ranking: Ranking, numbers: Sequence[int], word: _Word, *, by_origins: bool) -> Iterator[int]:
+def _matching(ranking: Ranking, numbers: Sequence[int], word: _Word, *, by_origins: bool) -> Iterator[int]:
     kernels, wanted = ranking.kernels, word.text
-    of_origins = [_OF_ORIGINS[name] for name in word.fields if name in _OF_ORIGINS]
+    of_origins = [_ORIGIN_FIELDS[name] for name in word.fields if name in _ORIGIN_FIELDS]
     from_there = None
     if by_origins and of_origins:
         from_there = ranking.origins.having(lambda place: any(wanted in look(*place) for look in of_origins))
@@ -465,11 +468,11 @@ def _file(source: HloSourceLocation | None) -> str:
     return f"{source.file}:{source.line}".casefold() if source is not None else ""
 
 
-_OF_ORIGINS: Final[dict[str, Callable[[str, HloSourceLocation | None], str]]] = {
+_ORIGIN_FIELDS: Final[dict[str, Callable[[str, HloSourceLocation | None], str]]] = {
     "scope": lambda op_name, source: op_name.casefold(),
     "file": lambda op_name, source: _file(source),
 }
-_FIELDS: Final = ("name", "kind", *_OF_ORIGINS)
+_FIELDS: Final = ("name", "kind", *_ORIGIN_FIELDS)
 
 
 # -- groups -----------------------------------------------------------------------------------------------------------
@@ -483,12 +486,12 @@ class KernelGroup:
     path: tuple[str, ...]
     members: array[int] = field(default_factory=lambda: array("l"))
     groups: list[KernelGroup] = field(default_factory=list)
-    """Only of scopes: those inside this one. `members` are then those directly in it."""
+    """Inner groups, only of scopes. `members` are then the kernels directly in this scope."""
     _totals: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def all(self) -> array[int]:
-        """The kernels in it and in the groups inside it."""
+        """Numbers of the kernels in this group and in its inner groups."""
         numbers = array("l", self.members)
         for group in self.groups:
             numbers += group.all
@@ -496,7 +499,7 @@ class KernelGroup:
 
     @property
     def count(self) -> int:
-        """How many these are."""
+        """Number of kernels in this group and in its inner groups."""
         return len(self.members) + sum(group.count for group in self.groups)
 
     @property
@@ -504,20 +507,21 @@ class KernelGroup:
         return self.ranking.share_of(self.total("weight"))
 
     def total(self, name: str) -> float | None:
-        """The sum of the known values of one of `FIGURES`; None if none is known. For complete groups."""
+        """Return the sum of the known values of one of `FIGURES`; None if none is known. Sums are cached: call this
+        only when the group is complete."""
         if name not in self._totals:
             self._totals[name] = self.ranking.total(name, self.all)
         return self._totals[name]
 
 
 def grouped(ranking: Ranking, numbers: Sequence[int], by: str) -> list[KernelGroup]:
-    """The groups, the heaviest first; their members keep the order of `numbers`."""
+    """Return the groups, heaviest first; members keep the order of `numbers`."""
     top = KernelGroup(ranking, ())
     by_path: dict[tuple[str, ...], KernelGroup] = {(): top}
     path_of = _PATHS[by](ranking)
     paths = [path_of(number) for number in numbers]
     if by == "scope":
-        paths = _without_the_one_function(paths)
+        paths = _without_common_scope(paths)
     for number, path in zip(numbers, paths, strict=True):
         group = by_path.get(path)
         if group is None:
@@ -550,7 +554,7 @@ def _source_paths(ranking: Ranking) -> Callable[[int], tuple[str, ...]]:
 
 
 def _paths_by(label: Callable[[str], tuple[str, ...]]) -> Callable[[Ranking], Callable[[int], tuple[str, ...]]]:
-    """By the kernel's `op_name`, which is parsed once for all kernels that have it."""
+    """Return a grouping by the kernel's `op_name`; each distinct `op_name` is parsed once."""
 
     def paths(ranking: Ranking) -> Callable[[int], tuple[str, ...]]:
         origins = ranking.origins
@@ -576,8 +580,8 @@ _PATHS: Final[dict[str, Callable[[Ranking], Callable[[int], tuple[str, ...]]]]] 
 }
 
 
-def _without_the_one_function(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Where all came from one function, as they do in most programs, it tells nothing apart."""
+def _without_common_scope(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Drop the first scope if all kernels share it, as in most programs: a scope of everything separates nothing."""
     if len({path[0] for path in paths if path != (_UNNAMED,)}) != 1:
         return paths
     shorter: dict[tuple[str, ...], tuple[str, ...]] = {(_UNNAMED,): (_UNNAMED,)}
@@ -588,31 +592,31 @@ def _without_the_one_function(paths: list[tuple[str, ...]]) -> list[tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """The kernels at one place of the plot."""
+    """One point of the roofline plot, and the kernels that lie on it."""
 
     numbers: tuple[int, ...]
-    """The kernels here, the one with the greatest share first."""
+    """Numbers of the kernels, the one with the largest share first."""
     intensity: float
-    """FLOPs for each byte."""
+    """FLOPs per byte."""
     flops_per_second: float
     attainable: float
-    """The FLOP/s that the ceilings allow."""
+    """FLOP/s that the ceilings allow."""
     bound: str
-    """`memory`, `compute`, or empty."""
+    """What bounds the kernels: `memory`, `compute`, or empty."""
     share: float
-    """Of that kernel."""
+    """Largest share of a kernel at this point."""
     measured: bool
-    """Whether `flops_per_second` was reached; else it is what the ceilings allow at most."""
+    """Whether `flops_per_second` was measured; otherwise it is the upper bound from the ceilings."""
 
     @property
     def number(self) -> int:
-        """The kernel with the greatest share."""
+        """Number of the kernel with the largest share."""
         return self.numbers[0]
 
 
 def roofline_points(ranking: Ranking, numbers: Sequence[int]) -> tuple[list[RooflinePoint], int]:
-    """The points of the kernels, those with the greatest share last so that they are drawn on top; and how many kernels
-    have no point."""
+    """Return the points of the kernels, and how many kernels have no point. Points with the largest share come last, so
+    that they are drawn on top."""
     by_place: dict[tuple[float, float, str, bool], list[Ranked]] = {}
     without = 0
     for row in ranking.rows(numbers):
@@ -640,7 +644,7 @@ def _point(place: tuple[float, float, str, bool], rows: Sequence[Ranked]) -> Roo
 
 
 def roofline_ceilings(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> list[tuple[str, float]]:
-    """The peaks above these kernels, named by dtype, the highest first. FLOP/s."""
+    """Return the peaks in FLOP/s that apply to these kernels, labelled by dtype and unit, highest first."""
     peaks: dict[str, float] = {}
     for row in ranking.rows(numbers):
         if row.roof is not None and row.roof.peak:

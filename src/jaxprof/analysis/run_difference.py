@@ -1,8 +1,8 @@
-"""Two runs compared by their exact facts: what the two programs are, and not how long they took.
+"""Comparison of two runs by their exact facts: what the two programs are, not how long they took.
 
-Exact facts have no noise: two runs of the same program have the same kernels, FLOPs, bytes and peak, whenever and
-beside whatever they ran. What one of the runs does not know is None and differs from nothing. Times of stages and
-kernels are given as they were recorded; `stats.compare` and `compare_apart` say what they prove.
+Exact facts have no noise: two runs of the same program have the same kernels, FLOPs, bytes and peak, whenever and next
+to whatever they ran. A fact that one run does not know is None, and differs from nothing. Times of stages and kernels
+are given as recorded; `stats.compare` and `compare_apart` say what they prove.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveDifference:
-    """The collectives of one kind, over groups of one size, in one call."""
+    """Collectives of one kind, over groups of one size, in one call."""
 
     opcode: str
     group_size: int | None
-    """Devices that exchange with each other; None where the text does not say, and for a permute."""
+    """Number of devices that exchange with each other; None if the HLO does not say, and for a permute."""
     before_count: int | None
-    """How many are executed; None where a loop's trip count is unknown."""
+    """Number of executions; None if a loop's trip count is unknown."""
     after_count: int | None
     before_bytes: int | None
     """Bytes of the whole arrays that are exchanged."""
@@ -41,30 +41,30 @@ class CollectiveDifference:
 
     @property
     def differs(self) -> bool | None:
-        """None where a number of executions is unknown on a side."""
+        """Whether the number or bytes differ; None if a number of executions is unknown."""
         if None in (self.before_count, self.after_count):
             return None
         return (self.before_count, self.before_bytes) != (self.after_count, self.after_bytes)
 
     @property
     def status(self) -> Existence | None:
-        """None where a number of executions is unknown on a side."""
+        """Status of the difference; None if a number of executions is unknown."""
         return None if self.differs is None else "changed" if self.differs else "same"
 
 
 @dataclass(frozen=True, slots=True)
 class ProductDifference:
-    """The matrix products and convolutions of one dtype, as the program asks for them, in one call."""
+    """Matrix products and convolutions of one dtype in one call, as the program requests them."""
 
     dtype: str
-    """The widest of the operands."""
+    """Widest dtype of the operands."""
     before_flops: float
     after_flops: float
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleDifference:
-    """Two HLO modules compared. A side without readable HLO leaves everything None or empty."""
+    """Comparison of two HLO modules. If a side has no readable HLO, everything is None or empty."""
 
     kernels: KernelDifferences | None
     facts: tuple[FigureDifference, ...]
@@ -73,40 +73,39 @@ class ModuleDifference:
 
     @property
     def differs(self) -> bool | None:
-        """Whether a kernel is new, gone or changed; None where that is not known."""
+        """Whether a kernel is new, gone or changed; None if unknown."""
         return self.kernels.differ if self.kernels is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """Two runs compared. What is not known of a side is None."""
+    """Comparison of two runs; None means unknown on a side."""
 
     before: Run
     after: Run
     unlike: tuple[str, ...]
-    """Why the two do not measure the same thing: another size, device kind, dtype, precision."""
+    """Reasons why the runs do not measure the same thing: another size, device kind, dtype or precision."""
     kernels: KernelDifferences | None
-    """None where a side has no readable HLO, and the two have no captures either."""
+    """Kernel differences; None if a side has no readable HLO and there are not two captures either."""
     facts: tuple[FigureDifference, ...]
-    """In the order of `FACTS`, those that one side knows at least."""
+    """Facts that at least one side knows, in the order of `FACTS`."""
     collectives: tuple[CollectiveDifference, ...] | None
-    """None where a side has no readable HLO."""
+    """Collective differences; None if a side has no readable HLO."""
     products: tuple[ProductDifference, ...] | None
-    """The widest dtype first; None where the module before optimisation, or a trip count in it, is unknown of a
-    side."""
+    """Products, widest dtype first; None if a side lacks the module before optimisation, or a trip count in it."""
     findings: tuple[Pair[HloFinding], ...] | None
     passes: tuple[FigureDifference, ...] | None
-    """Seconds of XLA's stages, over all threads; None where the compile of a side was not captured."""
+    """Seconds of XLA's stages over all threads; None if the compilation of a side was not captured."""
     buffers: tuple[Pair[MemoryBuffer], ...] | None
-    """The largest difference first; None where the buffers of a side are not known in the same way as the other's."""
+    """Buffers, largest difference first; None unless both sides know their buffers from the same source."""
 
     def fact(self, code: str) -> FigureDifference | None:
-        """The figure of that code; None where neither side knows it."""
+        """Return the figure of a code; None if neither side knows it."""
         return next((fact for fact in self.facts if fact.code == code), None)
 
     @property
     def differs(self) -> bool | None:
-        """Whether anything exact is not the same; None where nothing is known to differ, and something is unknown."""
+        """Whether any exact fact differs; None if no difference is known and something is unknown."""
         answers = [
             self.kernels.differ if self.kernels is not None else None,
             *(difference.differs for difference in self.facts),
@@ -116,13 +115,11 @@ class RunDifference:
 
 
 def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
-    """The exact facts of two runs, the first the baseline. Reads the HLO of both, so call it in a thread.
-
-    Raises FileRefusedError if a text of a session is damaged.
-    """
+    """Return the exact facts of two runs, the first being the baseline. Reads the HLO of both, so call it in a thread.
+    Raises FileRefusedError if a text of a session is damaged."""
     before, after = _module(session_a, run_a), _module(session_b, run_b)
     modules = module_difference(before, after, _measured(session_a, run_a), _measured(session_b, run_b))
-    asked = _asked(session_a, run_a), _asked(session_b, run_b)
+    asked = _requested_products(session_a, run_a), _requested_products(session_b, run_b)
     memory = buffers_of(session_a, run_a.id), buffers_of(session_b, run_b.id)
     return RunDifference(
         before=run_a,
@@ -130,7 +127,7 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
         unlike=unlike(run_a, run_b),
         kernels=modules.kernels,
         facts=_facts(
-            (session_a, run_a), (session_b, run_b), memory, (*modules.facts, *exact_facts(*map(_of_asked, asked)))
+            (session_a, run_a), (session_b, run_b), memory, (*modules.facts, *exact_facts(*map(_product_facts, asked)))
         ),
         collectives=modules.collectives,
         products=_products(*asked),
@@ -141,19 +138,17 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
 
 
 def facts_of(session: Session, run: Run) -> dict[str, float | None]:
-    """The exact facts of one run in one call, by code: all of `FACTS`, None where one is not known.
-
-    Raises FileRefusedError if a text of the session is damaged.
-    """
-    sources = [_of_module(_module(session, run)), _of_run(run), _of_cost(run_cost(session, run))]
-    sources += [_of_asked(_asked(session, run)), _of_memory(buffers_of(session, run.id))]
+    """Return the exact facts of one run in one call, by code: all of `FACTS`, with None for unknown. Raises
+    FileRefusedError if a text of the session is damaged."""
+    sources = [_module_facts(_module(session, run)), _run_facts(run), _cost_facts(run_cost(session, run))]
+    sources += [_product_facts(_requested_products(session, run)), _memory_facts(buffers_of(session, run.id))]
     known = {code: value for source in sources for code, value in source.items() if value is not None}
     return {code: known.get(code) for code in FACTS}
 
 
 def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
-    """Dtype and shape of what the compiled program of a run is called with, `f32[64,256]`; empty without readable HLO.
-    Arguments that it does not use are no parameters of it."""
+    """Return dtype and shape of the arguments of a run's compiled program, such as `f32[64,256]`; empty without
+    readable HLO. Unused arguments are no parameters of the program, and are missing here."""
     module = _module(session, run)
     entry = module.entry if module is not None else None
     return tuple(str(parameter.shape.without_layout()) for parameter in entry.parameters) if entry is not None else ()
@@ -165,25 +160,25 @@ def module_difference(
     before_measured: Sequence[MeasuredKernel] | None = None,
     after_measured: Sequence[MeasuredKernel] | None = None,
 ) -> ModuleDifference:
-    """Two HLO modules compared, with the times of their kernels where both were captured."""
+    """Compare two HLO modules, with the times of their kernels if both were captured."""
     from jaxprof.analysis.kernel_difference import kernel_differences
     from jaxprof.hlo.analysis.findings.catalogue import findings
 
     kernels = kernel_differences(before, after, before_measured, after_measured)
     if before is None or after is None:
-        sides = [_of_module(before), _of_module(after)]
+        sides = [_module_facts(before), _module_facts(after)]
         return ModuleDifference(kernels, exact_facts(*sides), None, None)
     exchanged = _collectives(before, after)
     return ModuleDifference(
         kernels,
-        exact_facts(_of_module(before), _of_module(after)),
+        exact_facts(_module_facts(before), _module_facts(after)),
         exchanged,
         _findings(findings(before), findings(after)),
     )
 
 
 def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:
-    """Why the times of two runs must not be compared, a few words each; empty where nothing speaks against it."""
+    """Return why the times of two runs must not be compared, a few words each; empty if they may be."""
     built_in = not (run_a.plan.target or run_b.plan.target) and run_a.plan.how not in ("imported", "program")
     if built_in and run_a.plan.workload != run_b.plan.workload:
         return (f"another workload ({run_a.plan.workload}, {run_b.plan.workload})",)
@@ -205,7 +200,7 @@ def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:
 
 
 def measurement(run: Run) -> Hashable:
-    """What runs of a workload must have in common to measure the same thing: `unlike` says in words what they lack."""
+    """Return a key that runs share if they measure the same thing; `unlike` describes differences."""
     plan = run.plan
     parameters = () if plan.how == "imported" else tuple(sorted(plan.parameters.items()))
     return plan.variant, plan.how, run.device_kind, parameters, plan.arguments, plan.precision
@@ -226,11 +221,11 @@ def _measured(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
     return capture.kernels if capture is not None else None
 
 
-_Known: TypeAlias = dict[str, float | None]
+_Facts: TypeAlias = dict[str, float | None]
 
 
-def _of_module(module: Module | None) -> _Known:
-    """What a module says of one run of it. FLOPs and counts are None where a loop's trip count is unknown."""
+def _module_facts(module: Module | None) -> _Facts:
+    """Return the facts of one run of a module. FLOPs and counts are None if a loop's trip count is unknown."""
     if module is None:
         return {}
     from jaxprof.hlo.analysis.collectives import collectives
@@ -244,7 +239,7 @@ def _of_module(module: Module | None) -> _Known:
     return {
         "kernels": len(listed),
         "launches": _sum(counts),
-        **_of_cost(module_cost(module)),
+        **_cost_facts(module_cost(module)),
         "constant": _constant_bytes(module),
         "collectives": _sum(exchanges),
         "collective_bytes": None if None in exchanges else sum(moved),
@@ -252,40 +247,43 @@ def _of_module(module: Module | None) -> _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class _AskedProducts:
-    """What the products of a program take and compute in one call."""
+class _RequestedProducts:
+    """Operands and FLOPs of a program's products in one call."""
 
     operand_bytes: int
     flops: dict[str, float]
-    """By the widest dtype of the operands."""
+    """FLOPs by the widest dtype of the operands."""
 
 
-def _asked(session: Session, run: Run) -> _AskedProducts | None:
-    """From the module before optimisation; None without it, or where it does not say how often a product runs."""
+def _requested_products(session: Session, run: Run) -> _RequestedProducts | None:
+    """Return the products of the module before optimisation; None without it, or if the number of executions is
+    unknown."""
     module = _module(session, run, "hlo_before")
     if module is None or module.entry is None:
         return None
     from jaxprof.hlo.analysis.kernels import HEAVY, kernels
     from jaxprof.hlo.shape import DTYPE_BITS
 
-    taken, flops = 0, defaultdict[str, float](float)
+    operand_bytes, flops = 0, defaultdict[str, float](float)
     for kernel in kernels(module):
         if kernel.instruction.opcode not in HEAVY:
             continue
         shapes = [operand.shape for operand in kernel.instruction.operand_instructions()[:2]]
         if kernel.total_flops is None or kernel.count is None or not all(shape.known for shape in shapes):
             return None
-        taken += kernel.count * sum(shape.bytes for shape in shapes)
+        operand_bytes += kernel.count * sum(shape.bytes for shape in shapes)
         widest = max((shape.dtype for shape in shapes), key=lambda dtype: DTYPE_BITS.get(dtype, 0), default="")
         flops[widest] += kernel.total_flops
-    return _AskedProducts(taken, flops)
+    return _RequestedProducts(operand_bytes, flops)
 
 
-def _of_asked(products: _AskedProducts | None) -> _Known:
+def _product_facts(products: _RequestedProducts | None) -> _Facts:
     return {} if products is None else {"product_bytes": products.operand_bytes}
 
 
-def _products(before: _AskedProducts | None, after: _AskedProducts | None) -> tuple[ProductDifference, ...] | None:
+def _products(
+    before: _RequestedProducts | None, after: _RequestedProducts | None
+) -> tuple[ProductDifference, ...] | None:
     if before is None or after is None:
         return None
     from jaxprof.hlo.shape import DTYPE_BITS
@@ -295,8 +293,8 @@ def _products(before: _AskedProducts | None, after: _AskedProducts | None) -> tu
 
 
 def _constant_bytes(module: Module) -> int:
-    """Bytes of the constants that have a place in memory: those in fusions are part of the code. What memory analyses
-    of absent devices do not say."""
+    """Return the bytes of constants that have a place in memory; constants in fusions are part of the code. Memory
+    analyses of absent devices do not include this figure."""
     from jaxprof.hlo.analysis.kernels import analysis_of
 
     running = (module.get(name) for name in analysis_of(module).execution.post_order())
@@ -315,20 +313,20 @@ def _facts(
     memory: tuple[MemoryPicture | None, MemoryPicture | None],
     of_modules: Sequence[FigureDifference],
 ) -> tuple[FigureDifference, ...]:
-    """Cost and memory are compared where both sides have them from the same source."""
+    """Return the facts of both runs. Cost and memory are compared only if both sides have them from the same source."""
     facts = {fact.code: fact for fact in of_modules}
-    facts |= {fact.code: fact for fact in exact_facts(_of_run(before[1]), _of_run(after[1]))}
+    facts |= {fact.code: fact for fact in exact_facts(_run_facts(before[1]), _run_facts(after[1]))}
     costs = run_cost(*before), run_cost(*after)
     if costs[0].source == costs[1].source or not (costs[0].source and costs[1].source):
-        facts |= {fact.code: fact for fact in exact_facts(*map(_of_cost, costs))}
+        facts |= {fact.code: fact for fact in exact_facts(*map(_cost_facts, costs))}
     if len({picture.source for picture in memory if picture is not None}) == 1:
         estimate = any(picture is not None and picture.is_estimate for picture in memory)
-        known = exact_facts(_of_memory(memory[0]), _of_memory(memory[1]), estimate=estimate)
+        known = exact_facts(_memory_facts(memory[0]), _memory_facts(memory[1]), estimate=estimate)
         facts |= {fact.code: fact for fact in known}
     return tuple(facts[code] for code in FACTS if code in facts)
 
 
-def _of_run(run: Run) -> _Known:
+def _run_facts(run: Run) -> _Facts:
     memory = run.memory
     return {
         "donated": memory.alias_bytes if memory is not None else None,
@@ -338,7 +336,7 @@ def _of_run(run: Run) -> _Known:
 
 
 def _compiles(run: Run) -> int | None:
-    """Programs that were compiled for one launch, or by a recorded program to its end; None where nothing says so."""
+    """Return how many programs one launch, or a finished recorded program, compiled; None if unknown."""
     if run.program is not None:
         made = [row.count for row in run.program.compiled if row.compile_seconds is not None or row.cache is not None]
         return sum(made) if run.program.ended is not None else None
@@ -349,12 +347,13 @@ def _compiles(run: Run) -> int | None:
     return 1 if "compile" in run.phases and run.phases["compile"].seconds is not None else None
 
 
-def _of_cost(cost: RunCost) -> _Known:
+def _cost_facts(cost: RunCost) -> _Facts:
     return {"flops": cost.flops, "bytes": cost.bytes_accessed, "transcendentals": cost.transcendentals}
 
 
-def _of_memory(picture: MemoryPicture | None) -> _Known:
-    """An assignment and a schedule list all parts, so that one without a line is empty; sums may lack one."""
+def _memory_facts(picture: MemoryPicture | None) -> _Facts:
+    """Return the memory facts. An assignment and a schedule list all parts, so a missing part is empty; sums may lack
+    one."""
     if picture is None or picture.peak_bytes is None:
         return {}
     parts = {part.kind: part.bytes for part in picture.parts}
@@ -383,7 +382,7 @@ def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, .
 
 
 def _findings(before: Sequence[HloFinding], after: Sequence[HloFinding]) -> tuple[Pair[HloFinding], ...]:
-    """By code: a module has one finding of each. Those of the first module first."""
+    """Pair the findings by code, of which a module has one each; the order is that of the first module."""
     ours = {finding.code: place for place, finding in enumerate(before)}
     found = pairs(before, after, [lambda each: each.code], lambda each: (each.message, len(each.where)))
     return tuple(sorted(found, key=lambda pair: ours.get(pair.either.code, len(ours))))

@@ -1,9 +1,10 @@
-"""One run in figures: medians with their intervals, phases, speed-up, break-even, convergence, cost, rates, warnings.
+"""The figures of one run: medians with intervals, phases, speed-up, break-even, convergence, cost, rates, warnings.
 
-FLOPs, transcendentals and bytes of a call are counted from its HLO, the only source of the figures. XLA's
-`cost_analysis` takes the body of a loop once, however often it runs, and counts nothing for library calls. It is read
-nowhere: of a session that holds it, the kept HLO is counted again. What XLA does not compile as a whole (NumPy, op by
-op) has the estimate of its workload. A figure that the HLO does not tell is unknown, with the reason.
+FLOPs, transcendentals and bytes of a call are counted from its HLO, which is the only source of these figures. XLA's
+`cost_analysis` is never read: it counts the body of a loop once, however often the loop runs, and counts nothing for
+library calls. For a session that holds it, the kept HLO is counted again. Code that XLA does not compile as a whole
+(NumPy, op by op) has the estimate of its workload. A figure that the HLO does not determine is unknown, with the
+reason.
 """
 
 from __future__ import annotations
@@ -54,26 +55,26 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
 
 COUNTED: Final = "HLO, loops by their trip counts"
-"""The source of what is counted here."""
+"""Source of the figures that this module counts."""
 COUNTED_FACTS: Final = frozenset({"flops", "bytes", "transcendentals"})
-"""The exact facts that are, by code."""
+"""Codes of the exact facts that are counted from the HLO."""
 OLD_COUNT: Final = "counted by XLA's cost analysis, which takes the body of a loop once"
-"""What is said of a figure that an older version wrote."""
-_NAMED: Final = 3
+"""Text shown for a figure that an older version wrote."""
+_MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """The cost of one call, on one device. None is unknown."""
+    """Cost of one call on one device; None means unknown."""
 
     flops: float | None = None
     bytes_accessed: float | None = None
-    """What its kernels read and write, each operand once."""
+    """Bytes that the kernels read and write, each operand once."""
     transcendentals: float | None = None
     source: str = ""
-    """`COUNTED`, or who estimated it; empty where nothing is known."""
+    """`COUNTED`, or the author of the estimate; empty if nothing is known."""
     note: str = ""
-    """Why a figure is unknown, or why it is an upper bound; empty where neither is so."""
+    """Why a figure is unknown or an upper bound; empty if neither applies."""
 
 
 NOTHING_KNOWN: Final = RunCost()
@@ -84,16 +85,16 @@ _MOST_KEPT: Final = 1024
 
 
 def run_cost(session: Session, run: Run) -> RunCost:
-    """The cost of one call of `run`. Counts its HLO, a text once in a process: 0.1 s for each MB of it."""
+    """Return the cost of one call of `run`. Counting takes 0.1 s for each MB of HLO, once per text and process."""
     kept = run.texts.get("hlo")
     if kept is not None:
-        key = _key(kept)
+        key = _text_key(kept)
         cost = _counted.get(key)
         if cost is None:
             cost = _count(session, run)
             if len(_counted) >= _MOST_KEPT:
                 _counted.clear()
-            if not kept.digest or kept.digest in session.texts:  # the chunks of a text may still be on their way
+            if not kept.digest or kept.digest in session.texts:  # chunks of a text may not have arrived yet
                 _counted[key] = cost
         return cost
     reported = run.cost
@@ -105,17 +106,17 @@ def run_cost(session: Session, run: Run) -> RunCost:
 
 
 def prompt_cost(session: Session, run: Run) -> RunCost:
-    """The same for who cannot wait, as a screen: of a long HLO nothing until somebody has called `run_cost`."""
+    """Return the cost without a noticeable wait: nothing for a long HLO until `run_cost` has counted it."""
     return RunCost(note=BEING_COUNTED) if is_uncounted(run) else run_cost(session, run)
 
 
 def is_uncounted(run: Run) -> bool:
-    """Whether counting takes longer than a screen may wait."""
+    """Return whether counting takes longer than a screen may wait."""
     kept = run.texts.get("hlo")
-    return kept is not None and kept.bytes > _PROMPT_BYTES and _key(kept) not in _counted
+    return kept is not None and kept.bytes > _PROMPT_BYTES and _text_key(kept) not in _counted
 
 
-def _key(text: TextRecorded) -> str:
+def _text_key(text: TextRecorded) -> str:
     return text.digest or hashlib.sha256(text.text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
@@ -130,7 +131,7 @@ def _count(session: Session, run: Run) -> RunCost:
 
 
 def module_cost(module: Module) -> RunCost:
-    """The cost of one run of `module`."""
+    """Return the cost of one run of `module`."""
     from jaxprof.hlo.analysis.kernels import totals
 
     if module.entry is None:
@@ -141,11 +142,11 @@ def module_cost(module: Module) -> RunCost:
         bytes_accessed=float(whole.bytes) if whole.sized else None,
         transcendentals=whole.cost.transcendentals if whole.complete else None,
         source=COUNTED,
-        note=_note(module, whole),
+        note=_cost_note(module, whole),
     )
 
 
-def _note(module: Module, whole: ModuleTotals) -> str:
+def _cost_note(module: Module, whole: ModuleTotals) -> str:
     from jaxprof.hlo.analysis.kernels import analysis_of, kernels
 
     parts: list[str] = []
@@ -153,38 +154,38 @@ def _note(module: Module, whole: ModuleTotals) -> str:
     if not whole.complete or not whole.sized:
         loops = dict.fromkeys(edge.caller.name for edge in edges if edge.times is None)
         if loops:
-            parts.append(f"how often a loop runs is not in its HLO: {and_more(loops, _NAMED)}")
+            parts.append(f"how often a loop runs is not in its HLO: {and_more(loops, _MOST_NAMED)}")
         opaque = {kernel.name: kernel for kernel in kernels(module) if kernel.flops is None}
         if opaque:
             named = [f"{name} ({each.target})" if each.target else name for name, each in opaque.items()]
-            parts.append(f"what a call computes is not in its HLO: {and_more(named, _NAMED)}")
+            parts.append(f"what a call computes is not in its HLO: {and_more(named, _MOST_NAMED)}")
         if not parts:
             parts.append("its HLO is not whole")
     if any(edge.branch for edge in edges):
-        parts.append("at most: of a conditional the most expensive branch counts")
+        parts.append("upper bound: the most expensive branch of each conditional counts")
     return "; ".join(parts)
 
 
 NOISY_HALFWIDTH = 0.05
-"""Half the 95 % interval over the median above which a figure is called noisy."""
+"""Half the 95 % interval over the median; a figure above this is called noisy."""
 FEW_SAMPLES = 5
 DRIFT = 0.10
-"""Difference between the medians of the two halves, over the median of all, above which a series drifts."""
+"""Difference between the medians of the two halves, over the median of all samples; above this a series drifts."""
 MANY_OUTLIERS = 0.10
 _warnings_of: Memo[tuple[WarningRaised, ...]] = Memo()
 _FULL_PRECISION = ("", "float32", "float64")
-"""Effective precisions of products for which there is no better one to compare with."""
+"""Effective precisions of products that have no better precision to compare with."""
 
 
 def derived_warnings(
     run: Run, summary: Summary | None, readings: Sequence[DeviceReading] = ()
 ) -> Iterator[WarningRaised]:
-    """The warnings that follow from a run's facts and samples, and from the `readings` of its device during the run."""
+    """Yield the warnings that follow from a run's facts, its samples, and its device's `readings` during the run."""
     if summary is not None and run.over:
-        samples = steady_samples(run)  # finding what they show costs two bootstraps
-        yield from _warnings_of.of((samples,), (run.id, len(samples)), lambda: tuple(_of_samples(run, summary)))
-    yield from _busy(run)
-    yield from _throttled(run, readings)
+        samples = steady_samples(run)  # the warnings from samples cost two bootstraps, so they are kept
+        yield from _warnings_of.of((samples,), (run.id, len(samples)), lambda: tuple(_sample_warnings(run, summary)))
+    yield from _busy_warning(run)
+    yield from _throttling_warning(run, readings)
     if run.check is not None and run.check.passed is False:
         yield WarningRaised(
             run=run.id,
@@ -196,11 +197,11 @@ def derived_warnings(
 
 
 def what_is_wrong(check: CheckReported) -> str:
-    """How many numbers of a result are off, and the one that is furthest off."""
+    """Describe how many numbers of a result are wrong, and the one that is furthest off."""
     if check.note and not check.worst_got:
         return check.note
-    if check.wrong_elements is None or check.elements is None:  # a session of jaxprof 0.1.0
-        return f"relative error {_number(check.max_relative_error)} against a tolerance of {_number(check.tolerance)}"
+    if check.wrong_elements is None or check.elements is None:  # sessions of jaxprof 0.1.0
+        return f"relative error {_digits(check.max_relative_error)} against a tolerance of {_digits(check.tolerance)}"
     how = f"off by more than the tolerance of {check.tolerance:g}" if check.tolerance else "not the same"
     if check.elements == 1:
         return f"it is {how}{worst_element(check)}"
@@ -209,14 +210,14 @@ def what_is_wrong(check: CheckReported) -> str:
 
 
 def worst_element(check: CheckReported) -> str:
-    """` at [3, 5]: 0.81 for 0.80`; empty where every number is the same."""
+    """Return text such as ` at [3, 5]: 0.81 for 0.80`; empty if every number is the same."""
     if not check.worst_got:
         return ""
     at = f" at {check.worst_at}" if check.worst_at else ""
     return f"{at}: {check.worst_got} for {check.worst_expected}"
 
 
-def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
+def _sample_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
     if summary.count < FEW_SAMPLES:
         yield WarningRaised(
             run=run.id,
@@ -225,14 +226,14 @@ def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
             advice="A larger --budget gives more samples; a smaller size makes each call shorter.",
         )
         return
-    yield from _of_interval(run, summary)
+    yield from _interval_warnings(run, summary)
     samples = steady_samples(run)
-    yield from _of_order(run, summary, samples)
-    yield from _of_distribution(run, summary, samples)
+    yield from _order_warnings(run, summary, samples)
+    yield from _distribution_warnings(run, summary, samples)
 
 
-def _of_interval(run: Run, summary: Summary) -> Iterator[WarningRaised]:
-    """How far the median is known."""
+def _interval_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
+    """Warn if the median has no interval or a wide one."""
     halfwidth = summary.relative_halfwidth
     if halfwidth is None:
         blocks = sum(len(launch.turns) for launch in run.launches)
@@ -240,8 +241,8 @@ def _of_interval(run: Run, summary: Summary) -> Iterator[WarningRaised]:
         yield WarningRaised(
             run=run.id,
             code="no_interval",
-            message=f"{those} of one launch: too few, or too much like their neighbours, to say how far the median is "
-            "known",
+            message=f"{those} of one launch: too few, or too similar to their neighbours, for an interval of the "
+            "median",
             advice="More --launches give an interval over launches; a larger --budget gives more blocks.",
         )
     if halfwidth is not None and halfwidth > NOISY_HALFWIDTH:
@@ -253,8 +254,8 @@ def _of_interval(run: Run, summary: Summary) -> Iterator[WarningRaised]:
         )
 
 
-def _of_order(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
-    """What the time of a call depended on: the turns of other runs, its place in a block, the hour."""
+def _order_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
+    """Warn if the time of a call depends on the turns of other runs, on its place in a block, or on when it ran."""
     beside = disturbed(run)
     if beside is not None:
         yield WarningRaised(
@@ -289,8 +290,8 @@ def _of_order(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[
                 )
 
 
-def _of_distribution(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
-    """Whether the median stands for the samples."""
+def _distribution_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
+    """Warn if the median does not represent the samples."""
     modes = two_modes(samples)
     if modes is not None:
         once = " It changed once and stayed so." if modes.switches == 1 else ""
@@ -312,11 +313,11 @@ def _of_distribution(run: Run, summary: Summary, samples: Sequence[float]) -> It
 
 
 def modes_text(modes: Modes) -> str:
-    """`1.20 ms (60 %), 3.40 ms (40 %)`: the median of each mode, and its share of the samples."""
+    """Return the median of each mode and its share of the samples, as `1.20 ms (60 %), 3.40 ms (40 %)`."""
     return f"{seconds(modes.low)} ({percent(modes.low_share)}), {seconds(modes.high)} ({percent(1 - modes.low_share)})"
 
 
-def _busy(run: Run) -> Iterator[WarningRaised]:
+def _busy_warning(run: Run) -> Iterator[WarningRaised]:
     others, cores = others_cores(run)
     if others > BUSY_SHARE * cores:
         yield WarningRaised(
@@ -327,7 +328,7 @@ def _busy(run: Run) -> Iterator[WarningRaised]:
         )
 
 
-def _throttled(run: Run, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
+def _throttling_warning(run: Run, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
     reasons = sorted({reason for reading in readings for reason in reading.throttle_reasons})
     if reasons:
         yield WarningRaised(
@@ -338,32 +339,32 @@ def _throttled(run: Run, readings: Sequence[DeviceReading]) -> Iterator[WarningR
         )
 
 
-def _number(value: float | None) -> str:
+def _digits(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2g}"
 
 
 IMPORTED: Final = "imported"
-"""How the runs of a profile came to be."""
+"""Value of `how` for the runs of an imported profile."""
 SAMPLED_PHASES = ("transfer_in", "run", "transfer_out")
-"""Phases that are sampled; their figure is the median of a call. The others happen once."""
+"""Phases that are sampled; their figure is the median of a call. All other phases happen once."""
 ONCE_PHASES = ("trace", "lower", "compile")
-"""The phases that are paid once for a compiled program, before its first call."""
+"""Phases that a compiled program pays for once, before its first call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """A run beside its baseline."""
+    """A run compared with its baseline."""
 
     baseline: str
-    """The baseline's run id."""
+    """Id of the baseline run."""
     speedup: Speedup
     break_even_calls: int | None
-    """After how many calls the one-time cost is won back; None: never, or unknown."""
+    """Number of calls after which the one-time cost is recovered; None if never or unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """One run in figures. Times in seconds a call; None is unknown or does not apply."""
+    """Figures of one run. Times are seconds per call; None means unknown or not applicable."""
 
     run: Run
     summary: Summary | None
@@ -371,30 +372,30 @@ class RunResult:
     dispatch_median_seconds: float | None
     pipelined_median_seconds: float | None
     transfers: dict[str, Summary]
-    """`transfer_in` and `transfer_out`, where they were measured."""
+    """Summaries of `transfer_in` and `transfer_out`, if measured."""
     first_after_pause_seconds: float | None
-    """The first call of a turn, after another run's: the median over turns. None where it counts with the others."""
+    """First call of a turn, after a turn of another run: median over turns. None if it counts as an ordinary sample."""
     modes: Modes | None
-    """The two modes of the steady run, where it has two."""
+    """The two modes of the steady run; None if it has only one."""
     moved_nothing: bool
-    """The result of a call shares the memory of its arguments: its time is not work, and is not compared."""
+    """Whether the result of a call shares memory with its arguments. Its time is then not work, and not compared."""
     stage_spreads: dict[str, Summary]
-    """`trace`, `lower`, `compile` one by one, where a run has more than one of them; `phase_seconds` is their sum."""
+    """Summaries of `trace`, `lower` and `compile`, for each that happened more than once; `phase_seconds` has the
+    sum."""
     over_launches: dict[str, LaunchSummary]
-    """Phases that happen once in a process, where several launches measured them: each with the interval of its
-    median."""
+    """Phases that happen once per process, if several launches measured them: each with the interval of its median."""
     phase_seconds: dict[str, float | None]
-    """Start-up phases and phases that this run has, in order; for a sampled phase its median."""
+    """Seconds of the start-up phases and of this run's phases, in order; for a sampled phase, its median."""
     once_seconds: float | None
-    """Trace + lower + compile + transfer in: the cost before the first call."""
+    """Trace + lower + compile + transfer in: the cost before the first call, in seconds."""
     versus: Versus | None
     warnings: tuple[WarningRaised, ...]
-    """The engine's warnings and the derived ones."""
+    """Warnings of the engine, then derived warnings."""
     _cost: Callable[[], RunCost] = field(repr=False, compare=False)
 
     @property
     def cost(self) -> RunCost:
-        """FLOPs and bytes of a call. Counted from the HLO when it is asked for: of a long one, ask in a thread."""
+        """FLOPs and bytes of a call. Counts the HLO on access: for a long one, read this property in a thread."""
         return self._cost()
 
     @property
@@ -423,8 +424,8 @@ class RunResult:
 
     @property
     def one_time_phases(self) -> dict[str, float]:
-        """The parts of the one-time cost, seconds by phase: what is paid before the first call, and that call. The
-        break-even counts them all. Empty where a part is unknown."""
+        """Parts of the one-time cost in seconds by phase: what is paid before the first call, and that call. The
+        break-even includes all of them. Empty if a part is unknown."""
         if self.once_seconds is None:
             return {}
         spent = ((name, self.phase_seconds.get(name)) for name in (*ONCE_PHASES, "transfer_in", "first_run"))
@@ -432,7 +433,8 @@ class RunResult:
 
 
 def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunCost] = run_cost) -> RunResult:
-    """The figures of one run; a screen, which cannot wait, gives `prompt_cost`. Raises KeyError for an unknown id."""
+    """Return the figures of one run. Raises KeyError for an unknown id. A screen, which must not wait, passes
+    `prompt_cost`."""
     run = session.runs[run_id]
     summary = _summary(run, "run")
     over_launches = summaries_over_launches(run)
@@ -453,7 +455,7 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
         pipelined_median_seconds=pipelined.median if pipelined else None,
         transfers=transfers,
         first_after_pause_seconds=middle(firsts) if firsts else None,
-        modes=_found_modes.of((samples,), len(samples), lambda: two_modes(samples)),
+        modes=_modes_of.of((samples,), len(samples), lambda: two_modes(samples)),
         moved_nothing=moved_nothing,
         stage_spreads=_stage_spreads(run),
         over_launches=over_launches,
@@ -466,7 +468,7 @@ def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunC
 
 
 def results(session: Session) -> list[RunResult]:
-    """The figures of every run, in the order of the plan."""
+    """Return the figures of every run, in the order of the plan."""
     return [result(session, run_id) for run_id in session.runs]
 
 
@@ -502,7 +504,7 @@ def _phase_seconds(run: Run, over_launches: dict[str, LaunchSummary]) -> dict[st
 
 
 def summaries_over_launches(run: Run) -> dict[str, LaunchSummary]:
-    """Phases that happen once in a process, where several launches know them: each with the interval of its median."""
+    """Summarise the phases that happen once per process and that several launches measured."""
     summaries: dict[str, LaunchSummary] = {}
     for name in (*STARTUP_PHASES, *PHASES):
         phases = [launch.phases[name] for launch in run.launches if name in launch.phases]
@@ -516,7 +518,7 @@ def summaries_over_launches(run: Run) -> dict[str, LaunchSummary]:
 
 
 def _once_seconds(run: Run, phases: dict[str, float | None]) -> float | None:
-    """None when a phase of the sum could not be measured; 0 for a variant that has none of these phases."""
+    """Return None if a phase of the sum could not be measured, and 0 for a variant that has none of these phases."""
     total = 0.0
     for name in (*ONCE_PHASES, "transfer_in"):
         if name in phases:
@@ -528,19 +530,19 @@ def _once_seconds(run: Run, phases: dict[str, float | None]) -> float | None:
 
 
 _summaries: Memo[Summary | None] = Memo()
-_found_modes: Memo[Modes | None] = Memo()
+_modes_of: Memo[Modes | None] = Memo()
 
 
 def _summary(run: Run, series: str) -> Summary | None:
-    """The summary of a series, computed again only when it has grown."""
+    """Return the summary of a series; it is computed again only after the series has grown."""
     samples = run.samples(series)
     derive = partial(steady_summary, run) if series == "run" else partial(summarise, samples)
     return _summaries.of((samples,), len(samples), derive) if samples else None
 
 
 def steady_summary(run: Run, first: int | None = None) -> Summary | None:
-    """The summary of the steady run, or of its `first` samples; its interval stands on its launches, or on the blocks
-    of a single one."""
+    """Summarise the steady run, or its `first` samples. The interval is computed over launches, or over blocks if there
+    is a single launch."""
     if first is None and disturbed(run):
         calls = run.series["alone"].calls_per_sample
         return summarise_run(run.samples("alone"), alone_launches(run), calls)
@@ -559,7 +561,7 @@ def steady_summary(run: Run, first: int | None = None) -> Summary | None:
 
 
 def _stage_spreads(run: Run) -> dict[str, Summary]:
-    """What JAX announced of each compilation, for stages that happened more than once."""
+    """Summarise the compilation times that JAX reported, for stages that happened more than once."""
     spreads: dict[str, Summary] = {}
     for stage in ONCE_PHASES:
         seconds = [compiled.seconds for compiled in run.compiles if compiled.stage == stage]
@@ -574,7 +576,8 @@ _FEWEST_CALLS = 10
 
 @dataclass(frozen=True, slots=True)
 class BreakEvenCurve:
-    """Total time against calls. `once` and `first` are paid before the second call; the baseline pays nothing once."""
+    """Total time over number of calls. `once` and `first` are paid before the second call; the baseline pays no
+    `once`."""
 
     label: str
     baseline_label: str
@@ -585,12 +588,12 @@ class BreakEvenCurve:
     break_even_calls: int | None
 
     def seconds_after(self, calls: int) -> float:
-        """The total time of this many calls, including the costs that are paid once."""
+        """Return the total seconds of this many calls, including the one-time costs."""
         return total_seconds(calls, self.once_seconds, self.first_seconds, self.call_seconds)
 
     @property
     def calls(self) -> int:
-        """How many calls the plot covers: twice the break-even, or until the one-time cost no longer matters."""
+        """Number of calls that the plot covers: twice the break-even, or until the one-time cost no longer matters."""
         if self.break_even_calls is not None:
             return max(_FEWEST_CALLS, 2 * self.break_even_calls)
         debt = self.once_seconds + self.first_seconds
@@ -598,7 +601,7 @@ class BreakEvenCurve:
 
 
 def break_even_curve(derived: RunResult, baseline: RunResult | None) -> BreakEvenCurve | None:
-    """The curve of a run; None for a baseline, and where a figure that it needs is unknown."""
+    """Return the curve of a run; None for a baseline, or if a figure that the curve needs is unknown."""
     if baseline is None or baseline.summary is None or derived.summary is None or derived.once_seconds is None:
         return None
     first = derived.phase_seconds.get("first_run")
@@ -613,28 +616,28 @@ def break_even_curve(derived: RunResult, baseline: RunResult | None) -> BreakEve
     )
 
 
-_FIRST = 8
+_FIRST_SAMPLES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalWidth:
-    """The interval that this many samples gave."""
+    """Width of the median's interval after this many samples."""
 
     samples: int
     relative_halfwidth: float | None
-    """Half width of the median's interval; None where the samples give no interval."""
+    """Half the interval's width over the median; None if the samples give no interval."""
 
 
 class Convergence:
-    """Keeps what was computed: each doubling costs one summary, once."""
+    """Interval widths of runs as samples arrive. They are kept: each doubling of the samples costs one summary."""
 
     def __init__(self) -> None:
         self._widths: dict[str, list[IntervalWidth]] = {}
 
     def of(self, run: Run) -> tuple[IntervalWidth, ...]:
-        """The widths so far of a run; none before the first eight samples."""
+        """Return the widths of a run so far; none before its first eight samples."""
         widths = self._widths.setdefault(run.id, [])
-        count = _FIRST << len(widths)
+        count = _FIRST_SAMPLES << len(widths)
         while count <= len(run.samples("run")):
             summary = steady_summary(run, count)
             widths.append(IntervalWidth(count, summary.relative_halfwidth if summary is not None else None))

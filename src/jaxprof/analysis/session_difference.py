@@ -1,6 +1,6 @@
-"""Two sessions compared: which runs belong together, what their environments are, what their times prove.
+"""Comparison of two sessions: which runs belong together, how their environments differ, and what their times prove.
 
-Sessions were measured at different times. What differed between the two hours is in every ratio of theirs, so the
+Sessions were measured at different times. Whatever differed between these times is in every ratio of theirs, so the
 verdict is `inconclusive`; only runs of one session, which took turns, can have another.
 """
 
@@ -32,40 +32,40 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import FunctionCompiles, ProgramResult
 
 _SAMPLED_ONCE = ("transfer_in", "transfer_out")
-"""Phases that are sampled, in the first launch alone."""
-_OF_THE_HOUR = ("load_average_before", "load_average_after", "other_busy_cores")
-"""Settings that describe the hour, and not the environment: they always differ."""
+"""Phases that only the first launch samples."""
+_MOMENTARY = ("load_average_before", "load_average_after", "other_busy_cores")
+"""Settings that describe the moment, not the environment: they always differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseDifference:
-    """A phase of both runs: the seconds of a call, or of the launch for what happens once. None: not known."""
+    """A phase of both runs: seconds per call, or per launch for a phase that happens once. None: unknown."""
 
     phase: str
     before_seconds: float | None
     after_seconds: float | None
     times: TimeComparison
-    """What the samples of the two prove, the first the baseline."""
+    """What the samples of both prove, the first being the baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramDifference:
-    """Two programs compared. Their times were taken at different times, and prove nothing alone."""
+    """Comparison of two programs. They were timed at different times, and their times prove nothing alone."""
 
     before: ProgramResult
     after: ProgramResult
     functions: tuple[Pair[FunctionCompiles], ...]
-    """New, gone and changed ones first (compiled another number of times); of each the largest difference in seconds
-    first."""
+    """New, gone and changed functions (compiled another number of times) first; within each group, largest difference
+    in seconds first."""
     states: tuple[FigureDifference, ...]
-    """Seconds of the main threads by state, as `events.PROGRAM_STATES` and what was not seen; they add up to the wall
-    time of each side."""
+    """Seconds of the main threads by state, as in `events.PROGRAM_STATES`, and not seen; they add up to each wall
+    time."""
     findings: tuple[Pair[Finding], ...]
 
     @property
     def sums(self) -> tuple[FigureDifference, ...]:
-        """Figures of the whole, by their names. Steps are those of the hottest loop of each; None where none was found,
-        or the timed steps do not stand for all."""
+        """Figures of the whole programs, by name. Steps are those of each program's hottest loop; None if no loop was
+        found, or if the timed steps do not represent all steps."""
         ours, theirs = self.before, self.after
 
         def steps(side: ProgramResult) -> float | None:
@@ -84,7 +84,8 @@ class ProgramDifference:
 
     @property
     def differs(self) -> bool:
-        """Whether the ledgers differ: a function that only one compiled, or another number of times."""
+        """Whether the ledgers differ: a function that only one program compiled, or compiled another number of
+        times."""
         return any(function.status != "same" for function in self.functions)
 
 
@@ -96,7 +97,7 @@ class RunComparison:
     difference: RunDifference
     phases: tuple[PhaseDifference, ...]
     program: ProgramDifference | None
-    """Where both are recorded programs."""
+    """Comparison of the programs, if both runs are recorded programs."""
 
     @property
     def before(self) -> Run:
@@ -109,25 +110,23 @@ class RunComparison:
 
 @dataclass(frozen=True, slots=True)
 class SessionDifference:
-    """Two sessions compared."""
+    """Comparison of two sessions."""
 
     before: Session
     after: Session
     environment: tuple[EnvironmentDifference, ...]
-    """What differs first."""
+    """Differences of the environment first, then equal entries."""
     runs: tuple[RunComparison, ...]
     only_before: tuple[Run, ...]
-    """Runs that have none of the other session to be compared with."""
+    """Runs without a counterpart in the other session."""
     only_after: tuple[Run, ...]
 
 
 def session_difference(
     before: Session, after: Session, *, run_before: str | None = None, run_after: str | None = None
 ) -> SessionDifference:
-    """Two sessions compared run by run, the first the baseline; with run ids, only these runs, whatever they measure.
-
-    Reads the HLO of all runs, so call it in a thread. Raises KeyError for an unknown run id.
-    """
+    """Compare two sessions run by run, the first being the baseline; with run ids, only these runs, whatever they
+    measure. Reads the HLO of all runs, so call it in a thread. Raises KeyError for an unknown run id."""
     ours = [before.runs[run_before]] if run_before is not None else list(before.runs.values())
     theirs = [after.runs[run_after]] if run_after is not None else list(after.runs.values())
     if run_before is not None and run_after is not None:
@@ -137,7 +136,7 @@ def session_difference(
     return SessionDifference(
         before,
         after,
-        environments(environment_facts(_reporting(ours)), environment_facts(_reporting(theirs))),
+        environments(environment_facts(_reporting_run(ours)), environment_facts(_reporting_run(theirs))),
         tuple(
             _comparison(before, first, after, second)
             for first, second in pairs
@@ -149,8 +148,8 @@ def session_difference(
 
 
 def _matched(ours: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[Run | None, Run | None]]:
-    """By workload, variant, kind of device, parameters and arguments; the only program of each is the same program, and
-    the only function of the user's, whatever file it is in."""
+    """Match runs by workload, variant, device kind, parameters and arguments. If each session has a single program,
+    they are the same program; likewise a single function of the user, in whatever file."""
     keys: list[Callable[[Run], Hashable]] = [lambda run: (run.plan.workload, run.plan.side, measurement(run))]
     if any(run.plan.side for side in (ours, theirs) for run in side):
         keys.append(lambda run: (run.plan.workload, measurement(run)))
@@ -176,8 +175,8 @@ def _comparison(session_a: Session, run_a: Run, session_b: Session, run_b: Run) 
 
 
 def program_difference(before: ProgramResult, after: ProgramResult) -> ProgramDifference:
-    """What two programs did, the first the baseline. Functions are matched by name and file, whatever the folder and
-    the line: both move between two versions of a program."""
+    """Compare two programs, the first being the baseline. Functions are matched by name and file, without folder and
+    line, because both move between two versions of a program."""
 
     def by_file(function: FunctionCompiles) -> tuple[str, str, bool]:
         file = PurePath(function.defined_at.file).name if function.defined_at is not None else ""
@@ -209,18 +208,18 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
     ours, theirs = result(session_a, run_a.id).phase_seconds, result(session_b, run_b.id).phase_seconds
     phases: list[PhaseDifference] = []
     reasons = _faults(run_a, run_b)
-    if not (run_a.plan.side and run_b.plan.side):  # sides differ on purpose: in a size, a precision
+    if not (run_a.plan.side and run_b.plan.side):  # sides differ on purpose, such as in size or precision
         reasons += unlike(run_a, run_b)
-    together = session_a is session_b and (run_a.plan.baseline or run_a.id) == (run_b.plan.baseline or run_b.id)
-    once = _in_launches(run_a, run_b, {*ours, *theirs}) if together else {}
+    in_one_group = session_a is session_b and (run_a.plan.baseline or run_a.id) == (run_b.plan.baseline or run_b.id)
+    once_times = _once_comparisons(run_a, run_b, {*ours, *theirs}) if in_one_group else {}
     for phase in dict.fromkeys((*ours, *theirs)):
         before, after = ours.get(phase), theirs.get(phase)
         if before is None and after is None:
             continue
         if phase == "run" and session_a is session_b:
             times = compared(session_a, run_a, run_b)
-        elif phase in once:
-            times = once[phase]
+        elif phase in once_times:
+            times = once_times[phase]
         else:
             times = compare_apart(_launches(run_a, phase), _launches(run_b, phase))
         if reasons:
@@ -229,27 +228,30 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
     return tuple(phases)
 
 
-def _in_launches(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
-    """What is not measured in turns, of two runs that were measured together: what happens once in a process, over the
-    launches that both have, and the transfers, which the first launch samples. By phase, all of them read together."""
+def _once_comparisons(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
+    """Compare phases that are not measured in turns, for two runs of one group.
+
+    These are phases that happen once per process, over the launches that both runs have, and the transfers, which the
+    first launch samples. The verdicts of all phases hold together.
+    """
     blocks: dict[str, list[LaunchBlocks]] = {}
     for first, second in zip(run_a.launches, run_b.launches, strict=False):
         for phase in first.phases:
             ours = first.phases[phase].seconds
             theirs = second.phases[phase].seconds if phase in second.phases else None
             if phase in phases and phase not in run_a.series and ours and theirs:
-                both = Block(0, (ours,)), Block(1, (theirs,))
-                blocks.setdefault(phase, []).append(LaunchBlocks(both, in_turns=False))
+                blocks_of_both = Block(0, (ours,)), Block(1, (theirs,))
+                blocks.setdefault(phase, []).append(LaunchBlocks(blocks_of_both, in_turns=False))
     for phase in _SAMPLED_ONCE:
         if phase in phases and (before := run_a.samples(phase)) and (after := run_b.samples(phase)):
-            both = Block(0, tuple(before)), Block(1, tuple(after))
-            blocks[phase] = [LaunchBlocks(both, in_turns=False)]
+            blocks_of_both = Block(0, tuple(before)), Block(1, tuple(after))
+            blocks[phase] = [LaunchBlocks(blocks_of_both, in_turns=False)]
     comparisons = {phase: compare(launches) for phase, launches in blocks.items()}
     return dict(zip(comparisons, corrected(list(comparisons.values())), strict=True))
 
 
 def _faults(run_a: Run, run_b: Run) -> tuple[str, ...]:
-    """Why the times of a side mean nothing."""
+    """Return why the times of a side mean nothing."""
     faults: list[str] = []
     for side, run in (("the first", run_a), ("the second", run_b)):
         if run.check is not None and run.check.passed is False:
@@ -260,7 +262,7 @@ def _faults(run_a: Run, run_b: Run) -> tuple[str, ...]:
 
 
 def _launches(run: Run, phase: str) -> list[list[float]]:
-    """The samples of a phase, by launch where the file says of which each is."""
+    """Return the samples of a phase by launch, if the file says which launch they belong to."""
     if phase in run.series:
         by_launch = [[took for turn in launch.turns for took in turn.seconds] for launch in run.launches]
         return by_launch if phase == "run" and any(by_launch) else [run.samples(phase)]
@@ -268,8 +270,8 @@ def _launches(run: Run, phase: str) -> list[list[float]]:
     return [[took] for launch_phases in phases if phase in launch_phases and (took := launch_phases[phase].seconds)]
 
 
-def _reporting(runs: Sequence[Run]) -> Run | None:
-    """The first run whose process has jax; without such a run, the first that reported an environment."""
+def _reporting_run(runs: Sequence[Run]) -> Run | None:
+    """Return the first run whose process has jax; without one, the first that reported an environment."""
     reported = [run for run in runs if run.environment is not None]
     return next(
         (run for run in reported if run.environment and run.environment.jax is not None),
@@ -278,7 +280,7 @@ def _reporting(runs: Sequence[Run]) -> Run | None:
 
 
 def environment_facts(run: Run | None) -> dict[str, str]:
-    """Versions, devices, settings and the git commit of a run, in words, by name; without what is not known."""
+    """Return versions, devices, settings and the git commit of a run as text, by name, without unknown values."""
     if run is None:
         return {}
     facts: dict[str, object] = {"git commit": _commit(run.revision)}
@@ -291,7 +293,7 @@ def environment_facts(run: Run | None) -> dict[str, str]:
             "jaxlib": environment.jaxlib,
             "numpy": environment.numpy,
             "devices": ", ".join(f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds)) or None,
-            **{name: value for name, value in environment.settings.items() if name not in _OF_THE_HOUR},
+            **{name: value for name, value in environment.settings.items() if name not in _MOMENTARY},
         }
     return {name: str(value) for name, value in facts.items() if value is not None}
 

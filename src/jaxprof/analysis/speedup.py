@@ -1,13 +1,13 @@
 """How many times as fast a run is as its baseline: from the turns of both, launch by launch, with a verdict.
 
-Each launch of runs in turns also samples each of them in one go, before anybody's turn (`RunLaunch.alone`). Where that
-differs from the turns by more than its interval, the others disturb the run: then its figures are those of it alone,
-and no verdict stands on the turns.
+Each launch of runs in turns also samples each run alone, before any turns (`RunLaunch.alone`). If that differs from the
+turns by more than its interval, the other runs disturb this one: its figures are then those of the run alone, and no
+verdict rests on the turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -31,23 +31,23 @@ from jaxprof.stats import (
 from jaxprof.units import counted
 
 Derived = TypeVar("Derived")
-_KEPT_LIMIT = 512
+_MOST_KEPT = 512
 BUSY_SHARE = 0.15
-"""Share of the cores, used by other processes during the run, above which the machine is called busy."""
+"""Share of the cores used by other processes during the run above which the machine is called busy."""
 
 
 class Memo(Generic[Derived]):
-    """What was derived of objects that only grow, such as samples: derived again only when one of them has grown."""
+    """Results derived from objects that only grow, such as samples; derived again only after one of them has grown."""
 
     def __init__(self) -> None:
         self._kept: dict[object, tuple[tuple[object, ...], Derived]] = {}
 
     def of(self, grown: tuple[object, ...], size: object, derive: Callable[[], Derived]) -> Derived:
-        """What was derived of these objects at that size."""
+        """Return what was derived from these objects at that size."""
         key = (*map(id, grown), size)
         kept = self._kept.get(key)
         if kept is None or any(a is not b for a, b in zip(kept[0], grown, strict=True)):  # an id can be reused
-            if len(self._kept) >= _KEPT_LIMIT:
+            if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             kept = self._kept[key] = grown, derive()
         return kept[1]
@@ -59,23 +59,22 @@ _times_of: Memo[TimeComparison] = Memo()
 
 @dataclass(frozen=True, slots=True)
 class Disturbed:
-    """A run that takes another time beside the others of its group."""
+    """A run whose time changes in turns with the other runs of its group."""
 
     turns_seconds: float
-    """A call in turns."""
+    """Seconds of a call in turns."""
     alone_seconds: float
-    """A call alone."""
+    """Seconds of a call alone."""
 
 
 def disturbed(run: Run) -> Disturbed | None:
-    """What the run takes in turns and alone, where these differ; None where they agree, or it is not known."""
+    """Return the time in turns and alone if they differ; None if they agree, or if it is unknown."""
     launches = [launch for launch in run.launches if launch.turns and launch.alone]
     samples = sum(len(turn.seconds) for launch in launches for turn in launch.turns)
-    return _disturbed.of((run,), (len(launches), samples), lambda: _turns_or_alone(run))
+    return _disturbed.of((run,), (len(launches), samples), lambda: _turns_or_alone(run, launches))
 
 
-def _turns_or_alone(run: Run) -> Disturbed | None:
-    launches = [launch for launch in run.launches if launch.turns and launch.alone]
+def _turns_or_alone(run: Run, launches: Sequence[RunLaunch]) -> Disturbed | None:
     turns = [LaunchBlocks(tuple(Block(0, turn.seconds) for turn in launch.turns)) for launch in launches]
     compared = turns_over_alone(turns, alone_launches(run))
     if compared is None or not compared[1]:
@@ -85,13 +84,13 @@ def _turns_or_alone(run: Run) -> Disturbed | None:
 
 
 def steady_samples(run: Run) -> list[float]:
-    """The samples that the figures of the steady run stand on, in seconds a call: those of its turns, or those of it
-    alone where the others disturb it."""
+    """Return the samples of the steady run's figures, in seconds per call. These are the samples of its turns, or of
+    the run alone if the others disturb it."""
     return run.samples("alone" if disturbed(run) else "run")
 
 
 def alone_launches(run: Run, side: int = 0) -> list[LaunchBlocks]:
-    """The calls of each launch alone, cut into blocks as short as those of turns."""
+    """Return the calls of each launch alone, cut into blocks as short as those of turns."""
     calls = run.series["alone"].calls_per_sample if "alone" in run.series else 1
     return [
         LaunchBlocks(in_blocks(launch.alone, side, BLOCK_SECONDS / calls), in_turns=False)
@@ -102,23 +101,24 @@ def alone_launches(run: Run, side: int = 0) -> list[LaunchBlocks]:
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """How many times as fast a run is as its baseline, and what may be said of it."""
+    """How many times as fast a run is as its baseline, and the verdict."""
 
     ratio: float
-    """The baseline's time over the run's: above 1, the run is faster."""
+    """Time of the baseline over time of the run: above 1, the run is faster."""
     low: float | None
-    """The 95 % interval of `ratio`, corrected for the other comparisons with the same baseline; None: unknown."""
+    """Lower end of the 95 % interval of `ratio`, corrected for the other comparisons with the same baseline; None if
+    unknown."""
     high: float | None
     verdict: Verdict
     reason: str = ""
-    """Why the verdict is `inconclusive`; else empty."""
+    """Why the verdict is `inconclusive`; otherwise empty."""
     basis: str = ""
-    """What the interval stands on: `3 launches`, `1 launch: holds for these processes`, `not measured together`."""
+    """Basis of the interval: `3 launches`, `1 launch: holds for these processes`, `not measured together`."""
     launches: int = 1
     launches_to_decide: int | None = None
-    """How many more launches would give a verdict; None: unknown."""
+    """Number of further launches that would give a verdict; None if unknown."""
     between_share: float | None = None
-    """Of the variance of one launch's ratio, the share that differs between processes; None with one launch."""
+    """Share of the variance of one launch's ratio that lies between processes; None with one launch."""
 
     @property
     def is_rough(self) -> bool:
@@ -126,7 +126,8 @@ class Speedup:
         return is_rough(self.low, self.high)
 
     def words(self, baseline: str) -> str:
-        """The verdict as text: `faster than numpy`, or `inconclusive: ...` with its reason and what would decide it."""
+        """Return the verdict as text: `faster than numpy`, or `inconclusive: ...` with its reason and what would decide
+        it."""
         if self.verdict == "inconclusive":
             more = self.launches_to_decide
             decide = f", about {counted(more, 'more launch')} would decide" if more else ""
@@ -138,7 +139,7 @@ class Speedup:
 
     @classmethod
     def of(cls, times: TimeComparison) -> Speedup | None:
-        """What a comparison shows; None where a side has no usable samples."""
+        """Return the speed-up that a comparison shows; None if a side has no usable samples."""
         if times.ratio is None:
             return None
         return cls(
@@ -165,27 +166,20 @@ def _basis(times: TimeComparison) -> str:
 
 
 def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
-    """How many times as fast `run` is as `baseline`, with its verdict.
-
-    Runs with the same baseline are one family: their intervals hold together. Computed again only when one of the two
-    series has grown.
-    """
-    times = _times(baseline, run)
+    """Return how many times as fast `run` is as `baseline`, with the verdict. Runs with the same baseline are one
+    family, whose intervals hold together. Computed again only after one of the two series has grown."""
+    theirs, ours = baseline.samples("run"), run.samples("run")
+    times = _times_of.of((theirs, ours), (len(theirs), len(ours)), lambda: _compared(baseline, run))
     if baseline.comparison is not None:
         times = replace(times, margin=baseline.comparison.margin)
     return _refused(session, replace(times, family=max(1, session.family[baseline.id])), baseline, run)
 
 
-def _times(baseline: Run, run: Run) -> TimeComparison:
-    theirs, ours = baseline.samples("run"), run.samples("run")
-    return _times_of.of((theirs, ours), (len(theirs), len(ours)), lambda: _compared(baseline, run))
-
-
 def _compared(baseline: Run, run: Run) -> TimeComparison:
     if disturbed(baseline) or disturbed(run):
-        return compare(_alone(baseline, run), by_width=run.plan.until_half_width is not None)
+        return compare(_both_alone(baseline, run), by_width=run.plan.until_half_width is not None)
     pairs = zip(baseline.launches, run.launches, strict=False)
-    launches = [launch for theirs, ours in pairs if (launch := _in_order(theirs, ours)) is not None]
+    launches = [launch for theirs, ours in pairs if (launch := _ordered_turns(theirs, ours)) is not None]
     if not launches:
         return compare_apart([baseline.samples("run")], [run.samples("run")])
     return compare(
@@ -196,8 +190,8 @@ def _compared(baseline: Run, run: Run) -> TimeComparison:
 
 
 def others_cores(run: Run) -> tuple[float, float]:
-    """How many cores other processes used during the first launch of a run, and how many there are; none of none if
-    that is unknown."""
+    """Return the cores that other processes used during the first launch of a run, and all cores; 0 and 0 if
+    unknown."""
     settings = run.environment.settings if run.environment is not None else {}
     others, cores = settings.get("other_busy_cores"), settings.get("cores")
     if not isinstance(others, int | float) or not isinstance(cores, int | float):
@@ -205,16 +199,16 @@ def others_cores(run: Run) -> tuple[float, float]:
     return others, cores
 
 
-def _alone(baseline: Run, run: Run) -> list[LaunchBlocks]:
-    """Both runs as they are alone, launch by launch."""
+def _both_alone(baseline: Run, run: Run) -> list[LaunchBlocks]:
+    """Return both runs as they are alone, launch by launch."""
     return [
         LaunchBlocks((*theirs.blocks, *ours.blocks), in_turns=False)
         for theirs, ours in zip(alone_launches(baseline), alone_launches(run, side=1), strict=False)
     ]
 
 
-def _in_order(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:
-    """The turns of two runs in one launch, in the order taken; None where one has none."""
+def _ordered_turns(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:
+    """Return the turns of two runs in one launch, in the order taken; None if one run has no turns."""
     if not baseline.turns or not other.turns:
         return None
     turns = sorted(
@@ -228,7 +222,7 @@ def _in_order(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:
 
 
 def _refused(session: Session, comparison: TimeComparison, baseline: Run, run: Run) -> TimeComparison:
-    """The comparison, refused where one of its sides does not count, or the two cannot be compared with each other."""
+    """Refuse the comparison if one of its sides does not count, or if the two cannot be compared with each other."""
     for side, whose in ((run, "its"), (baseline, "the baseline's")):
         if side.check is not None and side.check.passed is False:
             return refuse(comparison, f"{whose} result is wrong")
@@ -249,5 +243,5 @@ def _refused(session: Session, comparison: TimeComparison, baseline: Run, run: R
 
 
 def readings_during(session: Session, run: Run) -> list[DeviceReading]:
-    """The readings of this run's device that were taken during the run."""
+    """Return the readings of this run's device that were taken during the run."""
     return [reading for reading in session.readings.get(run.plan.device, []) if reading.run == run.id]

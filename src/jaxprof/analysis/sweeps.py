@@ -23,28 +23,28 @@ class SweepLine:
 
     @property
     def label(self) -> str:
-        """`jit cpu:0`."""
+        """Label of the line, such as `jit cpu:0`."""
         return f"{self.variant} {self.device}"
 
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """Where a variant overtakes the baseline, or falls behind it: between two sizes at which the order is certain."""
+    """Where a variant overtakes the baseline or falls behind it: between two sizes at which the order is certain."""
 
     label: str
     size: float | None
-    """Interpolated between the two sizes on a log-log scale; an estimate. None if the order never changes."""
+    """Size interpolated between `low` and `high` on a log-log scale, an estimate; None if the order never changes."""
     low: float | None
     high: float | None
     verdict: Verdict = "faster"
-    """At the largest sizes at which one is certain."""
+    """Verdict at the largest size at which one is certain."""
     certain: int = 1
-    """At so many sizes it is."""
+    """Number of sizes at which the verdict is certain."""
     measured: int = 1
-    """Of so many."""
+    """Number of sizes measured."""
 
     def sentence(self, parameter: str) -> str:
-        """In words, e.g. `jit cpu:0 is faster from n ≈ 12 000 (between 10 000 and 31 623)`."""
+        """Return text such as `jit cpu:0 is faster from n ≈ 12 000 (between 10 000 and 31 623)`."""
         if self.verdict == "same":
             return f"{self.label} is as fast as the baseline at the sizes measured"
         if self.verdict == "inconclusive":
@@ -68,10 +68,10 @@ class SweepGroup:
     parameter: str
     baseline: SweepLine | None
     lines: tuple[SweepLine, ...]
-    """All lines, the baseline's among them."""
+    """All lines, including the baseline."""
 
     def crossovers(self) -> list[Crossover]:
-        """For every other line, the size at which it overtakes the baseline or falls behind it."""
+        """Return, for every other line, the size at which it overtakes the baseline or falls behind it."""
         if self.baseline is None:
             return []
         return [
@@ -83,7 +83,7 @@ class SweepGroup:
 
 
 def sweep_groups(session: Session) -> list[SweepGroup]:
-    """The sweeps in a session: workloads in which exactly one numeric parameter takes several values."""
+    """Return the sweeps of a session: workloads in which exactly one numeric parameter takes several values."""
     by_workload: dict[str, list[RunResult]] = {}
     for run in session.runs.values():
         by_workload.setdefault(run.plan.workload, []).append(result(session, run.id))
@@ -123,7 +123,7 @@ def _group(workload: str, parameter: str, members: list[RunResult]) -> SweepGrou
 
 
 def _crossover(baseline: SweepLine, line: SweepLine) -> Crossover | None:
-    """The verdict, from sizes at which the intervals allow one; no crossing if the two cannot be told apart."""
+    """Return the verdict from sizes whose intervals allow one, without a crossing if the two cannot be separated."""
     certain: list[tuple[float, float]] = []
     verdicts: list[str] = []
     for size, point in zip(line.sizes, line.results, strict=True):

@@ -1,4 +1,4 @@
-"""The timeline of a run, read from its text. Standard library only; `docs/traces.md` describes the format.
+"""The timeline of a run, read from its text with the standard library only; `docs/traces.md` describes the format.
 
 A text from an edited or damaged file is refused as a whole, not drawn in part.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 TEXT_NAME = "timeline"
-"""The name of a run's text that holds it: `session.text(run, TEXT_NAME)`."""
+"""Name of the run's text that holds the timeline: `session.text(run, TEXT_NAME)`."""
 VERSION = 1
 
 
@@ -28,35 +28,36 @@ class TimelineOp:
 
     module: str
     program: str | None
-    """The program's id in decimal digits: it may exceed JSON's numbers."""
+    """Id of the program in decimal digits, because it may exceed JSON's numbers."""
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineLane:
-    """One row: intervals in order of their start in nanoseconds, the longer first where two begin together."""
+    """One row: intervals by start in nanoseconds, and longer intervals first if they begin together."""
 
     device: str
-    """`gpu:0`, `cpu:0`, `host`; with `NAME/` before it where several hosts are shown together."""
+    """Device: `gpu:0`, `cpu:0` or `host`, with `NAME/` in front if several hosts are shown together."""
     name: str
     kind: str
-    """`modules`, `steps`, `stream`, `ops`, `async`, `thread` or `host`."""
+    """Kind: `modules`, `steps`, `stream`, `ops`, `async`, `thread` or `host`."""
     labels: list[tuple[str, int | None]]
     """Names, each with the index of its op in `Timeline.ops`, or None."""
     label_of: list[int]
     starts: list[int]
     durations: list[int]
     executions: list[int] | None = None
-    """`run_id`: which execution of its program an interval belongs to; None if the profile does not say."""
+    """`run_id`, the execution of its program that an interval belongs to; None if the profile does not say."""
     correlations: list[int] | None = None
-    """The id that a launch on the host and its kernel share, -1 for other intervals; None if no interval has one."""
+    """Id that a launch on the host and its kernel share, -1 for other intervals; None if no interval has one."""
     steps: dict[int, int] = field(default_factory=dict)
-    """The numbers of step annotations, by the interval's index."""
+    """Numbers of step annotations, by the interval's index."""
     left_out: int | None = 0
-    """Its intervals that are left out here; None in a session of an older version that lacks some of its timeline."""
+    """Number of the lane's intervals that are left out here; None in a session of an older version that lacks some of
+    its timeline."""
     active: tuple[list[int], list[int]] | None = None
-    """Where some are left out: begins of equal parts of the profile, and for how long all of the lane's intervals cover
-    each."""
+    """If intervals are left out: begins of equal parts of the profile, and how long the lane's intervals cover each
+    part."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -69,7 +70,7 @@ class TimelineCounter:
     device: str
     name: str
     unit: str
-    """`bytes`, `watts`, or what the profile calls it."""
+    """Unit: `bytes`, `watts`, or the profile's own name."""
     times: list[int]
     values: list[float]
 
@@ -79,7 +80,7 @@ class Timeline:
     """All lanes of a profile on one clock. Its zero is where the profile's own clocks begin: no event comes earlier."""
 
     started_unix_ns: int | None
-    """When the recording began; None if the profile does not say."""
+    """Unix time in nanoseconds at which the recording began; None if the profile does not say."""
     left_out: int
     """Number of the profile's intervals, the shortest ones, that are left out here."""
     ops: list[TimelineOp]
@@ -93,7 +94,7 @@ class Timeline:
 
 
 def session_timelines(session: Session, notices: list[str]) -> Iterator[tuple[Run, Timeline]]:
-    """The timelines in a session, each with its run; one that is damaged is left out, with a notice."""
+    """Yield the timelines of a session, each with its run; a damaged one is left out, with a notice."""
     for run in session.runs.values():
         if TEXT_NAME not in run.texts:
             continue
@@ -106,9 +107,9 @@ def session_timelines(session: Session, notices: list[str]) -> Iterator[tuple[Ru
 
 
 def read_timeline(text: str) -> Timeline:
-    """The timeline in `text`. Raises FileRefusedError if it holds none, one of a newer format, or more values than the
-    limit `events` allows."""
-    if text.count(",") > EVENTS.most:  # before they are values, which take twenty times the room
+    """Return the timeline in `text`. Raises FileRefusedError if it holds none, one of a newer format, or more values
+    than the limit `events` allows."""
+    if text.count(",") > EVENTS.most:  # checked before parsing: values take twenty times the memory
         raise FileRefusedError(f"the timeline of this session has {EVENTS.words}", EVENTS.hint)
     try:
         data = json.loads(text)
@@ -144,8 +145,8 @@ def _lane(data: dict[str, Any], ops: int, *, whole: bool) -> TimelineLane:
         label_of=data["label"],
         starts=list(accumulate(data["start"])),
         durations=data["duration"],
-        executions=_running(data.get("execution")),
-        correlations=_running(data.get("correlation")),
+        executions=_cumulative(data.get("execution")),
+        correlations=_cumulative(data.get("correlation")),
         steps={int(at): int(number) for at, number in data.get("steps", ())},
         left_out=int(data["left_out"]) if "left_out" in data else 0 if whole else None,
         active=_active(data.get("active")),
@@ -173,7 +174,7 @@ def _counter(data: dict[str, Any]) -> TimelineCounter:
     return TimelineCounter(str(data["device"]), str(data["name"]), str(data["unit"]), times, values)
 
 
-def _running(differences: list[int] | None) -> list[int] | None:
+def _cumulative(differences: list[int] | None) -> list[int] | None:
     return None if differences is None else list(accumulate(differences))
 
 
@@ -181,8 +182,8 @@ _QUANTITIES = (("memory", "bytes", "memory_used_bytes"), ("power", "watts", "pow
 
 
 def readings_within(session: Session, timeline: Timeline) -> list[TimelineCounter]:
-    """Memory and power of each device during the recording; empty if its begin, or every reading in it, is
-    unknown."""
+    """Return memory and power of each device during the recording. Empty if the recording's begin is unknown, or if it
+    has no reading."""
     header = session.header
     if timeline.started_unix_ns is None:
         return []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def load_hlo(path: str | Path) -> list[ModuleStages]:
-    """The modules at `path`: HLO text or proto, also `.gz`; a folder that XLA dumped into; a session; a profile.
+    """Return the modules at `path`: HLO text or proto, also `.gz`; a folder that XLA dumped into; a session; a profile.
 
     Each has a `label`, its `stages` (`hlo`, `hlo_before`, and for a session `stablehlo`, `jaxpr`), `text(stage)` and
     `module()`, whose kernels `kernels` of `jaxprof.hlo.analysis.kernels` returns. If only the text from before XLA's

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from jaxprof.api.session import Session
 
 _CAPTURE: Final = "_jaxprof_call_"
-"""Stands for the called function while its arguments are evaluated in the user's names."""
+"""Name that stands for the called function while its arguments are evaluated among the user's names."""
 _EXAMPLE: Final = "%jaxprof step(params, batch)"
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Called by `%load_ext jaxprof`."""
+    """Register the magics. `%load_ext jaxprof` calls this."""
     shell.register_magic_function(lambda line: _reported(measure_line, shell, line), "line", "jaxprof")
     shell.register_magic_function(lambda line, cell: _reported(record_cell, shell, line, cell), "cell", "jaxprof")
 
@@ -59,42 +59,44 @@ def record_cell(shell: Any, line: str, cell: str) -> None:
             f"%%jaxprof takes the name of a file, and was given {len(words)} words", "%%jaxprof run.jaxprof"
         )
     path = with_home(words[0]) if words else None
-    title, counted = cell_title(shell), f"In [{shell.execution_count}]"
+    title, cell_number = cell_title(shell), f"In [{shell.execution_count}]"
 
     def name_of(file: str) -> str:
         name = cell_name(shell, file)
-        return title if name == counted else name
+        return title if name == cell_number else name
 
     with begin(path, title, name_of) as recording:
-        result = shell.run_cell(_with_its_first_line(cell), store_history=False)
+        result = shell.run_cell(_with_comment_line(cell), store_history=False)
         recording.stop(result.error_before_exec or result.error_in_exec)
     if recording.note:
         print(recording.note)  # noqa: T201 - a magic's output is the cell's
     else:
-        _show(recording.session)
+        from IPython.display import display
+
+        display(recording.session)
 
 
 def cell_title(shell: Any) -> str:
-    """`In [4]` for the cell that runs now. IPython 9 counts a cell before it runs it, earlier versions after that; both
-    have put it into `In`, where its number is its index."""
+    """Return `In [4]` for the cell that runs now. IPython 9 counts a cell before it runs it, earlier versions after
+    that; both have put it into `In`, where its number is its index."""
     inputs = shell.user_ns.get("In")
     return f"In [{len(inputs) - 1 if inputs and len(inputs) > 1 else shell.execution_count}]"
 
 
-def _with_its_first_line(cell: str) -> str:
-    """The cell with a comment line in place of the magic, so that its line numbers match the editor's. Not done if
-    IPython inspects the first line: another cell magic, an indented block."""
+def _with_comment_line(cell: str) -> str:
+    """Return the cell with a comment line in place of the magic, so that its line numbers match the editor's; the cell
+    itself if IPython inspects the first line: another cell magic, an indented block."""
     return cell if cell[:1].isspace() or cell.startswith("%%") else f"#\n{cell}"
 
 
 def cell_name(shell: Any, file: str) -> str:
-    """`In [4]` for the name that IPython gives the code of that cell; `file` itself for anything else."""
+    """Return `In [4]` for the name that IPython gives the code of that cell; `file` itself for anything else."""
     label = shell.compile.format_code_name(file) if hasattr(shell.compile, "format_code_name") else None
     return str(label[1]).replace("In[", "In [") if label and label[0] == "Cell" else file
 
 
 def call_of(text: str, names: dict[str, Any]) -> tuple[Any, tuple[Any, ...], str]:
-    """The function, arguments and name of the call in `text`, evaluated with `names`.
+    """Return the function, arguments and name of the call in `text`, evaluated with `names`.
 
     A trailing `.block_until_ready()` is removed, because measuring does that anyway. Raises UsageError.
     """
@@ -127,7 +129,7 @@ class _Options(argparse.ArgumentParser):
 
 
 def _line_options(line: str) -> tuple[argparse.Namespace, str]:
-    """The options before the call, and the text of the call."""
+    """Return the options before the call, and the text of the call."""
     from jaxprof.events import DEFAULT_BUDGET_SECONDS
 
     parser = _Options(prog="%jaxprof", add_help=False)
@@ -144,12 +146,6 @@ def _line_options(line: str) -> tuple[argparse.Namespace, str]:
             words.append(value)
         rest = rest.strip()
     return parser.parse_args(words), rest
-
-
-def _show(session: Session) -> None:
-    from IPython.display import display
-
-    display(session)
 
 
 def _reported(work: Any, *arguments: Any) -> Any:

@@ -14,8 +14,9 @@ The recorder's events are stamped, numbered and written as they arrive. Each pro
 is asked which process it is only if its distributed runtime was initialised, because the question starts a backend;
 before that, the launcher has usually set environment variables.
 
-Several threads write to it. A forked child writes nothing, because the file is its parent's. Once the file cannot be
-written (a full disk), events are dropped: a program that runs for days must not fill its memory with its own record.
+Several threads may write to the file. A forked child writes nothing, because the file is its parent's. Once the file
+cannot be written (a full disk), events are dropped: a program that runs for days must not fill its memory with its own
+record.
 """
 
 from __future__ import annotations
@@ -67,18 +68,18 @@ if TYPE_CHECKING:
     from jaxprof.recorder.recorder import Recorder
 
 PROGRAM_RUN = "r1"
-"""The run of the program itself. Other runs of its recorder (a measured function) come after it."""
+"""Id of the program's own run. The runs of functions that its recorder measures have later ids."""
 
 
 class ProgramLog:
-    """One file. `emit` may be called from any thread, and raises nothing."""
+    """The session file that a program writes about itself. `emit` may be called from any thread, and raises nothing."""
 
     def __init__(self, header: Header, path: Path, *, replace_existing: bool = False) -> None:
         """Create the file. Raises StorageError if it already exists (unless `replace_existing`) or is not writable."""
         self._writer = LogWriter(header, path, replace_existing=replace_existing)
         if self._writer.failure is not None:
             raise StorageError(self._writer.failure.what, "Give another path.")
-        self._lock = threading.RLock()  # a signal handler of the program may interrupt a write of ours, and compile
+        self._lock = threading.RLock()  # a signal handler of the program may interrupt a write, and compile
         self._owner = os.getpid()
         self._ids: dict[str, str] = {"": PROGRAM_RUN}
         self._open: dict[str, RunPlanned] = {}
@@ -86,22 +87,22 @@ class ProgramLog:
 
     @property
     def path(self) -> Path:
-        """The file. `close` may have put it elsewhere: see `changed`."""
+        """Path of the file. After `close` it may be another one: see `changed`."""
         assert self._writer.path is not None
         return self._writer.path
 
     @property
     def changed(self) -> str:
-        """What had happened to the file while it was written, known after `close`; empty: nothing."""
+        """What happened to the file while it was written, known after `close`; empty if nothing did."""
         return self._writer.changed
 
     @property
     def failure(self) -> StorageError | None:
-        """Why writing has stopped; None while it works."""
+        """The error that stopped the writing; None if there was none."""
         return self._writer.failure
 
     def emit(self, event: Event) -> None:
-        """Write `event`. An event without a run belongs to the program's run; a run of another name gets a number."""
+        """Write `event`. An event without a run id belongs to the program's run; each other id becomes `r2`, `r3`..."""
         if os.getpid() != self._owner:
             return
         with self._lock:
@@ -146,27 +147,28 @@ def _closing(run: str, plan: RunPlanned, finished: RunFinished, wall_seconds: fl
 
 
 def job_process(environment: Mapping[str, str] = os.environ) -> JobProcess:
-    """From JAX's distributed runtime if initialised, else from the launcher's variables, else the only process."""
-    told = job_process_of_launcher(environment)
+    """Return which process of a job this is: from JAX's distributed runtime if it is initialised, else from the
+    launcher's variables, else the only process."""
+    by_launcher = job_process_of_launcher(environment)
     jax = sys.modules.get("jax")
     if jax is not None and jax.distributed.is_initialized():
-        return replace(told, index=jax.process_index(), count=jax.process_count())
-    return told
+        return replace(by_launcher, index=jax.process_index(), count=jax.process_count())
+    return by_launcher
 
 
 def file_for(path: Path, process: JobProcess) -> Path:
-    """`path` with its extension, and with the index if there are several processes: `run.process3.jaxprof`."""
+    """Return `path` with an extension, and with the index if there are several processes: `run.process3.jaxprof`."""
     path = path if path.suffix else path.with_suffix(EXTENSION)
     return path if process.count == 1 else path.with_name(f"{path.stem}.process{process.index}{path.suffix}")
 
 
 def file_of_its_own(path: Path, host: str) -> Path:
-    """Another name beside `path`, which another process of the program writes: with this process's host and id."""
+    """Return another name beside `path`, which another process of the program writes: with our host and process id."""
     return path.with_name(f"{path.stem}.{host}-{os.getpid()}{path.suffix}")
 
 
 _LAUNCHER = "jaxprof.recorder.launch"
-"""This module is imported only in programs that `jaxprof script` has started."""
+"""A module that is imported only in programs that `jaxprof script` has started."""
 _lock = threading.RLock()
 _current: list[Recording] = []
 """The active recording of this process, if any. Guarded by `_lock`."""
@@ -194,7 +196,7 @@ def record(
 
     `capture_after_seconds`, `capture_steps`, `capture_seconds`: a window in which JAX's profiler is on. `function`: a
     function to measure at the end, as `jaxprof.profile` would, with the arguments of one real call: their own `values`,
-    or made-up ones. `keep_constants`: keep long literals in recorded programs.
+    or random ones. `keep_constants`: keep long literals in recorded programs.
 
     Raises UsageError for a URL, and if this process is already being recorded; StorageError if the file already exists
     (unless `replace`) or cannot be written. In a child of `multiprocessing`, and in a program that `jaxprof script`
@@ -222,27 +224,27 @@ def record(
         )
     instead = "Record here, and copy it there; `jaxprof script --out URL` records to a store."
     target = path_here(path, instead) if path is not None else None
-    return _started(target, "record", options, process, replace=replace)
+    return _start_recording(target, "record", options, process, replace=replace)
 
 
 def record_cell(path: Path | None, title: str = "cell", name_of: Callable[[str], str] = str) -> Recording:
-    """As `record`, for a notebook cell. `title`: its name, `In [4]`. `name_of`: from the file name of a cell's code to
-    the cell's name."""
+    """Start recording a notebook cell, as `record` does. `title`: the cell's name, `In [4]`. `name_of`: a function from
+    the file name of a cell's code to the cell's name."""
     from jaxprof.engine.protocol.recording import RecordingOptions
 
     cell = Cell(title, name_of)
-    return _started(path, "cell", RecordingOptions(), job_process(), replace=False, cell=cell)
+    return _start_recording(path, "cell", RecordingOptions(), job_process(), replace=False, cell=cell)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A notebook cell that is recorded."""
+    """A notebook cell that is being recorded."""
 
     title: str
     name_of: Callable[[str], str]
 
     def named(self, event: Event) -> Event:
-        """The event with cell names in its source locations, instead of the file names that IPython gives to cells."""
+        """Return the event with cell names in its source locations instead of IPython's file names for cells."""
         changed = {
             field.name: self._renamed(value)
             for field in fields(event)
@@ -256,7 +258,7 @@ class Cell:
         return replace(value, file=self.name_of(value.file)) if getattr(value, "file", "") else value
 
 
-def _started(
+def _start_recording(
     path: Path | None,
     how: str,
     options: RecordingOptions,
@@ -272,13 +274,13 @@ def _started(
                 f"this program is already being recorded, into {_current[0].path}",
                 "One recording at a time: end the first one with its `with` block, or `recording.stop()`.",
             )
-        recording = _begin(path, how, options, process, replace=replace, cell=cell)
+        recording = _new_recording(path, how, options, process, replace=replace, cell=cell)
         if recording.active:
             _current.append(recording)
     return recording
 
 
-def _begin(
+def _new_recording(
     path: Path | None,
     how: str,
     options: RecordingOptions,
@@ -310,7 +312,7 @@ def _with_process(header: Any, process: JobProcess) -> Any:
 
 
 def _is_child() -> bool:
-    """Whether this is a child of multiprocessing, even while it imports the program's main module."""
+    """Return whether this is a child of multiprocessing, even while it imports the program's main module."""
     return multiprocessing.parent_process() is not None or multiprocessing.current_process().name != "MainProcess"
 
 
@@ -329,7 +331,7 @@ class Recording:
         self.path = path
         """The session's file."""
         self.note = note
-        """Why nothing is recorded, or what happened to the file meanwhile; empty if all is well."""
+        """Why nothing is recorded, or what happened to the file meanwhile; empty otherwise."""
         self._log = log
         self._cell = cell
         self._windows: list[CaptureWindow] = []
@@ -343,7 +345,7 @@ class Recording:
 
     @property
     def active(self) -> bool:
-        """Whether it is active."""
+        """Whether this recording is active."""
         return self._recorder is not None
 
     @property
@@ -370,7 +372,7 @@ class Recording:
         atexit.unregister(self._at_exit)
         recorder.stop(error=error)
         for number, window in enumerate(self._windows, start=1):
-            self._open_window(window, f"window:{number}")
+            self._add_window_profile(window, f"window:{number}")
         self._log.close(_finished(error), time.monotonic() - self._began)
         self.path = self._log.path
         if self._log.changed or self._log.failure is not None:
@@ -410,8 +412,8 @@ class Recording:
             self._be_first_at_exit()
 
     def _be_first_at_exit(self) -> None:
-        """JAX registers its own clean-up when it is imported and when its backends start. The last registered handler
-        runs first, and a function cannot be measured after that clean-up."""
+        """Register the exit handler again, after those of JAX, so that it runs first. JAX registers its clean-up when
+        it is imported and when its backends start, and a function cannot be measured after that clean-up."""
         if self._recorder is not None and os.getpid() == self._owner:
             atexit.unregister(self._at_exit)
             atexit.register(self._at_exit)
@@ -420,19 +422,19 @@ class Recording:
         error = getattr(sys, "last_value", None)
         self.stop(error if error is not self._fatal_before else None)
 
-    def _open_window(self, window: CaptureWindow, run: str) -> None:
-        """Add the profile of a window as runs of this session. Its folder is deleted unless it could not be read."""
+    def _add_window_profile(self, window: CaptureWindow, run: str) -> None:
+        """Add the profile of a capture window to the session as runs. Delete its folder unless it cannot be read."""
         from jaxprof.engine.measure.control import RunControl
         from jaxprof.engine.opening import open_trace
         from jaxprof.engine.protocol.request import OpenTraceRequest
 
         assert self._log is not None
-        ended: list[str] = []
+        statuses: list[str] = []
 
         def emit(event: Event) -> None:
             event = replace(event, run=event.run or run)
             if isinstance(event, RunFinished) and event.run == run:
-                ended.append(event.status)
+                statuses.append(event.status)
             self._log.emit(event)  # type: ignore[union-attr]
 
         plan = RunPlanned(
@@ -440,7 +442,7 @@ class Recording:
         )
         self._log.emit(plan)
         open_trace(OpenTraceRequest(run=run, path=window.path), emit, RunControl())
-        if ended == ["ok"]:
+        if statuses == ["ok"]:
             shutil.rmtree(window.path, ignore_errors=True)
         else:
             message = f"the profile of the window could not be read, and is still in {window.path}"
@@ -452,7 +454,7 @@ def _program_name() -> str:
 
 
 def _finished(error: BaseException | None) -> RunFinished:
-    """How the program ended, as far as this process can see."""
+    """Return how the program ended, as far as this process can see."""
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return RunFinished(status="ok")
     if isinstance(error, KeyboardInterrupt):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Session(fold_room.Session):
-    """A session: prints as text, can be saved, and has the figures of its runs."""
+    """A session, which prints as text, can be saved, and has the figures of its runs."""
 
     def __init__(self, header: Header | None = None) -> None:
         super().__init__(header)
@@ -39,7 +39,7 @@ class Session(fold_room.Session):
         return results(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The documented JSON form (`docs/json.md`) as plain dicts, lists and numbers."""
+        """Return the documented JSON form (`docs/json.md`) as plain dicts, lists and numbers."""
         from jaxprof.report.json import to_dict
 
         return to_dict(self)
@@ -70,13 +70,13 @@ class Session(fold_room.Session):
         return to_text(self)
 
     def _repr_html_(self) -> str:
-        """For notebooks: tables, without scripts."""
+        """Return tables for notebooks, without scripts."""
         from jaxprof.report.html import to_html
 
         return to_html(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """For IPython in a terminal: the report if a line returns the session, the short form inside a list."""
+        """Print in IPython: the report if a line returns the session, the short form inside a list."""
         alone = not cycle and len(printer.stack) == 1
         printer.text(str(self) if alone else repr(self))
 
@@ -147,7 +147,7 @@ def profile(
 
 
 def header_environment() -> dict[str, Any]:
-    """What the session's header records about the machine."""
+    """Return what the session's header records about the machine."""
     from jaxprof.devices.inventory.environment import environment_facts
 
     return dict(environment_facts())

@@ -1,5 +1,5 @@
-"""What several commands answer in JSON about a session, and the commands that an answer names as worth asking next;
-where a command writes its session, and what it prints about that.
+"""Answers that several commands give about a session: its JSON, the commands that are worth running next, where the
+session is written, and what is printed about that.
 """
 
 from __future__ import annotations
@@ -24,51 +24,51 @@ if TYPE_CHECKING:
 
 
 def command_line(*words: object) -> str:
-    """`jaxprof` with these words, as a shell takes it, with an answer in JSON."""
+    """Return `jaxprof` with these words, as a shell takes it, with an answer in JSON."""
     return shlex.join(["jaxprof", *(with_urls(str(word)) for word in words), "--format", "json"])
 
 
 def in_json(line: str) -> str:
-    """A command line as people are told it, such as `jaxprof run ... && jaxprof compare ...`, with answers in JSON."""
+    """Return a command line for people, such as `jaxprof run ... && jaxprof compare ...`, with answers in JSON."""
     return " && ".join(map(_in_json, line.split(" && ")))
 
 
 def _in_json(line: str) -> str:
     program, command, *words = shlex.split(line)
-    plain = command == "script" and words[:1] == ["--plain"]  # which prints words
+    plain = command == "script" and words[:1] == ["--plain"]  # prints text, not JSON
     return shlex.join([program, command, "--format", "json", *words[plain:]])
 
 
 def same_command(*more: str, without: Collection[str] = ()) -> str:
-    """The present command line, with an answer in JSON, with `more` words, and without the parameters named. Views and
-    bounds are not repeated."""
+    """Return the present command line with an answer in JSON, with `more` words, and without the named parameters.
+    Views and bounds are not repeated."""
     command = click.get_current_context().command_path.split()[1:]
     return command_line(*command, *words_given(without={"form", *without}), *more)
 
 
 def next_of_session(session: Session, place: str | Path) -> list[str]:
-    """The commands that say more about a session than its summary does; only those that have something to say."""
+    """Return the commands that say more about a session than its summary does, if they have something to say."""
     from jaxprof.session.log import Library
 
     runs, place = session.runs.values(), Library().name_of(Path(place))
-    named = [command_line("explain", place)]
+    next_commands = [command_line("explain", place)]
     if any(run.plan.how == "program" for run in runs):
-        named += [command_line("open", place, f"--{view}") for view in ("findings", "compiles")]
+        next_commands += [command_line("open", place, f"--{view}") for view in ("findings", "compiles")]
     if any(run.measured for run in runs):
-        named.append(command_line("open", place, "--kernels"))
+        next_commands.append(command_line("open", place, "--kernels"))
     elif any("hlo" in run.texts for run in runs):
-        named.append(command_line("hlo", place, "--kernels"))
+        next_commands.append(command_line("hlo", place, "--kernels"))
     if any("hlo" in run.texts for run in runs):
-        named.append(command_line("hlo", place, "--findings"))
+        next_commands.append(command_line("hlo", place, "--findings"))
     if any(check.verdict != "good" for run in runs for trust in run.trust.values() for check in trust.rows):
-        named.append(command_line("open", place, "--trust"))
+        next_commands.append(command_line("open", place, "--trust"))
     if any(run.compile_passes is not None for run in runs):
-        named.append(command_line("open", place, "--compile"))
-    return [*named, command_line("open", place, "--full")]
+        next_commands.append(command_line("open", place, "--compile"))
+    return [*next_commands, command_line("open", place, "--full")]
 
 
 def print_session(session: Session, place: str | Path | None, *, live: bool = False) -> None:
-    """Print the whole session as an answer. `place`: where it is; None if it could not be kept."""
+    """Print the whole session as an answer in JSON. `place`: where it is; None if it could not be kept."""
     from jaxprof.report.json import to_dict
     from jaxprof.session.log.state import url_of
 
@@ -78,8 +78,8 @@ def print_session(session: Session, place: str | Path | None, *, live: bool = Fa
 
 
 def print_conclusion(session: Session, place: Path | None, write: Callable[[str], None]) -> None:
-    """Print what the session comes to, in the three lines of `report.conclusion`. `place`: where it is; None if it
-    could not be kept."""
+    """Print the conclusion of a session in the three lines of `report.conclusion`. `place`: where the session is; None
+    if it could not be kept."""
     from jaxprof.analysis.explain.derive import explanation
     from jaxprof.report.conclusion import conclusion, conclusion_lines
     from jaxprof.session.log import Library
@@ -91,15 +91,15 @@ def print_conclusion(session: Session, place: Path | None, write: Callable[[str]
 
 
 def print_imported(session: Session, place: Path, form: str) -> None:
-    """Say where the session is that was made of a profile; print it as an answer if that is the form."""
+    """Print where the session is that was made of a profile, and the session itself if the format is JSON."""
     note(f"session: {place} ({counted(len(session.runs) - 1, 'program')})")
     if form == "json":
         print_session(session, place)
 
 
 def new_writer(out: Path | None, *, replace_existing: bool = False, process: JobProcess | None = None) -> LogWriter:
-    """A new log in `out`, or among the kept sessions. `process`: the one of a job that it records. Raises UsageError or
-    StorageError before anything runs."""
+    """Return a new log in `out`, or among the kept sessions. `process`: the process of a job that it records. Raises
+    UsageError or StorageError before anything runs."""
     from jaxprof.devices.inventory.environment import environment_facts
     from jaxprof.session.log import Library, LogWriter, new_header
 
@@ -122,7 +122,7 @@ def clear_place(out: Path, *, replace_existing: bool) -> None:
 
 
 def refuse_existing(out: Path) -> None:
-    """Raises StorageError if there is a file."""
+    """Raises StorageError if `out` exists."""
     from jaxprof.errors import StorageError
 
     if out.exists():

@@ -1,5 +1,5 @@
-"""What can be run, as `jaxprof run` without a name and `run --describe NAME` print it. Imports no jax:
-the declarations import it inside their functions."""
+"""Print what can be run, for `jaxprof run` without a name and for `run --describe NAME`. Imports no jax: the
+declarations import it inside their functions."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ WIDTH = 80
 def print_catalogue(name: str | None, python: Path | None, arguments: tuple[str, ...], form: str) -> None:
     """List what can be run, or describe the workload `name` (built in, or a function of the user's own)."""
     infos = _infos(name, python, arguments)
+    several = name is None or len(infos) > 1
     if form == "json":
         from jaxprof.cli.kinds import workload_facts
         from jaxprof.facts import recorder
 
-        several = name is None or len(infos) > 1
         listed = list(map(recorder(workload_facts()), infos))
-        named = [command_line("run", *(["--describe"] if several else []), info.target) for info in infos[:1]]
-        print_json("workloads" if several else "workload", {"workloads": listed}, named)
-    elif name is None:
-        print_lines(_list(infos))
-    elif len(infos) > 1:
-        print_lines(_list(infos))
-        note(f"jaxprof run --describe {infos[0].origin} describes one.")
+        next_commands = [command_line("run", *(["--describe"] if several else []), info.target) for info in infos[:1]]
+        print_json("workloads" if several else "workload", {"workloads": listed}, next_commands)
+    elif several:
+        print_lines(_list_lines(infos))
+        if name is not None:
+            note(f"jaxprof run --describe {infos[0].origin} describes one.")
     else:
-        print_lines(_detail(infos[0]))
+        print_lines(_detail_lines(infos[0]))
 
 
 def _infos(name: str | None, python: Path | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
@@ -68,7 +67,7 @@ def _refuse_own_options(python: Path | None, arguments: tuple[str, ...]) -> None
             )
 
 
-def _list(infos: list[WorkloadInfo]) -> Iterator[str]:
+def _list_lines(infos: list[WorkloadInfo]) -> Iterator[str]:
     from jaxprof.cli.kinds import WORKLOAD
     from jaxprof.facts import column, pick
     from jaxprof.report.renderers import text_lines
@@ -81,7 +80,7 @@ def _list(infos: list[WorkloadInfo]) -> Iterator[str]:
     return text_lines(Table(columns, infos), indent="")
 
 
-def _detail(info: WorkloadInfo) -> Iterator[str]:
+def _detail_lines(info: WorkloadInfo) -> Iterator[str]:
     from jaxprof.facts import at, column
     from jaxprof.report.renderers import text_lines, wrap
     from jaxprof.report.table import Table
@@ -94,7 +93,7 @@ def _detail(info: WorkloadInfo) -> Iterator[str]:
         yield ""
         yield from text_lines(_parameters(info), indent="")
     variants = (
-        column("variant", lambda one: f"{one.name} (baseline)" if one.name == info.baseline else one.name),
+        column("variant", lambda variant: variant.name + (" (baseline)" if variant.name == info.baseline else "")),
         column("how", at("how")),
         column("", at("description")),
     )
@@ -114,12 +113,12 @@ def _detail(info: WorkloadInfo) -> Iterator[str]:
 
 
 def _parameters(info: WorkloadInfo) -> Table[Parameter]:
-    """The parameters, with a column for each preset."""
+    """Return the table of the parameters, with a column for each preset."""
     from jaxprof.facts import at, column
     from jaxprof.report.table import Table
 
     def of_preset(preset: str) -> Fact[Parameter]:
-        return column(preset, lambda one: info.presets[preset].get(one.name), _value, right=False)
+        return column(preset, lambda parameter: info.presets[preset].get(parameter.name), _value, right=False)
 
     presets = map(of_preset, info.presets)
     first, last = column("parameter", at("name")), column("", at("description"))

@@ -1,7 +1,7 @@
 """Shell completion of workloads, their options, devices, sessions and runs. Imports no jax.
 
-On failure it offers no completions. bash inserts a completion as it is, so that a session called `$(touch x)` would be
-run with the line: `_offered` is the only place that makes completions, and leaves such names out.
+On failure it offers no completions. bash inserts a completion as it is, so a session called `$(touch x)` would be run
+with the line: `_offered` is the only place that makes completions, and leaves such names out.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from jaxprof.workloads.model import Workload
 
 _INERT: Final = re.compile(r"[\w@%+=:,./][\w@%+=:,./-]*")
-"""What no shell reads as anything but a word, and no command as an option."""
+"""Words that no shell reads as anything but a word, and no command as an option."""
 
 
 def complete_workload(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Built-in names, and Python files for the user's own functions."""
+    """Complete built-in names, and Python files for the user's own functions."""
     from jaxprof.workloads import names
 
     return _offered(incomplete, names()) or _files(incomplete)
 
 
 def complete_target(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What `jaxprof hlo` takes: a workload, a workload and variant (`selu:jit`), a kept session, a file."""
+    """Complete what `jaxprof hlo` takes: a workload, a workload and variant (`selu:jit`), a kept session, a file."""
     from jaxprof.workloads import built_in, names
 
     workload, colon, _ = incomplete.partition(":")
@@ -40,17 +40,17 @@ def complete_target(ctx: click.Context, parameter: click.Parameter, incomplete: 
 
 
 def complete_variant(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Variants of the workloads on the line, or of all workloads."""
+    """Complete variants of the workloads on the line, or of all workloads."""
     return _offered(incomplete, sorted({variant.name for workload in _typed(ctx) for variant in workload.variants}))
 
 
 def complete_preset(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Presets of the workloads on the line, or of all workloads."""
+    """Complete presets of the workloads on the line, or of all workloads."""
     return _offered(incomplete, sorted({preset for workload in _typed(ctx) for preset in workload.presets}))
 
 
 def complete_parameter(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Parameters of the workloads on the line, or of all: `n=`, and `over=rows` for each choice."""
+    """Complete parameters of the workloads on the line, or of all: `n=`, and `over=rows` for each choice."""
     descriptions: dict[str, str] = {}
     for workload in _typed(ctx):
         for declared in workload.parameters:
@@ -60,14 +60,14 @@ def complete_parameter(ctx: click.Context, parameter: click.Parameter, incomplet
 
 
 def complete_device(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The devices of this machine, without those that JAX cannot use. Does not start JAX."""
+    """Complete the devices of this machine, without those that JAX cannot use. Does not start JAX."""
     from jaxprof.devices.inventory.machine import local_devices
 
     return _offered(incomplete, sorted({device.id for device in local_devices() if device.used_by_jax is not False}))
 
 
 def complete_target_device(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Devices to compile for; after a comma, the next one."""
+    """Complete devices to compile for; after a comma, the next one."""
     from jaxprof.devices.targets import CHIPS
 
     before, comma, _ = incomplete.rpartition(",")
@@ -75,7 +75,7 @@ def complete_target_device(ctx: click.Context, parameter: click.Parameter, incom
 
 
 def complete_run(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The runs of the session on the line."""
+    """Complete the runs of the session on the line."""
     from jaxprof.errors import JaxprofError
     from jaxprof.session.log import Library
     from jaxprof.session.log.entry import read_entry
@@ -90,7 +90,7 @@ def complete_run(ctx: click.Context, parameter: click.Parameter, incomplete: str
 
 
 def _typed(ctx: click.Context) -> list[Workload]:
-    """The built-in workloads on the line, or all if there is none."""
+    """Return the built-in workloads on the line, or all if there is none."""
     from jaxprof.workloads import built_in, names
 
     every = names()
@@ -99,25 +99,25 @@ def _typed(ctx: click.Context) -> list[Workload]:
 
 
 def _words(ctx: click.Context) -> list[str]:
-    """The arguments on the line. While an option waits for its value, click has not assigned them to parameters yet."""
+    """Return the arguments on the line. While an option waits for its value, click has not assigned them yet."""
     values = [ctx.params.get(name) for name in ("names", "target", "file")]
     return [*ctx.args, *(word for value in values for word in ([value] if isinstance(value, str) else value or ()))]
 
 
 def complete_baseline(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Named baselines."""
+    """Complete named baselines."""
     from jaxprof.session.log.baselines import Baselines
 
     return _offered(incomplete, Baselines().names())
 
 
 def complete_base(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What `gate --base` takes, without revisions: named baselines, kept sessions and files."""
+    """Complete what `gate --base` takes, without revisions: named baselines, kept sessions and files."""
     return [*complete_baseline(ctx, parameter, incomplete), *complete_session(ctx, parameter, incomplete)]
 
 
 def complete_session(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Kept sessions and files."""
+    """Complete kept sessions and files."""
     from jaxprof.session.log import Library
     from jaxprof.session_names import EXTENSION
 
@@ -127,7 +127,7 @@ def complete_session(ctx: click.Context, parameter: click.Parameter, incomplete:
 
 
 def _offered(incomplete: str, words: Iterable[str] | Mapping[str, str]) -> list[CompletionItem]:
-    """The inert ones of `words` that begin like that, with their descriptions, if there are any."""
+    """Return the words that begin with `incomplete` and are inert, with their descriptions, if there are any."""
     from click.shell_completion import CompletionItem
 
     from jaxprof.text import safe

@@ -1,4 +1,4 @@
-"""Which devices exist, and which of them the user chose."""
+"""Find out which devices exist, and which of them the user chose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = ("gpu", "cuda", "rocm", "tpu", "metal")
 
 
 def find_all(interpreter: Interpreter) -> tuple[Sequence[Device], str]:
-    """All devices, merged from the machine's list and JAX's; and why JAX could not list its own, or an empty text."""
+    """Return all devices, merged from the machine's list and JAX's; and why JAX could not list its own, or ''."""
     local = local_devices(gather(interpreter.path))
     if interpreter.jax is None:
         return local, f"{interpreter.path} has no jax"
@@ -27,7 +27,7 @@ def find_all(interpreter: Interpreter) -> tuple[Sequence[Device], str]:
 
 
 def choose(wanted: Sequence[str], interpreter: Interpreter) -> list[str]:
-    """The ids of the chosen devices, without repeats. `cpu` is `cpu:0`, `gpu:0` is the first GPU of any vendor.
+    """Return the ids of the chosen devices, without repeats. `cpu` is `cpu:0`, `gpu:0` the first GPU of any vendor.
 
     JAX lists its devices (in a child process) only if something other than `cpu:0` is chosen. Raises UsageError for a
     device that does not exist (with similar names) or that JAX does not use (with the reason).
@@ -35,37 +35,37 @@ def choose(wanted: Sequence[str], interpreter: Interpreter) -> list[str]:
     if all(parse_device(text) == HOST for text in wanted):
         return [HOST]
     devices, problem = find_all(interpreter)
-    chosen = list(dict.fromkeys(_one(text, devices, problem, interpreter) for text in wanted))
+    chosen = list(dict.fromkeys(_device_id(text, devices, problem, interpreter) for text in wanted))
     for device in chosen:
         worker_environment(device, devices)
     return chosen
 
 
-def _one(text: str, devices: Sequence[Device], problem: str, interpreter: Interpreter) -> str:
-    """The id that `text` means. Raises UsageError; if the machine has no device of this kind, the error says why."""
+def _device_id(text: str, devices: Sequence[Device], problem: str, interpreter: Interpreter) -> str:
+    """Return the id that `text` means. Raises UsageError, which says why if the machine has no device of this kind."""
     parse_device(text)
     try:
         return parse_device(text, [device.id for device in devices])
     except UsageError as error:
         platforms = platforms_of(text)
         kind = text.partition(":")[0].strip().lower()
-        there = any(device.platform in platforms and device.used_by_jax is not False for device in devices)
-        if there or kind not in _KINDS:
+        exists = any(device.platform in platforms and device.used_by_jax is not False for device in devices)
+        if exists or kind not in _KINDS:
             raise  # the kind exists but this number does not, or the word is mistyped
         unused = [device for device in devices if device.platform in platforms]
         if unused:
             seen = "; ".join(f"{device.id} ({device.kind or device.platform}): {device.reason}" for device in unused)
             raise UsageError(f"no {kind} that JAX uses: {seen}", unused[0].hint) from error
-        looked = "NVIDIA's driver and the PCI bus show none" if kind != "tpu" else "the PCI bus shows none"
+        searched = "NVIDIA's driver and the PCI bus show none" if kind != "tpu" else "the PCI bus shows none"
         why = (
             problem
             or f"the jax of {interpreter.path} sees {', '.join(device.id for device in devices if device.used_by_jax)}"
         )
-        raise UsageError(f"this machine has no {kind}: {looked}, and {why}", "jaxprof devices shows more.") from error
+        raise UsageError(f"this machine has no {kind}: {searched}, and {why}", "jaxprof devices shows more.") from error
 
 
 def idle_accelerators(interpreter: Interpreter) -> list[str]:
-    """The accelerators that JAX could use, as far as this is known without starting JAX."""
+    """Return the accelerators that JAX could use, as far as this is known without starting JAX."""
     return [
         device.id
         for device in local_devices(gather(interpreter.path))

@@ -1,15 +1,14 @@
-"""Another revision of a target, checked out beside the present one for as long as it is compiled or measured.
+"""Another revision of a target, checked out beside the present one while it is compiled or measured.
 
 The word after `--base` means a file, a target, a baseline, a kept session or a git revision, in that order: a path or a
-target that exists wins over a revision of the same name. Which reading was taken is always said.
+target that exists takes precedence over a revision of the same name. The answer always says which meaning was taken.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,18 +32,18 @@ class Revision:
 
     repository: Path
     name: str
-    """As it was asked for: `HEAD~1`."""
+    """Name of the revision as the user gave it: `HEAD~1`."""
     commit: str
-    """Its abbreviated hash."""
+    """Abbreviated hash of the revision's commit."""
     head: str
-    """That of the present tree's commit."""
+    """Abbreviated hash of the present tree's commit."""
     dirty: bool
     """Whether the present tree has changes that are not committed."""
     tree: Path
-    """The folder of its files."""
+    """Folder of the revision's files."""
 
     def target(self, present: str) -> str:
-        """The target `present` in that revision. Raises UsageError for a file or module that it does not have."""
+        """Return the target `present` in this revision. Raises UsageError if the revision lacks its file or module."""
         place, colon, function = present.rpartition(":") if ":" in present else (present, "", "")
         if not is_file(place):
             return f"{self._module(place)}{colon}{function}"
@@ -54,7 +53,7 @@ class Revision:
         return f"{self.tree / inside}{colon}{function}"
 
     def then(self, present: str) -> SideTree:
-        """What a side of this revision keeps of it; `present` is its target in the present tree."""
+        """Return what the session keeps about a side at this revision, whose target on disk is `present`."""
         return SideTree(
             revision=self.name,
             commit=self.commit,
@@ -65,20 +64,18 @@ class Revision:
         )
 
     def now(self) -> SideTree:
-        """The same of a side on disk."""
+        """Return what the session keeps about a side on disk."""
         return SideTree(commit=self.head, repository=str(self.repository), dirty=self.dirty)
 
     def variables(self) -> dict[str, str]:
-        """What makes Python import the revision's modules and not the present ones, also where the project is installed
-        in place."""
-        given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        return {"PYTHONPATH": os.pathsep.join([*map(str, self._import_folders()), *given])}
+        """Return the variables that make Python import the revision's modules and not the present ones, also if the
+        project is installed in place."""
+        return {"PYTHONPATH": os.pathsep.join([*map(str, self._import_folders()), *_python_path()])}
 
     def _import_folders(self) -> list[Path]:
-        """Where the revision's modules are imported from: the folders of the present ones."""
+        """Return the folders that the revision's modules are imported from: those of the present modules, moved."""
         present = [Path.cwd(), Path.cwd() / "src", self.repository, self.repository / "src"]
-        present += [Path(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        inside = [folder.resolve() for folder in present]
+        inside = [folder.resolve() for folder in (*present, *map(Path, _python_path()))]
         moved = [
             self.tree / folder.relative_to(self.repository)
             for folder in inside
@@ -87,7 +84,7 @@ class Revision:
         return [folder for folder in dict.fromkeys(moved) if folder.is_dir()]
 
     def _module(self, name: str) -> Path:
-        """The file of the module `name`: by its name, Python would find the one in the present folder first."""
+        """Return the file of the module `name`: by its name, Python would find the one in the present folder first."""
         inside = Path(*name.split("."))
         for folder in self._import_folders():
             for file in (folder / inside.with_suffix(".py"), folder / inside / "__init__.py"):
@@ -96,16 +93,20 @@ class Revision:
         raise UsageError(f"{self.commit} has no module {name}", "Name its file: path/to/file.py:function.")
 
 
-@contextlib.contextmanager
+def _python_path() -> list[str]:
+    return [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+
+
+@contextmanager
 def checked_out(target: str, name: str) -> Iterator[Revision]:
-    """The revision `name` of the repository that holds `target`, in a temporary worktree, which is removed at the end.
-    Raises UsageError if there is no git, no repository, or no such revision."""
+    """Yield the revision `name` of the repository that holds `target`, in a temporary worktree, which is removed at the
+    end. Raises UsageError if there is no git, no repository, or no such revision."""
     repository = repository_of(target)
     commit = repository.commit(name)
     if commit is None:
         raise UsageError(f"{repository.folder} has no revision {name!r}", repository.lack)
-    made = TemporaryFolder("git")
-    tree = made.path.resolve() / repository.folder.name
+    temporary = TemporaryFolder("git")
+    tree = temporary.path.resolve() / repository.folder.name
     try:
         added = git(repository.folder, "worktree", "add", "--quiet", "--detach", str(tree), commit)
         if added.answer is None:
@@ -120,15 +121,15 @@ def checked_out(target: str, name: str) -> Iterator[Revision]:
         )
     finally:
         git(repository.folder, "worktree", "remove", "--force", str(tree))
-        made.close()
+        temporary.close()
         git(repository.folder, "worktree", "prune")
 
 
-@contextlib.contextmanager
+@contextmanager
 def sides_again(ask: Ask) -> Iterator[SidesAgain]:
-    """What the sides of a kept comparison need to be measured again: a folder for their results, and git revisions,
-    which are removed at the end."""
-    with contextlib.ExitStack() as stack, TemporaryFolder("ab") as folder:
+    """Yield what the sides of a kept comparison need to be measured again: a folder for their results, and git
+    revisions, which are removed at the end."""
+    with ExitStack() as stack, TemporaryFolder("ab") as folder:
 
         def check_out(target: str, commit: str) -> tuple[str, SideTree]:
             revision = stack.enter_context(checked_out(target, commit))
@@ -147,21 +148,21 @@ _HEAD = "HEAD"
 
 @dataclass(frozen=True, slots=True)
 class FoundBase:
-    """The base with what compiles it."""
+    """The base of a target, with what is needed to compile it."""
 
     about: GateBase
     target: str
-    """What `find_modules` takes."""
+    """The target that `find_modules` takes."""
     revision: Revision | None = None
-    """Checked out, where it is one."""
+    """The revision, checked out, if the base is one."""
 
     @property
     def variables(self) -> dict[str, str]:
-        """What is laid over the environment of its processes."""
+        """Variables that are laid over the environment of the base's processes."""
         return self.revision.variables() if self.revision is not None else {}
 
     def named(self, error: JaxprofError) -> JaxprofError:
-        """The error, said of the base, with a revision's files as git writes them: `HEAD~1:train.py`."""
+        """Return the error as one of the base, with a revision's files as git writes them: `HEAD~1:train.py`."""
         what, hint = error.what, error.hint
         if self.revision is not None:
             tree = f"{self.revision.tree}{os.sep}"
@@ -171,29 +172,31 @@ class FoundBase:
 
 @contextmanager
 def found_base(target: str, word: str | None) -> Iterator[FoundBase]:
-    """What `word` means as the base of `target`; a revision is checked out until the end. Without a word it is HEAD,
-    where `target` is a function with changes that are not committed. Raises UsageError naming what was tried."""
+    """Yield what `word` means as the base of `target`; a revision is checked out until the end. Without a word, the
+    base is HEAD, if `target` is a function with changes that are not committed. Raises UsageError naming what was
+    tried."""
     if word is None:
-        with _revision(target, _HEAD, _default(target).folder) as found:
+        with _base_at_revision(target, _HEAD, _default_repository(target).folder) as found:
             yield found
         return
-    known = _known(word)
+    known = _base_by_name(word)
     if known is not None:
         yield known
         return
-    repository, refused = _repository(target)
+    repository, refused = _repository_or_reason(target)
     if repository is not None and repository.commit(word) is not None:
-        with _revision(target, word, repository.folder) as found:
+        with _base_at_revision(target, word, repository.folder) as found:
             yield found
         return
     part = Library().search(word)
     if part is None:
-        raise _unknown(word, repository, refused)
+        raise _unknown_base(word, repository, refused)
     yield FoundBase(GateBase(word, "session", str(part)), str(part))
 
 
-def _known(word: str) -> FoundBase | None:
-    """The base that `word` names by itself: a path, a target, a baseline, or the whole name of a kept session."""
+def _base_by_name(word: str) -> FoundBase | None:
+    """Return the base that `word` names by itself: a path, a target, a baseline, or a kept session by its whole
+    name."""
     if is_ready(word):
         path = with_home(word)
         return FoundBase(GateBase(word, "session" if path.suffix == EXTENSION else "path", str(path)), word)
@@ -208,17 +211,17 @@ def _known(word: str) -> FoundBase | None:
     return None
 
 
-def _default(target: str) -> Repository:
-    """The repository whose HEAD is the base. Raises UsageError where there is none, or where it says nothing."""
+def _default_repository(target: str) -> Repository:
+    """Return the repository whose HEAD is the base. Raises UsageError if there is none, or nothing has changed."""
     example = "--base takes a revision (origin/main), a baseline, a session, or another target."
     if is_workload(target) or not is_own(target) or Path(target).suffix == EXTENSION:
-        raise UsageError(f"what is {target} compared with?", example)
+        raise UsageError(f"{target} needs a base to be compared with", example)
     try:
         repository = repository_of(target)
     except UsageError as error:
-        raise UsageError(f"what is {target} compared with? {error.what}", example) from error
+        raise UsageError(f"{target} has no base: {error.what}", example) from error
     if repository.commit(_HEAD) is None:
-        raise UsageError(f"what is {target} compared with? {repository.folder} has no commit yet", example)
+        raise UsageError(f"{target} has no base: {repository.folder} has no commit yet", example)
     in_a_hook = "GIT_INDEX_FILE" in os.environ  # of `git commit --amend`, which may change the message alone
     if not repository.dirty and not in_a_hook:
         raise UsageError(
@@ -228,12 +231,12 @@ def _default(target: str) -> Repository:
     return repository
 
 
-def _repository(target: str) -> tuple[Repository | None, str]:
-    """The repository of `target`, or why there is none."""
+def _repository_or_reason(target: str) -> tuple[Repository | None, str]:
+    """Return the repository of `target`, or why there is none."""
     if is_workload(target):
         return None, f"{target} is built in and has no revisions"
     if not is_own(target) or is_ready(target):
-        return None, f"{target} is no function of yours"
+        return None, f"{target} is not a function of yours"
     try:
         return repository_of(target), ""
     except UsageError as error:
@@ -241,7 +244,7 @@ def _repository(target: str) -> tuple[Repository | None, str]:
 
 
 @contextmanager
-def _revision(target: str, word: str, repository: Path) -> Iterator[FoundBase]:
+def _base_at_revision(target: str, word: str, repository: Path) -> Iterator[FoundBase]:
     with checked_out(target, word) as revision:
         about = GateBase(
             name=word,
@@ -253,7 +256,7 @@ def _revision(target: str, word: str, repository: Path) -> Iterator[FoundBase]:
         yield FoundBase(about, revision.target(target), revision)
 
 
-def _unknown(word: str, repository: Repository | None, refused: str) -> UsageError:
+def _unknown_base(word: str, repository: Repository | None, refused: str) -> UsageError:
     tried = "a path, a target, a baseline, a kept session"
     if repository is None:
         return UsageError(f"--base {word!r} is none of {tried}", f"It is no git revision either: {refused}.")

@@ -1,4 +1,4 @@
-"""The modules of what a word names (`target`): a session's runs, a dump's, a profile's, or programs compiled now."""
+"""The modules that a target names: a session's runs, the modules of a dump or a profile, or programs compiled now."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TargetModule:
 
     stages: ModuleStages
     session: Session | None = None
-    """The session that it is a run of."""
+    """The session that the module is a run of; None for a module of a dump."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -46,12 +46,12 @@ class TargetModule:
 
     @property
     def has_hlo(self) -> bool:
-        """Whether it has optimised HLO, or the closest stage to it."""
+        """Whether the module has optimised HLO, or the closest stage to it."""
         return "hlo" in self.stages.stages
 
     @cached_property
     def device(self) -> DevicePeaks | None:
-        """The device with its roofline ceilings; None if it is unknown."""
+        """The module's device with its roofline ceilings; None if unknown."""
         if self.session is None or self.run is None:
             from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 
@@ -62,7 +62,7 @@ class TargetModule:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it was compiled for a device that this machine does not have."""
+        """Whether the module was compiled for a device that this machine does not have."""
         if self.run is None or self.run.plan.how != "compile":
             return False
         from jaxprof.analysis.ceilings import device_elsewhere
@@ -71,7 +71,7 @@ class TargetModule:
 
     @property
     def machine(self) -> Machine | None:
-        """How its devices are connected; None if that is unknown."""
+        """The module's device, and how several of them are connected; None if unknown."""
         if self.device is None:
             return None
         from jaxprof.analysis.ceilings import machine_of_run
@@ -80,15 +80,15 @@ class TargetModule:
 
     @property
     def memory(self) -> MemoryPicture | None:
-        """What it needs of memory: by XLA's buffer assignment where there is one, else by its schedule."""
+        """What the module needs of memory: by XLA's buffer assignment if there is one, else by its schedule."""
         from jaxprof.analysis.memory import buffers_of, memory_of_dump
 
-        of_run = buffers_of(self.session, self.stages.key) if self.session is not None else None
-        return of_run if of_run is not None else memory_of_dump(self.stages)
+        of_session = buffers_of(self.session, self.stages.key) if self.session is not None else None
+        return of_session if of_session is not None else memory_of_dump(self.stages)
 
     @cached_property
     def hlo(self) -> Module:
-        """The optimised HLO. Raises UsageError if there is none, HloError if it cannot be read."""
+        """The module's optimised HLO. Raises UsageError if there is none, HloError if it cannot be read."""
         if not self.has_hlo:
             raise UsageError(f"{self.label} has no HLO", "Compiled variants have it: jaxprof run NAME --variant jit.")
         return self.stages.module()
@@ -101,7 +101,7 @@ class CompileOptions:
     variant: str = ""
     preset: str = "quick"
     settings: Sequence[str] = ()
-    """`n=4000`, as `--set` takes them."""
+    """Settings such as `n=4000`, as `--set` takes them."""
     arguments: Sequence[str] = ()
     targets: str = ""
     """The value of `--for`."""
@@ -114,7 +114,8 @@ class CompileOptions:
     force: bool = False
 
     def mesh(self) -> dict[str, int]:
-        """Size by axis. Raises UsageError if it cannot be read, or if nothing is compiled for other devices."""
+        """Return the size of each axis of the mesh. Raises UsageError if the mesh cannot be read, or if nothing is
+        compiled for other devices."""
         if (self.axes or self.shard) and not self.targets:
             option = "--mesh" if self.axes else "--shard"
             raise UsageError(f"{option} applies to devices that are not here", "Give --for h100:8, too.")
@@ -134,20 +135,21 @@ def find_modules(
     alone: bool = True,
     variables: Mapping[str, str] | None = None,
 ) -> list[TargetModule]:
-    """The modules that `target` names: of the run `run` of a session, or the one with this number (from 1) in a dump.
+    """Return the modules that `target` names: of the run `run` of a session, or the one with this number (from 1) in a
+    dump.
 
-    Raises JaxprofError: for an unknown target with similar names, for options that have no effect on it, for HLO that
-    cannot be read, for a program that cannot be compiled. Unless it stands `alone`, options may have an effect on the
-    other target, and none on this one. `variables` are laid over the environment of a function's processes.
+    Unless the target is `alone`, an option may apply to another target only. `variables` are laid over the environment
+    of a function's processes. Raises JaxprofError: for an unknown target with similar names, for options that have no
+    effect on it, for HLO that cannot be read, for a program that cannot be compiled.
     """
     if is_ready(target):
         if alone:
             _refuse_compiling(target)
-        return _of_path(with_home(target), run, number)
+        return _modules_at_path(with_home(target), run, number)
     if is_compiled_now(target):
         if alone:
             _refuse_choosing(target)
-        return _compiled(target, options, variables)
+        return _compile(target, options, variables)
     from jaxprof.session.log import Library
 
     kept = Library().search(target)
@@ -157,28 +159,29 @@ def find_modules(
         raise not_found("path, workload or session", target, names())
     if alone:
         _refuse_compiling(target)
-    return _of_path(kept, run, number)
+    return _modules_at_path(kept, run, number)
 
 
 def find_pair(
     targets: tuple[str, str], run: str | None, number: int | None, options: CompileOptions
 ) -> tuple[TargetModule, TargetModule]:
-    """The one module with HLO that each target names; where one is compiled now and the other is not, an option applies
-    to the one that takes it. Raises JaxprofError as `find_modules`, and for a target with several modules."""
+    """Return the one module with HLO that each target names. If one is compiled now and the other is not, an option
+    applies to the target that takes it. Raises JaxprofError as `find_modules`, and for a target with several
+    modules."""
     alone = is_ready(targets[0]) == is_ready(targets[1])
-    one, other = (_the_only(target, find_modules(target, run, number, options, alone=alone)) for target in targets)
+    one, other = (_single_module(target, find_modules(target, run, number, options, alone=alone)) for target in targets)
     return one, other
 
 
-def _the_only(target: str, modules: list[TargetModule]) -> TargetModule:
-    having = [module for module in modules if module.has_hlo]
-    if not having:
+def _single_module(target: str, modules: list[TargetModule]) -> TargetModule:
+    with_hlo = [module for module in modules if module.has_hlo]
+    if not with_hlo:
         raise UsageError(f"{target} has no HLO", HOW_TO_COMPILE)
-    if len(having) > 1:
-        chosen = "--run" if having[0].run is not None else "--module"
-        named = ", ".join(f"{at} {module.label}" for at, module in enumerate(having[:10], 1))
-        raise UsageError(f"{target} has {len(having)} modules", f"{chosen} chooses one, of both sides: {named}.")
-    return having[0]
+    if len(with_hlo) > 1:
+        chosen = "--run" if with_hlo[0].run is not None else "--module"
+        named = ", ".join(f"{at} {module.label}" for at, module in enumerate(with_hlo[:10], 1))
+        raise UsageError(f"{target} has {len(with_hlo)} modules", f"{chosen} chooses one, of both sides: {named}.")
+    return with_hlo[0]
 
 
 def _refuse_compiling(target: str) -> None:
@@ -199,19 +202,19 @@ def _refuse_choosing(target: str) -> None:
     )
 
 
-def _of_path(path: Path, run: str | None, number: int | None) -> list[TargetModule]:
+def _modules_at_path(path: Path, run: str | None, number: int | None) -> list[TargetModule]:
     refuse_job("jaxprof hlo", str(path), "HLO")
     kind = kind_of(path)
     if kind is Kind.SESSION:
         refuse(("number",), f"chooses a module of a dump, and {path} is a session", "Choose a run of it with --run.")
     elif kind is not Kind.PROFILE and run is not None:
         raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
-    if kind is Kind.SESSION or kind is Kind.PROFILE:
-        return _numbered(_of_source(open_hlo(path, _session_of_profile), str(path), run), number, str(path))
+    if kind in (Kind.SESSION, Kind.PROFILE):
+        return _only_numbered(_modules_of_source(open_hlo(path, _session_of_profile), run), number, str(path))
     sources = open_hlo(path, _session_of_profile).modules
     if path.is_dir():
-        return _numbered(_readable(sources), number, str(path))
-    return _numbered([TargetModule(stages) for stages in sources], number, str(path))
+        return _only_numbered(_readable(sources), number, str(path))
+    return _only_numbered([TargetModule(stages) for stages in sources], number, str(path))
 
 
 def _session_of_profile(path: Path) -> Session:
@@ -222,8 +225,8 @@ def _session_of_profile(path: Path) -> Session:
 
 
 def _readable(sources: Sequence[ModuleStages]) -> list[TargetModule]:
-    """Every module of every readable file, with a note on each unreadable one. If no file can be read, raises the last
-    error."""
+    """Return every module of every readable file, with a note on each unreadable one. If no file can be read, raises
+    the last error."""
     modules: list[TargetModule] = []
     notes: list[str] = []
     failure: JaxprofError | None = None
@@ -239,7 +242,7 @@ def _readable(sources: Sequence[ModuleStages]) -> list[TargetModule]:
     return modules
 
 
-def _numbered(modules: list[TargetModule], number: int | None, label: str) -> list[TargetModule]:
+def _only_numbered(modules: list[TargetModule], number: int | None, label: str) -> list[TargetModule]:
     if number is None:
         return modules
     if number > len(modules):
@@ -247,8 +250,8 @@ def _numbered(modules: list[TargetModule], number: int | None, label: str) -> li
     return [modules[number - 1]]
 
 
-def _of_source(source: HloSource, label: str, run: str | None) -> list[TargetModule]:
-    """The runs of a session, or the named one. Raises UsageError."""
+def _modules_of_source(source: HloSource, run: str | None) -> list[TargetModule]:
+    """Return the runs of a session, or the named one. Raises UsageError."""
     session = source.session
     assert session is not None
     if run is not None and run not in session.runs:
@@ -263,8 +266,8 @@ def _of_source(source: HloSource, label: str, run: str | None) -> list[TargetMod
 def compile_session(
     targets: Sequence[str], options: CompileOptions, variables: Mapping[str, str] | None = None
 ) -> Session:
-    """Lower and compile the targets now, in child processes, without running anything, as one session. Raises
-    WorkerError if that fails, JaxprofError for a target or an option that does not fit."""
+    """Lower and compile the targets now, in child processes, without running anything, and return them as one session.
+    Raises WorkerError if that fails, JaxprofError for a target or an option that does not fit."""
     from jaxprof.devices.inventory.environment import environment_facts
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner import Scheduler, find_interpreter
@@ -291,7 +294,8 @@ def compile_session(
 def _planned(
     target: str, options: CompileOptions, interpreter: Interpreter, variables: Mapping[str, str] | None
 ) -> list[PlannedRun]:
-    """The compilations of one target: here, or for each device that is not. Raises JaxprofError."""
+    """Return the compilations of one target: for this machine, or for each device that it lacks. Raises
+    JaxprofError."""
     from jaxprof.cli.selection import find_workloads, read_settings
     from jaxprof.devices.targets import parse_targets
     from jaxprof.runner import PlanOptions, plan_compiles
@@ -319,15 +323,15 @@ def _planned(
     return [replace(plan, environment=variables or {}) for plan in plans]
 
 
-_NOTED = ("sharding", "library_gemms", "debug_calls_left_out")
-"""Warnings of a compile that say what was compiled."""
+_NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")
+"""Codes of the warnings that say what was compiled."""
 
 
-def _compiled(target: str, options: CompileOptions, variables: Mapping[str, str] | None = None) -> list[TargetModule]:
-    """The modules of a target that is compiled now. Raises JaxprofError."""
+def _compile(target: str, options: CompileOptions, variables: Mapping[str, str] | None) -> list[TargetModule]:
+    """Compile the target now, and return its modules. Raises JaxprofError."""
     session = compile_session([target], options, variables)
-    modules = _of_source(HloSource(Kind.SESSION, modules_of(session), session), target, None)
+    modules = _modules_of_source(HloSource(Kind.SESSION, modules_of(session), session), None)
     for module in modules:
         if module.run is not None:
-            module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED]
+            module.notes += [warning.message for warning in module.run.warnings if warning.code in _NOTED_WARNINGS]
     return modules

@@ -1,4 +1,4 @@
-"""Every answer in JSON by its kind: the facts of its data, and its JSON schema, which is made of them.
+"""Every kind of answer in JSON: the facts of its data, and the JSON schema that is made of them.
 
 python -m jaxprof.cli.kinds KIND       prints the schema (draft 2020-12) of the answers of a kind
 """
@@ -48,16 +48,16 @@ ENTRY: Final[tuple[Fact[Entry], ...]] = (
     Fact("problem", TEXT, "Why it cannot be read"),
     Fact("workloads", LIST, "What was run"),
     Fact("job_summary", OBJECT, "Of the folder of a job; null for a session", at("job"), inside=(
-        Fact("recorded_processes", COUNT, "How many processes have a session here", lambda job: len(job.processes)),
+        Fact("recorded_processes", COUNT, "Processes with a session here", lambda job: len(job.processes)),
         Fact("process_count", COUNT, "Processes of the job; null where it is not known", at("count")),
-        Fact("missing_processes", COUNT, "How many have none",
+        Fact("missing_processes", COUNT, "Processes without a session",
              lambda job: job.missing if job.count is not None else None),
         Fact("hosts", LIST, "The machines that they ran on"),
-        Fact("by_status", ROWS, "How many processes ended how, the most frequent first",
+        Fact("by_status", ROWS, "Processes by how they ended, the most frequent first",
              lambda job: list(job.by_status.items()), inside=(
                  Fact("status", TEXT, "ok, failed, crashed, cancelled, running, interrupted, unreadable",
                       lambda pair: pair[0]),
-                 Fact("count", COUNT, "How many processes ended so", lambda pair: pair[1]),
+                 Fact("count", COUNT, "Processes that ended in this way", lambda pair: pair[1]),
              )),
     )),
     Fact("runs", ROWS, "Runs that have ended", at("closed"), inside=(
@@ -70,7 +70,7 @@ ENTRY: Final[tuple[Fact[Entry], ...]] = (
         Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]"),
     )),
 )  # fmt: skip
-"""A session in a list."""
+"""The facts of a session in a list."""
 WORKLOAD: Final[tuple[Fact[WorkloadInfo], ...]] = (
     Fact("name", TEXT, "Its name", title="name"),
     Fact("title", TEXT, "What it computes, in a line", title="computes", widest=44),
@@ -112,7 +112,7 @@ def _rows(key: str, meaning: str, inside: Facts) -> Fact[Any]:
     return Fact(key, ROWS, meaning, inside=inside)
 
 
-def _of(module: str, name: str) -> Facts:
+def _report_facts(module: str, name: str) -> Facts:
     facts: Facts = getattr(import_module(f"jaxprof.report.{module}"), name)
     return facts
 
@@ -136,26 +136,28 @@ def _hlo(view: str | None = None) -> Facts:
     return (_rows("programs", "The programs of the target", facts_of_program(view)),)
 
 
-def _of_session() -> Facts:
+def _session_facts() -> Facts:
     from dataclasses import replace
 
     path: Fact[Any] = Fact("path", TEXT, "Where it is; null if it could not be kept")
     return tuple(
-        replace(fact, inside=(*fact.inside, path)) if fact.key == "session" else fact for fact in _of("json", "SESSION")
+        replace(fact, inside=(*fact.inside, path)) if fact.key == "session" else fact
+        for fact in _report_facts("json", "SESSION")
     )
 
 
 def workload_facts() -> Facts:
-    """What JSON has of a workload."""
+    """Return the facts of a workload, as JSON has them."""
     from dataclasses import replace
 
     return tuple(
-        replace(fact, inside=_of("json", "PUBLISHED")) if fact.key == "published" else fact for fact in WORKLOAD
+        replace(fact, inside=_report_facts("json", "PUBLISHED")) if fact.key == "published" else fact
+        for fact in WORKLOAD
     )
 
 
 def target_facts() -> Facts:
-    """Of a device to compile for."""
+    """Return the facts of a device to compile for."""
     from jaxprof.hlo.analysis.cost.peaks import device
     from jaxprof.units import counted
 
@@ -171,7 +173,7 @@ def target_facts() -> Facts:
     )  # fmt: skip
 
 
-def _explanation() -> Facts:
+def _explanation_facts() -> Facts:
     from jaxprof.report.explain import facts_of_explanation
 
     return facts_of_explanation()
@@ -207,7 +209,7 @@ _PLAIN: Final[Mapping[str, tuple[tuple[str, Unit, str], ...]]] = {
     ),
     "target-remove": (("vendor", TEXT, "Vendor of the compiler"), ("removed", LIST, "Folders that were deleted")),
 }
-"""Kinds whose data is flat."""
+"""Kinds of answers whose data is flat: key, unit and meaning of each fact."""
 _EXPORT: Final[Facts] = (
     Fact("session", TEXT, "Name of the session"),
     Fact("format", TEXT, "The format"),
@@ -257,28 +259,32 @@ def _in_folder(key: str, meaning: str, inside: Facts, *more: Fact[Any]) -> Facts
 
 
 KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
-    "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_of("comparison_report", "AB")),
-    "baseline": partial(_of, "baselines", "BASELINE"),
-    "baselines": lambda: _in_folder("baselines", "The kept baselines", _of("baselines", "BASELINES")),
-    "catalogue": lambda: (_rows("findings", "Every code", _of("explain", "ENTRY")[:3]),),
+    "ab": lambda: (Fact("session", TEXT, "Where the comparison is kept"), *_report_facts("comparison_report", "AB")),
+    "baseline": partial(_report_facts, "baselines", "BASELINE"),
+    "baselines": lambda: _in_folder("baselines", "The kept baselines", _report_facts("baselines", "BASELINES")),
+    "catalogue": lambda: (_rows("findings", "Every code", _report_facts("explain", "ENTRY")[:3]),),
     "comparison": lambda: (
-        _rows("comparisons", "One for each session after the first", _of("comparison_report", "DIFFERENCE")),
+        _rows("comparisons", "One for each session after the first", _report_facts("comparison_report", "DIFFERENCE")),
     ),
     "config": lambda: _CONFIG,
-    "devices": lambda: (_rows("devices", "The devices of this machine", _of("device_list", "DEVICES")),),
-    "explanation": _explanation,
+    "devices": lambda: (_rows("devices", "The devices of this machine", _report_facts("device_list", "DEVICES")),),
+    "explanation": _explanation_facts,
     "export": lambda: _EXPORT,
-    "finding": partial(_of, "explain", "ENTRY"),
-    "gate": partial(_of, "gate", "GATE"),
-    "history": partial(_of, "history", "HISTORY"),
+    "finding": partial(_report_facts, "explain", "ENTRY"),
+    "gate": partial(_report_facts, "gate", "GATE"),
+    "history": partial(_report_facts, "history", "HISTORY"),
     "hlo": _hlo,
     **{f"hlo-{view}": partial(_hlo, view) for view in ("kernels", "findings", "barriers", "memory", "flame")},
-    "hlo-diff": partial(_of, "hlo_difference", "HLO_DIFFERENCE"),
-    "hlo-passes": lambda: (_rows("modules", "The modules of the dump", _of("passes", "MODULE")),),
+    "hlo-diff": partial(_report_facts, "hlo_difference", "HLO_DIFFERENCE"),
+    "hlo-passes": lambda: (_rows("modules", "The modules of the dump", _report_facts("passes", "MODULE")),),
     "hlo-stage": lambda: (_rows("programs", "The programs of the target", _STAGE),),
-    "job": partial(_of, "hosts", "JOB"),
+    "job": partial(_report_facts, "hosts", "JOB"),
     "job-comparison": lambda: (
-        _rows("comparisons", "One for each job after the first", _of("recording.job_comparison", "JOB_DIFFERENCE")),
+        _rows(
+            "comparisons",
+            "One for each job after the first",
+            _report_facts("recording.job_comparison", "JOB_DIFFERENCE"),
+        ),
     ),
     "query": lambda: (
         Fact("rows", ROWS, "The rows, with the names of the columns of the SELECT"),
@@ -288,10 +294,10 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     "rollup": lambda: _in_folder(
         "processes", "The processes of the job", ROLL_UP, Fact("notices", LIST, "What could not be read")
     ),
-    "session": _of_session,
+    "session": _session_facts,
     **{f"session-{view}": partial(_view, view) for view in ("kernels", "compile", "steps", "memory", "trust", "flame")},
     **{f"session-{view}": partial(_program_view, view) for view in ("compiles", "findings", "transfers", "timeline")},
-    "session-lanes": lambda: (_rows("runs", "Runs with a timeline", _of("lanes", "RANGE")),),
+    "session-lanes": lambda: (_rows("runs", "Runs with a timeline", _report_facts("lanes", "RANGE")),),
     "sessions": lambda: _in_folder(
         "sessions", "The sessions, the newest first", ENTRY, Fact("size_bytes", BYTES, "Size of all of them")
     ),
@@ -299,7 +305,7 @@ KINDS: Final[Mapping[str, Callable[[], Facts]]] = {
     **dict.fromkeys(("workload", "workloads"), lambda: (_rows("workloads", "What can be run", workload_facts()),)),
     **{kind: partial(tuple, [Fact(*fact) for fact in facts]) for kind, facts in _PLAIN.items()},
 }
-"""By kind, the facts of `data`, which are imported when they are asked for."""
+"""Kind of answer → function that imports and returns the facts of its `data`."""
 _ERROR: Final[Facts] = (
     Fact("code", TEXT, "usage, missing_file, file_refused, not_hlo, storage, worker, does_not_fit, interrupted, ..."),
     Fact("message", TEXT, "Why there is no answer"),
@@ -314,7 +320,7 @@ _NEXT: Final = {"type": "array", "items": {"type": "string"}, "description": "Co
 
 
 def answer_schema(kind: str) -> dict[str, Any]:
-    """The JSON schema of the answers of a kind. Raises KeyError."""
+    """Return the JSON schema of the answers of a kind. Raises KeyError for an unknown kind."""
     from jaxprof.report.envelope import SCHEMA, may_lack
 
     error = kind == "error"

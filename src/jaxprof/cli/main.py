@@ -40,18 +40,18 @@ GROUPS = {
         "script": "Run a program of yours unchanged, and record what it compiles and where its time goes.",
         "explain": "What to change, the most expensive first: of a session, a profile or HLO.",
         "compare": "Which is faster: two functions, settings or revisions; what differs between two sessions.",
-        "hlo": "What XLA made of a program: kernels, costs, barriers, findings, texts; here or elsewhere.",
+        "hlo": "What XLA made of a program, for this device or another: kernels, costs, fusion barriers, findings.",
         "open": "Open a session, a profile or HLO: in the app, in a browser, or printed.",
     },
     "In CI, and for agents": {
         "gate": "Fail if kernels, FLOPs, bytes, peak or the times of a program have grown.",
         "query": "Ask sessions in SQL: runs, samples, kernels, compiles, findings and more, over many at once.",
         "export": "Write a page for a browser, or a file for Perfetto, speedscope, pprof or dashboards.",
-        "agent": "Tell coding agents what to ask jaxprof, and serve them sessions as tools.",
+        "agent": "Teach coding agents to use jaxprof, and serve sessions to them as tools (MCP).",
     },
     "Files and settings": {
-        "sessions": "List, rename, delete and prune the kept sessions; roll up those of a job.",
-        "devices": "The devices that JAX sees, those it does not use, and compilers for those not here.",
+        "sessions": "List, rename, delete and prune the kept sessions; make the summary tables of a job.",
+        "devices": "List the devices that JAX sees, and those it does not use; install compilers for absent devices.",
         "config": "Show and change your settings: theme, preset, devices, budgets, limits, keys.",
     },
 }
@@ -67,7 +67,7 @@ WITHIN = {
     ("devices", "target"): "target",
     ("config", "completion"): "completion",
 }
-"""Two words that name a command of its own module."""
+"""Two words that name a command with its own module."""
 
 FORMER = {
     "show": ("open", "--format", "text"),
@@ -79,14 +79,14 @@ FORMER = {
     "workloads": ("run", "--describe"),
     **{second: (first, second) for first, second in WITHIN},
 }
-"""Former commands, which go on working, with the words that stand for each now."""
+"""Former commands, which still work, with the words that replace each."""
 
 CONFIGURED = frozenset({"run", "compare", "hlo", "gate"})
-"""Commands whose options have the user's and the project's settings for defaults."""
+"""Commands whose options take their defaults from the user's and the project's settings."""
 
 EPILOG = """\b
 Exit codes: 0 success; 1 a run failed, or the session could not be kept;
-2 wrong usage or a refused file; 3 a limit of `gate` was passed, 4 it is undecided;
+2 wrong usage or a refused file; 3 a limit of `gate` was exceeded, 4 it is undecided;
 5 the answer covers only part of a module;
 74 stdout is full or closed; 130 interrupted; 128+n ended by signal n.
 Progress and notes go to stderr, data to stdout."""
@@ -107,7 +107,7 @@ class LazyGroup(click.Group):
         if args and args[0] in FORMER:
             now = FORMER[args[0]]
             if sys.stderr.isatty() and not ctx.resilient_parsing:
-                shown = " ".join(now[:1] if len(now) > 2 else now)  # without a value that stands for what was meant
+                shown = " ".join(now[:1] if len(now) > 2 else now)  # without an option whose value is an example
                 note(f"`jaxprof {args[0]}` is `jaxprof {shown}` now")
             args = [*now, *args[1:]]
         within = WITHIN.get((args[0], args[1])) if len(args) > 1 else None
@@ -153,8 +153,9 @@ def _command(module: str) -> click.Command:
 )
 @click.pass_context
 def cli(ctx: click.Context, python: Path | None) -> int | None:
-    """A profiler for JAX in the terminal. Without a command, opens the app; with a file alone, does what fits it:
-    FILE.py is profiled, FILE.py:function measured, a session, a profile or HLO opened, or printed without a terminal.
+    """A profiler for JAX in the terminal. Without a command it opens the app. With a file alone it picks the command:
+    FILE.py is profiled, FILE.py:function is measured; a session, a profile or HLO is opened (without a terminal:
+    printed).
 
     Measures where the time of a call goes (trace, lower, compile, transfers, first run, steady run), shows what XLA
     fused, and keeps every session as a file.
@@ -177,7 +178,7 @@ def cli(ctx: click.Context, python: Path | None) -> int | None:
 
 
 def main(arguments: list[str] | None = None, started: Started | None = None) -> NoReturn:
-    """Runs the command line, or follows the program of it that was `started` early, and ends the process with its exit
+    """Run the command line, or follow the program of it that was `started` early, and end the process with the exit
     code."""
     own_the_streams()
     try:
@@ -211,12 +212,14 @@ def _run(arguments: list[str] | None, started: Started | None) -> int | None:
     except JaxprofError as error:
         code = for_error(error)
         print_error(error)
-        _answer(arguments, error.code, error.what, error.hint)
+        _print_json_error(arguments, error.code, error.what, error.hint)
     except OSError as error:
-        failure = StorageError(_about(error), "A disk may be full, or a folder not yours to write or read.")
+        failure = StorageError(
+            _refused_by_system(error), "The disk may be full, or you may not read or write that folder."
+        )
         code = for_error(failure)
         print_error(failure)
-        _answer(arguments, failure.code, failure.what, failure.hint)
+        _print_json_error(arguments, failure.code, failure.what, failure.hint)
     except click.ClickException as error:
         code = error.exit_code
         shown, message = io.StringIO(), error.format_message()
@@ -224,15 +227,15 @@ def _run(arguments: list[str] | None, started: Started | None) -> int | None:
         lines = shown.getvalue().rstrip("\n").replace(message, safe(message)).split("\n")
         notes(map(_without_secrets, lines))
         context = getattr(error, "ctx", None)
-        _answer(arguments, "usage", message, f"{context.command_path} --help" if context is not None else "")
+        _print_json_error(arguments, "usage", message, f"{context.command_path} --help" if context is not None else "")
     except (click.Abort, KeyboardInterrupt):
         code = ExitCode.INTERRUPTED
-        _answer(arguments, "interrupted", "interrupted", "")
+        _print_json_error(arguments, "interrupted", "interrupted", "")
     return code
 
 
-def _about(error: OSError) -> str:
-    """What the system refused, and of which file."""
+def _refused_by_system(error: OSError) -> str:
+    """Return what the system refused, and of which file."""
     from jaxprof.errors import system_words
 
     return f"{error.filename}: {system_words(error)}" if error.filename is not None else system_words(error)
@@ -245,7 +248,7 @@ def print_error(error: JaxprofError) -> None:
 
 
 def _without_secrets(text: str) -> str:
-    """What was typed may be a URL with a password or a signature: an error that repeats it does not show them."""
+    """Redact URLs: what was typed may be one with a password or a signature, which an error must not show."""
     if "://" not in text:
         return text
     from jaxprof.redaction import without_url_secrets
@@ -253,16 +256,17 @@ def _without_secrets(text: str) -> str:
     return without_url_secrets(text)
 
 
-def _answer(arguments: list[str] | None, code: str, message: str, hint: str) -> None:
-    """Print the error on stdout, too, where an answer in JSON was requested."""
+def _print_json_error(arguments: list[str] | None, code: str, message: str, hint: str) -> None:
+    """Print the error on stdout, too, if an answer in JSON was requested."""
     if wants_json(sys.argv[1:] if arguments is None else arguments):
         print_json_error(code, _without_secrets(message), _without_secrets(hint))
 
 
 def wants_json(words: Sequence[str]) -> bool:
-    """Whether a command line requests JSON. It may be one that cannot be read: then only its words tell."""
-    own = list(takewhile(lambda word: word != "--", words))
-    if own and (own[0] == "script" or own[0].endswith(".py")):  # what follows its target belongs to the program
-        own = own[: next((at for at, word in enumerate(own) if word.endswith(".py") or word in ("-m", "-")), len(own))]
-    answered = own[:1] == ["export"] and "--json" in own  # whose --format is the file's
-    return answered or "--format=json" in own or ("--format", "json") in pairwise(own)
+    """Return whether a command line requests JSON. Only its words tell, because it may be unreadable."""
+    ours = list(takewhile(lambda word: word != "--", words))
+    if ours and (ours[0] == "script" or ours[0].endswith(".py")):  # what follows its target belongs to the program
+        places = (at for at, word in enumerate(ours) if word.endswith(".py") or word in ("-m", "-"))
+        ours = ours[: next(places, len(ours))]
+    answered = ours[:1] == ["export"] and "--json" in ours  # whose --format is the file's
+    return answered or "--format=json" in ours or ("--format", "json") in pairwise(ours)

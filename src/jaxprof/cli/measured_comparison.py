@@ -1,4 +1,4 @@
-"""`jaxprof compare` of what can be run: sides are measured in turns. Which is faster, or that it is not known."""
+"""`jaxprof compare` of what can be run: measure the sides in turns, and say which is faster, or that it is unknown."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from jaxprof.cli.options import (
     preset_option,
     refuse_without,
     share,
-    together,
     variant_option,
 )
-from jaxprof.cli.output import print_json, print_lines, print_text
+from jaxprof.cli.output import combine_options, print_json, print_lines, print_text
 from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 _PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"))
 
 
-def _of_each_side(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that all sides take, or A or B alone: `--env`, `--env-a`, `--env-b`..."""
+def _side_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that all sides take, or A or B alone: `--env`, `--env-a`, `--env-b`..."""
     for suffix, whose in (("-b", "B"), ("-a", "A"), ("", "all sides")):
         name = suffix.replace("-", "_")
         whom = f" of {whose}."
@@ -67,28 +66,33 @@ def _of_each_side(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-measured_options = together(
+measured_options = combine_options(
     click.option("--git", "revision", metavar="REV", help="A is the target at this revision, B the one on disk."),
-    _of_each_side,
+    _side_options,
     variant_option(
         default="jit",
         show_default=True,
         metavar="V",
-        help="Which variant; one side's stands behind its name (selu:numpy selu:jit).",
+        help="Variant of all sides; for one side, write it after its name (selu:numpy selu:jit).",
     ),
-    device_option(help="Where."),
+    device_option(help="The device to run on."),
     preset_option(),
     click.option(
-        "--margin", type=share, default="2%", show_default=True, metavar="M", help="Closer than this is the same."
+        "--margin",
+        type=share,
+        default="2%",
+        show_default=True,
+        metavar="M",
+        help="Smaller differences count as the same.",
     ),
     measuring_options(),
     click.option("--capture", is_flag=True, help="Capture kernel times, in a pass of their own."),
 )
-"""What a comparison of sides that are measured takes, besides `--arg`."""
+"""The options of a comparison whose sides are measured, besides `--arg`."""
 
 
 def compare_measured(targets: tuple[str, ...], form: str, words: dict[str, Any]) -> int:
-    """Measure the sides, print the comparison, and return the exit code. `words`: by the names of the parameters."""
+    """Measure the sides, print the comparison, and return the exit code. `words`: parameter name → value."""
     if form not in ("text", "json"):
         raise UsageError(f"a comparison that is measured has no {form} form", "It has --format text and json.")
     refuse_without("out", ("force",))
@@ -104,7 +108,7 @@ def compare_measured(targets: tuple[str, ...], form: str, words: dict[str, Any])
     ):
         options = _options(words, read, folder)
         measured = measure(read, options, lambda: new_writer(words["out"], replace_existing=words["force"]))
-    return _printed(measured, form)
+    return _print_comparison(measured, form)
 
 
 def _all_words(words: dict[str, Any]) -> AllWords:
@@ -149,14 +153,14 @@ def _options(words: dict[str, Any], read: ReadSides, folder: Path) -> SideOption
     return SideOptions(**taken, device=device, check=not words["no_check"], folder=folder)
 
 
-def _printed(measured: MeasuredSides, form: str) -> int:
+def _print_comparison(measured: MeasuredSides, form: str) -> int:
     """Print the comparison and return the exit code."""
     from jaxprof.report.comparison_report import ab_json, ab_lines
 
     result = measured.result
     if result is not None and form == "json":
-        named = [command_line("open", measured.path, "--full")] if measured.path is not None else []
-        print_json("ab", {"session": measured.path, **ab_json(result)}, named)
+        next_commands = [command_line("open", measured.path, "--full")] if measured.path is not None else []
+        print_json("ab", {"session": measured.path, **ab_json(result)}, next_commands)
     elif result is not None:
         print_lines(ab_lines(result))
         path = Path(measured.path) if measured.path is not None else None

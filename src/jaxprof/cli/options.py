@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -23,35 +23,24 @@ from jaxprof.cli.complete import (
     complete_target_device,
     complete_variant,
 )
+from jaxprof.cli.output import Command, combine_options
 from jaxprof.errors import UsageError
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class LocalFile(click.Path):
-    """A file or folder to write, on this machine: `s3://bucket/x` as a path would be a folder `s3:` here."""
+    """A file or folder to write on this machine. A URL is refused: as a path, `s3://bucket/x` would be in a folder
+    `s3:`."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path. Raises UsageError for a URL."""
+        """Return the path. Raises UsageError for a URL."""
         if isinstance(value, str) and "://" in value:
             from jaxprof.remote.place import path_here
 
             path_here(value, "Name a file, and copy it there; `jaxprof script --out URL` records to a store.")
         return super().convert(value, param, ctx)
-
-
-def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several options as one decorator; the first is the first in the help."""
-
-    def add(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
 
 
 arguments_option = partial(click.option, "--arg", "arguments", multiple=True, metavar="SPEC")
@@ -112,8 +101,9 @@ yes_option = partial(click.option, "--yes", is_flag=True, help="Do not ask.")
 
 
 def target_options(what: str) -> Callable[[Command], Command]:
-    """`--for`, whose help is `what`, with `--mesh` and `--shard`: compiling for devices that need not be here."""
-    return together(
+    """Return `--for`, whose help is `what`, with `--mesh` and `--shard`: compiling for devices that need not be
+    here."""
+    return combine_options(
         click.option(
             "--for",
             "targets",
@@ -131,7 +121,7 @@ def target_options(what: str) -> Callable[[Command], Command]:
     )
 
 
-profile_options = together(
+profile_options = combine_options(
     click.option(
         "--profile-run", default="", metavar="NAME", help="The recording in a log folder to open. Default: the newest."
     ),
@@ -139,11 +129,11 @@ profile_options = together(
         "--host", "hosts", multiple=True, metavar="NAME", help="Only this host of a profile. May be repeated."
     ),
 )
-"""Which recording and hosts to open in a folder that has several."""
+"""Options that choose the recording and the hosts to open, in a folder that has several."""
 
 
 def positive_seconds(value: str | float) -> float:
-    """A time budget: above 0 and finite. Raises BadParameter."""
+    """Return a time budget, above 0 and finite. Raises BadParameter."""
     try:
         number = float(value)
     except ValueError:
@@ -154,7 +144,7 @@ def positive_seconds(value: str | float) -> float:
 
 
 def silence_option(when: str = "") -> Callable[[Command], Command]:
-    """`--max-silence`, for commands that start engines. `when`: put before its help."""
+    """Return `--max-silence`, for commands that start engines. `when`: put before its help."""
     return click.option(
         "--max-silence",
         "max_silence_seconds",
@@ -162,7 +152,7 @@ def silence_option(when: str = "") -> Callable[[Command], Command]:
         default=300.0,
         show_default=True,
         metavar="S",
-        help=f"{when}End a process that gives no sign of life for so long.",
+        help=f"{when}End a process that sends no heartbeat for S seconds.",
     )
 
 
@@ -170,7 +160,8 @@ _SCALES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
 
 
 def seconds_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    """The callback of an option that takes a time as people write it, `1.5ms`, `20 us`, `3s`, `0.25`: its seconds."""
+    """Return the seconds of a time as people write it: `1.5ms`, `20 us`, `3s`, `0.25`. This is a callback of
+    options."""
     if value is None:
         return None
     found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([nuµm]?s)?\s*", value)
@@ -180,7 +171,7 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, value: str | None
 
 
 def share(value: str | float) -> float:
-    """A margin: `2%` or `0.02`, above 0 and below 1. Raises BadParameter."""
+    """Return a margin, `2%` or `0.02`, above 0 and below 1. Raises BadParameter."""
     text = str(value).strip()
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -192,8 +183,9 @@ def share(value: str | float) -> float:
 
 
 def measuring_options(when: str = "") -> Callable[[Command], Command]:
-    """How long the sides of a comparison are measured, and where the session goes. `when`: put before each help."""
-    return together(
+    """Return the options for how long the sides of a comparison are measured, and where the session goes. `when`: put
+    before each help."""
+    return combine_options(
         click.option(
             "--launches",
             type=click.IntRange(1, 100),
@@ -230,19 +222,19 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
 
 _VIEWS = "jaxprof.views"
 _VIEW = "view_"
-"""In front of the name of a view, as the name of its parameter."""
+"""Prefix of the name of a view in the name of its parameter."""
 
 
 def is_given(name: str) -> bool:
-    """Whether the user gave the parameter of that name, on the command line or in the environment. Outside a command,
-    nothing is given."""
+    """Return whether the user gave the parameter of that name, on the command line or in the environment. Outside a
+    command, nothing is given."""
     context = click.get_current_context(silent=True)
     source = context.get_parameter_source(name) if context is not None else None
     return source not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
 
 
 def words_given(without: Collection[str]) -> list[object]:
-    """The parameters of the present command that the user gave, as the words of a command line."""
+    """Return the parameters of the present command that the user gave, as words of a command line."""
     context = click.get_current_context()
     words: list[object] = []
     for parameter in context.command.params:
@@ -256,7 +248,7 @@ def words_given(without: Collection[str]) -> list[object]:
 
 
 def refuse(names: Sequence[str], why: str, hint: str) -> None:
-    """Raises UsageError if the user gave one of these parameters. Its message is the option, then `why` it has no
+    """Raises UsageError if the user gave one of these parameters. The message is the option, then `why` it has no
     effect here."""
     given = [name for name in names if is_given(name)]
     if given:
@@ -279,7 +271,7 @@ def refuse_without(needed: str, names: Sequence[str]) -> None:
 
 
 def view_options(helps: Mapping[str, str]) -> Callable[[Command], Command]:
-    """Flags that exclude each other (`--kernels` for `kernels`), with their help; see `chosen_view`."""
+    """Return flags that exclude each other (`--kernels` for `kernels`), with their help; see `chosen_view`."""
 
     def decorate(command: Command) -> Command:
         for name, text in reversed(list(helps.items())):
@@ -294,8 +286,8 @@ def view_options(helps: Mapping[str, str]) -> Callable[[Command], Command]:
 
 
 def chosen_view(*others: str) -> str | None:
-    """The requested view, or None. Raises UsageError for two views, or for a view beside one of `others`: parameters
-    that also choose what is printed."""
+    """Return the requested view, or None. Raises UsageError for two views, or for a view beside one of `others`:
+    parameters that also choose what is printed."""
     views: list[str] = click.get_current_context().meta.get(_VIEWS, [])
     given = [f"--{name}" for name in views] + [_option(name) for name in others if is_given(name)]
     if len(given) > 1:
@@ -309,7 +301,7 @@ def _collect(ctx: click.Context, parameter: click.Parameter, value: bool) -> Non
 
 
 def _option(name: str) -> str:
-    """The parameter as the user writes it on the command line."""
+    """Return the parameter as the user writes it on the command line."""
     context = click.get_current_context()
     parameter = next((each for each in context.command.params if each.name == name), None)
     if parameter is None:

@@ -1,4 +1,4 @@
-"""The only writer of stdout and stderr of the command line: whatever it is given leaves it escaped.
+"""The only writer of stdout and stderr of the command line. It escapes all text that it writes.
 
 Data goes to stdout; what cannot be written there raises `StdoutLost` or `ReaderGone`. Notes go to stderr, and a note
 that cannot be written is dropped: it must not cost the data. `Progress` alone draws on stderr itself.
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jaxprof.text import safe, safe_text
+from jaxprof.text import json_escape, safe, safe_text
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.from_file import Ask
 
 SIGNAL_BASE = 128
-"""A process that a signal ended exits with this plus the signal's number, as shells count it."""
+"""The exit code of a process that a signal ended is this plus the signal's number, as shells count it."""
 
 
 class ExitCode(IntEnum):
@@ -45,7 +45,7 @@ class ExitCode(IntEnum):
     LIMIT_PASSED = 3
     """`gate`: a fact, or a time, has grown by more than its limit allows."""
     UNDECIDED = 4
-    """`gate --strict`: no limit was passed, and one is undecided."""
+    """`gate --strict`: no limit was exceeded, and one is undecided."""
     NOT_WHOLE = 5
     """The printed answer is unreliable, because a part of its subject is missing. The answer says which part."""
     STDOUT_LOST = 74
@@ -57,7 +57,7 @@ class ExitCode(IntEnum):
 
 
 def for_error(error: JaxprofError) -> ExitCode:
-    """The exit code of an error that reached the boundary: 1 for a failure of the work itself, 2 for all others."""
+    """Return the exit code of an error that reached the boundary: 1 if the work itself failed, else 2."""
     from jaxprof.errors import WorkerError
 
     return ExitCode.FAILED if isinstance(error, WorkerError) else ExitCode.USAGE
@@ -66,17 +66,26 @@ def for_error(error: JaxprofError) -> ExitCode:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def combine_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Combine several options into one decorator; the first is the first in the help."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
 _WRITTEN_AT_ONCE = 1 << 16
 _JSON_ESCAPES = "jaxprof.json_escapes"
 
 
 def _json_escapes(error: UnicodeError) -> tuple[str, int]:
-    """What a stream cannot encode, as JSON escapes it (`\\u00e9`): an answer in JSON stays one on every terminal."""
+    """Return what a stream cannot encode as JSON escapes (`\\u00e9`): an answer in JSON stays one on every terminal."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
-    escapes = (f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
-    return "".join(escapes), error.end
+    return json_escape(error.object[error.start : error.end]), error.end
 
 
 codecs.register_error(_JSON_ESCAPES, _json_escapes)
@@ -135,7 +144,7 @@ def own_the_streams() -> None:
 
 
 def _is_plain_descriptor_1(stream: Any) -> bool:
-    """Whether it is what Python opened itself; not another program's stream, nor the console of Windows."""
+    """Return whether Python itself opened the stream; not another program's stream, nor the console of Windows."""
     if type(stream) is not io.TextIOWrapper or stream.closed or stream.fileno() != 1:
         return False
     return isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO)
@@ -151,7 +160,7 @@ def _text(raw: _Stdout, like: Any = None) -> io.TextIOWrapper:
 
 
 def silence_stdout() -> None:
-    """Redirect the interpreter's last flush away from where nothing can be written."""
+    """Redirect the interpreter's last flush to the null device, because stdout cannot be written."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -161,8 +170,8 @@ def silence_stdout() -> None:
 
 
 def format_option(*formats: str, bounded: Collection[str] = ("json",)) -> Callable[[Command], Command]:
-    """The `--format` option with these choices; the first is the default. If those that are `bounded` are among them,
-    also `--limit` and `--full`, which say how much of an answer is printed."""
+    """Return the `--format` option with these choices; the first is the default. If one of them is `bounded`, the
+    result also has `--limit` and `--full`, which say how much of an answer is printed."""
     options = [
         click.option(
             "--format",
@@ -176,20 +185,14 @@ def format_option(*formats: str, bounded: Collection[str] = ("json",)) -> Callab
     ]
     if set(formats) & set(bounded):
         options += _bounds(bounded)
-
-    def add(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+    return combine_options(*options)
 
 
 _BOUND = "jaxprof.bound"
 
 
 def _bounds(forms: Collection[str]) -> list[Callable[[Command], Command]]:
-    """`--limit` and `--full`, for answers in these forms."""
+    """Return `--limit` and `--full`, for answers in these forms."""
     names = {"json": "JSON"}
     of = f"Of {' and '.join(names.get(form, form) for form in forms)}"
 
@@ -222,7 +225,7 @@ def _bounds(forms: Collection[str]) -> list[Callable[[Command], Command]]:
 
 
 def rows_wanted(usual: int) -> int | None:
-    """How many rows of an answer that is bounded are wanted, `usual` without `--limit`; None: all."""
+    """Return how many rows of a bounded answer are wanted, `usual` without `--limit`; None for all rows."""
     context = click.get_current_context(silent=True)
     bound = context.meta.get(_BOUND, usual) if context is not None else usual
     return bound or None
@@ -234,14 +237,14 @@ def print_text(text: str) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines on stdout, as they arrive. A line feed inside one is shown, not obeyed."""
+    """Print lines on stdout as they arrive. A line feed inside a line is shown, not obeyed."""
     print_pieces(f"{safe(line)}\n" for line in lines)
 
 
 def print_json(kind: str, data: Any, next_commands: Sequence[str] = (), *, limit: int | None = None) -> None:
-    """Print an answer of that kind as JSON on stdout, as `docs/json.md` describes it: bounded by `--limit`, whole with
-    `--full`, else by `limit` (0 for all of it), with what is worth asking next. An iterator in `data` is a list, whose
-    items are written as they arrive."""
+    """Print an answer of that kind as JSON on stdout, as `docs/json.md` describes it, with the commands worth running
+    next. Lists are bounded by `--limit`, whole with `--full`, else bounded by `limit` (0: whole). An iterator in `data`
+    becomes a list, whose items are written as they arrive."""
     from jaxprof.report.envelope import answer_pieces
 
     context = click.get_current_context(silent=True)
@@ -250,7 +253,7 @@ def print_json(kind: str, data: Any, next_commands: Sequence[str] = (), *, limit
 
 
 def with_urls(text: str) -> str:
-    """`text` with the URL in the place of each path of what was fetched from it."""
+    """Return `text` with the URL instead of the path of each copy that was fetched from it."""
     from jaxprof.session_names import FETCHED
 
     if FETCHED not in text:
@@ -261,7 +264,7 @@ def with_urls(text: str) -> str:
 
 
 def print_json_error(code: str, message: str, hint: str) -> None:
-    """Print on stdout why there is no answer."""
+    """Print on stdout, as JSON, why there is no answer."""
     from jaxprof.report.envelope import error_text
 
     click.echo(error_text(code, with_urls(message), with_urls(hint)))
@@ -269,7 +272,7 @@ def print_json_error(code: str, message: str, hint: str) -> None:
 
 @contextlib.contextmanager
 def stdout_is_stderr() -> Iterator[None]:
-    """Meanwhile what children print on stdout goes to stderr: an answer in JSON follows, and has stdout to itself."""
+    """Send what children print on stdout to stderr: the answer in JSON that follows has stdout to itself."""
     kept = os.dup(1)
     os.dup2(2, 1)
     try:
@@ -323,19 +326,20 @@ def notes(lines: Iterable[str]) -> None:
         note(line)
 
 
-NO_TERMINAL = "Deleting asks first, and stdin is not a terminal: add --yes."
+NO_TERMINAL = "Deleting needs a confirmation, and stdin is not a terminal: add --yes."
 
 
 def confirmed(question: str, refusal: Exception, *, yes: bool) -> bool:
-    """Whether the user agrees, asked on stderr unless `yes`. Raises `refusal` where there is no terminal to ask on."""
+    """Return whether the user agrees; asks on stderr unless `yes`. Raises `refusal` if there is no terminal to ask
+    on."""
     if not yes and not sys.stdin.isatty():
         raise refusal
     return yes or click.confirm(safe(question), err=True)
 
 
 def asks(source: str, *, yes: bool) -> Ask:
-    """The question before what stands in a session file is started: shows what `source` would start, and asks; with
-    `yes`, only shows it. Nothing is asked twice."""
+    """Return the function that shows what the session file `source` would start, and asks before it starts; with `yes`,
+    it only shows. It asks nothing twice."""
     from jaxprof.runner.from_file import NotAskedFor
 
     answered: set[str] = set()
@@ -344,11 +348,11 @@ def asks(source: str, *, yes: bool) -> Ask:
         new = [line for line in lines if line not in answered]
         if not new:
             return
-        note(f"{source} names what is to be started:")
+        note(f"{source} would start:")
         notes(f"  {line}" for line in new)
         refusal = NotAskedFor(
             "nothing was started: a session file names it, and there is no terminal to ask at",
-            "--yes starts what is shown above; read it first.",
+            "Read what is shown above, then start it with --yes.",
         )
         if not yes and not sys.stderr.isatty():
             raise refusal
@@ -360,6 +364,6 @@ def asks(source: str, *, yes: bool) -> Ask:
 
 
 def ask(question: str, answers: Sequence[str]) -> str:
-    """Ask on stderr for one of `answers`."""
+    """Ask on stderr for one of `answers`, and return it."""
     answer: str = click.prompt(safe(question), type=click.Choice(answers), show_choices=False, err=True)
     return answer

@@ -1,4 +1,4 @@
-"""`jaxprof open --browser`: the page of a session in a browser of this machine, following it while it is being written.
+"""`jaxprof open --browser`: serve the page of a session to a browser on this machine, and follow a session that grows.
 
 Whoever reads the page must know a random token, which is the first part of every path, so that other users of the
 machine and pages in the reader's browser cannot. A request under another host's name is refused, or a page elsewhere
@@ -27,10 +27,10 @@ _IDLE_SECONDS: Final = 30.0
 
 
 class FollowedPage:
-    """A session file that may grow, as a page. Several requests may ask at once."""
+    """The page of a session file that may grow. Several requests may ask for it at once."""
 
     def __init__(self, path: Path, name: str) -> None:
-        """Raises FileRefusedError if the file is no session."""
+        """Raises FileRefusedError if the file is not a session."""
         self._path, self._name = path, name
         self._follower = Follower(path, Session)
         self._lock = threading.Lock()
@@ -38,19 +38,19 @@ class FollowedPage:
         self._shown: tuple[str, str] = ("", "")
 
     def state(self) -> str:
-        """A text that changes with the session; it ends with ` over` once nothing more can come."""
+        """Return a text that changes with the session; it ends with ` over` once nothing more can come."""
         with self._lock:
             return self._state()
 
     def _state(self) -> str:
-        # Asked first: what is written until the writer lets go is read after it.
+        # Ask first: what is written until the writer lets go is then read below.
         over = not is_live(self._path)
         self._events += sum(1 for _ in self._follower.take())
         return f"{self._events} over" if over or self._follower.session.complete else str(self._events)
 
     def html(self, follow: str) -> str:
-        """The page as the session is now, which asks at `follow` for its state; made anew only where something has
-        come."""
+        """Return the page of the session as it is now, which asks at `follow` for its state; remade only if something
+        has been added."""
         with self._lock:
             state = self._state()
             if state != self._shown[0]:
@@ -66,23 +66,23 @@ class PageServer(ThreadingHTTPServer):
     block_on_close = False
 
     def __init__(self, page: FollowedPage, port: int = 0) -> None:
-        """Raises OSError if the port is taken; 0 is any free one."""
+        """Listen on `port`, or on any free port if it is 0. Raises OSError if the port is taken."""
         self.page = page
         self.token = secrets.token_urlsafe(24)
         super().__init__((ADDRESS, port), _Requests)
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port that the server listens on."""
         return int(self.server_address[1])
 
     @property
     def address(self) -> str:
-        """Where the page is."""
+        """URL of the page."""
         return f"http://{ADDRESS}:{self.port}/{self.token}/"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A reader that has gone is no error; anything else is a fault, and its traceback is printed."""
+        """Ignore a reader that has gone, which is no error; print the traceback of anything else, which is a fault."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
@@ -94,7 +94,7 @@ class _Requests(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """The page, or its state."""
+        """Answer with the page, or with its state."""
         if self._hostname() not in _OWN_NAMES:
             self._answer(HTTPStatus.FORBIDDEN, "This page is served to this machine alone.\n")
             return
@@ -112,11 +112,11 @@ class _Requests(BaseHTTPRequestHandler):
                 self._answer(HTTPStatus.OK, text, "text/plain" if rest else "text/html")
 
     def do_HEAD(self) -> None:
-        """The same without its text."""
+        """Answer like `do_GET`, without the text."""
         self.do_GET()
 
     def _hostname(self) -> str:
-        """The name under which the reader asked. The port may be another one: a tunnel's."""
+        """Return the host name of the request. Its port may be another one, that of a tunnel."""
         return (self.headers.get("Host") or "").rpartition(":")[0] or (self.headers.get("Host") or "")
 
     def _answer(self, status: HTTPStatus, text: str, kind: str = "text/plain") -> None:
@@ -134,4 +134,4 @@ class _Requests(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing: the token would stand in it."""
+        """Log nothing, because the token would be in the log."""

@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final, Protocol
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.job_launch import CaptureChoice, CaptureRanks
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.session.log import LogWriter
+    from jaxprof.runner.program_run import ProgramScheduler
 
 SUMMARY_WIDTH = 200
 """Maximum columns of a line on stderr, which may go to a log file. A finding that the terminal wraps is better than one
@@ -61,7 +62,7 @@ def run_missing(python: str, program: ProgramCommand) -> int:
 
 
 def is_missing(program: ProgramCommand) -> bool:
-    """Whether the file does not exist. Only Python itself can tell this for a module."""
+    """Return whether the program is a file that does not exist. For a module, only Python itself can tell."""
     return not program.module and program.path != "-" and not Path(program.path).exists()
 
 
@@ -76,20 +77,17 @@ def run_plain(
     capturing: Callable[[Capturing], CaptureChoice] | None = None,
     started: Started | None = None,
 ) -> int:
-    """Run the program to its end, then print a summary of a few lines, and the session as `json`. Returns the exit code
-    of the program.
+    """Run the program to its end, then print a summary, and the session if `form` is `json`. Return its exit code.
 
-    `member`: the process of a job that this is. What it writes on stderr is kept in the session, for its last words
-    if it fails, and nothing is printed: thousands of processes may share one terminal. `capturing`: makes what decides,
-    while the program runs, whether this process captures. `started`: the program, if it runs already.
+    `member`: which process of a job this is. What it writes on stderr is kept in the session, for its last words if it
+    fails, and nothing is printed, because thousands of processes may share one terminal. `capturing`: makes the object
+    that decides, while the program runs, whether this process captures. `started`: the program, if it runs already.
 
     Raises UsageError or StorageError before the program starts if the session cannot be written to `out`.
     """
     from jaxprof.runner.program import ProgramProcess
 
-    def writer_of(out: Path | None) -> LogWriter:
-        return new_writer(out, replace_existing=force, process=member)
-
+    writer_of = partial(new_writer, replace_existing=force, process=member)
     writer = None if out is None or not out.exists() else writer_of(out)
     with output.stdout_is_stderr() if form == "json" else nullcontext(), passing_signals() as pass_to:
         # The program runs from here on. We import what we need to follow it while its own Python starts.
@@ -99,7 +97,6 @@ def run_plain(
         if started is not None:
             started.take_signals()
         pass_to(process)
-        from jaxprof.report.recording.text import summary_lines
         from jaxprof.runner.program_run import ProgramScheduler
 
         writer = writer or writer_of(out)
@@ -108,13 +105,14 @@ def run_plain(
             from jaxprof.rollup.recording import roll_up_recorder
 
             rollup = roll_up_recorder(writer.header, writer.path)
-        listen = rollup.listen if rollup is not None else _nobody
+        listen = rollup.listen if rollup is not None else _ignore_events
         scheduler = ProgramScheduler(writer, interpreter, listen, program, process=process)
         run = scheduler.start()
         if member is None:
-            # What is printed after the program's end, where somebody waits for it: the program runs for longer.
+            # Needed after the program's end, when the user waits for the summary. The program runs for longer.
             import jaxprof.analysis.explain.derive  # noqa: F401
             import jaxprof.analysis.programs.findings  # noqa: F401
+            import jaxprof.report.recording.text  # noqa: F401
         choice = capturing(scheduler) if capturing is not None else None
         scheduler.run()
         if choice is not None:
@@ -124,17 +122,23 @@ def run_plain(
         if rollup is not None:
             rollup.close()
     if member is None or scheduler.storage_failure is not None:
-        for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
-            note(line)
-        report_location(scheduler.writer, note)
-        print_conclusion(scheduler.session, scheduler.writer.path if scheduler.writer.failure is None else None, note)
+        _print_summary(scheduler, run)
     if form == "json":
         print_session(scheduler.session, scheduler.writer.path if scheduler.writer.failure is None else None)
     return ExitCode.FAILED if code is None else code
 
 
+def _print_summary(scheduler: ProgramScheduler, run: str) -> None:
+    from jaxprof.report.recording.text import summary_lines
+
+    for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
+        note(line)
+    report_location(scheduler.writer, note)
+    print_conclusion(scheduler.session, scheduler.writer.path if scheduler.writer.failure is None else None, note)
+
+
 def run_started(started: Started) -> int:
-    """`run_plain` of a program that `early_start` has started."""
+    """Record a program that `early_start` has started, as `run_plain` does."""
     from jaxprof.runner.interpreter import find_interpreter
     from jaxprof.runner.program import ProgramCommand
 
@@ -151,19 +155,19 @@ def note(text: str) -> None:
     output.note(f"jaxprof: {shorten(text, 2000)}")
 
 
-def _nobody(events: object) -> None:
-    """No screen to pass events to."""
+def _ignore_events(events: object) -> None:
+    """Ignore events, because there is no screen."""
 
 
 class Capturing(Protocol):
-    """What requests capture windows of a program."""
+    """Requests capture windows of a program."""
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Request a window of so many seconds or steps."""
+        """Request a window of this many seconds or steps."""
 
 
 class Signalled(Protocol):
-    """What takes the signals that were meant for it: a program, or the processes of a job."""
+    """Receives signals: a program, or the processes of a job."""
 
     def signal(self, number: int) -> None:
         """Pass a signal on."""
@@ -171,13 +175,14 @@ class Signalled(Protocol):
 
 @contextmanager
 def passing_signals() -> Iterator[Callable[[Signalled], None]]:
-    """While the program runs, signals do not end us. Returns a function that takes the program's process; signals that
-    arrived earlier are passed on to it then. An ignored signal (nohup) stays ignored, for the program too."""
+    """Keep signals from ending this process while the program runs. Yield a function that takes the program's process,
+    and passes on to it the signals that arrived earlier. An ignored signal (nohup) stays ignored, for the program
+    too."""
     programs: list[Signalled] = []
     early: list[int] = []
 
-    def wait_for_it(number: int, frame: FrameType | None) -> None:
-        """The program receives it as well, and decides what to do with it."""
+    def leave_to_program(number: int, frame: FrameType | None) -> None:
+        """Do nothing: the program receives the signal as well, and decides what to do with it."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         early.append(number)
@@ -194,7 +199,7 @@ def passing_signals() -> Iterator[Callable[[Signalled], None]]:
         interrupts.begin(program, {number for number in _FROM_THE_TERMINAL if number in before})
 
     interrupts = _Interrupts()
-    handlers = dict.fromkeys(_FROM_THE_TERMINAL, wait_for_it) | dict.fromkeys(_PASSED_ON, pass_on)
+    handlers = dict.fromkeys(_FROM_THE_TERMINAL, leave_to_program) | dict.fromkeys(_PASSED_ON, pass_on)
     before = {
         number: signal.signal(number, handler)
         for number, handler in handlers.items()
@@ -209,7 +214,7 @@ def passing_signals() -> Iterator[Callable[[Signalled], None]]:
 
 
 class _Interrupts:
-    """Takes terminal signals in its own thread, on systems that report who sent each signal.
+    """Receives terminal signals in its own thread, on systems that report who sent each signal.
 
     A Python signal handler cannot learn the sender. On systems without another way (macOS), the handlers stay in place.
     """
@@ -220,7 +225,7 @@ class _Interrupts:
         self._thread: threading.Thread | None = None
 
     def begin(self, program: Signalled, numbers: set[signal.Signals]) -> None:
-        """From now on, pass signals that a process sent on to the program. Call in the main thread."""
+        """Pass the signals that a process sent on to the program, from now on. Call in the main thread."""
         if not hasattr(signal, "sigtimedwait") or not numbers:
             return
         self._numbers = numbers
@@ -229,7 +234,7 @@ class _Interrupts:
         self._thread.start()
 
     def end(self) -> None:
-        """Put the handlers back."""
+        """End the thread, and unblock the signals, so that the handlers receive them again."""
         if self._thread is not None:
             self._over.set()
             if self._thread.ident is not None:  # the thread would keep waiting for up to _LOOK_SECONDS
@@ -245,12 +250,12 @@ class _Interrupts:
                 program.signal(sent.si_signo)
 
 
-_OURS: Final = ("target", "arguments", "processes", "oversubscribe", "out", "force", "plain", "form")
-"""What is not handed on to the processes as an option, or not as it was given."""
-_ALWAYS: Final = 16
-_FOR_EACH_PROCESSOR: Final = 4
-"""So many processes are started at once without a word: more hardly get on, and each needs memory for a JAX of its
-own, some 300 MB."""
+_NOT_PASSED_AS_OPTIONS: Final = ("target", "arguments", "processes", "oversubscribe", "out", "force", "plain", "form")
+"""Parameters that are not passed to the processes as options, or not as they were given."""
+_ALWAYS_ALLOWED: Final = 16
+_ALLOWED_PER_PROCESSOR: Final = 4
+"""Processes for each processor that start without `--oversubscribe`. More make little progress, and each needs memory
+for its own JAX, some 300 MB."""
 
 
 def run_process(
@@ -264,8 +269,11 @@ def run_process(
     quiet: bool,
     taken: Collection[str] = (),
 ) -> int:
-    """Record one process of a job into the job's folder. `quiet`: whoever started it says where that is. `taken`: names
-    of sessions that the folder has in a store. Raises UsageError if the processes cannot agree on a folder."""
+    """Record one process of a job into the job's folder. Return the exit code of the program.
+
+    `quiet`: the caller reports where the folder is. `taken`: names of sessions that the job already has in a store.
+    Raises UsageError if the processes cannot agree on a folder.
+    """
     if out is None and not process.job:
         raise UsageError(
             f"this is process {process.index} of {process.count or 'a job'}, and its launcher gives the job no id",
@@ -287,34 +295,34 @@ def run_process(
 def _capturing(
     program: ProgramCommand, ranks: CaptureRanks, index: int, folder: Path
 ) -> tuple[ProgramCommand, Callable[[Capturing], CaptureChoice] | None]:
-    """The program with the window that this process takes by itself; and, where that is not known before it runs, who
-    decides it."""
+    """Return the program with the window of this process; and, if the choice is made while it runs, the function that
+    makes the object that decides."""
     from dataclasses import replace
 
     from jaxprof.runner.job_launch import CHOICE, DEFAULT_AFTER_SECONDS, CaptureChoice, options_of
 
-    wanted = program.options
-    mine = replace(program, options=options_of(ranks, index, wanted))
+    options = program.options
+    own_program = replace(program, options=options_of(ranks, index, options))
     if not ranks.slowest:
-        return mine, None
+        return own_program, None
     if index == 0:
-        (folder / CHOICE).unlink(missing_ok=True)  # of a job that was here before
-    after = wanted.capture_after_seconds if wanted.capture_after_seconds is not None else DEFAULT_AFTER_SECONDS
+        (folder / CHOICE).unlink(missing_ok=True)  # left by an earlier job
+    after = options.capture_after_seconds if options.capture_after_seconds is not None else DEFAULT_AFTER_SECONDS
 
     def choose(scheduler: Capturing) -> CaptureChoice:
         return CaptureChoice(
-            ranks, index, folder, after, lambda: scheduler.capture(wanted.capture_seconds, wanted.capture_steps)
+            ranks, index, folder, after, lambda: scheduler.capture(options.capture_seconds, options.capture_steps)
         )
 
-    return mine, choose
+    return own_program, choose
 
 
 def refuse_too_many(count: int) -> None:
-    """Raises UsageError for a count that this machine would hardly bear, and that may be a mistake."""
-    here = processors()
-    most = max(_ALWAYS, _FOR_EACH_PROCESSOR * here)
+    """Raises UsageError for a number of processes that this machine can hardly run, and that may be a mistake."""
+    cores = processors()
+    most = max(_ALWAYS_ALLOWED, _ALLOWED_PER_PROCESSOR * cores)
     if count > most:
-        what = f"-n {count} starts {count} processes on {counted(here, 'processor')}, each with a JAX of its own"
+        what = f"-n {count} starts {count} processes on {counted(cores, 'processor')}, each with a JAX of its own"
         raise UsageError(
             f"{what} (some 300 MB)",
             f"Up to {most} start at once; --oversubscribe starts them all. Options of the program go after its name.",
@@ -322,8 +330,8 @@ def refuse_too_many(count: int) -> None:
 
 
 def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
-    """Start the present command `count` times as the processes of a job, and say at the end how it went. Returns the
-    exit code of the process that failed first, or 0.
+    """Start the present command `count` times as the processes of a job, and report the outcome. Return the exit code
+    of the process that failed first, or 0.
 
     Raises UsageError or StorageError before anything starts.
     """
@@ -333,7 +341,7 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
     folder = _folder(out) if out is not None else _free_folder(parameters["target"])
     _clear(folder, force=force)
     command = python_words(
-        sys.executable, "-m", "jaxprof", "script", *map(str, words_given(_OURS)), "--out", str(folder)
+        sys.executable, "-m", "jaxprof", "script", *map(str, words_given(_NOT_PASSED_AS_OPTIONS)), "--out", str(folder)
     )
     command += [parameters["target"], *parameters["arguments"]]
     job = f"{socket.gethostname()}-{secrets.token_hex(4)}"
@@ -366,7 +374,7 @@ def _report(folder: Path, form: str) -> None:
 
 
 def _folder(out: Path) -> Path:
-    """The folder that `--out` names. Raises UsageError for the name of a session."""
+    """Return the folder of a job that `--out` names. Raises UsageError for the name of a session."""
     if out.name.endswith(JOB_EXTENSION):
         return out
     if out.suffix == EXTENSION or out.is_file():
@@ -378,7 +386,7 @@ def _folder(out: Path) -> Path:
 
 
 def _free_folder(target: str) -> Path:
-    """`train.jaxprof.d` here, or with the next number: `train-2.jaxprof.d`."""
+    """Return `train.jaxprof.d` in the current folder, or a path with the next number: `train-2.jaxprof.d`."""
     stem = Path(target).stem or "program"
     path, number = Path(f"{stem}{JOB_EXTENSION}"), 1
     while path.exists():
@@ -388,16 +396,16 @@ def _free_folder(target: str) -> Path:
 
 
 def _clear(folder: Path, *, force: bool) -> None:
-    """Raises StorageError if there is a job already, unless it may be replaced."""
-    there = _sessions(folder)
-    if there and not force:
+    """Delete the job in the folder. Raises StorageError if there is one that may not be replaced."""
+    existing = _sessions(folder)
+    if existing and not force:
         raise StorageError(f"{folder} holds a job already", "Give another name, or --force to replace it.")
     _delete(folder)
 
 
 def _delete(folder: Path, index: int | None = None) -> None:
-    """Deletes what is in the folder of that process, or of all: of a job that was here before, its roll-ups would
-    otherwise stand for processes that have no session yet."""
+    """Delete the sessions and roll-ups of that process, or of all. Old roll-ups would otherwise stand for processes
+    that have no session yet."""
     for path in _sessions(folder, index):
         path.unlink(missing_ok=True)
     for path in (folder / FOLDER).glob(f"*/*{ENDING}"):
@@ -407,7 +415,7 @@ def _delete(folder: Path, index: int | None = None) -> None:
 
 
 def _sessions(folder: Path, index: int | None = None) -> list[Path]:
-    """The sessions in the folder: of that process, or of all."""
+    """Return the sessions in the folder, of that process or of all."""
     with suppress(OSError):
         numbers = {path: process_number(path.name) for path in folder.iterdir()}
         return [path for path, number in numbers.items() if number is not None and index in (None, number)]

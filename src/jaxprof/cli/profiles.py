@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def imported(
     path: Path, profile_run: str = "", hosts: tuple[str, ...] = (), views: tuple[str, ...] = ()
 ) -> Iterator[tuple[Path, Session]]:
-    """The profile as a session in a temporary file; with `views`, only what those views need.
+    """Yield the profile as a session in a temporary file; with `views`, only what those views need.
 
     Raises FileRefusedError if the profile cannot be read. Ends the command on an interrupt.
     """
@@ -85,7 +85,7 @@ def _read(planned: PlannedRun, writer: LogWriter, path: Path) -> Session:
     if writer.failure is not None:
         raise StorageError(writer.failure.what, "Free some space, or name another place with -o FILE.")
     session = headless_runs.scheduler.session
-    whole = next(iter(session.runs.values()))
-    if whole.status != "ok":
-        raise FileRefusedError(whole.error or f"{path} could not be read", whole.advice)
+    run = next(iter(session.runs.values()))
+    if run.status != "ok":
+        raise FileRefusedError(run.error or f"{path} could not be read", run.advice)
     return session

@@ -1,7 +1,7 @@
-"""`--out` at a URL: recorded here first, checked before the program starts, uploaded while it runs and at its end.
+"""`--out` at a URL: record here first, check the URL before the program starts, upload while it runs and at its end.
 
-Whatever the store does, the program runs and its exit code is its own: what could not be uploaded stays here, and where
-that is, is said.
+Whatever the store does, the program runs, and its exit code is its own. What could not be uploaded stays here, and a
+note says where.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jaxprof.remote.upload import UploadOutcome
 
 CHECK_SECONDS: Final = 15.0
-"""How long the store is waited for before the program starts."""
+"""How long the check of the store may take before the program starts."""
 WAIT_SECONDS: Final = 60.0
 """How long the rest is uploaded at the end, unless the setting `upload_wait` says otherwise."""
 _ROLLUP: Final = re.compile(r"rollup/[^/]+/(process-\d+(?:-\d+)?)\.parquet")
@@ -31,25 +31,25 @@ _ROLLUP: Final = re.compile(r"rollup/[^/]+/(process-\d+(?:-\d+)?)\.parquet")
 
 @dataclass(frozen=True, slots=True)
 class OutputPlace:
-    """Where a recording goes here."""
+    """Where a recording is written on this machine."""
 
     path: Path | None
-    """The file or the folder; None for the usual one."""
+    """The file or the folder; None for the default one."""
     taken: frozenset[str] = frozenset()
-    """Names of sessions that the store has already."""
+    """Names of sessions that the store already has."""
 
 
 def is_job_name(out: str | None) -> bool:
-    """Whether `--out` names the folder of a job."""
+    """Return whether `--out` names the folder of a job."""
     return out is not None and out.rstrip("/").endswith(JOB_EXTENSION)
 
 
 @contextmanager
 def output_place(out: str | None, *, job: bool, index: int | None, force: bool) -> Iterator[OutputPlace]:
-    """Where `--out` is here; at its end, what was recorded for a URL is uploaded.
+    """Yield where `--out` is on this machine; at the end, upload what was recorded for a URL.
 
-    `job`: a folder of sessions is recorded; `index`: only that process of it, where others record the others. Raises
-    UsageError, StorageError or FileRefusedError for a URL to which nothing can be written.
+    `job`: a folder of sessions is recorded; `index`: only that process of the job is recorded here. Raises UsageError,
+    StorageError or FileRefusedError for a URL to which nothing can be written.
     """
     if out is None or "://" not in out:
         yield OutputPlace(Path(out) if out is not None else None)
@@ -61,8 +61,8 @@ def output_place(out: str | None, *, job: bool, index: int | None, force: bool) 
     if not is_url(out):
         yield OutputPlace(Path(out))
         return
-    place = _named(RemotePlace(out), job=job)
-    taken = _checked(place, index=index, force=force, job=job)
+    place = _named_for_kind(RemotePlace(out), job=job)
+    taken = _existing_names(place, index=index, force=force, job=job)
     spool = make_spool(place.shown)
     uploader = Uploader(place, spool / place.name)
     uploader.start()
@@ -72,11 +72,11 @@ def output_place(out: str | None, *, job: bool, index: int | None, force: bool) 
         from jaxprof.config import read_config
 
         wait_seconds = read_config().upload_wait_seconds or WAIT_SECONDS
-        _finish(uploader.finish(wait_seconds, _Waiting(place).say), place, spool)
+        _finish(uploader.finish(wait_seconds, _WaitNotice(place).report), place, spool)
 
 
-def _named(place: RemotePlace, *, job: bool) -> RemotePlace:
-    """The place as the kind of recording calls it. Raises UsageError."""
+def _named_for_kind(place: RemotePlace, *, job: bool) -> RemotePlace:
+    """Return the place under the name that suits a session or a job. Raises UsageError."""
     from jaxprof.remote.place import RemotePlace
 
     if "?" in place.url:
@@ -93,9 +93,9 @@ def _named(place: RemotePlace, *, job: bool) -> RemotePlace:
     return RemotePlace(place.url.rstrip("/") + JOB_EXTENSION)
 
 
-def _checked(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> frozenset[str]:
-    """The names of sessions that are there, after those that may be replaced are deleted. A store that does not answer
-    is no error: it may later. Raises UsageError, StorageError or FileRefusedError."""
+def _existing_names(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> frozenset[str]:
+    """Delete the sessions that may be replaced, and return the names of those in the store. A store that does not
+    answer is no error, because it may answer later. Raises UsageError, StorageError or FileRefusedError."""
     from jaxprof.remote.store import StoreFailure, bounded, store_error
 
     try:
@@ -103,7 +103,8 @@ def _checked(place: RemotePlace, *, index: int | None, force: bool, job: bool) -
     except StoreFailure as failure:
         if failure.refused or failure.missing:  # `_clear` takes a folder that is not there yet for an empty one
             raise store_error(place, failure) from failure
-        note(f"{place.shown} cannot be reached now ({failure.words}): recording goes on here, and it is tried again")
+        problem = f"{place.shown} cannot be reached now ({failure.words})"
+        note(f"{problem}: recording continues on this machine, and the upload is tried again")
         return frozenset()
 
 
@@ -112,12 +113,12 @@ def _clear(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> 
 
     store = Store(place)
     try:
-        there = store.files()
+        stored = store.files()
     except StoreFailure as failure:
         if not failure.missing:
             raise
-        there = []
-    mine = [file for file in there if _is_of(file, index)] if job else there
+        stored = []
+    mine = [file for file in stored if _belongs_to(file, index)] if job else stored
     if mine and not force and (index is None or not job):
         what = "holds a job already" if job else "already exists"
         raise StorageError(f"{place.shown} {what}", "Give another name, or --force to replace it.")
@@ -125,28 +126,28 @@ def _clear(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> 
     if force and job:
         for file in mine:
             store.delete(file)
-        there = [file for file in there if file not in mine]
-    return frozenset(file.name for file in there)
+        stored = [file for file in stored if file not in mine]
+    return frozenset(file.name for file in stored)
 
 
-def _is_of(file: StoredFile, index: int | None) -> bool:
-    """Whether it is of the process of that index, or of any: a session, or of a roll-up."""
+def _belongs_to(file: StoredFile, index: int | None) -> bool:
+    """Return whether the file is a session or a roll-up, of the process of that index, or of any process."""
     of_rollup = _ROLLUP.fullmatch(file.name)
     number = process_number(f"{of_rollup[1]}{EXTENSION}" if of_rollup else file.name)
     return number is not None and index in (None, number)
 
 
-class _Waiting:
-    """Says once that the end of an upload is waited for."""
+class _WaitNotice:
+    """Reports once that the command waits for the end of an upload."""
 
     def __init__(self, place: RemotePlace) -> None:
         self._place = place
-        self._said = False
+        self._reported = False
 
-    def say(self, done: int, count: int) -> None:
-        """`done` of `count` files are in the store."""
-        if not self._said:
-            self._said = True
+    def report(self, done: int, count: int) -> None:
+        """Report that `done` of `count` files are in the store."""
+        if not self._reported:
+            self._reported = True
             note(f"uploading to {self._place.shown}: {done} of {count} files are there; ctrl+c leaves the rest here")
 
 

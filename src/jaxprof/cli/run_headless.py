@@ -48,7 +48,7 @@ MakeScheduler = Callable[[LogWriter, Interpreter, Callable[[list[Event]], None]]
 
 
 class HeadlessRuns:
-    """One plan, run to its end."""
+    """Runs one plan to its end."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class HeadlessRuns:
         *,
         reports_storage: bool = True,
     ) -> None:
-        """`reports_storage`: says at once that the session cannot be written, and that the measuring goes on."""
+        """`reports_storage`: report at once that the session cannot be written, and that the measuring goes on."""
         self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()  # its put is safe to call from a signal handler
         self.scheduler = make(writer, interpreter, self._items.put)
         self._progress = progress
@@ -67,12 +67,11 @@ class HeadlessRuns:
         self._reported: StorageError | None = None
         self.stopped_by: signal.Signals | None = None
         """The first signal that ended the plan early."""
-        self._asked = 0
+        self._signals_received = 0
 
     def work(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> None:
-        """Block until the plan is done or a signal has ended it. Either way the log is closed properly.
-
-        `expected` as in `Scheduler.add`."""
+        """Block until the plan is done or a signal has ended it. Either way the log is closed properly. `expected` as
+        in `Scheduler.add`."""
         before = self._catch_signals()
         try:
             self._report_storage()
@@ -116,18 +115,18 @@ class HeadlessRuns:
 
     def _stop(self, number: signal.Signals) -> None:
         self.stopped_by = self.stopped_by or number
-        self._asked += 1
-        if self._asked > 2:
+        self._signals_received += 1
+        if self._signals_received > 2:
             self.scheduler.close(self._reason())
             return
-        if self._asked == 1 and number == signal.SIGINT:
+        if self._signals_received == 1 and number == signal.SIGINT:
             self._progress.note("interrupted: cancelling the run; what was measured is kept")
         self.scheduler.cancel_all()
         if number != signal.SIGINT:
             self.scheduler.cancel_all()
 
     def _drain(self) -> None:
-        """Fold the events that arrived while the log was closed."""
+        """Fold the events that arrived while the log was being closed."""
         while True:
             try:
                 item = self._items.get_nowait()
@@ -170,26 +169,26 @@ class Progress:
 
     def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.session = Session()
-        """The fold of the events so far."""
+        """The session, folded from the events so far."""
         self._stream = stream
         self._clock = clock
-        self._seen = stream.isatty()
-        self._moving = self._seen and os.environ.get("TERM", "") not in ("", "dumb")
+        self._has_terminal = stream.isatty()
+        self._redraws = self._has_terminal and os.environ.get("TERM", "") not in ("", "dumb")
         self._drawn = ""
 
     def take(self, events: Sequence[Event]) -> None:
         """Fold a batch, and print a line for each run that it ends."""
         for event in events:
             self.session.apply(event)
-            if isinstance(event, RunFinished) and self._seen:
-                self._print(self._finished(self.session.runs[event.run]))
+            if isinstance(event, RunFinished) and self._has_terminal:
+                self._print(self._finished_line(self.session.runs[event.run]))
 
     def tick(self) -> None:
         """Redraw the live line if it has changed."""
-        if not self._moving:
+        if not self._redraws:
             return
         current = next((run for run in self.session.runs.values() if run.status == "running"), None)
-        line = self._live(current) if current is not None else ""
+        line = self._live_line(current) if current is not None else ""
         line = shorten(line, max(20, shutil.get_terminal_size().columns - 1)) if line else ""
         if line != self._drawn:
             self._drawn = line
@@ -205,16 +204,15 @@ class Progress:
             self._drawn = ""
             self._write(_CLEAR)
 
-    def _live(self, run: Run) -> str:
-        order = list(self.session.runs)
-        parts = [f"[{order.index(run.id) + 1}/{len(order)}] {run.label}", self._phase(run)]
+    def _live_line(self, run: Run) -> str:
+        parts = [self._number_and_label(run), self._phase(run)]
         measured = result(self.session, run.id)
         if measured.summary is not None:
             parts.append(f"{_median(measured)}  {counted(measured.summary.count, 'sample')}")
         share = percent(run.fraction) if run.fraction is not None else ""
         left = left_in_words(seconds_left(self.session.runs.values(), self._clock()))
         parts.append(", ".join(filter(None, (share, left))))
-        return "  ".join(part for part in parts if part)
+        return "  ".join(filter(None, parts))
 
     def _phase(self, run: Run) -> str:
         phase = run.present_phases.get(run.current_phase)
@@ -222,21 +220,21 @@ class Progress:
             return (run.note or "starting") if not run.phases else ""
         return f"{run.current_phase.replace('_', ' ')} {max(0.0, self._clock() - phase.started_seconds):.1f} s"
 
-    def _finished(self, run: Run) -> str:
-        order = list(self.session.runs)
-        place = f"[{order.index(run.id) + 1}/{len(order)}] {run.label}"
+    def _finished_line(self, run: Run) -> str:
         if run.status != "ok":
-            return (
-                f"{place}  {run.status}: {run.error}" if run.error not in ("", run.status) else f"{place}  {run.status}"
-            )
+            error = f": {run.error}" if run.error not in ("", run.status) else ""
+            return f"{self._number_and_label(run)}  {run.status}{error}"
         measured = result(self.session, run.id)
-        return "  ".join(
-            part for part in (place, _median(measured), versus_text(measured) if run.plan.baseline else "") if part
-        )
+        versus = versus_text(measured) if run.plan.baseline else ""
+        return "  ".join(filter(None, (self._number_and_label(run), _median(measured), versus)))
+
+    def _number_and_label(self, run: Run) -> str:
+        order = list(self.session.runs)
+        return f"[{order.index(run.id) + 1}/{len(order)}] {run.label}"
 
     def _print(self, text: str) -> None:
         line = shorten(text, 2000)
-        self._write(f"{_CLEAR if self._moving else ''}{line}\n")
+        self._write(f"{_CLEAR if self._redraws else ''}{line}\n")
         self._drawn = ""
 
     def _write(self, text: str) -> None:
@@ -244,7 +242,7 @@ class Progress:
             self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):  # the terminal is gone; measuring continues
-            self._seen = self._moving = False
+            self._has_terminal = self._redraws = False
 
 
 def _median(run: RunResult) -> str:

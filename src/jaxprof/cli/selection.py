@@ -25,7 +25,7 @@ _ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SelectedRuns:
     """The runs to make, and notes about the choice."""
 
     planned: list[PlannedRun]
@@ -42,32 +42,34 @@ def find_workloads(
     variables: Mapping[str, str] | None = None,
     inputs_from: str = "",
 ) -> list[WorkloadInfo]:
-    """The workloads of the targets, in order, without repeats. If a file or module has several functions, the user is
-    asked to choose one, or (with `several`) all.
+    """Return the workloads of the targets, in order, without repeats. If a file or module has several functions, the
+    user is asked to choose one, or (with `several`) all.
 
     `devices`: how many CPU devices a user's file sees while it is imported, and `variables` what is laid over its
     environment. `inputs_from`: the target whose inputs those without any take. Raises UsageError for an unknown name,
     for a target that cannot be imported, and if there is no terminal to ask on.
     """
     wanted = list(dict.fromkeys(targets))
-    own = [target for target in wanted if is_own(target)]
-    if arguments and not own:
+    own_targets = [target for target in wanted if is_own(target)]
+    if arguments and not own_targets:
         raise UsageError("--arg is for your own functions", "Sizes of built-in workloads are set with --set n=4000.")
-    infos = {target: [workload_info(built_in(target), sources=False)] for target in wanted if target not in own}
-    described = describe_own(own, interpreter, arguments, devices, variables, inputs_from) if own else []
-    for target in own:
+    infos = {target: [workload_info(built_in(target), sources=False)] for target in wanted if target not in own_targets}
+    described = (
+        describe_own(own_targets, interpreter, arguments, devices, variables, inputs_from) if own_targets else []
+    )
+    for target in own_targets:
         prefix = f"{target}:"
-        of_target = [each for each in described if each.origin == target or each.origin.startswith(prefix)]
-        infos[target] = of_target if len(of_target) == 1 else _asked(target, of_target, several=several)
-    unique = {each.origin if is_own(target) else target: each for target in wanted for each in infos[target]}
+        of_target = [info for info in described if info.origin == target or info.origin.startswith(prefix)]
+        infos[target] = of_target if len(of_target) == 1 else _ask_which(target, of_target, several=several)
+    unique = {info.origin if is_own(target) else target: info for target in wanted for info in infos[target]}
     return list(unique.values())
 
 
-def _asked(target: str, infos: Sequence[WorkloadInfo], *, several: bool) -> list[WorkloadInfo]:
-    """The functions of `target` that the user chooses. Without a terminal, raises UsageError with the list."""
+def _ask_which(target: str, infos: Sequence[WorkloadInfo], *, several: bool) -> list[WorkloadInfo]:
+    """Return the functions of `target` that the user chooses. Without a terminal, raises UsageError with the list."""
     from jaxprof.cli.output import ask, note
 
-    functions = {each.origin.rpartition(":")[2]: each for each in infos}
+    functions = {info.origin.rpartition(":")[2]: info for info in infos}
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
             f"{target} has {len(infos)} functions: {', '.join(functions)}",
@@ -76,8 +78,8 @@ def _asked(target: str, infos: Sequence[WorkloadInfo], *, several: bool) -> list
     for number, (name, function) in enumerate(functions.items(), start=1):
         note(f"  {number}  {name}  {function.title}")
     words = [*(str(number) for number in range(1, len(infos) + 1)), *functions, *([_ALL] if several else [])]
-    asked = f"Which function of {target}? (a number{', a name or all' if several else ' or a name'})"
-    answer = ask(asked, words)
+    question = f"Which function of {target}? (a number{', a name or all' if several else ' or a name'})"
+    answer = ask(question, words)
     if answer in functions:
         return [functions[answer]]
     return list(infos) if answer == _ALL else [infos[int(answer) - 1]]
@@ -91,75 +93,82 @@ def describe_own(
     variables: Mapping[str, str] | None = None,
     inputs_from: str = "",
 ) -> list[WorkloadInfo]:
-    """A user's own functions as workloads. Raises UsageError for a target that cannot be described."""
+    """Return a user's own functions as workloads. Raises UsageError for a target that cannot be described."""
     try:
         return describe(interpreter, targets, arguments, devices, variables=variables, inputs_from=inputs_from)
     except WorkerError as error:
         raise UsageError(error.what, error.hint) from error
 
 
-def plan(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> Chosen:
-    """The runs of all these workloads. Each of several takes the variants and settings that it has; a name that none of
-    them has raises UsageError with similar names."""
-    variants = {variant.name for each in infos for variant in each.variants}
+def plan(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> SelectedRuns:
+    """Return the runs of all these workloads. Each of several takes the variants and settings that it has; a name that
+    none of them has raises UsageError with similar names."""
+    variants = {variant.name for info in infos for variant in info.variants}
     for name in choice.variants:
         if name not in variants:
             raise unknown_name("variant", name, variants)
-    parameters = {parameter.name for each in infos for parameter in each.parameters}
+    parameters = {parameter.name for info in infos for parameter in info.parameters}
     for name in choice.settings:
         if name not in parameters:
             raise unknown_name("parameter", name, parameters)
-    chosen = Chosen([])
-    for each in infos:
-        kept = [name for name in choice.variants if name in {variant.name for variant in each.variants}]
+    chosen = SelectedRuns([])
+    for info in infos:
+        kept = [name for name in choice.variants if name in {variant.name for variant in info.variants}]
         if choice.variants and not kept:
-            chosen.notes.append(f"{each.name} has no variant {' or '.join(choice.variants)}: left out")
+            chosen.notes.append(f"{info.name} has no variant {' or '.join(choice.variants)}: left out")
             continue
-        accepted = {parameter.name for parameter in each.parameters}
+        accepted = {parameter.name for parameter in info.parameters}
         if choice.sweep and len(infos) == 1:
-            read_sweep(choice.sweep, each.parameters)
+            read_sweep(choice.sweep, info.parameters)
         settings = {name: text for name, text in choice.settings.items() if name in accepted}
-        chosen.planned.extend(plan_runs([each], replace(choice, variants=kept, settings=settings)))
+        chosen.planned.extend(plan_runs([info], replace(choice, variants=kept, settings=settings)))
     return chosen
 
 
 def read_settings(items: Sequence[str]) -> dict[str, str]:
-    """`n=4000` items as name → text; the last item of a name counts. Raises UsageError."""
+    """Return `n=4000` items as name → text; the last item of a name counts. Raises UsageError."""
     settings: dict[str, str] = {}
     for item in items:
         name, equals, text = item.partition("=")
         if not equals or not name.strip() or not text.strip():
-            raise UsageError(f"cannot read --set {item!r}", "It looks like --set n=4000.")
+            raise UsageError(f"cannot read --set {item!r}", "Write it as --set n=4000.")
         settings[name.strip()] = text.strip()
     return settings
 
 
+def session_to_repeat(source: str) -> tuple[Session, str]:
+    """Return the session that `source` names by its path or name, and what follows the colon after it: a run's id,
+    workload or function; empty without a colon.
+
+    Raises UsageError, also if the session came from a URL (nothing of it may be started), and FileRefusedError.
+    """
+    return split_run(source, _load_local)
+
+
 def planned_from(
-    source: str, changes: Mapping[str, Any], device: str = "", sides: SidesAgain | None = None
+    session: Session, wanted: str, changes: Mapping[str, Any], device: str = "", sides: SidesAgain | None = None
 ) -> list[PlannedRun]:
-    """The runs that `source` names: a session's path or name, optionally with a colon and a run's id, workload or
-    function.
+    """Return the runs of `session` that `wanted` names (an id, workload or function; all if empty).
 
     `changes` replace the recorded options of each run. With `device`, all runs except NumPy's are planned for that
-    device. `sides`: what those of a comparison need. Raises UsageError and FileRefusedError.
+    device. `sides`: what the sides of a comparison need. Raises UsageError.
     """
     from jaxprof.runner.rerun import NOT_AGAIN, SidesAgain, chosen_runs, plan_all_again, recorded_starts, with_changes
 
-    session, wanted = split_run(source, _own)
     sides = sides or SidesAgain()
     made: dict[PlannedRun, PlannedRun] = {}
-    again = plan_all_again(session, wanted, sides)
+    planned_again = plan_all_again(session, wanted, sides)
     alone = [run for run in chosen_runs(session, wanted) if not run.plan.side]
     sides.ask([line for run in alone if run.plan.how not in NOT_AGAIN for line in recorded_starts(session, run)])
-    for planned in again:
+    for planned in planned_again:
         place = device if device and planned.spec.how != "numpy" else planned.spec.device
         baseline = made[planned.baseline] if planned.baseline is not None else None
         made[planned] = with_changes(planned, {**changes, "device": place}, baseline)
     return list(made.values())
 
 
-def _own(source: str) -> Session:
-    """The session of that name. Raises UsageError where it came from a URL: nothing of it may be started."""
+def _load_local(source: str) -> Session:
+    """Return the session of that name. Raises UsageError if it came from a URL: nothing of it may be started."""
     from jaxprof.runner.from_file import refuse_fetched
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load

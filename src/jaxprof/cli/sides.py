@@ -1,5 +1,5 @@
-"""The sides of a comparison, for `compare`, the times of `gate` and `explain --try`: the words of a command line as
-sides (which target, interpreter and environment each has), and their measuring in turns."""
+"""The sides of a comparison, for `compare`, the times of `gate` and `explain --try`: read from the words of a command
+line (target, interpreter and environment of each), and measured in turns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LABELS = "ABCDEFGHIJ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideWords:
-    """What the command line says of one side."""
+    """What the command line says about one side."""
 
     environment: tuple[str, ...] = ()
     python: str | None = None
@@ -45,7 +45,7 @@ class SideWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllWords:
-    """What the command line says: of all sides, of A, of B."""
+    """What the command line says about all sides, about A and about B."""
 
     targets: tuple[str, ...]
     revision: str | None = None
@@ -56,13 +56,13 @@ class AllWords:
 
     @property
     def differ(self) -> bool:
-        """Whether A and B are told apart by more than their targets."""
+        """Whether A and B differ by more than their targets."""
         return self.revision is not None or self.a != self.b
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSides:
-    """The sides, and what is to be said before the measuring."""
+    """The sides, and the notes to print before the measuring."""
 
     sides: list[ComparedSide]
     notes: list[str]
@@ -70,7 +70,7 @@ class ReadSides:
 
 @contextmanager
 def read_sides(words: AllWords) -> Iterator[ReadSides]:
-    """The sides that the words describe; another revision is checked out until the end. Raises UsageError."""
+    """Yield the sides that the words describe; another revision is checked out until the end. Raises UsageError."""
     targets = _targets(words)
     if words.revision is None:
         yield sides_of(words, targets, None)
@@ -98,13 +98,13 @@ def _targets(words: AllWords) -> tuple[str, ...]:
 
 
 def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None) -> ReadSides:
-    """The sides at these targets, the first of them at `revision`. Raises UsageError."""
+    """Return the sides at these targets, the first of them at `revision`. Raises UsageError."""
     notes: list[str] = []
     interpreters: dict[str | None, Interpreter] = {}
     sides: list[ComparedSide] = []
     for label, target in zip(LABELS, targets, strict=False):
-        own = {"A": words.a, "B": words.b}.get(label, SideWords())
-        python = own.python or words.all.python
+        side_words = {"A": words.a, "B": words.b}.get(label, SideWords())
+        python = side_words.python or words.all.python
         if python not in interpreters:
             interpreters[python] = find_interpreter(Path(python) if python else None)
         if interpreters[python].jax is None:
@@ -112,17 +112,17 @@ def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None)
                 f"{label}: {interpreters[python].path} has no jax",
                 f"--python-{label.lower()} PATH names an environment with jax.",
             )
-        environment = {**_variables(words.all.environment), **_variables(own.environment)}
+        environment = {**_variables(words.all.environment), **_variables(side_words.environment)}
         place, variant = split_variant(target)
         title, tree = [target], SideTree()
         if revision is not None:
             place, tree = (revision.target(target), revision.then(target)) if label == "A" else (target, revision.now())
         if revision is not None and label == "A":
             title = [f"{target} at {words.revision}" + f" ({revision.commit})" * (words.revision != revision.commit)]
-        title += [f"{name}={kept_value(name, value)}" for name, value in _variables(own.environment).items()]
-        title += own.settings
-        title += [f"{own.precision} precision"] if own.precision else []
-        title += [own.python] if own.python else []
+        title += [f"{name}={kept_value(name, value)}" for name, value in _variables(side_words.environment).items()]
+        title += side_words.settings
+        title += [f"{side_words.precision} precision"] if side_words.precision else []
+        title += [side_words.python] if side_words.python else []
         infos = find_workloads(
             [place],
             interpreters[python],
@@ -140,8 +140,8 @@ def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None)
             variant=variant,
             interpreter=interpreters[python],
             environment=environment,
-            settings={**read_settings(words.all.settings), **read_settings(own.settings)},
-            precision=own.precision or words.all.precision or "",
+            settings={**read_settings(words.all.settings), **read_settings(side_words.settings)},
+            precision=side_words.precision or words.all.precision or "",
             tree=tree,
         )
         sides.append(side)
@@ -153,26 +153,28 @@ def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None)
 
 
 def _variables(items: Sequence[str]) -> dict[str, str]:
-    """`NAME=value` items. Raises UsageError."""
+    """Return `NAME=value` items as a mapping. Raises UsageError."""
     variables: dict[str, str] = {}
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name.isidentifier() or "\0" in value:
-            raise UsageError(f"cannot read the variable {item!r}", "It looks like --env-b XLA_FLAGS=--xla_...")
+            raise UsageError(
+                f"cannot read the variable {item!r}", "Write it as NAME=VALUE: --env-b XLA_FLAGS=--xla_..."
+            )
         variables[name] = value
     return variables
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSides:
-    """What the measuring gave."""
+    """The outcome of measuring the sides."""
 
     result: AbResult | None
-    """None where a signal other than ctrl+c ended it."""
+    """The comparison; None if a signal other than ctrl+c ended it."""
     path: str | None
     """Where the session is; None if it could not be kept there."""
     exit_code: int
-    """Of the measuring: 1 if a side failed or the session could not be kept, else what ended it."""
+    """Exit code of the measuring: 1 if a side failed or the session could not be kept, else what ended it."""
 
 
 def measure(read: ReadSides, options: SideOptions, make_writer: Callable[[], LogWriter]) -> MeasuredSides:
@@ -219,7 +221,7 @@ class TimeOptions:
 
 
 def can_be_measured(target: str, base: FoundBase) -> bool:
-    """Whether both sides are programs that can be run now, and not sessions of another time."""
+    """Return whether both sides are programs that can be run now, and not sessions of another time."""
     return is_compiled_now(target) and base.about.reading in ("target", "revision")
 
 
@@ -231,7 +233,7 @@ def measure_times(
     limits: Sequence[GateLimit],
     make_writer: Callable[[], LogWriter],
 ) -> MeasuredSides:
-    """Measure both, A the base and B the target. Raises UsageError for sides that do not fit."""
+    """Measure both sides, A the base and B the target. Raises UsageError for sides that do not fit."""
     revision = base.revision
     sides = (target if revision else base.target, target)
     targets, variants = zip(*map(split_variant, sides), strict=True)

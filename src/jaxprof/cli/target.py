@@ -1,8 +1,9 @@
-"""What a word on the command line names: one answer for every command.
+"""Find out what a word on the command line names, in the same way for every command.
 
 In this order: a URL, which is fetched first; what is at a path (a session, the folder of a job, a profile, HLO, a
 program); a function of the user's (`file.py:function`, `module:function`) or a workload (`selu`, `selu:jit`), which is
-compiled now; a kept session, by its name, a part of it, or `last`. `gate --base` has more readings: `gate_base`.
+compiled now; a kept session, by its name, a part of it, or `last`. `git_revision.found_base` reads `gate --base`, which
+has more meanings.
 """
 
 from __future__ import annotations
@@ -33,24 +34,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FOLLOW_SECONDS: Final = 10.0
-"""How often what is being looked at is fetched again."""
+"""How often something at a URL is fetched again while it is shown."""
 _PATIENCE_SECONDS: Final = 2.0
 _WITH_RUN: Final = re.compile(r"(.+\.jaxprof(?:\.d)?)(:[^/:]+)")
-"""A session of which a run is named, `gs://bucket/a.jaxprof:r1`."""
+"""A session and a run of it: `gs://bucket/a.jaxprof:r1`."""
 _mirrors: dict[str, Mirror] = {}
 
 
 def local_source(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """The callback of an argument that names something to read: each URL among its words becomes the path of its copy,
-    which is fetched here, so that commands know paths alone. Raises UsageError or FileRefusedError."""
+    """Replace each URL among the words of an argument that names something to read by the path of its copy, which is
+    fetched here, so that commands only see paths. This is a callback of such arguments. Raises UsageError or
+    FileRefusedError."""
     if ctx.resilient_parsing or value is None:  # completion fetches nothing
         return value
     return local_word(value) if isinstance(value, str) else tuple(map(local_word, value))
 
 
 def local_word(word: str) -> str:
-    """The word itself; for a URL the path of what was fetched from it, with the run that is named behind it. Raises
-    UsageError or FileRefusedError."""
+    """Return the word itself; for a URL the path of what was fetched from it, and the run that is named behind it.
+    Raises UsageError or FileRefusedError."""
     if "://" not in word:
         return word
     from jaxprof.remote.place import is_url
@@ -62,19 +64,19 @@ def local_word(word: str) -> str:
     path = _fetched(url)
     if path.suffix == ".py":
         raise UsageError(
-            f"{url} is a program, and what comes from a URL is not run", "Save it, read it, and name the file."
+            f"{url} is a program, and what comes from a URL is not run", "Download it, read it, and give the file."
         )
     return f"{path}{run}"
 
 
 def follow_fetched() -> None:
-    """Fetch again and again what this command was given by URL, while it shows it."""
+    """Fetch again and again what this command was given by URL, while the command shows it."""
     for mirror in _mirrors.values():
         mirror.follow(FOLLOW_SECONDS)
 
 
 def _fetched(url: str) -> Path:
-    """Fetched once in a command, however often it is asked for."""
+    """Fetch what is at a URL, once in a command, and return the path of the copy."""
     from jaxprof.operating_system import unwound_by_signals
     from jaxprof.remote.mirror import Mirror, forget_old
     from jaxprof.remote.place import RemotePlace
@@ -101,36 +103,36 @@ def _fetched(url: str) -> Path:
 
 
 def is_workload(word: str) -> bool:
-    """Whether it is a built-in workload, alone or with a variant (`selu:jit`)."""
+    """Return whether the word is a built-in workload, alone or with a variant (`selu:jit`)."""
     from jaxprof.workloads import names
 
     return word.partition(":")[0] in names()
 
 
 def is_own(word: str) -> bool:
-    """Whether it names a user's function (`file.py:f`, `module:f`), file or module, and no built-in workload."""
+    """Return whether the word names a user's function (`file.py:f`, `module:f`), file or module, not a workload."""
     return ":" in word or "/" in word or "." in word
 
 
 def is_ready(word: str) -> bool:
-    """Whether it is a path at which something is kept that need not be compiled."""
+    """Return whether the word is a path to something that need not be compiled."""
     return not word.endswith(".py") and os.path.exists(with_home(word))
 
 
 def is_compiled_now(word: str) -> bool:
-    """Whether it is a workload or a function of the user's, and nothing that is compiled already."""
+    """Return whether the word is a workload or a function of the user's, and nothing that is compiled already."""
     return not is_ready(word) and (is_workload(word) or ":" in word or word.endswith(".py"))
 
 
 def split_variant(word: str) -> tuple[str, str]:
-    """A built-in workload's name and the variant after its colon (`selu:numpy`); a function of the user's has none."""
+    """Return a built-in workload and the variant after its colon (`selu:numpy`). A user's function has no variant."""
     name, _, variant = word.partition(":")
     return (name, variant) if is_workload(name) else (word, "")
 
 
 def split_run(word: str, find: Callable[[str], T]) -> tuple[T, str]:
-    """What `find` makes of the word, and the run that is named after its last colon (`last:r2`), or an empty text. A
-    name that has a colon itself comes first. Raises what `find` raises."""
+    """Return what `find` makes of the word, and the run that is named after its last colon (`last:r2`), or an empty
+    text. A name that has a colon itself takes precedence. Raises what `find` raises."""
     try:
         return find(word), ""
     except JaxprofError:
@@ -141,7 +143,7 @@ def split_run(word: str, find: Callable[[str], T]) -> tuple[T, str]:
 
 
 def job_at(word: str) -> Path | None:
-    """The path if the word is the folder of a job; None for all others."""
+    """Return the path if the word is the folder of a job, else None."""
     path = with_home(word)
     if not path.is_dir():
         return None
@@ -151,27 +153,28 @@ def job_at(word: str) -> Path | None:
 
 
 def job_named(word: str) -> Path | None:
-    """As `job_at`, and also by the name of a job that is kept, or by `last` if the newest of all is a job."""
+    """Return the folder of the job that the word names: by its path, by the name of a kept job, or by `last` if the
+    newest of all is a job. None for everything else."""
     if os.path.exists(with_home(word)):
         return job_at(word)
     from jaxprof.session.log import Library
 
     try:
         found = Library().search(word, jobs=True)
-    except UsageError:  # several have it; whoever looks for a session says so
+    except UsageError:  # ambiguous: the search for a session, which follows, reports that
         return None
     return job_at(str(found)) if found is not None else None
 
 
 def refuse_job(command: str, word: str, what: str) -> None:
-    """Raises UsageError if it is the folder of a job, of which `what` (`--kernels`, a limit) says nothing."""
+    """Raises UsageError if the word is the folder of a job, to which `what` (`--kernels`, a limit) does not apply."""
     folder = job_at(word)
     if folder is not None:
-        raise of_one_process(command, folder, what)
+        raise one_process_error(command, folder, what)
 
 
-def of_one_process(command: str, folder: Path, what: str) -> UsageError:
-    """The error for something that a job as a whole does not have; it names the session of a process that has it."""
+def one_process_error(command: str, folder: Path, what: str) -> UsageError:
+    """Return the error for what a job as a whole does not have. It names the session of a process that has it."""
     from jaxprof.session.log.job_folder import job_sessions
 
     first = next((path for _, path in job_sessions(folder)[0]), folder / "process-00000.jaxprof")
@@ -182,7 +185,7 @@ def of_one_process(command: str, folder: Path, what: str) -> UsageError:
 
 
 def session_at(word: str) -> Session | None:
-    """The session that the word names, by its path or its name; None for everything else. Raises FileRefusedError."""
+    """Return the session that the word names, by path or name; None for everything else. Raises FileRefusedError."""
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load
@@ -200,15 +203,15 @@ class Recorded:
     given: Path
     """The session's file; for a profile, its own path."""
     path: Path
-    """The session's file; for a profile, that of what was made of it."""
+    """The session's file; for a profile, the file of the session that was made of it."""
     name: str
-    """What a later command can call it: `last` will be another one by then."""
+    """Name by which a later command finds the session: `last` will be another one by then."""
     imported: Session | None = None
-    """For a profile: what was made of it."""
+    """The session that was made of a profile; None if a session was given."""
 
     @cached_property
     def session(self) -> Session:
-        """Raises FileRefusedError if it cannot be read."""
+        """The loaded session. Raises FileRefusedError if it cannot be read."""
         if self.imported is not None:
             return self.imported
         from jaxprof.session import Session
@@ -218,7 +221,7 @@ class Recorded:
 
     @property
     def live(self) -> bool:
-        """Whether it is still being written."""
+        """Whether the session is still being written."""
         from jaxprof.session.log.reader import is_live
 
         return self.imported is None and not self.session.complete and is_live(self.path)
@@ -228,8 +231,8 @@ class Recorded:
 def recorded(
     word: str, profile_run: str = "", hosts: tuple[str, ...] = (), views: tuple[str, ...] | None = ()
 ) -> Iterator[Recorded]:
-    """The session that the word names; a profile is read as one, for these `views`. Without views (None), a profile is
-    not taken. Raises JaxprofError, also for the options of a profile where it is none."""
+    """Yield the session that the word names. A profile is read as one, for these `views`; with None, a profile is not
+    taken. Raises JaxprofError, also if options of a profile were given for something else."""
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.session.log import Library
 
@@ -245,7 +248,6 @@ def recorded(
     path = library.find(word)
     name = library.name_of(path)
     if word == "last" and sys.stderr.isatty():
-        from jaxprof.cli.output import note
         from jaxprof.session.log.entry import read_entry
 
         note(f"last: {name}, of {', '.join(read_entry(path).workloads) or 'no run'}")
@@ -258,7 +260,7 @@ def refuse_of_profile(word: str) -> None:
 
 
 def command_for(words: Sequence[str], commands: Collection[str], *, in_terminal: bool) -> str:
-    """The command that `words` stand for, a file and what follows it: `jaxprof FILE`. Nothing is run here.
+    """Return the command that `words` stand for, a file and what follows it: `jaxprof FILE`. Runs nothing.
 
     `script` for a program, `run` for `FILE.py:function`; `open` for a session, a job, a profile or HLO; `hlo` for the
     last without a terminal, or with options. Raises UsageError for a word that is

@@ -1,4 +1,5 @@
-"""`jaxprof compare --over-time [WORKLOAD]`: how a figure went over the kept sessions, and where it changed for good."""
+"""`jaxprof compare --over-time [WORKLOAD]`: the trend of a figure over the kept sessions, and where it changed for
+good."""
 
 from __future__ import annotations
 
@@ -10,8 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.answers import command_line
-from jaxprof.cli.options import together
-from jaxprof.cli.output import print_json, print_pieces, print_text
+from jaxprof.cli.output import combine_options, print_json, print_pieces, print_text
 
 if TYPE_CHECKING:
     from jaxprof.analysis.history import LibraryHistory
@@ -21,7 +21,8 @@ _AGES = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def since(value: str) -> float:
-    """A Unix time: an age such as `12h`, `7d`, `2w`, or a date with or without a time, in UTC. Raises BadParameter."""
+    """Return a Unix time from an age such as `12h`, `7d`, `2w`, or from a date with or without a time, in UTC. Raises
+    BadParameter."""
     text = value.strip()
     try:
         if age := _AGE.match(text):
@@ -32,7 +33,7 @@ def since(value: str) -> float:
         raise click.BadParameter(f"{value!r} is neither an age such as 7d nor a date such as 2026-11-20") from None
 
 
-trend_options = together(
+trend_options = combine_options(
     click.option(
         "--over-time",
         is_flag=True,
@@ -56,15 +57,15 @@ trend_options = together(
     ),
 )
 TREND = ("phase", "fact", "last", "since")
-"""The parameters that a trend takes alone."""
+"""Parameters that only a trend takes."""
 
 
 def print_trend(
     workload: str, form: str, *, phase: str | None, fact: str | None, last: int | None, since: float | None
 ) -> None:
-    """Print the trend of each measurement of the workload (of all, where it is empty), with the points where it changed
-    for good. Runs of the same workload, variant, kind of device, parameters, arguments and precision on the same
-    hardware are one measurement."""
+    """Print the trend of each measurement of the workload (of all workloads if it is empty), with the points at which
+    it changed for good. Runs of the same workload, variant, kind of device, parameters, arguments and precision on the
+    same hardware are one measurement."""
     if phase is not None and fact is not None:
         raise click.UsageError("--phase chooses a time, --fact an exact fact: give one of them.")
     from jaxprof.analysis.history import read_history
@@ -85,6 +86,6 @@ def print_trend(
 
 
 def _next(found: LibraryHistory) -> list[str]:
-    """The session before and the one after the latest change of each series that has one, compared."""
+    """Return the commands that compare, for each series with a change, the session before and after the latest one."""
     changes = [(series.changes[-1].last, series.changes[-1].first) for series in found.series if series.changes]
     return [command_line("compare", f"{last.path}:{last.run}", f"{first.path}:{first.run}") for last, first in changes]

@@ -1,6 +1,6 @@
 """`jaxprof explain --try`: measure the fixes that are mechanical beside what they replace, in fresh processes.
 
-Nothing of the user's is changed: a side gets other settings, and that is all.
+Nothing of the user's is changed: a side only gets other settings.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TryOptions:
-    """How long each fix is measured, and who hears of it."""
+    """How long each fix is measured, and how progress and questions are shown."""
 
     budget_seconds: float
     note: Callable[[str], None]
     ask: Ask
     python: Interpreter | None = None
-    """The interpreter that the user named."""
+    """The interpreter that the user named; None if there is none."""
 
 
 def tried(explained: Explanation, options: TryOptions) -> Explanation:
-    """The explanation, each finding that has a mechanical fix with what trying it showed. Blocks: processes are started
-    one after the other, which end with us."""
-    return replace(explained, findings=tuple(_tried(explained, finding, options) for finding in explained.findings))
+    """Return the explanation with the result of trying each finding's mechanical fix. Blocks: processes are started one
+    after the other, which end with this process."""
+    return replace(explained, findings=tuple(_try_fix(explained, finding, options) for finding in explained.findings))
 
 
-def _tried(explained: Explanation, finding: RankedFinding, options: TryOptions) -> RankedFinding:
+def _try_fix(explained: Explanation, finding: RankedFinding, options: TryOptions) -> RankedFinding:
     fix = fix_of(finding, explained.subject)
     if fix is None:
         return finding
     options.note(f"trying {finding.code}: {fix.title}")
     try:
-        trial = _call_trial(explained, finding, fix, options)
+        trial = _measure_fix(explained, finding, fix, options)
     except NotAskedFor:
         raise
     except JaxprofError as error:
@@ -56,7 +56,7 @@ def _tried(explained: Explanation, finding: RankedFinding, options: TryOptions) 
     return replace(finding, trial=trial)
 
 
-def _call_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
+def _measure_fix(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
     from jaxprof.cli.answers import new_writer
     from jaxprof.cli.sides import measure_planned
     from jaxprof.reaper import TemporaryFolder
@@ -74,24 +74,25 @@ def _call_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalF
         measured = measure_planned(planned, interpreter, new_writer(None), MAX_SILENCE_SECONDS)
     if measured.result is None or measured.exit_code == ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
-    return replace(_of_comparison(measured.result, fix), session=measured.path or "")
+    return replace(_trial_of(measured.result, fix), session=measured.path or "")
 
 
 def _donated(session: Session, run: Run, finding: RankedFinding) -> tuple[int, ...]:
-    """The numbers of the arrays that the finding names. Raises UsageError where they are not known."""
+    """Return the numbers of the arguments that the finding names. Raises UsageError if they are unknown."""
     from jaxprof.analysis.opener import module_of
 
     module = module_of(session, run)
     entry = module.entry if module is not None else None
     named = set(finding.kernels)
-    numbers = [each.parameter_number for each in entry.instructions if each.name in named] if entry is not None else []
+    instructions = entry.instructions if entry is not None else ()
+    numbers = [instruction.parameter_number for instruction in instructions if instruction.name in named]
     if not numbers or None in numbers:
-        raise UsageError("which arguments it is about is not known", "jaxprof hlo --findings names them.")
+        raise UsageError("the arguments that the finding is about are unknown", "jaxprof hlo --findings names them.")
     return tuple(sorted(number for number in numbers if number is not None))
 
 
-def _of_comparison(result: AbResult, fix: MechanicalFix) -> FixTrial:
-    """What the measured sides showed."""
+def _trial_of(result: AbResult, fix: MechanicalFix) -> FixTrial:
+    """Return what the measured sides showed."""
     from jaxprof.analysis.memory import peak_memory
 
     (versus,) = result.versus
@@ -100,11 +101,13 @@ def _of_comparison(result: AbResult, fix: MechanicalFix) -> FixTrial:
         if label == "B":
             return FixTrial(fix=fix.title, failed=True, reason=f"with it the call fails: {error}")
         return FixTrial(fix=fix.title, reason=f"the call fails as it is: {error}")
-    kept = versus.results
+    compared = versus.results
     numbers = None
-    if kept is not None:
+    if compared is not None:
         numbers = NumbersCompared(
-            agree=kept.agree, relative=kept.relative if kept.alike else None, note=kept.note or kept.where
+            agree=compared.agree,
+            relative=compared.relative if compared.alike else None,
+            note=compared.note or compared.where,
         )
     return FixTrial(
         fix=fix.title,
@@ -117,7 +120,7 @@ def _of_comparison(result: AbResult, fix: MechanicalFix) -> FixTrial:
 
 
 def _medians(run: Run) -> tuple[float, ...]:
-    """The median call of each launch."""
+    """Return the median call of each launch."""
     return tuple(
         median(seconds for turn in launch.turns for seconds in turn.seconds) for launch in run.launches if launch.turns
     )

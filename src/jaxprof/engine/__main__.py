@@ -1,8 +1,8 @@
 """The start of the engine's process: in the user's interpreter, where jaxprof is not installed.
 
-Started by path. It registers the package under its own name without putting the folder's neighbours (the packages of
-jaxprof's environment) on the import path: the user's numpy and jax are the ones that count. Any Python since 3.6 must
-be able to read this file, so that it can report which version is needed.
+This file is started by path. It registers the package under its own name without putting the folder's neighbours (the
+packages of jaxprof's environment) on the import path, because the user's numpy and jax are the ones that count. Any
+Python since 3.6 must be able to read it, so that it can report which version is needed.
 """
 
 import os
@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def make_importable() -> None:
-    """Registers `jaxprof`, found beside this file, as a package. Nothing else becomes importable."""
+    """Register `jaxprof`, found by this file's location, as a package. Nothing else becomes importable."""
     import importlib.util
 
     if sys.path and os.path.abspath(sys.path[0] or ".") == HERE:
@@ -32,7 +32,7 @@ def make_importable() -> None:
 
 
 def refuse_old_python(arguments: "list[str]") -> None:
-    """Answers the first request with the required version, in the format of the event pipe."""
+    """Answer the first request with the required version, in the format of the event pipe."""
     import json
 
     events = int(arguments[arguments.index("--events-fd") + 1])

@@ -1,9 +1,9 @@
 """The engine's main loop: takes requests from the control pipe, answers on the event pipe, ends when the control pipe
 is closed.
 
-Four threads share the work. The main one makes the timed calls, near the bottom of its stack
+Four threads share the work. The main thread makes the timed calls, near the bottom of its stack
 (`measure.sampling.Execute` says why). The worker serves the requests in order and runs everything else. `ControlReader`
-reads the requests, and cancels. `Keeper` sends heartbeats and keeps the hard cap. Only `EventPipe` is shared by all,
+reads the requests, and cancels. `Keeper` sends heartbeats and enforces the hard cap. Only `EventPipe` is shared by all,
 and has the only lock. The process never prints. It ends here when the control pipe is closed, or in `Keeper` when a
 native call holds the run past its hard cap.
 """
@@ -46,13 +46,14 @@ Result = TypeVar("Result")
 END_GRACE_SECONDS = 0.5
 """How long a run may take to stop by itself after the client has gone."""
 CAP_GRACE_SECONDS = 2.0
-"""How far a single call may overrun the hard cap before the process is ended."""
+"""How far a single call may exceed the hard cap before the process is ended."""
 
 
 class EventPipe:
     """Writes events as lines. Lines of several threads never mix; a forked child writes nothing.
 
-    If the reader has gone, it goes silent. The reader closes the control pipe as well, and that ends the process.
+    If the reader has gone, nothing is written any more. The reader also closes the control pipe, which ends the
+    process.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -63,14 +64,14 @@ class EventPipe:
         self._broken = False
 
     def send(self, event: Event, run: str = "") -> None:
-        """Stamps `event` with the time, and with `run` if it names none, and writes it."""
+        """Write `event` with the current time, and with `run` if it names none."""
         if run and not event.run:
             event = replace(event, run=run)
         for part in in_pieces(replace(event, monotonic_seconds=time.monotonic())):
             self._write(encode(part))
 
     def answer(self, answer: EngineAnswer) -> None:
-        """Writes the reply to a request for data."""
+        """Write the reply to a request for data."""
         self._write(encode_answer(answer))
 
     def _write(self, line: bytes) -> None:
@@ -102,10 +103,10 @@ class ControlReader(threading.Thread):
         self._on_cancel = on_cancel
         self._on_end = on_end
         self.requests: SimpleQueue[Request | ValueError | None] = SimpleQueue()
-        """The requests in order; for a line that is not a request, its error; None at the end."""
+        """Requests in order; for a line that is not a request, its error; None at the end."""
 
     def run(self) -> None:
-        """Reads until the end of the pipe."""
+        """Read until the end of the pipe."""
         for line in self._stream:
             try:
                 request = decode_request(line)
@@ -125,18 +126,18 @@ class ControlReader(threading.Thread):
 
 
 class Keeper(threading.Thread):
-    """Sends a heartbeat each second, and enforces the hard cap when a call does not come back."""
+    """Sends a heartbeat each second, and enforces the hard cap when a call does not return."""
 
     def __init__(self, pipe: EventPipe) -> None:
         super().__init__(name="jaxprof-keeper", daemon=True)
         self._pipe = pipe
         self.current: tuple[RunRequest, RunControl] | None = None
-        """The current run, of which the hard cap is kept."""
+        """The current run, whose hard cap is enforced."""
         self.working_on = "start"
-        """What heartbeats name: the run of the current request, or its kind; empty while none is there."""
+        """Run of the current request, or its kind, for heartbeats; empty if there is no request."""
 
     def run(self) -> None:
-        """Runs as long as the process lives."""
+        """Run as long as the process lives."""
         while True:
             time.sleep(HEARTBEAT_SECONDS)
             current = self.current
@@ -160,15 +161,14 @@ class Keeper(threading.Thread):
 
 
 class MainThread:
-    """Runs, for other threads, the work that belongs on the main one: timed calls, and the import of a user's
-    module."""
+    """Runs work of other threads that belongs on the main one: timed calls, and the import of a user's module."""
 
     def __init__(self) -> None:
         self._work: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[tuple[Any, BaseException | None]]] | None]
         self._work = SimpleQueue()
 
     def __call__(self, work: Callable[[], Result], /) -> Result:
-        """Called in another thread: returns the result of `work`, or raises what it raised."""
+        """Return the result of `work`, or raise what it raised; for calls from another thread."""
         outcome: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
         self._work.put((work, outcome))
         result, error = outcome.get()
@@ -178,11 +178,11 @@ class MainThread:
         return value
 
     def stop(self) -> None:
-        """Makes `serve` return."""
+        """Make `serve` return."""
         self._work.put(None)
 
     def serve(self) -> None:
-        """Called in the main thread: works until `stop`."""
+        """Work until `stop`; for a call from the main thread."""
         while (item := self._work.get()) is not None:
             work, outcome = item
             try:
@@ -202,7 +202,7 @@ class Engine:
         self.main_thread = MainThread()
 
     def serve(self, *, import_jax: bool) -> None:
-        """Serves requests until the end. Runs in a thread of its own."""
+        """Serve requests until the end, in a thread of its own."""
         try:
             self._serve(import_jax=import_jax)
         finally:
@@ -265,7 +265,7 @@ class Engine:
         return lambda event: self._pipe.send(event, run)
 
     def _reply(self, work: Callable[[], object]) -> None:
-        """Sends the result of `work`, or the error that it raised: it imports user code."""
+        """Send the result of `work`, or the error that it raised, because it imports user code."""
         from jaxprof.engine.measure.failure import failed
 
         try:
@@ -282,12 +282,12 @@ class Engine:
         self._control.cancel()
 
     def _end(self) -> None:
-        """The client has gone: stops the current run, and ends the process if it does not end by itself."""
+        """Stop the current run because the client has gone, and end the process if it does not end by itself."""
         self._control.cancel()
         timer = threading.Timer(END_GRACE_SECONDS, os._exit, (0,))
         timer.daemon = True
         timer.start()
-        # The kernel's own timer as well: native code may hold the interpreter's lock indefinitely.
+        # The kernel's own timer as well, because native code may hold the interpreter's lock indefinitely.
         signal.setitimer(signal.ITIMER_REAL, 2 * END_GRACE_SECONDS)
 
 
@@ -315,7 +315,7 @@ def _devices() -> object:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Runs the process, from its arguments to its end."""
+    """Run the process, from its arguments to its end."""
     parser = argparse.ArgumentParser(prog="jaxprof-engine")
     parser.add_argument("--events-fd", type=int, required=True)
     parser.add_argument("--control-fd", type=int, required=True)

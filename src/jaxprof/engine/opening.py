@@ -1,4 +1,4 @@
-"""Serves the request to open a profile, up to the event that ends it. Needs no jax."""
+"""Serves the request to open a profile, up to its final event. Needs no jax."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxprof.events import Event, RunFinished
 
 
 def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control: RunControl) -> None:
-    """Emits the runs of the profile and `RunFinished`. Raises nothing."""
+    """Emit the runs of the profile and `RunFinished`. Raises nothing."""
     from jaxprof.trace.imported import import_profile
 
     try:

@@ -1,5 +1,5 @@
-"""The fields that every event has, the values that several events use, and the events of runs of every kind, programs
-included: environment, warnings, output, heartbeat; and the log's format: its header, and one event as a line of JSON.
+"""The basis of all events: the fields that every event has, values that several events use, the events of runs of every
+kind (environment, warnings, output, heartbeat), and the log's format (its header, and one event as a line of JSON).
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ SCHEMA_MINOR = 10
 Scalar = bool | int | float | str
 
 STARTUP_PHASES = ("import", "backend_init", "warm_up")
-"""What a fresh process spends before its program starts; separate, so that `compile` is the program's own."""
+"""What a fresh process does before its program starts; kept apart, so that `compile` is the program's own."""
 
 PHASES = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
 """The phases of a run, in the order in which a call goes through them."""
 
 STATUSES = ("ok", "failed", "cancelled", "crashed", "timed out")
-"""How a run may end. `timed out`: past its hard cap without a sample, or silent for too long."""
+"""How a run may end. `timed out`: it reached its hard cap without a sample, or was silent for too long."""
 
 SERIES = ("run", "dispatch", "pipelined", "transfer_in", "transfer_out", "alone", "settling")
 """Kinds of raw samples: a blocked call, the time until a call returned, one of many calls of which only the last is
-awaited, and the two directions of copying. Of runs that take turns also blocked calls in one go, before any turn
+awaited, and copies in the two directions. Runs that take turns have two more: blocked calls in one go before any turn
 (`alone`), and whole blocks that show how soon their calls settle (`settling`)."""
 
 
 def unfinished(*, live: bool) -> str:
-    """The status of what was started, and of which nobody has written the end."""
+    """Return the status of something that was started and whose end nobody has written."""
     return "running" if live else "interrupted"
 
 
 def session_state(*, complete: bool, live: bool, reason: str) -> str:
-    """What every view calls the state of a session: how it ended (`reason`) if that was not by its last run; else
-    `complete`, `being written`, or `interrupted`."""
+    """Return the state of a session as every view names it: `complete`, `being written`, `interrupted`, or the `reason`
+    for its end if that was not the end of its last run."""
     if complete:
         return "complete" if reason in ("", "finished") else reason
     return "being written" if live else "interrupted"
 
 
 FLAT: Mapping[str, bool] = {"flat": True}
-"""Metadata of a field: its own fields replace it in JSON."""
+"""Metadata of a field whose own fields replace it in JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,35 +59,35 @@ class Event:
     seq: int = 0
     """Position in the log, from 1; assigned by the one writer of the file."""
     run: str = ""
-    """The run to which it belongs; empty for the session as a whole."""
+    """Id of the run that the event belongs to; empty if it belongs to the whole session."""
     monotonic_seconds: float = 0.0
-    """When it happened, on the machine's monotonic clock; the header relates that clock to the wall clock."""
+    """Time of the event on the machine's monotonic clock; the header relates that clock to the wall clock."""
 
 
 _PARTS_KEPT = 2
-"""How much is shown of a path outside the program's folder: the file and its folder, `flax/linear.py`."""
+"""Number of last parts shown of a path outside the program's folder: the folder and the file, `flax/linear.py`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """A line of source. Without a file it is unknown, and false."""
+    """A line of source. Without a file, the location is unknown and false."""
 
     file: str = ""
     line: int | None = None
     function: str = ""
-    """The enclosing function; empty if that is unknown."""
+    """The enclosing function; empty if unknown."""
 
     def __bool__(self) -> bool:
         return bool(self.file)
 
     @property
     def text(self) -> str:
-        """`/home/me/train.py:88`, the whole path."""
+        """The whole path with the line: `/home/me/train.py:88`."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     def short(self, directory: str = "") -> str:
-        """`train.py:88`: relative to the program's `directory`; for a file outside it, its last folder and its name."""
-        from pathlib import PurePath  # the recorder, which shows no places, does without
+        """Return `train.py:88`: the path relative to `directory`, or the last folder and name of a file outside it."""
+        from pathlib import PurePath  # not at the top: the recorder shows no locations
 
         path = PurePath(self.file)
         if path.is_absolute():
@@ -97,12 +97,12 @@ class SourceLocation:
 
 
 NOWHERE = SourceLocation()
-"""An unknown place."""
+"""An unknown location."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentRead(Event):
-    """What the engine's process found around it: versions, devices, settings. An allow-list, never `os.environ`."""
+    """Versions, devices and settings that the engine's process found. An allow-list, never `os.environ`."""
 
     type: ClassVar[str] = "environment_read"
 
@@ -111,24 +111,25 @@ class EnvironmentRead(Event):
     jax: str | None = None
     jaxlib: str | None = None
     devices: list[dict[str, Any]] = field(default_factory=list)
-    """One for each device that JAX sees: id, platform, kind, process, memory_limit_bytes, core_count, ..."""
+    """The devices that JAX sees: id, platform, kind, process, memory_limit_bytes, core_count, ..."""
     settings: dict[str, Scalar | None] = field(default_factory=dict)
     """Settings that change a measurement: x64, matmul precision, XLA_FLAGS, BLAS and its threads, preallocation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A source file as it was while it ran."""
+    """A source file at the time when it ran."""
 
     file: str = ""
-    """The whole path."""
+    """Absolute path."""
     digest: str = ""
-    """SHA-256 of its bytes, in hex."""
+    """SHA-256 of the contents, in hex."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcesRead(Event):
-    """The source files that a run names, by their contents: a checkout gives an unchanged file a new time."""
+    """The source files of a run, identified by their contents, because a checkout changes the time of a file that it
+    does not change."""
 
     type: ClassVar[str] = "sources_read"
 
@@ -137,7 +138,7 @@ class SourcesRead(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarningRaised(Event):
-    """Something that makes the numbers mean less, or something else, than they seem to; with a hint."""
+    """A reason, with a hint, why the numbers mean less than they seem to, or something else."""
 
     type: ClassVar[str] = "warning_raised"
 
@@ -160,14 +161,14 @@ class LogLine(Event):
 class Heartbeat(Event):
     """The engine's process is alive, even during a long compile. Not written to the log.
 
-    `run` is what it works at; an engine that waits for its client names none."""
+    `run` is the run that the engine works on; empty while the engine waits for its client."""
 
     type: ClassVar[str] = "heartbeat"
 
 
 TEXT_CHARACTERS: Final = 64 * 1024
-"""Of a text in an event, kept by whoever sends it: a line that is too long for its reader would be left out whole, and
-with a run's last event its end. Longer texts that have to be whole go in chunks (`session.texts`)."""
+"""Limit for a text in an event, applied by the sender: a reader leaves out a line that is too long for it, and with the
+last event of a run it would lose the run's end. Texts that must be complete go in chunks (`session.texts`)."""
 _CHUNK: Final = "text_chunk"
 
 
@@ -181,12 +182,12 @@ class Header:
     jaxprof: str = ""
     session: str = ""
     created: str = ""
-    """UTC, ISO 8601 with a trailing Z."""
+    """Time of creation: UTC, ISO 8601 with a trailing Z."""
     host: str = ""
     process_index: int = 0
     process_count: int = 1
     job: str = ""
-    """The launcher and its id of the job of which this is a process, `slurm-1234.0`; empty if there is none."""
+    """Launcher and job id of the job that this process belongs to, `slurm-1234.0`; empty if there is none."""
     command: list[str] = field(default_factory=list)
     environment: dict[str, Any] = field(default_factory=dict)
     wall_seconds: float = 0.0
@@ -195,7 +196,7 @@ class Header:
 
 
 def encode(event: Event) -> bytes:
-    """One line of JSON without its line break. Standard library only, for the engine's side of the pipe.
+    """Return one line of JSON without its line break. Standard library only, for the engine's side of the pipe.
 
     Texts are cut at `TEXT_CHARACTERS`. Raises ValueError for NaN and infinity: a reader would turn them into null,
     which means unknown.
@@ -208,7 +209,7 @@ def encode(event: Event) -> bytes:
 
 
 def encode_bounded(payload: Mapping[str, Any], *, cut: bool = True) -> bytes:
-    """`payload` as JSON without a line break, its long texts cut. Raises ValueError for NaN and infinity."""
+    """Return `payload` as JSON without a line break, its long texts cut. Raises ValueError for NaN and infinity."""
     text = json.dumps(payload, default=fields_of, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     if cut and len(text) > TEXT_CHARACTERS:  # a shorter line holds no long text
         text = json.dumps(_cut(payload), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
@@ -226,9 +227,9 @@ def _cut(value: Any) -> Any:
 
 
 def fields_of(row: Any) -> dict[str, Any]:
-    """An event or a row in the form of JSON. Not `asdict`, which copies each number of each list."""
+    """Return the JSON form of an event or a row. Not `asdict`, which copies each number of each list."""
     if not is_dataclass(row):
-        raise TypeError(f"{type(row).__name__} is no part of an event")
+        raise TypeError(f"{type(row).__name__} cannot be part of an event")
     values: dict[str, Any] = {}
     for item in fields(row):
         if "flat" in item.metadata:
@@ -239,7 +240,7 @@ def fields_of(row: Any) -> dict[str, Any]:
 
 
 def finite(value: float | None) -> float | None:
-    """`value`, or None (unknown) if it is NaN, infinite or None."""
+    """Return `value`, or None (unknown) if it is NaN, infinite or None."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -247,6 +248,6 @@ _RUN_NUMBER = re.compile(r"r(\d{1,18})$")
 
 
 def run_number(run: str) -> int:
-    """The number in a run id (`r12` → 12), for ordering; 0 for any other text."""
+    """Return the number in a run id (`r12` → 12), for ordering; 0 for any other text."""
     match = _RUN_NUMBER.match(run)
     return int(match.group(1)) if match else 0

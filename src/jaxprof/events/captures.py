@@ -1,6 +1,6 @@
-"""The contents of a run's profile: kernels, steps, passes, memory, and whether to trust it.
+"""The contents of a run's profile: kernels, steps, compiler passes, memory, and whether to trust it.
 
-The rows of a table are types as well: a reader of a log checks each one once, and leaves out a damaged row.
+The rows of a table are types as well, so that a reader of a log checks each row once, and leaves out a damaged one.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class KernelLaunch:
     private_bytes: int | None = None
     group_bytes: int | None = None
     occupancy: float | None = None
-    """In 0..1."""
+    """Occupancy, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTimes:
-    """One HLO op on one device, over all its executions."""
+    """Times of one HLO op on one device, over all its executions."""
 
     name: str
     device: str = ""
     module: str = ""
     program: str | None = None
-    """The program's id as text: it may exceed the numbers that JSON readers can hold."""
+    """Id of the program, as text because it may exceed the numbers that JSON readers can hold."""
     count: int = 0
     total_seconds: float = 0.0
     self_seconds: float = 0.0
@@ -43,16 +43,16 @@ class KernelTimes:
     minimum_seconds: float = 0.0
     maximum_seconds: float = 0.0
     kernels: tuple[str, ...] = ()
-    """Their names on the device."""
+    """Names of the op's kernels on the device."""
     launch: KernelLaunch | None = None
-    """Of the longest; None if the profile does not report it."""
+    """Launch of the longest kernel; None if the profile does not report it."""
     uncertain: bool = False
-    """Some of it was matched to this op by a guess."""
+    """Whether some of the time was matched to this op by a guess."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyTimes:
-    """The copies of one direction on one device."""
+    """The copies in one direction on one device."""
 
     direction: str = "unknown"
     """`host to device`, `device to host`, `device to device`, `host to host`, `peer to peer`, `fill` or `unknown`."""
@@ -60,12 +60,12 @@ class CopyTimes:
     count: int = 0
     total_seconds: float = 0.0
     bytes: int | None = None
-    """Of all together; None if one of them does not report it."""
+    """Bytes of all copies together; None if one of them does not report its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepParts:
-    """The seconds of a step by what they were spent on; they add up to the step."""
+    """Seconds of a step by kind of activity; they add up to the step."""
 
     kernels: float = 0.0
     transfers: float = 0.0
@@ -76,47 +76,47 @@ class StepParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes:
-    """One step on one device. Times in seconds."""
+    """Times of one step on one device."""
 
     name: str = ""
     device: str = ""
     start_seconds: float
     seconds: float
     complete: bool = True
-    """False if the profile began or ended in the middle of it."""
+    """False if the profile began or ended within the step."""
     parts: StepParts
     collectives_overlapped_seconds: float = 0.0
     to_next: bool = True
-    """False for the last of a device's `modules`, which ends with its execution and not where the next one begins: it
-    is shorter than the others, and no measure of them."""
+    """False for the last of a device's `modules`: it ends with its own execution, not where the next one begins, so it
+    is shorter than the others and cannot be compared with them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleCause:
-    """What the host did while a device had nothing to do."""
+    """What the host did while a device was idle."""
 
     cause: str
-    """`compile`, `copy`, `wait` (for the device), `launch` (a program was called, and had not reached the device),
-    `host` (its own work, which has a name), or `unknown`."""
+    """`compile`, `copy`, `wait` (for the device), `launch` (a program was called, but had not reached the device),
+    `host` (the host's own work, whose name is known), or `unknown`."""
     seconds: float
     name: str = ""
-    """Of the host's own work: the annotation or Python function that most of it was in."""
+    """For the cause `host`, the annotation or Python function that took most of the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsDevice:
-    """One device over the whole profile."""
+    """Totals of one device over the whole profile."""
 
     device: str
     found_by: str = ""
-    """As in the `StepsMeasured`; empty in a file without it."""
+    """How the steps were found, as in `StepsMeasured`; empty in a file that does not say."""
     steps: int | None = None
-    """How many there are, including those that are not listed."""
+    """Number of steps, including those that are not listed."""
     span_seconds: float | None = None
     busy_seconds: float | None = None
     idle_seconds: float | None = None
     idle_causes: tuple[IdleCause, ...] = ()
-    """Of the idle time within steps, the longest first; empty where they are unknown."""
+    """Causes of the idle time within steps, longest first; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +127,14 @@ class PassTimes:
     stage: str = "other"
     seconds: float = 0.0
     self_seconds: float = 0.0
-    """Without `children`."""
+    """Seconds without `children`."""
     count: int = 1
     children: tuple[PassTimes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustCheck:
-    """One aspect that was checked."""
+    """One checked aspect of a capture."""
 
     code: str
     verdict: str = "unknown"
@@ -145,7 +145,7 @@ class TrustCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBuffer:
-    """A place in the program's memory, by the value that names it."""
+    """A slot in the program's memory, described by one of the values that occupy it."""
 
     bytes: int
     kind: str = ""
@@ -156,7 +156,7 @@ class HeldBuffer:
     file: str = ""
     line: int | None = None
     shared_with: int = 0
-    """How many other values occupy the same place at other times."""
+    """How many other values occupy the same slot at other times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,17 +168,17 @@ class CaptureTaken(Event):
     kind: str
     """`run` (steady calls), `compile`, `attribution` (a run with command buffers off) or `imported`."""
     platform: str = ""
-    """`cpu`, `gpu` or `tpu`: where the profile's HLO ops ran; empty if it has none."""
+    """Platform on which the profile's HLO ops ran: `cpu`, `gpu` or `tpu`; empty if it has none."""
     calls: int | None = None
     seconds_with: float | None = None
-    """Median seconds a call while the profiler was on; the difference from the run's own median is the disturbance."""
+    """Median seconds per call while the profiler was on; the difference from the run's own median is the overhead."""
     wall_seconds: float | None = None
-    """From the first to the last event of the profile."""
+    """Time from the first to the last event of the profile."""
     events: int | None = None
     bytes: int | None = None
     """Size of the raw file."""
     path: str = ""
-    """Where the raw file is; empty if it was not kept."""
+    """Path of the raw file; empty if it was not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,27 +188,27 @@ class KernelsMeasured(Event):
     type: ClassVar[str] = "kernels_measured"
 
     kind: str
-    """As of the `CaptureTaken` that it belongs to."""
+    """Kind of the capture, as in `CaptureTaken`."""
     calls: int | None = None
-    """Calls of the program in the profile, so that `per call` can be derived."""
+    """Calls of the program in the profile, from which times per call are derived."""
     rows: list[KernelTimes] = field(default_factory=list)
     transfers: list[CopyTimes] = field(default_factory=list)
     unattributed_seconds: dict[str, float] = field(default_factory=dict)
-    """Time on each device that belongs to no HLO op."""
+    """Seconds on each device that belong to no HLO op."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsMeasured(Event):
-    """Where the time of each step went; the parts of a step add up to it."""
+    """Where the time of each step went; the parts of a step add up to the step."""
 
     type: ClassVar[str] = "steps_measured"
 
     found_by: str
-    """`annotation`, `modules` (executions of the program) or `whole` (neither: the profile as one step), on the first
-    device; `devices` has it for each."""
+    """How the steps of the first device were found: `annotation`, `modules` (executions of the program) or `whole`
+    (neither: the profile as one step); `devices` has this for each device."""
     steps: list[StepTimes] = field(default_factory=list)
     devices: list[StepsDevice] = field(default_factory=list)
-    """Empty in sessions of older versions."""
+    """Totals by device; empty in sessions of older versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +222,7 @@ class CompilePasses(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustReported(Event):
-    """Whether a capture can be trusted: one row for each aspect that was checked."""
+    """Whether a capture can be trusted: one row for each checked aspect."""
 
     type: ClassVar[str] = "trust_reported"
 
@@ -239,12 +239,12 @@ class BuffersReported(Event):
     source: str
     """`buffer assignment` (the executable's own), `memory analysis` (sums only) or `request` (only `asked_bytes`)."""
     peak_bytes: int | None = None
-    """The most that the program holds at once; the sum of `parts`."""
+    """Largest number of bytes that the program holds at once; the sum of `parts`."""
     parts: dict[str, int] = field(default_factory=dict)
     """Bytes of each kind: `argument`, `output`, `temporary`, `constant`."""
     buffers: list[HeldBuffer] = field(default_factory=list)
-    """The largest first."""
+    """Buffers, largest first."""
     live_bytes: list[int] = field(default_factory=list)
-    """Live size after each instruction of the schedule (thinned to at most 4096 points)."""
+    """Live bytes after each instruction of the schedule, thinned to at most 4096 points."""
     asked_bytes: int | None = None
-    """After an out-of-memory failure: the requested bytes."""
+    """Requested bytes, after an out-of-memory failure."""

@@ -1,7 +1,7 @@
 """What is recorded inside a program while it runs: its compilations, where its time goes, its arrays and transfers.
 
 A program is a run like any other (`RunPlanned.how` is `program`): it is planned, a worker starts, it writes log lines,
-it finishes. These events say what only a program has.
+and it finishes. The events of this module are those that only a program has.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ STAGES = ("trace", "lower", "compile")
 """The stages of a compilation."""
 
 CACHE_STATES = ("hit", "miss", "off")
-"""What the persistent compilation cache did for a compilation; None if it cannot be known."""
+"""What the persistent compilation cache did for a compilation."""
 
 REASONS = (
     "first",
@@ -31,7 +31,8 @@ REASONS = (
     "caches_cleared",
     "unknown",
 )
-"""Why a function was compiled: the first time, or what differed from the nearest compilation before."""
+"""Why a function was compiled: for the first time, or because of this difference from the nearest earlier
+compilation."""
 
 PROGRAM_STATES = (
     "import",
@@ -45,46 +46,46 @@ PROGRAM_STATES = (
     "waiting",
     "stopped",
 )
-"""What the program's main thread is doing, one at a time, so that they add up to the wall time.
+"""What the program's main thread is doing. The states exclude one another, so their times add up to the wall time.
 
-`device_busy`: inside a compiled function or blocked until its result is there; `waiting`: blocked on anything else;
+`device_busy`: inside a compiled function, or blocked until its result is ready; `waiting`: blocked on anything else;
 `data`: in an iterator or loader that feeds the loop; `host_busy`: Python, NumPy, and JAX's own dispatch op by op;
-`stopped`: the whole process stood still, by a signal or with its container.
+`stopped`: the whole process was paused, by a signal or with its container.
 """
 
 STOP_WITNESSES = ("state", "standstill", "clock", "pressure")
-"""How a stop was found, as in `ProgramStopped.found_by`."""
+"""Ways to detect a pause of the process; the values of `ProgramStopped.found_by`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramStarted(Event):
-    """The program was started, or started to be recorded."""
+    """The program has started, or its recording has."""
 
     type: ClassVar[str] = "program_started"
 
     argv: list[str]
-    """As the program sees `sys.argv`; for a module, with `-m` and its name in front."""
+    """`sys.argv` as the program sees it; for a module, with `-m` and the module's name in front."""
     how: str
     """`script`, `module`, `record` (it records itself) or `cell`."""
     directory: str = ""
     options: dict[str, Any] = field(default_factory=dict)
-    """What was requested besides: the capture window, the function to measure."""
+    """Other options of the recording: the capture window, the function to measure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JaxImported(Event):
-    """From here on JAX is watched."""
+    """JAX has been imported, and is watched from here on."""
 
     type: ClassVar[str] = "jax_imported"
 
     seconds: float | None
-    """What its import took; None where it had been imported before the recording began."""
+    """Seconds that the import took; None if JAX was imported before the recording began."""
     version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentified(Event):
-    """Which process of a multi-process job this is, once JAX knows: the session's header was written before."""
+    """Which process of a multi-process job this is. Sent once JAX knows, which is after the session's header."""
 
     type: ClassVar[str] = "process_identified"
 
@@ -94,7 +95,8 @@ class ProcessIdentified(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRunning(Event):
-    """A stage of a compilation has been running for a while; sent once, and screens let its clock tick from there."""
+    """A stage of a compilation has been running for a while. Sent once; screens let the stage's clock tick from then
+    on."""
 
     type: ClassVar[str] = "stage_running"
 
@@ -102,7 +104,7 @@ class StageRunning(Event):
     stage: str
     """One of `STAGES`."""
     began_seconds: float
-    """Monotonic."""
+    """Monotonic time at which the stage began."""
     called_from: SourceLocation = NOWHERE
     thread: str = ""
 
@@ -113,21 +115,21 @@ class SignatureLeaf:
 
     name: str = ""
     type: str = ""
-    """`f32[4]`, or the value of a static one."""
+    """Type of the leaf, such as `f32[4]`, or the value of a static argument."""
     static: bool = False
     weak_type: bool = False
     sharding: str = ""
-    """Empty where it is not committed to a device."""
+    """Sharding; empty if the array is not committed to a device."""
     bytes: int | None = None
-    """Of one that was a NumPy array: what every call with such an argument copies to the device; None for others."""
+    """Size of a NumPy array, which every call with such an argument copies to the device; None for other arguments."""
     replaced: bool = False
-    """Only the first call is given NumPy's array: the result takes its place (`params = step(params)`)."""
+    """Whether only the first call gets the NumPy array, whose place the result then takes (`params = step(params)`)."""
     zero_copy: bool = False
-    """The device uses NumPy's array where it is."""
+    """Whether the device uses the NumPy array's memory without a copy."""
 
     @property
     def from_numpy(self) -> bool:
-        """Whether it was a NumPy array."""
+        """Whether the argument was a NumPy array."""
         return self.bytes is not None
 
 
@@ -136,80 +138,82 @@ class ProgramArray:
     """An array of a compiled program: a constant, or a donated argument."""
 
     name: str = ""
-    """Of the argument."""
+    """Name of the argument; empty for a constant."""
     type: str = ""
-    """`f32[300,300]`."""
+    """Type, such as `f32[300,300]`."""
     bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosureChange:
-    """A variable of a factory that is not as before."""
+    """A closure variable whose value differs from that at the earlier compilation."""
 
     name: str = ""
     before: str = ""
-    """Its value in words, as `now`."""
+    """The value as text, in the same form as `now`."""
     now: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled(Event):
-    """One row of the ledger: one compilation, or `count` of them where many were put together."""
+    """One row of the ledger: one compilation, or `count` similar ones merged into a row."""
 
     type: ClassVar[str] = "compiled"
 
     function: str
-    """JAX's name for it: `train_step`, `<lambda>`, `add`."""
+    """JAX's name for the function: `train_step`, `<lambda>`, `add`."""
     began_seconds: float = 0.0
-    """Monotonic: when its first stage began."""
+    """Monotonic time at which the first stage began."""
     called_from: SourceLocation = NOWHERE
-    """The user's innermost frame; `NOWHERE` where there is none."""
+    """The user's innermost frame; `NOWHERE` if there is none."""
     defined_at: SourceLocation = NOWHERE
-    """The compiled function; `NOWHERE` where it cannot be known."""
+    """Definition of the compiled function; `NOWHERE` if unknown."""
     thread: str = ""
-    """Empty for the main thread."""
+    """Name of the thread that compiled; empty for the main thread."""
     trace_seconds: float | None = None
     lower_seconds: float | None = None
     compile_seconds: float | None = None
-    """None for a stage that did not happen: a trace that was reused, a program that was only lowered."""
+    """Seconds of each stage; None for one that did not happen, as when a trace was reused or a program only lowered."""
     cache: str | None = None
-    """One of `CACHE_STATES`."""
+    """One of `CACHE_STATES`; None if unknown."""
     saved_seconds: float | None = None
-    """What a hit of the persistent cache saved, as JAX estimates it."""
+    """Seconds that a hit of the persistent cache saved, as JAX estimates them."""
     operations: int | None = None
-    """Size of the program: its StableHLO operations, those of its functions included."""
+    """Number of StableHLO operations in the program, including those of the functions that it calls."""
     constants: list[ProgramArray] = field(default_factory=list)
     """Large constants in the program, largest first."""
     signature: list[SignatureLeaf] = field(default_factory=list)
-    """The leaves of the arguments; at most 64, the rest is counted in `signature_more`."""
+    """The first 64 leaves of the arguments."""
     signature_more: int = 0
+    """Number of leaves beyond those of `signature`."""
     numpy_bytes: int = 0
-    """What every call copies from NumPy arrays to the device, of all the arguments, those beyond the 64th included,
-    those that are replaced or not copied left out."""
+    """Bytes that every call copies from NumPy arrays to the device, over all arguments, including those beyond the
+    64th. Arguments that are replaced or used without a copy do not count."""
     reason: str = ""
-    """As text; empty for a plain `first`."""
+    """The reason as text; empty for a plain `first`."""
     reason_code: str = "unknown"
     """One of `REASONS`."""
     made_at: SourceLocation = NOWHERE
-    """The call of `factory`, for the reason `closure`; `NOWHERE` where it was not found."""
+    """The call of `factory`, if the reason is `closure`; `NOWHERE` if it was not found."""
     factory: str = ""
-    """For that reason: the function that makes a new one of this function each time."""
+    """The function that makes a new compiled function at each call, if the reason is `closure`."""
     closure: list[ClosureChange] = field(default_factory=list)
-    """For that reason."""
+    """The closure variables that changed, if the reason is `closure`."""
     cleared_at: SourceLocation = NOWHERE
-    """The last `jax.clear_caches()`, for the reason `caches_cleared`."""
+    """The last `jax.clear_caches()`, if the reason is `caches_cleared`."""
     unused_donations: list[ProgramArray] = field(default_factory=list)
-    """The donated arguments whose buffer no output of the program can take."""
+    """The donated arguments whose buffer no output of the program can reuse."""
     op_by_op: bool = False
-    """One primitive, compiled because it was called outside any jit."""
+    """Whether this is a single primitive, compiled because it was called outside any jit."""
     library: bool = False
-    """Defined inside jax itself or another library (site-packages), and not by the user."""
+    """Whether the function is defined in JAX or another library (site-packages), not by the user."""
     count: int = 1
+    """Number of compilations in this row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledLine:
-    """What one of the user's lines took of a sample window, in one way."""
+    """Time of one user line in a sample window, in one state and kind."""
 
     file: str = ""
     line: int | None = None
@@ -218,31 +222,31 @@ class SampledLine:
     """One of `PROGRAM_STATES`."""
     seconds: float = 0.0
     call: str = ""
-    """What is called there: `float()`, `.item()`, `train_step`."""
+    """The call in that line: `float()`, `.item()`, `train_step`."""
     kind: str = ""
-    """What is done there, finer than the state: `host`, `call` (the Python code around the call of a compiled
-    function), `read` (`np.asarray`), `dispatch` (an operation outside any jit), `compiled`, `fed` (one that is given
-    NumPy arrays), `inline` (one in whose call the thread runs without the interpreter's lock: it launches or
-    computes), `callback` (Python that a compiled function calls), `sync`, `transfer`, `data`, `unseen` (the
-    interpreter's lock was held, and it is not known by what), `contended` (the thread waited for a processor or for
+    """What the line does, finer than its state: `host`, `call` (the Python code around the call of a compiled
+    function), `read` (`np.asarray`), `dispatch` (an operation outside any jit), `compiled`, `fed` (a compiled function
+    that gets NumPy arrays), `inline` (a compiled function in whose call the thread runs without the interpreter's lock:
+    it launches or computes), `callback` (Python that a compiled function calls), `sync`, `transfer`, `data`, `unseen`
+    (the interpreter's lock was held, and it is unknown by what), `contended` (the thread waited for a processor or for
     that lock), or a stage; empty in an older file."""
     bytes: int | None = None
-    """Of the largest array that was read there."""
+    """Size of the largest array that was read in that line; None if unknown."""
     sites: list[int] = field(default_factory=list)
-    """Numbers of the loops around it, innermost first."""
+    """Indices into `ProgramSampled.sites`: the loops around the line, innermost first."""
     through: str = ""
-    """The library whose Python code is between the line and the compiled function, such as `flax.nnx`; of kind
-    `callback`: the user's function that is called back."""
+    """The library whose Python code is between the line and the compiled function, such as `flax.nnx`. For the kind
+    `callback`, the user's function that is called back."""
 
     @property
     def place(self) -> SourceLocation:
-        """The line alone."""
+        """The line as a source location."""
         return SourceLocation(self.file, self.line, self.function)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSite:
-    """A loop around a line, and the line's place in the function of that loop."""
+    """A loop around a line, with the line that is executed in the loop's function."""
 
     file: str
     function: str = ""
@@ -251,59 +255,59 @@ class LoopSite:
     last_line: int
     line: int
     call: str = ""
-    """What is called at the line."""
+    """The call in that line."""
     library: bool = False
-    """Whether the loop is not in the user's code."""
+    """Whether the loop is in a library, not in the user's code."""
     conditional: bool = False
-    """Whether the line is under a condition, and so not part of every pass."""
+    """Whether the line is under a condition, so that not every iteration executes it."""
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells the loop from others: file, function and first line."""
+        """Identifies the loop: file, function and first line."""
         return self.file, self.function, self.loop_line
 
     @property
     def place(self) -> SourceLocation:
-        """The line in the function of the loop."""
+        """The line as a source location in the loop's function."""
         return SourceLocation(self.file, self.line, self.function)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedLine:
-    """A line of a loop, timed exactly."""
+    """Exact time of one line of a loop."""
 
     line: int
     seconds: float
-    """With all that it calls."""
+    """Seconds, including everything that the line calls."""
     hits: int
-    """How often it began."""
+    """How many times the line began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramSampled(Event):
-    """Where the main thread was in one sample window, from samples of its stack and from the stages that JAX
-    announced."""
+    """Where the main thread was in one sample window, from stack samples and from the compilation stages that JAX
+    announces."""
 
     type: ClassVar[str] = "program_sampled"
 
     began_seconds: float
-    """Monotonic; the window ends at `monotonic_seconds`, and the windows of a program leave no gap."""
+    """Monotonic time. The window ends at `monotonic_seconds`; the windows of a program leave no gap."""
     samples: int
     states: dict[str, float] = field(default_factory=dict)
-    """Seconds in each of `PROGRAM_STATES`; they add up to the window. Trace, lower and compile are exact."""
+    """Seconds in each of `PROGRAM_STATES`, which add up to the window. Trace, lower and compile are exact."""
     lines: list[SampledLine] = field(default_factory=list)
-    """The user's innermost lines that took most of the sample window."""
+    """The user's innermost lines that took the most time in the window."""
     sites: list[LoopSite | None] = field(default_factory=list)
-    """The loops to which the lines refer by number; None in the place of one that is damaged in the file."""
+    """The loops to which the lines refer by index; None replaces one that is damaged in the file."""
     own_seconds: float | None = None
-    """What recording itself took of it: CPU time of its thread."""
+    """CPU seconds of the recording thread in the window."""
     device_wait_seconds: float | None = None
-    """For how long the main thread was blocked by the device, by its CPU clock: neither running, nor waiting for a
-    processor, nor blocked elsewhere. None where the system has no such clock, and in an older file."""
+    """Seconds for which the device blocked the main thread, by the thread's CPU clock: it did not run, did not wait for
+    a processor, and was not blocked elsewhere. None if the system has no such clock, and in an older file."""
     debug_settings: list[str] = field(default_factory=list)
-    """The options of `jax.config` that were on for the whole process at its end and are there to find faults."""
+    """The options of `jax.config` for finding faults that were on for the whole process at the end of the window."""
     debug_settings_at: dict[str, SourceLocation] = field(default_factory=dict)
-    """By option: the line of the user's source that names it, where there is one such line."""
+    """By option, the user's source line that names it, if there is exactly one such line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,74 +317,76 @@ class StepsCounted(Event):
     type: ClassVar[str] = "steps_counted"
 
     where: SourceLocation
-    """The loop's line; `NOWHERE` for a step annotation."""
+    """First line of the loop; `NOWHERE` for a step annotation."""
     found_by: str
-    """`monitoring` (counted exactly), `annotation`, or in older recordings `tracing` (in short spells)."""
+    """`monitoring` (counted exactly), `annotation`, or in older recordings `tracing` (counted in short spells)."""
     count: int
     seconds: float
-    """Of the `count` intervals together."""
+    """Total duration of the `count` intervals."""
     name: str = ""
-    """Of a step annotation."""
+    """Name of the step annotation; empty for a loop."""
     intervals_seconds: list[float] = field(default_factory=list)
-    """Single ones, thinned to at most 100 a window."""
+    """Durations of single iterations, thinned to at most 100 a window."""
     lines: list[TimedLine] = field(default_factory=list)
-    """The lines of the loop, over those intervals."""
+    """Times of the loop's lines over those intervals."""
 
 
 PASSES_FOUND_BY = ("monitoring", "number")
-"""How passes were seen: each by Python's own event for it, or by the loop's counter, which is read with the samples."""
+"""How iterations were detected: each by a monitoring event of Python, or by the loop's counter, read with the
+samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsTaken(Event):
-    """Passes of the program's hot loop, one after another without a gap. The next stretch is another event."""
+    """Consecutive iterations of the program's hot loop, without a gap. Those after a gap are another event."""
 
     type: ClassVar[str] = "steps_taken"
 
     where: SourceLocation
-    """The loop's first line."""
+    """First line of the loop."""
     found_by: str
-    """One of `PASSES_FOUND_BY`. By `number`, the counts are exact and the times those of the samples: an entry began
-    and ended up to one interval of the samples earlier."""
+    """One of `PASSES_FOUND_BY`. With `number`, the counts are exact and the times are those of the samples: an entry
+    began and ended up to one sampling interval earlier."""
     first: int
-    """Number of the first pass: by the loop's own counter, else by how many of them were seen before it."""
+    """Number of the first iteration: the value of the loop's own counter, or else the number of iterations seen
+    before."""
     numbered_by: str = ""
-    """The local variable that counts the passes; empty if there is none, and they are numbered from the first one
+    """The local variable that counts the iterations; empty if there is none, and they are numbered from the first one
     seen."""
     began_seconds: float
-    """Monotonic: when the first pass began."""
+    """Monotonic time at which the first iteration began."""
     seconds: list[float]
-    """By entry: a pass, or some passes together where `counts` says so."""
+    """Seconds by entry: of one iteration, or of several together where `counts` says so."""
     counts: list[int] = field(default_factory=list)
-    """Passes in each entry; empty for one each."""
+    """Iterations in each entry; empty if every entry is one iteration."""
 
     @property
     def count(self) -> int:
-        """How many passes it holds."""
+        """Number of iterations in the event."""
         return sum(self.counts) if self.counts else len(self.seconds)
 
     @property
     def ended_seconds(self) -> float:
-        """Monotonic: when the last pass ended."""
+        """Monotonic time at which the last iteration ended."""
         return self.began_seconds + sum(self.seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramStopped(Event):
-    """The program did not run for a while, and goes on, or has ended. The same stop may be found in two ways, and then
-    comes twice."""
+    """The process was paused for a while, and has gone on or ended. A pause that is detected in two ways is reported
+    twice."""
 
     type: ClassVar[str] = "program_stopped"
 
     began_seconds: float
-    """Monotonic; half of the time between two looks is its uncertainty."""
+    """Monotonic time; its uncertainty is half the interval between two checks."""
     seconds: float
     found_by: str
-    """One of `STOP_WITNESSES`. `state`: the recording process saw it stopped by a signal. `standstill`: its own sampler
-    did not run, though nothing but a stop kept it from running; this is what a stop of the whole group, and of a
-    container, leaves. `clock`: the machine was suspended, which the monotonic clock leaves out: these seconds are no
-    part of any other time. `pressure`: its own sampler did not run, and threads of the machine waited for a processor
-    meanwhile: others may have had it, so this is no stop."""
+    """One of `STOP_WITNESSES`. `state`: the recording process saw that a signal had stopped the program. `standstill`:
+    the program's own sampler did not run, and only a pause can explain it, as when the whole process group or container
+    is paused. `clock`: the machine was suspended; the monotonic clock leaves these seconds out, so they are no part of
+    any other time. `pressure`: the program's own sampler did not run while threads of the machine waited for a
+    processor; others may have had the processor, so this is no pause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,20 +398,21 @@ class ArraysCounted(Event):
     count: int
     bytes: int
     devices: dict[str, int] = field(default_factory=dict)
-    """Bytes in use by each device's allocator; devices that do not report them are absent."""
+    """Bytes in use by each device's allocator; without devices that do not report them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiesSeen:
-    """Copies of one kind since the last time: the rows of one kind add up from event to event."""
+    """Copies of one kind since the last event, so that the rows of a kind add up over the events."""
 
     direction: str = "unknown"
     """`host_to_device`, `device_to_host` or `device_to_device`."""
     source: str = ""
-    """`guard`: JAX's transfer guard said it, exact but without a line; `samples`: seen in stack samples, and the count
-    is of samples."""
+    """`guard`: reported by JAX's transfer guard, exact but without a line; `samples`: seen in stack samples, which
+    `count` counts."""
     type: str = ""
-    """`f32[4]`, of a `guard`; empty where it did not tell, as on the fast path of jitted calls."""
+    """Array type such as `f32[4]`, from the transfer guard; empty if it reports none, as on the fast path of jitted
+    calls."""
     count: int = 0
     bytes: int | None = None
     seconds: float | None = None
@@ -426,20 +433,20 @@ class TransfersSeen(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureWindow(Event):
-    """The profiler was switched on in the running program, or could not be."""
+    """The profiler was switched on or off in the running program, or the capture failed."""
 
     type: ClassVar[str] = "capture_window"
 
     state: str
     """`began`, `ended` or `failed`."""
     path: str = ""
-    """The folder with the profile, once it has ended."""
+    """Folder of the profile, once the capture has ended."""
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What was not seen, and why."""
+    """Something that was not recorded, and why."""
 
     code: str = ""
     """`no_jax`, `forked`, `replaced`, `pipe_closed`, `pipe_full`, `not_recorded` or `not_unwound`."""
@@ -453,14 +460,15 @@ class ProgramEnded(Event):
     type: ClassVar[str] = "program_ended"
 
     exit_code: int | None
-    """As in a shell: 128+n after signal n. None if it cannot be known (it records itself, or was interrupted)."""
+    """Exit code as in a shell: 128+n after signal n. None if unknown (the program records itself, or was
+    interrupted)."""
     wall_seconds: float
-    """From the start of its process (or of the recording) to its end."""
+    """Wall time from the start of the process (or of the recording) to its end."""
     notes: list[Note] = field(default_factory=list)
     error: str = ""
-    """The exception that ended it and the first line of its message; empty without one, after an interrupt, after
-    `sys.exit`, and before jax was imported."""
+    """The exception that ended the program, and the first line of its message. Empty without one, after an interrupt,
+    after `sys.exit`, and before JAX was imported."""
     error_at: SourceLocation = NOWHERE
-    """The user's line that raised it, or called what did."""
+    """The user's line that raised the exception, or that called the code that did."""
     error_seconds: float | None = None
-    """Monotonic: about when it was raised."""
+    """Monotonic time at which the exception was raised, approximately; None without one."""

@@ -1,5 +1,5 @@
-"""Sessions in the forms that other tools read: `formats` lists them, and each is one small module.
+"""Export sessions to the formats of other tools. `formats` lists them, and each format is one small module.
 
-A module of a format has `runs(session)`, the runs that have what the format is made of, and `pieces(source)`, the file
-in pieces.
+The module of a format has `runs(session)`, which returns the runs with the data that the format needs, and
+`pieces(source)`, which yields the file in pieces, or `files(source)` for a folder.
 """

@@ -1,4 +1,4 @@
-"""The formats that a session can be exported to, by their names on the command line."""
+"""Formats that a session can be exported to, by their names on the command line."""
 
 from __future__ import annotations
 
@@ -14,52 +14,52 @@ from jaxprof.session import Run, Session
 
 
 class ExportModule(Protocol):
-    """What the module of a format has. `pieces` of one file, `files` of a folder."""
+    """Functions of the module of a format: `pieces` if it is one file, `files` if it is a folder."""
 
     def runs(self, session: Session) -> list[Run]:
-        """The runs that have what the format is made of."""
+        """Return the runs that have the data that the format needs."""
         ...
 
     def pieces(self, source: ExportSource) -> Iterable[str] | Iterable[bytes]:
-        """The file, as text in UTF-8 or as bytes."""
+        """Yield the file in pieces, as text in UTF-8 or as bytes."""
         ...
 
     def files(self, source: ExportSource) -> Iterable[tuple[str, bytes]]:
-        """Each file's name and content."""
+        """Yield name and content of each file."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """A format, without the module that writes it: that is imported when it is used."""
+    """A format. The module that writes it is imported when it is used."""
 
     name: str
     suffix: str
-    """Of its files, for documents and hints."""
+    """Suffix of its files, for documents and hints."""
     what: str
     """What the file is, and for which tool."""
     has: str
-    """What a run must have: `a timeline`."""
+    """Data that a run needs for the format, such as `a timeline`; empty if every run has it."""
     hint: str
-    """How a run comes to have that."""
+    """How to record a run with that data."""
     views: tuple[str, ...]
-    """The views of a profile that it is made of; empty if it is not made of profiles."""
+    """Views of a profile that the format holds; empty if it is not made from profiles."""
     several: bool = True
-    """Whether one file can have several runs."""
+    """Whether one file can hold several runs."""
     binary: bool = False
-    """Whether its files are no text, which stdout does not take."""
+    """Whether the file is binary, so that it cannot be written to stdout."""
     folder: bool = False
-    """Whether it is a folder of files."""
+    """Whether the format is a folder of files."""
     opens: str = ""
-    """Where the file opens, for the note after it was written."""
+    """Where to open the file, for the note after it was written."""
 
     @property
     def module(self) -> ExportModule:
-        """The module that writes it."""
+        """Module that writes the format."""
         return cast("ExportModule", import_module(f"jaxprof.exports.{self.name.replace('-', '_')}"))
 
 
-_CAPTURED: Final = "A run has it if its kernels were captured."
+_CAPTURED: Final = "`jaxprof run` captures kernels, and `jaxprof script --capture-steps 100` those of a script."
 FORMATS: Final = {
     form.name: form
     for form in (
@@ -91,33 +91,31 @@ FORMATS: Final = {
         ),
     )
 }  # fmt: skip
-"""The first one is the default."""
+"""Formats by name. The first one is the default."""
 
 
 def chosen_runs(form: ExportFormat, session: Session, file: str, run_id: str | None) -> Sequence[Run]:
-    """The runs that are exported: the one that was named, else all that have what the format is made of. Raises
-    UsageError if there is none, or if there are several and a file has one."""
-    having = form.module.runs(session)
-    those = ", ".join(f"{run.id} ({run.label})" for run in having[:10])
+    """Return the runs to export: run `run_id`, or by default all runs with the data that the format needs. Raises
+    UsageError if there is none, or if there are several and the file can hold only one."""
+    usable = form.module.runs(session)
+    listed = ", ".join(f"{run.id} ({run.label})" for run in usable[:10])
     if run_id is not None:
         if run_id not in session.runs:
             raise unknown_name("run", run_id, session.runs)
-        if session.runs[run_id] not in having:
-            raise UsageError(f"run {run_id} has no {_bare(form.has)}", f"These have: {those}." if those else form.hint)
+        if session.runs[run_id] not in usable:
+            hint = f"These have: {listed}." if listed else form.hint
+            raise UsageError(f"run {run_id} has no {form.has.removeprefix('a ')}", hint)
         return [session.runs[run_id]]
-    if not having and form.has:
+    if not usable and form.has:
         raise UsageError(f"no run of {file} has {form.has}", form.hint)
-    if len(having) > 1 and not form.several:
-        raise UsageError(f"{len(having)} runs of {file} have {form.has}", f"Choose one with --run: {those}.")
-    return having
-
-
-def _bare(has: str) -> str:
-    return has.removeprefix("a ")
+    if len(usable) > 1 and not form.several:
+        raise UsageError(f"{len(usable)} runs of {file} have {form.has}", f"Choose one with --run: {listed}.")
+    return usable
 
 
 def left_out_notes(form: ExportFormat, session: Session, runs: Sequence[Run], run_id: str | None) -> list[str]:
-    """What the file does not hold: runs without what it is made of, and intervals that the profile's timeline lacks."""
+    """Return notes on what the export lacks: runs without the data that the format needs, and intervals that are not in
+    a timeline."""
     notes = []
     left = [run.id for run in session.runs.values() if run not in runs]
     if left and run_id is None and form.several:

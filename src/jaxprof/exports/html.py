@@ -1,4 +1,4 @@
-"""The page of a session. `jaxprof.report.page` makes it; it always has all runs."""
+"""Export a session as one HTML page, which `jaxprof.report.page` makes. It always has all runs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from jaxprof.session import Run, Session
 
 
 def runs(session: Session) -> list[Run]:
-    """Every run."""
+    """Return every run."""
     return list(session.runs.values())
 
 
 def pieces(source: ExportSource) -> Iterator[str]:
-    """The page."""
+    """Yield the page."""
     from jaxprof.report.page.document import to_page
 
     yield to_page(source.session, source.name, live=source.live)

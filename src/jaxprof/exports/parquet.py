@@ -1,6 +1,6 @@
-"""The tables of a session as files of Parquet, one each: those that `jaxprof query --schema` lists, without empty ones.
+"""Export the tables of a session, which `jaxprof query --schema` lists, as a Parquet file each, without empty ones.
 
-Needs the extra `query`, whose tables these are.
+Needs the extra `query`, because these are its tables.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from jaxprof.session import Run, Session
 
 
 def runs(session: Session) -> list[Run]:
-    """Every run."""
+    """Return every run."""
     return list(session.runs.values())
 
 
 def files(source: ExportSource) -> Iterator[tuple[str, bytes]]:
-    """Each file's name and content. Raises UsageError without the extra."""
+    """Yield name and content of each file. Raises UsageError without the extra."""
     try:
         from jaxprof.query.columnar import arrow_table
         from jaxprof.query.output import write_parquet
     except ImportError as error:
-        raise UsageError(f"parquet needs {error.name}", "pip install 'duckdb>=2,<3' pyarrow brings it.") from error
+        raise UsageError(f"parquet needs {error.name}", "pip install 'duckdb>=2,<3' pyarrow installs it.") from error
     from jaxprof.facts import SessionFile
     from jaxprof.query.tables import TABLES
 

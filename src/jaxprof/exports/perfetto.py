@@ -1,10 +1,10 @@
-"""The timeline of a run as a Chrome trace (JSON), which ui.perfetto.dev and chrome://tracing open.
+"""Export the timeline of a run as a Chrome trace (JSON), which ui.perfetto.dev and chrome://tracing open.
 
-Times are microseconds, as that format wants them; a process is a device, a thread is a lane. In that format what
-overlaps on one thread must nest: intervals that only overlap get threads of their own. Intervals carry the HLO op and
-module that they belong to, their execution, launch and step; the HLO itself stands behind the events, where other
-readers pass it over. So a file that was exported can be imported again, and loses nothing that was shown of it. Devices
-and lanes stand in the viewer in the order that they have here.
+Times are microseconds, as the format requires; a process is a device, a thread is a lane. Overlapping events on one
+thread have to nest in this format, so intervals that only overlap get threads of their own. An interval has the HLO op
+and module that it belongs to, its execution, launch and step; the HLO text follows the events, where other readers
+ignore it. So an exported file can be imported again without losing anything that jaxprof shows. The viewer shows
+devices and lanes in the order that they have here.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 
 HLO_KEY: Final = "jaxprofHlo"
-"""Under which the modules are, beside `traceEvents`."""
+"""Key of the HLO modules, beside `traceEvents`."""
 LEFT_OUT_KEY: Final = "jaxprofLeftOut"
-"""In `otherData`: how many intervals of the profile are not here."""
+"""Key in `otherData` of the number of intervals of the profile that the file lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,34 +31,34 @@ class ExportedHlo:
 
     module: str
     program: str | None
-    """Its id, in decimal digits."""
+    """Id of the program, in decimal digits; None if unknown."""
     text: str
 
 
 def runs(session: Session) -> list[Run]:
-    """The runs with a timeline."""
+    """Return the runs with a timeline."""
     return [run for run in session.runs.values() if TEXT_NAME in run.texts]
 
 
 def pieces(source: ExportSource) -> Iterator[str]:
-    """The timeline of the one run, with the HLO of its programs."""
+    """Yield the timeline of the one run, with the HLO of its programs."""
     (run,) = source.runs
     timeline = read_timeline(source.session.text(run.id, TEXT_NAME) or "")
     return to_perfetto(timeline, run.label, list(_modules(source.session, run)))
 
 
 def _modules(session: Session, run: Run) -> Iterator[ExportedHlo]:
-    """The HLO of the programs in the timeline of `run`: its own, or, for a profile, that of all its programs."""
-    for of_program in programs_of(session, run):
-        text = session.text(of_program.id, "hlo")
+    """Yield the HLO of the programs in the timeline of `run`: its own, or, for a profile, that of all its programs."""
+    for program in programs_of(session, run):
+        text = session.text(program.id, "hlo")
         if text:
-            name = text.split("HloModule ", 1)[-1].split(",", 1)[0].split(None, 1)[0] if run is of_program else ""
-            program = of_program.plan.parameters.get("program")
-            yield ExportedHlo(name or of_program.plan.workload, None if program is None else str(program), text)
+            name = text.split("HloModule ", 1)[-1].split(",", 1)[0].split(None, 1)[0] if run is program else ""
+            program_id = program.plan.parameters.get("program")
+            yield ExportedHlo(name or program.plan.workload, None if program_id is None else str(program_id), text)
 
 
 def to_perfetto(timeline: Timeline, title: str, hlo: Sequence[ExportedHlo] = ()) -> Iterator[str]:
-    """The file's text in pieces, so that a million intervals need not be one string."""
+    """Yield the text of the file in pieces, so that a million intervals need not be one string."""
     about = {"source": title} | ({LEFT_OUT_KEY: timeline.left_out} if timeline.left_out else {})
     yield '{"displayTimeUnit":"ns","otherData":' + json_text(about, compact=True) + ',"traceEvents":[\n'
     devices = {device: number for number, device in enumerate(dict.fromkeys(lane.device for lane in timeline.lanes), 1)}
@@ -93,11 +93,11 @@ def to_perfetto(timeline: Timeline, title: str, hlo: Sequence[ExportedHlo] = ())
 
 
 def _process(device: str) -> str:
-    """The device, named as in JAX's own Chrome traces, so that jaxprof can open the file again."""
+    """Return the name of a device as in JAX's own Chrome traces, so that jaxprof can open the file again."""
     host, _, name = device.rpartition("/")
     platform, _, number = name.partition(":")
-    own_name = "/host:CPU" if platform in ("host", "cpu") else f"/device:{platform.upper()}:{number}"
-    return f"{host} {own_name}" if host else own_name
+    jax_name = "/host:CPU" if platform in ("host", "cpu") else f"/device:{platform.upper()}:{number}"
+    return f"{host} {jax_name}" if host else jax_name
 
 
 def _named(kind: str, process: int, thread: int, name: str) -> str:
@@ -132,12 +132,12 @@ def _intervals(
 
 
 def _op_arguments(timeline: Timeline, device: str, op: int | None) -> str:
-    """The arguments that name an interval's op, each after a comma."""
+    """Return the arguments that name the op of an interval, each after a comma."""
     if op is None:
         return ""
-    named = timeline.ops[op]
-    arguments = {"hlo_op": named.name, "hlo_module": named.module, "program_id": named.program or ""}
+    hlo_op = timeline.ops[op]
+    arguments = {"hlo_op": hlo_op.name, "hlo_module": hlo_op.module, "program_id": hlo_op.program or ""}
     platform, _, number = device.rpartition("/")[2].partition(":")
-    if platform == "cpu":  # its threads may serve several devices, and the process is the host
+    if platform == "cpu":  # the process of the trace is the host, whose threads may serve several devices
         arguments["device_ordinal"] = number
     return "".join(f",{json_text(name)}:{json_text(value)}" for name, value in arguments.items())

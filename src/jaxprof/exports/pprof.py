@@ -1,4 +1,4 @@
-"""Where the time of a run went, as a profile of pprof: a gzip file of one protocol buffer.
+"""Export where the time of a run went as a profile for pprof: one protocol buffer, compressed with gzip.
 
 The message is `perftools.profiles.Profile` (https://github.com/google/pprof/blob/main/proto/profile.proto). Its few
 fields are written here by hand, in the wire format of protocol buffers: varints and length-delimited fields.
@@ -18,12 +18,12 @@ _TIME_NANOS, _DURATION_NANOS, _PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT_TYPE = 9
 
 
 def runs(session: Session) -> list[Run]:
-    """The runs with kernels, or with lines of a recorded program."""
+    """Return the runs with kernels, or with lines of a recorded program."""
     return [run for run in session.runs.values() if run_stacks(session, run)]
 
 
 def pieces(source: ExportSource) -> Iterator[bytes]:
-    """The profile of the one run."""
+    """Yield the profile of the one run."""
     (run,) = source.runs
     stacks = run_stacks(source.session, run)
     if run.is_program:
@@ -37,8 +37,8 @@ def pieces(source: ExportSource) -> Iterator[bytes]:
 
 
 def profile_bytes(stacks: Iterable[WeightedStack], count: str, comment: str, time_ns: int) -> bytes:
-    """The message, uncompressed. `count` names what the first value of a sample counts; the second is nanoseconds.
-    `time_ns` is when the session began, in nanoseconds since 1970."""
+    """Return the message, uncompressed. `count`: what the first value of a sample counts; the second one is
+    nanoseconds. `time_ns`: when the session began, in nanoseconds since 1970."""
     strings: dict[str, int] = {"": 0}
     functions: dict[tuple[str, str], int] = {}
     locations: dict[StackFrame, int] = {}
@@ -55,9 +55,8 @@ def profile_bytes(stacks: Iterable[WeightedStack], count: str, comment: str, tim
 
     total = 0
     message = bytearray()
-    message += _bytes(_SAMPLE_TYPE, value_type(count, "count")) + _bytes(
-        _SAMPLE_TYPE, value_type("time", "nanoseconds")
-    )
+    message += _bytes(_SAMPLE_TYPE, value_type(count, "count"))
+    message += _bytes(_SAMPLE_TYPE, value_type("time", "nanoseconds"))
     for stack in stacks:
         took = round(stack.seconds * 1e9)
         total += took
@@ -67,10 +66,8 @@ def profile_bytes(stacks: Iterable[WeightedStack], count: str, comment: str, tim
         line = _number(1, functions[frame.name, frame.file]) + _number(2, frame.line or 0)
         message += _bytes(_LOCATION, _number(1, number) + _bytes(4, line))
     for (name, file), number in functions.items():
-        of_function = (
-            _number(1, number) + _number(2, string(name)) + _number(3, string(name)) + _number(4, string(file))
-        )
-        message += _bytes(_FUNCTION, of_function)
+        names = _number(2, string(name)) + _number(3, string(name)) + _number(4, string(file))
+        message += _bytes(_FUNCTION, _number(1, number) + names)
     message += _number(_TIME_NANOS, time_ns) + _number(_DURATION_NANOS, total)
     message += _bytes(_PERIOD_TYPE, value_type("time", "nanoseconds")) + _number(_PERIOD, 1)
     message += _packed(_COMMENT, [string(comment)]) + _number(_DEFAULT_TYPE, string("time"))
@@ -80,7 +77,8 @@ def profile_bytes(stacks: Iterable[WeightedStack], count: str, comment: str, tim
 
 
 def _varint(value: int) -> bytes:
-    """A number of at most 64 bits, seven at a time, the lowest first; a negative one in two's complement."""
+    """Encode a number of at most 64 bits, seven bits at a time, the lowest first; a negative one in two's
+    complement."""
     value &= (1 << 64) - 1
     encoded = bytearray()
     while value > 0x7F:

@@ -1,7 +1,8 @@
-"""The times of a session in the JSON of pytest-benchmark, which benchmark dashboards read.
+"""Export the times of a session in the JSON of pytest-benchmark, which benchmark dashboards read.
 
-A round is a sample, and `iterations` the calls of each; seconds are of one call. What the session does not know is
-null. Quartiles are inclusive (`statistics.quantiles`). The exact facts of a program are in `extra_info`.
+A round is a sample, and `iterations` is the number of calls in each; times are seconds of one call. What the session
+does not know is null. Quartiles are inclusive (`statistics.quantiles`). The exact facts of a program are in
+`extra_info`.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 
 FORMAT = "5.2.3"
-"""The version of pytest-benchmark whose form this is."""
+"""Version of pytest-benchmark whose format this is."""
 
 
 def runs(session: Session) -> list[Run]:
-    """The runs that have samples."""
+    """Return the runs that have samples."""
     return [run for run in session.runs.values() if run.samples("run")]
 
 
 def pieces(source: ExportSource) -> Iterator[str]:
-    """The times of the runs."""
+    """Yield the times of the runs."""
     yield json_text(to_pytest_benchmark(source.session, source.runs))
     yield "\n"
 
 
 def to_pytest_benchmark(session: Session, timed: Sequence[Run]) -> dict[str, Any]:
-    """These runs of a session, all of them with samples."""
+    """Return the times of these runs of a session, all of which have samples, as JSON-ready data."""
     header = session.header
     facts = header.environment
     return {
@@ -56,7 +57,7 @@ def _benchmark(session: Session, run: Run) -> dict[str, Any]:
     plan = run.plan
     test = plan.workload.rpartition("::")[2]
     rest = [plan.variant, plan.device, *(f"{name}={value}" for name, value in plan.parameters.items())]
-    known = {code: value for code, value in facts_of(session, run).items() if value is not None}
+    exact_facts = {code: value for code, value in facts_of(session, run).items() if value is not None}
     summary = result(session, run.id).summary
     interval = summary.ci95 if summary is not None else None
     return {
@@ -69,7 +70,7 @@ def _benchmark(session: Session, run: Run) -> dict[str, Any]:
             "device": run.device_kind,
             "launches": len(run.launches) or None,
             "median_interval_95_seconds": list(interval) if interval is not None else None,
-            **known,
+            **exact_facts,
         },
         "options": {"timer": "perf_counter", "max_time": plan.timing_seconds, "warmup": True},
         "stats": _stats(steady_samples(run), run.series["run"].calls_per_sample),

@@ -1,4 +1,4 @@
-"""What is exported: a session, and the runs of it that were chosen; intervals on tracks that nest."""
+"""Input of an export: a session with the selected runs; and the division of a lane into tracks of nested intervals."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from jaxprof.session import Run, Session
 
 @dataclass(frozen=True, slots=True)
 class ExportSource:
-    """A session with the chosen runs."""
+    """A session with the runs to export."""
 
     session: Session
     runs: Sequence[Run]
     path: Path
-    """Its file."""
+    """File of the session."""
     name: str = "last"
-    """What a later command can call the session."""
+    """Name of the session for later commands."""
     live: bool = False
-    """Whether a process is writing it now."""
+    """Whether a process is writing the session now."""
 
 
 def tracks_of(lane: TimelineLane) -> tuple[list[int], int]:
-    """On which track each interval is drawn, so that those of one track nest, and how many there are."""
+    """Divide the intervals of a lane into tracks, so that those of one track nest. Returns the track of each interval,
+    and the number of tracks."""
     tracks: list[list[int]] = [[]]
     numbers = []
     for start, duration in zip(lane.starts, lane.durations, strict=True):
@@ -39,7 +40,8 @@ def tracks_of(lane: TimelineLane) -> tuple[list[int], int]:
 
 
 def _fits(open_ends: list[int], start: int, end: int) -> bool:
-    """Whether an interval lies within the innermost of a track's that are still open (their ends), or none is."""
+    """Return whether an interval lies inside the innermost open interval of a track, or none is open. `open_ends`: ends
+    of the open intervals, from which those before `start` are removed."""
     while open_ends and open_ends[-1] <= start:
         open_ends.pop()
     return not open_ends or open_ends[-1] >= end

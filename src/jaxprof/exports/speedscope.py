@@ -1,7 +1,7 @@
-"""Runs in the JSON of speedscope (https://www.speedscope.app/file-format-schema.json): each lane of a timeline in order
-of time, then kernels, compile passes or the lines of a program as weighted stacks.
+"""Export runs in the JSON of speedscope (https://www.speedscope.app/file-format-schema.json): each lane of a timeline
+in order of time, then kernels, compile passes or the lines of a program as weighted stacks.
 
-What is estimated, or only a bound, says so in the name of its profile.
+The name of a profile notes whether its times are estimates, or only a lower bound.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def runs(session: Session) -> list[Run]:
-    """The runs with a timeline, kernels, compile passes or lines."""
+    """Return the runs with a timeline, kernels, compile passes or lines."""
     return [
         run
         for run in session.runs.values()
@@ -29,7 +29,7 @@ def runs(session: Session) -> list[Run]:
 
 
 def pieces(source: ExportSource) -> Iterator[str]:
-    """The file, a profile at a time."""
+    """Yield the file, a profile at a time."""
     frames = _Frames()
     head = {"$schema": SCHEMA, "name": source.name, "exporter": f"jaxprof {__version__}", "activeProfileIndex": 0}
     yield json_text(head, compact=True)[:-1] + ',"profiles":[\n'
@@ -42,7 +42,7 @@ def pieces(source: ExportSource) -> Iterator[str]:
 
 
 class _Frames:
-    """The frames of all profiles, each once, by their numbers."""
+    """The frames of all profiles, each once, with their numbers."""
 
     def __init__(self) -> None:
         self.listed: list[dict[str, Any]] = []
@@ -83,7 +83,7 @@ def _profiles(session: Session, run: Run, frames: _Frames) -> Iterator[dict[str,
 
 
 def _evented(name: str, lane: TimelineLane, rows: Sequence[int], frames: _Frames) -> dict[str, Any]:
-    """Intervals that nest, each opened and closed; what is inside another is closed before it."""
+    """Return a profile of nested intervals, each with its opening and closing event; an inner one is closed first."""
     events: list[dict[str, Any]] = []
     open_ends: list[tuple[int, int]] = []
 

@@ -1,8 +1,8 @@
-"""What can be known of a session, described once: units, facts and relations, from which every form is made.
+"""Describe once what can be known of a session, in units, facts and relations, for all output formats.
 
-A unit knows how people read a value, and its types. A fact is a key, a unit, a meaning, and how it is read from a row.
-A relation is the rows of a session with their facts. Unknown is None everywhere: NULL in SQL, null in JSON, an empty
-cell in CSV, a dash for people; never 0.
+A unit has the format of a value for people, and its types. A fact is a key, a unit, a meaning, and how it is read from
+a row. A relation is the rows of a session with their facts. Unknown is None everywhere: NULL in SQL, null in JSON, an
+empty cell in CSV, a dash for people; never 0.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ Row = TypeVar("Row")
 
 
 def at(path: str) -> Callable[[Any], Any]:
-    """What reads the attribute of an attribute of a row, `run.memory.peak_bytes`: None if one on the way is None."""
+    """Return a function that reads a nested attribute of a row, `run.memory.peak_bytes`; None if an attribute on the
+    way is None."""
     names = path.split(".")
     get = attrgetter(path)
 
     def read(row: Any) -> Any:
         try:
-            return get(row)  # a third of the time of the loop
+            return get(row)  # takes a third of the time of the loop
         except AttributeError:
             for name in names:
                 if row is None:
@@ -44,7 +45,7 @@ def at(path: str) -> Callable[[Any], Any]:
 
 
 _paths: Final[WeakKeyDictionary[Callable[[Any], Any], str]] = WeakKeyDictionary()
-"""Of what `at` made: the path that it reads."""
+"""Path that a function from `at` reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +53,29 @@ class Fact(Generic[Row]):
     """One figure, name or text that can be known of a row, and its column in every table."""
 
     key: str
-    """In JSON, CSV, SQL, Parquet and limits, with its unit; empty for a column that only people see."""
+    """Name in JSON, CSV, SQL, Parquet and limits, with its unit; empty for a column that only people see."""
     unit: Unit
     meaning: str
-    """In a line, without a full stop: the column's meaning in SQL, its description in the JSON schema."""
+    """Meaning in a line without a full stop, for the columns of SQL and the JSON schema."""
     read: Callable[[Row], Any] | None = None
-    """The value of a row; by default what the row has at the key."""
+    """Reads the value of a row; by default the attribute `key`."""
     title: str | None = None
-    """Its heading in tables for people; None where these leave it out."""
+    """Heading in tables for people; None if these leave the fact out."""
     inside: tuple[Fact[Any], ...] = ()
-    """The facts of an object, or of each row of a list."""
+    """Facts of an object, or of each row of a list."""
     alike: Callable[[Any], Hashable | None] | None = None
-    """Of rows inside that differ in their first fact alone the same value: the others are read once. None for a row
-    like no other."""
+    """Returns an equal value for rows inside that differ only in their first fact, whose other facts are then read
+    once; None for a row like no other."""
     when: Callable[[Row], Any] | None = None
-    """Whether JSON has the key, where it does not apply to every row."""
+    """Returns whether the JSON of a row has the key; None if the JSON of every row has it."""
     show: Callable[[Any], str] | None = None
-    """How people read it, where not as its unit says."""
+    """Formats the value for people, in place of the format of the unit."""
     right: bool | None = None
-    """Whether it is aligned right; by default as its unit, or as quantities if it is shown otherwise."""
+    """Whether the column is aligned right. By default as its unit, or with `show` unless that is `plain`."""
     widest: int = 0
-    """Columns of a terminal that it takes at most; 0 is no limit."""
+    """Most terminal columns that a cell takes; 0 for no limit."""
     gives_way: bool = False
-    """Whether it is narrowed if the table is wider than the page."""
+    """Whether the column is narrowed if the table is wider than the page."""
 
     @property
     def is_right(self) -> bool:
@@ -85,29 +86,30 @@ class Fact(Generic[Row]):
 
     @property
     def shown(self) -> Callable[[Any], str]:
-        """How people read it."""
+        """Formats the value for people."""
         return self.show or self.unit.show
 
     def reader(self) -> Callable[[Row], Any]:
-        """What takes the value out of a row."""
+        """Return a function that reads the value of a row."""
         return self.read or at(self.key)
 
     def text(self, row: Row) -> str:
-        """The value of a row as people read it."""
+        """Return the value of a row as people read it."""
         return self.shown(self.reader()(row))
 
     def json_reader(self) -> Callable[[Row], Any]:
-        """What takes the value out of a row as JSON has it: an empty text is null, and an iterator stays one."""
+        """Return a function that reads the value of a row as JSON has it: an empty text is null, and an iterator stays
+        an iterator."""
         read = self.reader()
         if self.inside:
             inner = recorder(self.inside)
             if self.alike is not None:
                 inner = _once_if_alike(inner, self.inside[0], self.alike)
             if self.unit.by_name:
-                return lambda row: {name: inner(each) for name, each in read(row).items()}
+                return lambda row: {name: inner(value) for name, value in read(row).items()}
             if self.unit.json == "object":
                 return lambda row: None if (cell := read(row)) is None else inner(cell)
-            return lambda row: _each(inner, read(row))
+            return lambda row: _recorded(inner, read(row))
         if self.unit.json == "array":
             return lambda row: list(cell) if isinstance(cell := read(row), tuple) else cell
         if self.unit.json == "string":
@@ -115,7 +117,7 @@ class Fact(Generic[Row]):
         return read
 
 
-def _each(record: Callable[[Any], dict[str, Any]], rows: Iterable[Any] | None) -> Any:
+def _recorded(record: Callable[[Any], dict[str, Any]], rows: Iterable[Any] | None) -> Any:
     if rows is None:
         return None
     return map(record, rows) if isinstance(rows, Iterator) else [record(row) for row in rows]
@@ -127,21 +129,22 @@ _MOST_ALIKE: Final = 1 << 14
 def _once_if_alike(
     record: Callable[[Any], dict[str, Any]], first: Fact[Any], alike: Callable[[Any], Hashable | None]
 ) -> Callable[[Any], dict[str, Any]]:
-    """As `record`, for rows of which there may be a million: see `Fact.alike`."""
+    """Return `record` with a cache by `Fact.alike`, for a million rows of which many differ only in the fact
+    `first`."""
     key, read = first.key, first.json_reader()
     known: dict[Hashable, dict[str, Any]] = {}
 
-    def of(row: Any) -> dict[str, Any]:
-        sort = alike(row)
-        made = known.get(sort) if sort is not None else None
-        if made is not None:
-            return {**made, key: read(row)}
-        made = record(row)
-        if sort is not None and len(known) < _MOST_ALIKE:
-            known[sort] = made
-        return made
+    def record_once(row: Any) -> dict[str, Any]:
+        kind = alike(row)
+        record_of_kind = known.get(kind) if kind is not None else None
+        if record_of_kind is not None:
+            return {**record_of_kind, key: read(row)}
+        new = record(row)
+        if kind is not None and len(known) < _MOST_ALIKE:
+            known[kind] = new
+        return new
 
-    return of
+    return record_once
 
 
 def column(
@@ -153,12 +156,12 @@ def column(
     widest: int = 0,
     gives_way: bool = False,
 ) -> Fact[Any]:
-    """A column that only people see: words about a row, or figures that other facts have."""
+    """Return a column that only people see: words about a row, or figures that other facts have."""
     return Fact("", TEXT, "", read, title, show=show, right=right, widest=widest, gives_way=gives_way)
 
 
 def recorder(facts: Iterable[Fact[Row]]) -> Callable[[Row], dict[str, Any]]:
-    """What makes the object in JSON of a row."""
+    """Return a function that makes the JSON object of a row."""
     readers = [(fact.key, fact.json_reader(), fact.when) for fact in facts if fact.key]
     if all(when is None for _, _, when in readers):
         return lambda row: {key: read(row) for key, read, _ in readers}
@@ -166,24 +169,24 @@ def recorder(facts: Iterable[Fact[Row]]) -> Callable[[Row], dict[str, Any]]:
 
 
 def columns(facts: Iterable[Fact[Row]]) -> Iterator[Fact[Row]]:
-    """The facts as columns of a table for programs: what is inside an object stands beside it, and lists are JSON."""
+    """Yield the facts as columns of a table for programs: each fact of an object is a column, and a list is JSON."""
     for fact in facts:
         if fact.inside and fact.unit is OBJECT:
-            inner = within(fact.reader(), columns(fact.inside))
-            yield from (replace(each, key=f"{fact.key}_{each.key}") for each in inner)
+            inner_facts = within(fact.reader(), columns(fact.inside))
+            yield from (replace(inner, key=f"{fact.key}_{inner.key}") for inner in inner_facts)
         elif fact.key:
             yield replace(fact, read=fact.json_reader()) if fact.inside else fact
 
 
 def pick(facts: Iterable[Fact[Row]], *keys: str) -> tuple[Fact[Row], ...]:
-    """The facts of these keys, in this order; one without a key goes by its title."""
+    """Return the facts with these keys, in this order; a fact without a key goes by its title."""
     by_key = {fact.key or fact.title: fact for fact in facts}
     return tuple(by_key[key] for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """A session with its place on disk: what the rows of a relation are derived from."""
+    """A session with its file, from which the rows of a relation are derived."""
 
     path: Path
     session: Session
@@ -194,7 +197,7 @@ class SessionFile:
 
     @property
     def name(self) -> str:
-        """What commands call it."""
+        """Name of the session for commands."""
         from jaxprof.session.log import Library
 
         return Library().name_of(self.path)
@@ -209,29 +212,30 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A column of texts that are few: `texts[index]` for each index."""
+    """A column with few different texts: `texts[index]` for each index."""
 
     texts: Sequence[str | None]
     indices: Sequence[int]
 
 
 Part = Mapping[str, "Sequence[Any] | np.ndarray[Any, Any] | Repeated | Encoded"]
-"""Rows of a relation, column by column: a list or an array of numbers, in which None is NULL."""
+"""Rows of a relation, column by column. In a list of values None is NULL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Rows that a session has, all with the same facts."""
+    """A table of rows that a session has, all with the same facts."""
 
     name: str
     meaning: str
     facts: tuple[Fact[Any], ...]
     rows: Callable[[SessionFile], Iterable[Any]] | None = None
+    """Derives the rows of a session."""
     arrays: Callable[[SessionFile], Iterable[Part]] | None = None
-    """Instead of `rows`, where there are too many to be read one by one."""
+    """Derives the columns of a session, in place of `rows`, if there are too many rows to read one by one."""
 
     def parts(self, file: SessionFile) -> Iterable[Part]:
-        """The rows of a session in parts, each with all the facts by their keys."""
+        """Return the rows of a session in parts, each with a column for every fact, by its key."""
         if self.arrays is not None:
             return self.arrays(file)
         cells: list[list[Any]] = [[] for _ in self.facts]
@@ -243,26 +247,27 @@ class Relation:
 
 
 def document(facts: Iterable[Fact[Any]]) -> str:
-    """The table of the documents that lists these facts with their types in SQL."""
+    """Return the Markdown table of the documents that lists these facts with their types in SQL."""
     lines = ["| key | type | meaning |", "|---|---|---|"]
     return "\n".join([*lines, *(f"| `{fact.key}` | {fact.unit.sql} | {fact.meaning} |" for fact in facts)])
 
 
 def within(of: Callable[[Any], Any], facts: Iterable[Fact[Any]]) -> Iterator[Fact[Any]]:
-    """The facts, read from a part of the row; unknown where the row has no such part."""
+    """Yield the facts, read from the part of a row that `of` returns; None if a row has no such part."""
 
     def through(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return lambda row: None if (inner := of(row)) is None else read(inner)
 
     def read(fact: Fact[Any]) -> Callable[[Any], Any]:
         path = _paths.get(fact.read) if fact.read is not None else fact.key
-        return at(f"{_paths[of]}.{path}") if path and of in _paths else through(fact.reader())  # one step, not three
+        # Joined paths are read in one step instead of three.
+        return at(f"{_paths[of]}.{path}") if path and of in _paths else through(fact.reader())
 
     return (replace(fact, read=read(fact), when=fact.when and through(fact.when)) for fact in facts)
 
 
 def json_schema(facts: Iterable[Fact[Any]]) -> dict[str, Any]:
-    """The JSON schema of a row: a figure is null where it is unknown, and a key is absent where it does not apply."""
+    """Return the JSON schema of a row: an unknown figure is null, and a key that does not apply is absent."""
     listed = [fact for fact in facts if fact.key]
     return {
         "type": "object",
@@ -290,6 +295,6 @@ SENTENCE: Final[tuple[Fact[Any], ...]] = (
     Fact("message", TEXT, "The sentence, with its figures"),
     Fact("advice", TEXT, "What to do about it"),
 )
-"""Of a finding or a warning, whatever it is about."""
+"""Facts of every finding and every warning."""
 RUN: Final[Fact[Any]] = Fact("run", TEXT, "Id of the run, unique within its session: r2", at("run.id"))
-"""Of rows that belong to a run."""
+"""Fact of rows that belong to a run."""

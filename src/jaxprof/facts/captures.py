@@ -1,4 +1,4 @@
-"""Captures and profiles: steps, the passes of a compilation, whether a capture can be believed, the timeline."""
+"""Facts of captures and profiles: steps, compile passes, whether a capture can be trusted, and the timeline."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STEPS: Final[tuple[Fact[StepTimes], ...]] = (
 )  # fmt: skip
 
 
-def _range(quartiles: tuple[float, float] | None) -> str:
+def _quartiles_text(quartiles: tuple[float, float] | None) -> str:
     return UNKNOWN if quartiles is None else f"{seconds(quartiles[0])} - {seconds(quartiles[1])}"
 
 
@@ -48,13 +48,15 @@ DEVICE_STEPS: Final[tuple[Fact[DeviceSteps], ...]] = (
     Fact("median_seconds", SECONDS, "Median step", title="median"),
     Fact("minimum_seconds", SECONDS, "Shortest step", title="least"),
     Fact("maximum_seconds", SECONDS, "Longest step", title="most"),
-    Fact("quartiles_seconds", NUMBERS, "First and third quartile", title="middle half", show=_range, right=False),
+    Fact(
+        "quartiles_seconds", NUMBERS, "First and third quartile", title="middle half", show=_quartiles_text, right=False
+    ),
     Fact("span_seconds", SECONDS, "From the first event to the last"),
     Fact("busy_seconds", SECONDS, "How long the device was busy in it", title="busy"),
     Fact("idle_seconds", SECONDS, "How long it was idle"),
     Fact("idle_share", SHARE, "Idle share of it", title="idle"),
 )
-"""The steps of each device as a whole: how they were found, their spread, and how idle the device was."""
+"""Facts of all steps of a device: how they were found, their spread, and how idle the device was."""
 COPIES: Final[tuple[Fact[CopyTimes], ...]] = (
     Fact("direction", TEXT, "host_to_device, device_to_host, device_to_device"),
     Fact("device", TEXT, "gpu:0, cpu:0"),
@@ -64,19 +66,19 @@ COPIES: Final[tuple[Fact[CopyTimes], ...]] = (
     Fact("bytes_per_second", BYTE_RATE, "Bytes over the time",
          lambda row: row.bytes / row.total_seconds if row.bytes and row.total_seconds else None),
 )  # fmt: skip
-"""The copies of a capture."""
+"""Facts of the copies of a capture."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureCheck:
-    """A check of a capture, with the capture's kind."""
+    """A check of a capture, with the kind of the capture."""
 
     kind: str
     check: TrustCheck
 
 
 def trust_rows(run: Run) -> list[CaptureCheck]:
-    """The checks of all captures of a run."""
+    """Return the checks of all captures of a run."""
     return [CaptureCheck(kind, check) for kind, event in run.trust.items() for check in event.rows]
 
 
@@ -96,17 +98,18 @@ TRUST: Final[tuple[Fact[CaptureCheck], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class PassRow:
-    """A node of a compile's tree, with the names on the way to it."""
+    """A node in the tree of a compile."""
 
     node: PassTimes
     path: str
+    """Names of the nodes from the root to this one."""
     depth: int
     share: float | None
-    """Of the whole compile."""
+    """Share of the whole compile; None if its time is unknown."""
 
 
 def pass_rows(tree: PassTimes) -> Iterator[PassRow]:
-    """The nodes of the tree, a parent before its children."""
+    """Yield the nodes of the tree, a parent before its children."""
 
     def walk(node: PassTimes, path: str, depth: int) -> Iterator[PassRow]:
         yield PassRow(node, path, depth, node.seconds / tree.seconds if tree.seconds else None)
@@ -129,40 +132,45 @@ PASSES: Final[tuple[Fact[PassRow], ...]] = (
     *within(at("node"), _PASS),
     Fact("share", SHARE, "Share of the whole compilation, in 0..1", title="share"),
 )
-"""The phases and passes of a compile."""
+"""Facts of the phases and passes of a compile, as rows."""
 
 
 @cache
-def _recorder() -> Callable[[PassTimes], dict[str, Any]]:
+def _tree_recorder() -> Callable[[PassTimes], dict[str, Any]]:
     return recorder(TREE)
 
 
 TREE: Final[tuple[Fact[PassTimes], ...]] = (
     *_PASS,
     Fact(
-        "children", ROWS, "The passes inside it, with the same keys", lambda node: list(map(_recorder(), node.children))
+        "children",
+        ROWS,
+        "The passes inside it, with the same keys",
+        lambda node: list(map(_tree_recorder(), node.children)),
     ),
 )
-"""The whole compile as a tree."""
+"""Facts of the phases and passes of a compile, as a tree."""
 
 
 @dataclass(frozen=True, slots=True)
-class _OfRun:
-    """Something that a run has several of."""
+class _RunItem:
+    """One of several items of a run, such as a step or a pass."""
 
     run: Run
     item: Any
 
 
-def _relation(name: str, meaning: str, facts: tuple[Fact[Any], ...], items: Any) -> Relation:
-    def rows(file: SessionFile) -> Iterator[_OfRun]:
-        return (_OfRun(run, item) for run in file.session.runs.values() for item in items(run))
+def _relation(name: str, meaning: str, facts: tuple[Fact[Any], ...], items: Callable[[Run], Iterable[Any]]) -> Relation:
+    """Return a relation with a row for each of the `items` of each run."""
+
+    def rows(file: SessionFile) -> Iterator[_RunItem]:
+        return (_RunItem(run, item) for run in file.session.runs.values() for item in items(run))
 
     return Relation(name, meaning, (RUN, *columns(within(at("item"), facts))), rows)
 
 
 def _intervals(file: SessionFile) -> Iterator[Part]:
-    """Each lane is a part; a timeline that is damaged is left out, with a notice."""
+    """Yield a part for each lane. A damaged timeline is left out, with a notice."""
     from jaxprof.analysis.timeline import session_timelines
 
     for run, timeline in session_timelines(file.session, file.notices):
@@ -170,14 +178,13 @@ def _intervals(file: SessionFile) -> Iterator[Part]:
             file.notices.append(f"the {timeline.left_out} shortest intervals of run {run.id} are not in its timeline")
         for lane in timeline.lanes:
             if len(lane):
-                yield _lane(run, timeline, lane)
+                yield _lane_part(run, timeline, lane)
 
 
-def _lane(run: Run, timeline: Timeline, lane: TimelineLane) -> Part:
+def _lane_part(run: Run, timeline: Timeline, lane: TimelineLane) -> Part:
     import numpy as np
 
     ops = [timeline.ops[op] if op is not None else None for _, op in lane.labels]
-    count = len(lane)
     return {
         "run": Repeated(run.id),
         "device": Repeated(lane.device),
@@ -192,7 +199,7 @@ def _lane(run: Run, timeline: Timeline, lane: TimelineLane) -> Part:
         "correlation": Repeated(None)
         if lane.correlations is None
         else [None if number < 0 else number for number in lane.correlations],
-        "step": [lane.steps.get(place) for place in range(count)] if lane.steps else Repeated(None),
+        "step": [lane.steps.get(index) for index in range(len(lane))] if lane.steps else Repeated(None),
     }
 
 
@@ -215,7 +222,7 @@ RELATIONS: Final = (
             Fact("lane_kind", TEXT, "modules, steps, stream, ops, async, thread, host"),
             Fact("name", TEXT, "What ran"),
             Fact("module", TEXT, "The HLO module that it belongs to"),
-            Fact("op", TEXT, "The HLO instruction that it belongs to: a name of kernels"),
+            Fact("op", TEXT, "The HLO instruction that it belongs to: name in table kernels"),
             Fact("start_seconds", SECONDS, "When it began, on the profile's clock"),
             Fact("seconds", SECONDS, "How long it took"),
             Fact("execution", INDEX, "Which execution of its module it belongs to"),
@@ -232,4 +239,4 @@ RELATIONS: Final = (
         _passes,
     ),
 )
-"""As tables of SQL."""
+"""Tables of SQL."""

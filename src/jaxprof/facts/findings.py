@@ -1,4 +1,4 @@
-"""The findings about all that a session holds: programs, HLO, and warnings about measurements."""
+"""The table of findings of a session: about programs and HLO, and warnings about measurements."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from jaxprof.session import Run, Session
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A finding with the source that it comes from."""
+    """A finding with its source: `program`, `hlo` or `measurement`."""
 
     source: str
-    found: RankedFinding
+    finding: RankedFinding
 
 
 def _findings(file: SessionFile) -> Iterator[_Row]:
@@ -31,53 +31,53 @@ def _findings(file: SessionFile) -> Iterator[_Row]:
         if run.plan.how == "program" or run.program is not None:
             program = program_result(session, run.id)
             verify = program_verified(name, program)
-            for found in program.findings:
-                cost = program_cost(program, found)
-                ranked = RankedFinding(sentence=found, cost=cost, verify=verify, run=run.id, where=found.where)
+            for finding in program.findings:
+                cost = program_cost(program, finding)
+                ranked = RankedFinding(sentence=finding, cost=cost, verify=verify, run=run.id, where=finding.where)
                 yield _Row("program", ranked)
-        yield from _of_hlo(session, run, name)
+        yield from _hlo_findings(session, run, name)
         again, unknown = measured_longer(name, run), FindingCost(scope="call")
         for warning in result(session, run.id).warnings:
             yield _Row("measurement", RankedFinding(sentence=warning, cost=unknown, verify=again, run=run.id))
 
 
-def _of_hlo(session: Session, run: Run, name: str) -> Iterator[_Row]:
-    """The findings about the run's HLO; none without HLO that can be read."""
+def _hlo_findings(session: Session, run: Run, name: str) -> Iterator[_Row]:
+    """Yield the findings about the HLO of a run; none without readable HLO."""
     module = module_of(session, run)
     if module is None:
         return
     from jaxprof.hlo.analysis.findings.catalogue import findings
 
     verify = run_verified(name, run) if run.plan.how not in ("program", "imported") else command("explain", name)
-    for one in findings(module):
-        cost = FindingCost(scope="module", bytes=one.bytes)
-        yield _Row("hlo", RankedFinding(sentence=one, cost=cost, verify=verify, run=run.id, kernels=one.where))
+    for finding in findings(module):
+        cost = FindingCost(scope="module", bytes=finding.bytes)
+        yield _Row("hlo", RankedFinding(sentence=finding, cost=cost, verify=verify, run=run.id, kernels=finding.where))
 
 
-def _place(found: RankedFinding) -> str | None:
-    return text_of(found.where) or ", ".join(found.kernels) or None
+def _place(row: _Row) -> str | None:
+    return text_of(row.finding.where) or ", ".join(row.finding.kernels) or None
 
 
 FINDINGS: Final = Relation(
     "findings",
     "What is worth changing: findings about programs and HLO, and warnings about measurements",
     (
-        Fact("run", TEXT, "Id of the run, unique within its session: r2", at("found.run")),
-        Fact("source", TEXT, "program, hlo, or measurement (a warning: the figures mean less than they seem to)"),
-        *within(at("found.sentence"), SENTENCE),
-        Fact("place", TEXT, "file:line of a program, kernels of HLO", lambda row: _place(row.found)),
-        *within(at("found.cost"), (
+        Fact("run", TEXT, "Id of the run, unique within its session: r2", at("finding.run")),
+        Fact("source", TEXT, "program, hlo, or measurement (a warning: the figures are less certain than they look)"),
+        *within(at("finding.sentence"), SENTENCE),
+        Fact("place", TEXT, "file:line of a program, kernels of HLO", _place),
+        *within(at("finding.cost"), (
             Fact("seconds", SECONDS, "What it cost in this run; no second is in two findings of a program"),
             Fact("saves_seconds", SECONDS, "What changing it would save: an estimate"),
-            Fact("bytes", BYTES, "Traffic of one call that it accounts for; of a program, memory that it holds"),
+            Fact("bytes", BYTES, "Traffic of one call that it accounts for; for a program, memory that it holds"),
         )),
         Fact("estimate", TRUTH, "Whether seconds is an estimate",
-             lambda row: row.found.cost.estimate if row.source == "program" else None),
+             lambda row: row.finding.cost.estimate if row.source == "program" else None),
         Fact("low_seconds", SECONDS, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error",
-             at("found.cost.low")),
-        Fact("high_seconds", SECONDS, "Upper bound of the 95 % interval", at("found.cost.high")),
+             at("finding.cost.low")),
+        Fact("high_seconds", SECONDS, "Upper bound of the 95 % interval", at("finding.cost.high")),
         Fact("verify", TEXT, "The command that shows whether a change helped; null if none can",
-             lambda row: row.found.verify or None),
+             lambda row: row.finding.verify or None),
     ),
     _findings,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Kernels: what HLO says of each, what a capture measured of it, and the two joined for each run of a session."""
+"""Facts of kernels: from HLO, from a capture, and both joined for each run of a session."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 LEAST_SHARE: Final = 0.0001
-"""A smaller share is shown as less than this one."""
+"""Smallest share that is shown as a figure; a smaller one is shown as less than this."""
 
 
 def _share_text(share: float | None) -> str:
@@ -61,14 +61,14 @@ KERNEL: Final[tuple[Fact[Kernel], ...]] = (
     Fact("op_name", TEXT, "JAX's path: jit(f)/dot_general"),
     Fact("computation", TEXT, "Its computation: the entry, a loop's body, a branch"),
 )  # fmt: skip
-"""Of a kernel of HLO, except its name."""
+"""Facts of a kernel from HLO, except its name."""
 RANKED: Final[tuple[Fact[Ranked], ...]] = (
     *within(at("kernel"), KERNEL),
     Fact("bound", TEXT, "What limits it on its device: memory, compute, links"),
     Fact("least_seconds", SECONDS, "Least time of one execution by the device's ceilings: a lower bound",
          at("least_once")),
 )  # fmt: skip
-"""Of a kernel on a device."""
+"""Facts of a kernel from HLO on a device, except its name."""
 _LAUNCH: Final[tuple[Fact[Any], ...]] = (
     Fact("grid", NUMBERS, "Blocks of the launch, x, y, z"),
     Fact("block", NUMBERS, "Threads of a block, x, y, z"),
@@ -93,9 +93,10 @@ MEASURED: Final[tuple[Fact[MeasuredKernel], ...]] = (
     Fact("maximum_seconds", SECONDS, "Longest execution", title="most"),
     Fact("share", SHARE, "Share of the self time of all kernels of the run, in 0..1", title="share",
          show=_share_text),
-    Fact("of_peak", SHARE, "Reached share of the device's FLOP/s, in 0..1", title="of peak"),
-    Fact("of_bandwidth", SHARE, "Reached share of the device's bandwidth; above 1 where a cache served it",
-         title="of peak"),
+    Fact("of_peak", SHARE, "Share of the device's peak FLOP/s that it reaches, in 0..1",
+         title="of peak FLOP/s"),
+    Fact("of_bandwidth", SHARE, "Share of the device's peak bandwidth that it reaches; above 1 if served by a cache",
+         title="of peak B/s"),
     Fact("in_hlo", TRUTH, "Whether the recorded HLO has it"),
     Fact("names", LIST, "Names under which it occurs in the capture"),
     Fact("launch", OBJECT, "The longest launch on a GPU", inside=_LAUNCH),
@@ -105,12 +106,12 @@ MEASURED: Final[tuple[Fact[MeasuredKernel], ...]] = (
     Fact("flops_per_second", RATE, "FLOPs over the time", title="FLOP/s"),
     Fact("bytes_per_second", RATE, "Bytes over the time", title="B/s"),
 )  # fmt: skip
-"""Of a kernel in a capture, except its name."""
+"""Facts of a kernel in a capture, except its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelRow:
-    """A kernel of a run: what its HLO says, and what was measured."""
+    """A kernel of a run, from its HLO, from a capture, or from both."""
 
     run: Run
     name: str
@@ -119,25 +120,25 @@ class KernelRow:
 
 
 def kernel_rows(session: Session, run: Run) -> Iterator[KernelRow]:
-    """The kernels of the HLO in the order of execution, each with what was measured of it; then what only the capture
-    has. They can be read once."""
+    """Yield the kernels of the HLO in the order of execution, each with what was measured of it, then the kernels that
+    only the capture has."""
     from jaxprof.analysis.measured import measured
 
-    found = measured(session, run.id)
-    of_name = found.by_name() if found is not None else {}
+    measured_run = measured(session, run.id)
+    measured_by_name = measured_run.by_name() if measured_run is not None else {}
     joined: set[int] = set()
-    for static in _static(session, run):
-        seen = of_name.get(static.kernel.name)
-        joined.add(id(seen))
-        yield KernelRow(run, static.kernel.name, static, seen)
+    for static in _hlo_kernels(session, run):
+        counterpart = measured_by_name.get(static.kernel.name)
+        joined.add(id(counterpart))
+        yield KernelRow(run, static.kernel.name, static, counterpart)
         static.kernel.release()
-    for kernel in found.kernels if found is not None else ():
+    for kernel in measured_run.kernels if measured_run is not None else ():
         if id(kernel) not in joined:
             yield KernelRow(run, kernel.name, None, kernel)
 
 
-def _static(session: Session, run: Run) -> Iterable[Ranked]:
-    """The kernels of the run's HLO on its device; none without HLO that can be read."""
+def _hlo_kernels(session: Session, run: Run) -> Iterable[Ranked]:
+    """Return the kernels of the run's HLO on its device; none without readable HLO."""
     if "hlo" not in run.texts:
         return ()
     from jaxprof.analysis.ceilings import ceilings_for, machine_of_run

@@ -1,4 +1,4 @@
-"""The memory of a program: the peak and its parts, the buffers, and what is alive at the peak."""
+"""Facts of the memory of a program: the peak and its parts, the buffers, and what is alive at the peak."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LIVE_IN_JSON: Final = 512
 
 
 def place(value: MemoryBuffer | LiveValue | SchedulePoint) -> str | None:
-    """`model.py:12`; None if unknown."""
+    """Return the source line of a value, `model.py:12`; None if unknown."""
     return f"{PurePath(value.file).name}:{value.line}" if value.file else None
 
 
 def thinned(sizes: tuple[int, ...], most: int) -> list[int]:
-    """At most so many of the sizes, the peaks among them."""
+    """Return at most `most` of the sizes, with the peaks."""
     if len(sizes) <= most:
         return list(sizes)
     from jaxprof.hlo.analysis.liveness import thinned  # only for a run that has HLO
@@ -46,13 +46,13 @@ _VALUE: Final[tuple[Fact[Any], ...]] = (
     column("source", place, widest=40),
 )
 ALIVE: Final[tuple[Fact[LiveValue], ...]] = _VALUE
-"""What is alive at a point: the largest first."""
+"""Facts of a value that is alive at a point of the schedule."""
 BUFFERS: Final[tuple[Fact[MemoryBuffer], ...]] = (
     *_VALUE,
     Fact("at_peak", TRUTH, "Whether it is alive at the peak", title="at peak"),
-    Fact("shared_with", COUNT, "Other values that take the same place at other times"),
+    Fact("shared_with", COUNT, "Other values that use the same memory at other times"),
 )
-"""The largest first."""
+"""Facts of a buffer."""
 
 
 def _at_peak(key: str) -> Callable[[Liveness], Any]:

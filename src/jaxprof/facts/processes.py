@@ -1,4 +1,4 @@
-"""The processes of a job: how each ended, what the time of its loop went to, what it compiled."""
+"""Facts of the processes of a job: how each ended, what the time of its loop went to, what it compiled."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _PARTS: Final = {
     COPY: "Copies between host and device",
     COMPILE: "Compilations that were not the first of their function",
 }
-"""What the time of a loop goes to, in the order in which it is shown."""
+"""Parts of the time of a loop, with their meanings, in the order in which they are shown."""
 
 
 PART_SECONDS: Final[dict[str, Fact[Any]]] = {
     part: Fact(f"{part_key(part)}_seconds", SECONDS, meaning) for part, meaning in _PARTS.items()
 }
-"""By part of the loop. Tables of other rows have these facts too."""
+"""Facts with the time of each part of a loop, by part. Tables with other rows have these facts, too."""
 
 
 @dataclass(frozen=True)
 class ProcessFile(SessionFile):
-    """The session of one process of a job, and what is derived from it when it is asked for."""
+    """The session of one process of a job, with results that are derived on demand."""
 
     index: int = 0
     bytes: int = 0
@@ -44,30 +44,30 @@ class ProcessFile(SessionFile):
 
     @cached_property
     def figures(self) -> ProcessFigures:
-        """What the findings of the job need of it."""
+        """Figures of the process for the findings of the job."""
         return process_figures(JobMember(self.index, self.path, self.session, self.live))
 
     @cached_property
     def trace(self) -> LoopTrace | None:
-        """Its hot loop; None if none was seen."""
+        """Hot loop of the process; None if none was seen."""
         return loop_trace(JobMember(self.index, self.path, self.session, self.live), self.figures)
 
     @cached_property
     def result(self) -> ProgramResult | None:
-        """Its program; None if it has recorded none."""
+        """Program of the process; None if the session has none."""
         run = next(iter(self.session.programs), None)
         return program_result(self.session, run.id) if run is not None else None
 
     @property
     def clock_seconds(self) -> float:
-        """Unix time less the monotonic time of the session."""
+        """Unix time minus the monotonic time of the session."""
         return self.session.header.wall_seconds - self.session.header.monotonic_seconds
 
     @cached_property
     def extent(self) -> tuple[float | None, float | None]:
-        """Where its loop begins and ends, in the unit of the trace."""
-        found = extent_of([self.trace]) if self.trace is not None else None
-        return found if found is not None else (None, None)
+        """Where the hot loop begins and ends, in the unit of the trace; None for both without a loop."""
+        extent = extent_of([self.trace]) if self.trace is not None else None
+        return extent if extent is not None else (None, None)
 
 
 def _share(part: str) -> Callable[[ProcessFigures], float | None]:
@@ -79,13 +79,13 @@ def _part_seconds(part: str) -> Callable[[ProcessFigures], float | None]:
 
 
 def _sampled_loop(process: ProcessFigures) -> LoopFigures | None:
-    """Its loop; None where no sample shows what its time went to."""
+    """Return the loop of a process; None if it has no samples, which show what the time went to."""
     return process.loop if process.loop is not None and process.loop.samples else None
 
 
-def _timed(file: ProcessFile, sums: str) -> Any:
+def _step_total(file: ProcessFile, attribute: str) -> Any:
     trace = file.trace
-    return getattr(trace, sums).sum().item() if trace is not None and len(trace.counts) else None
+    return getattr(trace, attribute).sum().item() if trace is not None and len(trace.counts) else None
 
 
 FIGURES: Final[tuple[Fact[ProcessFigures], ...]] = (
@@ -110,10 +110,10 @@ FIGURES: Final[tuple[Fact[ProcessFigures], ...]] = (
              _share(part), part)
         for part, words in _PARTS.items()
     ),
-    Fact("compile_count", COUNT, "Compilations", title="compiled"),
+    Fact("compile_count", COUNT, "Compilations", title="compiles"),
     Fact("compiled_again", COUNT, "Compilations of the user's functions that were not the first of their function",
-         title="again"),
-    Fact("compile_seconds", SECONDS, "Time of all compilations", title="in"),
+         title="recompiles"),
+    Fact("compile_seconds", SECONDS, "Time of all compilations", title="compile time"),
     Fact("error", TEXT, "Why it failed"),
     Fact("advice", TEXT, "What to do about that"),
     Fact("exit_code", INDEX, "Exit code, as in a shell"),
@@ -128,7 +128,7 @@ FIGURES: Final[tuple[Fact[ProcessFigures], ...]] = (
     *(Fact(fact.key, SECONDS, fact.meaning, _part_seconds(part)) for part, fact in PART_SECONDS.items()),
     Fact("path", TEXT, "Its session; in a roll-up the name of the file", lambda process: with_urls(process.path)),
 )  # fmt: skip
-"""What a job's own judgement of a process has: text, JSON and CSV of a job."""
+"""Facts of a process in the text, JSON and CSV of a job."""
 
 _RECORDED: Final[tuple[Fact[ProcessFile], ...]] = (
     Fact("session_id", TEXT, "Identity of the session", at("session.header.session")),
@@ -141,8 +141,8 @@ _RECORDED: Final[tuple[Fact[ProcessFile], ...]] = (
     Fact("numbered_by", TEXT, "The variable that numbers the steps", at("trace.numbered_by")),
     Fact("begins", NUMBER, "Where its loop begins, in that unit", lambda file: file.extent[0]),
     Fact("ends", NUMBER, "Where its loop ends, in that unit", lambda file: file.extent[1]),
-    Fact("steps", COUNT, "Steps of the loop that were timed", lambda file: _timed(file, "counts")),
-    Fact("steps_seconds", SECONDS, "Time of these steps", lambda file: _timed(file, "seconds")),
+    Fact("steps", COUNT, "Steps of the loop that were timed", lambda file: _step_total(file, "counts")),
+    Fact("steps_seconds", SECONDS, "Time of these steps", lambda file: _step_total(file, "seconds")),
     Fact("clock_seconds", NUMBER, "Unix time less the monotonic time of the session"),
     Fact("complete", TRUTH, "Whether the session has its end", at("session.complete")),
     Fact("events", INDEX, "Number of the session's last event", at("session.last_seq")),

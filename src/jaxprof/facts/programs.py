@@ -1,4 +1,4 @@
-"""A recorded program: what it compiled, copied and waited for, its findings, and the program as a whole."""
+"""Facts of a recorded program: what it compiled, copied and waited for, its findings, and the program as a whole."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from jaxprof.facts.units import (
 from jaxprof.session import Run
 
 LINES_KEPT: Final = 100
-"""Lines of the source in the JSON, those that took most."""
+"""Most source lines in the JSON, those that took most time."""
 COUNTS_KEPT: Final = 200
-"""Counts of the live arrays in the JSON; of more, evenly spread ones."""
+"""Most counts of the live arrays in the JSON; of more, evenly spaced ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramRow:
-    """Something that a program has several of: a compilation, a finding, a copy. `item` is one of its own type."""
+    """One of several items of a program: a compilation, a finding, a copy, a state or a line."""
 
     program: ProgramResult
     item: Any
 
     @property
     def run(self) -> Run:
-        """The run of the program."""
+        """Run of the program."""
         return self.program.run
 
     def short(self, where: SourceLocation | None) -> str | None:
-        """A line of the source as the program's own folder makes it short; None if unknown."""
+        """Return a source location relative to the working folder of the program; None if unknown."""
         return where.short(self.program.directory) if where else None
 
 
@@ -54,23 +54,23 @@ ProgramFact = Fact[ProgramRow]
 
 
 def rows_of(program: ProgramResult, items: Iterable[Any]) -> list[ProgramRow]:
-    """The items as rows."""
+    """Return the items of a program as rows."""
     return [ProgramRow(program, item) for item in items]
 
 
-def _own(key: str, unit: Unit, meaning: str, title: str | None = None, **how: Any) -> ProgramFact:
-    """The item's attribute of this name."""
-    return Fact(key, unit, meaning, at(f"item.{key}"), title, **how)
+def _of_item(key: str, unit: Unit, meaning: str, title: str | None = None, **options: Any) -> ProgramFact:
+    """Return a fact that reads the attribute `key` of an item."""
+    return Fact(key, unit, meaning, at(f"item.{key}"), title, **options)
 
 
-def _line(key: str, meaning: str, of: str = "") -> ProgramFact:
-    """A line of the source in full."""
-    read = at(f"item.{of or key}")
+def _location(key: str, meaning: str, attribute: str = "") -> ProgramFact:
+    """Return a fact that reads a source location of an item in full, by default from the attribute `key`."""
+    read = at(f"item.{attribute or key}")
     return Fact(key, TEXT, meaning, lambda row: text_of(read(row)))
 
 
 def text_of(where: SourceLocation | None) -> str | None:
-    """A line of the source in full; None if unknown."""
+    """Return a source location in full; None if unknown."""
     return where.text if where else None
 
 
@@ -79,12 +79,12 @@ def _began(row: ProgramRow) -> float | None:
 
 
 def share(row: ProgramRow) -> float | None:
-    """Of the wall time of the program."""
+    """Return the share of an item in the wall time of its program; None if unknown."""
     return row.program.of_wall(row.item.seconds)
 
 
 def _if_true(key: str, unit: Unit, meaning: str) -> Fact[Any]:
-    """Only there if it applies."""
+    """Return a fact whose key is left out of a row for which it is false or empty."""
     return Fact(key, unit, meaning, when=at(key))
 
 
@@ -100,73 +100,73 @@ _ARGUMENT: Final[tuple[Fact[Any], ...]] = (
     _if_true("sharding", TEXT, "How it is sharded"),
     Fact("from", TEXT, "numpy: it is copied to the device at each call", lambda leaf: "numpy", when=at("from_numpy")),
     Fact("bytes", BYTES, "Size of the NumPy array", when=at("from_numpy")),
-    _if_true("replaced", TRUTH, "Only the first call has it: params = step(params)"),
+    _if_true("replaced", TRUTH, "Only the first call passes it from NumPy: params = step(params)"),
     _if_true("zero_copy", TRUTH, "A CPU uses the NumPy array in place"),
 )
 COMPILES: Final[tuple[ProgramFact, ...]] = (
-    _own("function", TEXT, "JAX's name of the compiled function"),
-    _line("called_from", "file:line of the call that compiled it"),
+    _of_item("function", TEXT, "JAX's name of the compiled function"),
+    _location("called_from", "file:line of the call that compiled it"),
     Fact("called_in", TEXT, "The function that the line is in", lambda row: row.item.called_from.function),
-    _line("defined_at", "file:line of its definition"),
+    _location("defined_at", "file:line of its definition"),
     Fact("began_seconds", SECONDS, "When it began, since the program began", _began, "at"),
-    _own("trace_seconds", SECONDS, "Python to jaxpr; null if it did not happen", "trace"),
-    _own("lower_seconds", SECONDS, "jaxpr to StableHLO; null if it did not happen", "lower"),
-    _own("compile_seconds", SECONDS, "StableHLO to an executable; null if it did not happen", "compile"),
-    _own("cache", TEXT, "The persistent compilation cache: hit, miss, off", "cache"),
-    _own("saved_seconds", SECONDS, "Time that a hit of the cache saved"),
-    _own("reason", TEXT, "Why it was compiled again, in words; null for the first time"),
-    _own("reason_code", TEXT,
+    _of_item("trace_seconds", SECONDS, "Python to jaxpr; null if it did not happen", "trace"),
+    _of_item("lower_seconds", SECONDS, "jaxpr to StableHLO; null if it did not happen", "lower"),
+    _of_item("compile_seconds", SECONDS, "StableHLO to an executable; null if it did not happen", "compile"),
+    _of_item("cache", TEXT, "The persistent compilation cache: hit, miss, off", "cache"),
+    _of_item("saved_seconds", SECONDS, "Time that a hit of the cache saved"),
+    _of_item("reason", TEXT, "Why it was compiled again, in words; null for the first time"),
+    _of_item("reason_code", TEXT,
          "first, shape, dtype, weak_type, structure, static_argument, new_function, closure, sharding, config, ..."),
-    _line("made_at", "file:line that calls the factory, which makes the function anew each time"),
-    _own("factory", TEXT, "The function that makes it"),
-    _own("closure", ROWS, "Variables of the factory that have changed", inside=(
+    _location("made_at", "file:line that calls the factory, which makes the function anew each time"),
+    _of_item("factory", TEXT, "The function that makes it"),
+    _of_item("closure", ROWS, "Variables of the factory that have changed", inside=(
         Fact("name", TEXT, "Its name"),
         Fact("before", TEXT, "The value at the earlier compilation"),
         Fact("now", TEXT, "The value now"),
     )),
-    _line("cleared_at", "file:line of the last jax.clear_caches()"),
-    _own("signature", ROWS, "The arguments", inside=_ARGUMENT),
-    _own("signature_more", COUNT, "Arguments that are not listed"),
-    _own("numpy_bytes", BYTES, "What each call copies from NumPy arrays to the device"),
-    _own("unused_donations", ROWS, "Donated arguments that no output can take",
+    _location("cleared_at", "file:line of the last jax.clear_caches()"),
+    _of_item("signature", ROWS, "The arguments", inside=_ARGUMENT),
+    _of_item("signature_more", COUNT, "Arguments that are not listed"),
+    _of_item("numpy_bytes", BYTES, "What each call copies from NumPy arrays to the device"),
+    _of_item("unused_donations", ROWS, "Donated arguments that no output can take",
          inside=(Fact("name", TEXT, "Its name"), *_ARRAY)),
-    _own("operations", COUNT, "Operations of its StableHLO"),
-    _own("constants", ROWS, "Large constants in it", inside=_ARRAY),
-    _own("thread", TEXT, "The thread; null for the main one"),
-    _own("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
-    _own("library", TRUTH, "Whether it is defined in a library"),
-    _own("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
+    _of_item("operations", COUNT, "Operations of its StableHLO"),
+    _of_item("constants", ROWS, "Large constants in it", inside=_ARRAY),
+    _of_item("thread", TEXT, "The thread; null for the main one"),
+    _of_item("op_by_op", TRUTH, "Whether it is a single operation, outside any jit"),
+    _of_item("library", TRUTH, "Whether it is defined in a library"),
+    _of_item("count", COUNT, "Compilations in this row; more than 1 in a long ledger"),
 )  # fmt: skip
 FINDINGS: Final[tuple[ProgramFact, ...]] = (
     *within(at("item"), SENTENCE),
-    _line("place", "file:line to change", "where"),
-    _own("seconds", SECONDS, "What it cost; no second is in two findings"),
-    _own("saves_seconds", SECONDS, "What changing it would save: an estimate, by which findings are ranked"),
-    _own("estimate", TRUTH, "Whether seconds is an estimate"),
+    _location("place", "file:line to change", "where"),
+    _of_item("seconds", SECONDS, "What it cost; no second is in two findings"),
+    _of_item("saves_seconds", SECONDS, "What changing it would save: an estimate, by which findings are ranked"),
+    _of_item("estimate", TRUTH, "Whether seconds is an estimate"),
     Fact("others", LIST, "More lines with the same finding", lambda row: [other.text for other in row.item.others]),
 )
 TRANSFERS: Final[tuple[ProgramFact, ...]] = (
-    _own("direction", TEXT, "host_to_device, device_to_host, device_to_device"),
-    _own("type", TEXT, "f32[4]; null if unknown"),
-    _own("count", COUNT, "How many; of samples the number of samples"),
-    _own("bytes", BYTES, "Bytes of all of these copies", "bytes"),
-    _own("seconds", SECONDS, "Time of all of these copies: an estimate"),
-    _line("place", "file:line", "where"),
-    _own("source", TEXT, "guard: JAX counted them; samples: seen in samples of the stack"),
+    _of_item("direction", TEXT, "host_to_device, device_to_host, device_to_device"),
+    _of_item("type", TEXT, "f32[4]; null if unknown"),
+    _of_item("count", COUNT, "Number of copies; if seen in samples, number of samples"),
+    _of_item("bytes", BYTES, "Bytes of all of these copies", "bytes"),
+    _of_item("seconds", SECONDS, "Time of all of these copies: an estimate"),
+    _location("place", "file:line", "where"),
+    _of_item("source", TEXT, "guard: JAX counted them; samples: seen in samples of the stack"),
 )
 TIMELINE: Final[tuple[ProgramFact, ...]] = (
-    _own("state", TEXT,
+    _of_item("state", TEXT,
          "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, stopped, not_seen"),
-    _own("seconds", SECONDS, "Time in that state"),
+    _of_item("seconds", SECONDS, "Time in that state"),
     Fact("share", SHARE, "Share of the wall time, in 0..1", share),
-    _own("exact", TRUTH, "Whether JAX announced it; else it is an estimate from samples"),
+    _of_item("exact", TRUTH, "Whether JAX announced it; else it is an estimate from samples"),
 )  # fmt: skip
 LINES: Final[tuple[ProgramFact, ...]] = (
-    _line("place", "file:line"),
+    _location("place", "file:line"),
     Fact("function", TEXT, "The function that the line is in", at("item.place.function"), "in", widest=18),
-    _own("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
-    _own("call", TEXT, "What is called there", "calls", widest=24),
-    _own("seconds", SECONDS, "Time at that line in that state"),
+    _of_item("state", TEXT, "data, trace, lower, compile, transfer, device_busy, host_busy, waiting"),
+    _of_item("call", TEXT, "What is called there", "calls", widest=24),
+    _of_item("seconds", SECONDS, "Time at that line in that state"),
 )
 
 
@@ -176,6 +176,8 @@ def _relation(
     facts: tuple[ProgramFact, ...],
     items: Callable[[ProgramResult], Iterable[object]],
 ) -> Relation:
+    """Return a relation with a row for each of the `items` of each program."""
+
     def rows(file: SessionFile) -> Iterator[ProgramRow]:
         for run in file.session.programs:
             program = program_result(file.session, run.id)
@@ -205,18 +207,19 @@ RELATIONS: Final = (
     ),
     _relation("transfers", "Implicit copies between host and device in recorded programs", TRANSFERS, at("transfers")),
 )
-"""As tables of SQL."""
+"""Tables of SQL."""
 VIEWS: Final[dict[str, tuple[tuple[ProgramFact, ...], Callable[[ProgramResult], Iterable[Any]]]]] = {
     "compiles": (COMPILES, at("compiles")),
     "findings": (FINDINGS, at("findings")),
     "transfers": (TRANSFERS, at("transfers")),
     "timeline": (TIMELINE, at("timeline")),
 }
-"""The views of a program that can be printed alone: the facts, and the items that are the rows."""
+"""Views of a program that can be printed alone: their facts, and the function that returns the items for their
+rows."""
 
 
 def _rows(key: str, meaning: str, facts: tuple[ProgramFact, ...], most: int | None = None) -> Fact[ProgramResult]:
-    """What the program has several of."""
+    """Return a fact of a program that is a list of items, at most `most` of them."""
     return Fact(key, ROWS, meaning, lambda program: rows_of(program, getattr(program, key)[slice(most)]), inside=facts)
 
 
@@ -239,11 +242,12 @@ _STAGE: Final[tuple[Fact[Any], ...]] = (
 )
 _FUNCTION: Final[tuple[Fact[Any], ...]] = (
     Fact("function", TEXT, "JAX's name of the compiled function"),
-    Fact("called_from", TEXT, "file:line of the call that compiled it", lambda each: text_of(each.called_from)),
-    Fact("defined_at", TEXT, "file:line of its definition", lambda each: text_of(each.defined_at)),
+    Fact("called_from", TEXT, "file:line of the call that compiled it", lambda function: text_of(function.called_from)),
+    Fact("defined_at", TEXT, "file:line of its definition", lambda function: text_of(function.defined_at)),
     Fact("count", COUNT, "Compilations"),
     Fact("seconds", SECONDS, "Time of all of them"),
-    Fact("stages", BY_NAME, "trace, lower and compile of one compilation", lambda each: each.spreads(), inside=_STAGE),
+    Fact("stages", BY_NAME, "trace, lower and compile of one compilation", lambda function: function.spreads(),
+         inside=_STAGE),
     Fact("reasons", ROWS, "Why it was compiled, the most expensive reason first", inside=(
         Fact("reason_code", TEXT, "first, shape, dtype, static_argument, ...", at("code")),
         Fact("count", COUNT, "Compilations"),
@@ -261,10 +265,10 @@ _VERDICT: Final[tuple[Fact[Any], ...]] = (
     Fact("place", TEXT, "file:line of the first line of the hot loop", lambda verdict: text_of(verdict.where)),
     Fact("last_line", INDEX, "Last line of the hot loop"),
     Fact("reason", TEXT, "Why there is no verdict"),
-    Fact("needs_seconds", SECONDS, "How long a recording would suffice"),
+    Fact("needs_seconds", SECONDS, "Length of a recording that would be enough"),
     Fact("seconds", SECONDS, "Time in the loop; if idle, with the time that the program waited"),
     Fact("parts", NUMBER_BY_NAME, "Seconds of the loop by part", lambda verdict: dict(verdict.parts)),
-    Fact("unknown_seconds", SECONDS, "Time of which no clock says what it goes to", at("unknown")),
+    Fact("unknown_seconds", SECONDS, "Time that no clock assigns to a part", at("unknown")),
 )
 
 
@@ -280,7 +284,7 @@ PROGRAM: Final[tuple[Fact[ProgramResult], ...]] = (
     Fact("exit_code", INDEX, "As in a shell, 128 + n after signal n; null while it runs, and if it cannot be known"),
     Fact("wall_seconds", SECONDS, "From its start to its end"),
     Fact("verdict", OBJECT, "What bounds the hot loop, or why that is unknown", inside=_VERDICT),
-    Fact("remarks", ROWS, "What is true of nearly every run", inside=SENTENCE),
+    Fact("remarks", ROWS, "Remarks that apply to nearly every run", inside=SENTENCE),
     _rows("timeline", "What the main thread's time was spent on", TIMELINE),
     Fact("samples", COUNT, "Samples of the stack"),
     Fact("import_seconds", SECONDS, "Time to import jax; null if it was there before"),
@@ -312,9 +316,9 @@ PROGRAM: Final[tuple[Fact[ProgramResult], ...]] = (
             Fact("bytes", BYTES, "Bytes that they held", lambda count: count[2]),
         )),
     )),
-    Fact("stops", ROWS, "When the program did not run, and could not", inside=(
-        Fact("began_seconds", SECONDS, "When it stopped, since the program began"),
-        Fact("seconds", SECONDS, "How long it did not run"),
+    Fact("stops", ROWS, "Pauses, in which the program could not run", inside=(
+        Fact("began_seconds", SECONDS, "When it was paused, since the program began"),
+        Fact("seconds", SECONDS, "How long the pause was"),
         Fact("cause", TEXT, "signal, unknown (seen from within alone) or suspended (the machine slept)"),
     )),
     Fact("own_seconds", SECONDS, "CPU time of the recording itself"),
@@ -327,4 +331,4 @@ ASKED: Final[tuple[Fact[Any], ...]] = (
     Fact("error", TEXT, "Why it was not measured"),
     Fact("advice", TEXT, "What to do about that"),
 )
-"""The function of the program that `--function` named."""
+"""Facts of the function of the program that `--function` names."""

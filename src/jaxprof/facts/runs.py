@@ -1,6 +1,6 @@
-"""The runs of a session: one variant of a workload on one device, or a recorded program, with what was measured of it.
+"""The table of runs of a session. A run is one variant of a workload on one device, or a recorded program.
 
-The phases of a program are those of all its compilations together, and its warnings are the codes of its findings.
+The phases of a program are the sums over all its compilations, and its warnings include the codes of its findings.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run with everything that is known of it."""
+    """A run with its results and its outcome."""
 
     label: str
     result: RunResult
@@ -45,12 +45,12 @@ class RunRow:
 
     @property
     def run(self) -> Run:
-        """The run itself."""
+        """Run of the session that the row is about."""
         return self.result.run
 
 
 def run_rows(session: Session, *, live: bool = False) -> Iterator[RunRow]:
-    """A row for each run, programs included, in the order of the plan."""
+    """Yield a row for each run, programs included, in the order of the plan. `live`: the session is being written."""
     from jaxprof.analysis.programs.derive import program_result  # a report of measured runs alone needs none
 
     for result in results(session):
@@ -65,8 +65,9 @@ def _phase(name: str) -> Callable[[RunRow], float | None]:
             return row.result.phase_seconds.get(name)
         if name not in STAGES:
             return None
-        times = [took for each in row.program.compiles if (took := getattr(each, f"{name}_seconds")) is not None]
-        return sum(times) if times else None
+        times = [getattr(compiled, f"{name}_seconds") for compiled in row.program.compiles]
+        known = [took for took in times if took is not None]
+        return sum(known) if known else None
 
     return read
 
@@ -143,7 +144,7 @@ RUNS: Final = Relation(
         Fact("temporary_bytes", BYTES, "Memory of the temporaries", at("run.memory.temporary_bytes")),
         Fact("allocator_peak_bytes", BYTES, "Peak of the device's allocator, measured; NULL on a CPU",
              at("run.memory.allocator_peak_bytes")),
-        Fact("check_passed", TRUTH, "Whether the result is that of the baseline", at("run.check.passed")),
+        Fact("check_passed", TRUTH, "Whether the result agrees with that of the baseline", at("run.check.passed")),
         Fact("max_relative_error", NUMBER, "Largest error of an array over its largest magnitude",
              at("run.check.max_relative_error")),
         Fact("wrong_elements", COUNT, "Numbers of the result that are beyond the tolerance",

@@ -1,8 +1,8 @@
-"""Sessions themselves, the phases and samples of their runs, and live readings of the devices."""
+"""Tables of sessions, of the phases and samples of their runs, and of live readings of the devices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -15,13 +15,13 @@ from jaxprof.session import Phase, Run, Session
 
 
 def environment(session: Session) -> EnvironmentRead | None:
-    """The environment of the first engine with jax; without such an engine, of the first one."""
+    """Return the environment of the first engine with jax, or of the first engine if none has jax; None without any."""
     reported = [run.environment for run in session.runs.values() if run.environment is not None]
     return next((event for event in reported if event.jax is not None), reported[0] if reported else None)
 
 
 def state_of(session: Session, *, live: bool = False) -> str:
-    """Whether the session is whole: `complete`, `being written`, `interrupted`, or how it ended."""
+    """Return `complete`, `being written`, `interrupted`, or how the session ended. `live`: it is being written now."""
     reason = session.closed.reason if session.closed is not None else ""
     return session_state(complete=session.complete, live=live, reason=reason)
 
@@ -68,10 +68,12 @@ class _PhaseRow:
 
 def _phases(file: SessionFile) -> Iterator[_PhaseRow]:
     for run in file.session.runs.values():
-        of_launches = [(launch.number, launch.phases) for launch in run.launches]
-        if not any(phases is run.phases for _, phases in of_launches):
-            of_launches.insert(0, (None, run.phases))  # type: ignore[arg-type]
-        for number, phases in of_launches:
+        launches: list[tuple[int | None, Mapping[str, Phase]]] = [
+            (launch.number, launch.phases) for launch in run.launches
+        ]
+        if not any(phases is run.phases for _, phases in launches):
+            launches.insert(0, (None, run.phases))
+        for number, phases in launches:
             for phase in phases.values():
                 yield _PhaseRow(run, number, phase)
 
@@ -87,7 +89,7 @@ PHASES: Final = Relation(
         Fact(
             "seconds",
             SECONDS,
-            "What it took; of run and of a transfer the whole sampling, whose single times are in samples",
+            "Duration; for run and transfers that of the whole sampling, whose single times are in samples",
             at("phase.seconds"),
         ),
         Fact("bytes", BYTES, "Bytes that one transfer moves", at("phase.bytes")),
@@ -158,7 +160,7 @@ READINGS: Final = Relation(
                 Fact("power_watts", NUMBER, "Power"),
                 Fact("temperature_celsius", NUMBER, "Temperature"),
                 Fact("clock_hertz", NUMBER, "Clock"),
-                Fact("load_average", NUMBER, "Of the host: processes that want to run"),
+                Fact("load_average", NUMBER, "Load average of the host: processes that want to run"),
                 Fact("throttle_reasons", LIST, "Why it is throttled, as a JSON list"),
             ],
         ),

@@ -1,4 +1,6 @@
-"""Creates a million small values without Python's garbage collector walking over them again and again."""
+"""Suspend Python's garbage collector while a million small values are created, so that it does not traverse them again
+and again.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _was_enabled = False
 
 @contextmanager
 def not_collecting() -> Iterator[None]:
-    """Disables the cyclic garbage collector, which takes a third of the time there and finds nothing. Safe for any
+    """Disable the cyclic garbage collector, which takes a third of the time there and finds nothing. Safe for any
     thread."""
     global _inside, _was_enabled
     with _lock:

@@ -1,7 +1,7 @@
 """The four tables of a module that say where its instructions came from: files, functions, locations, stack frames.
 
-Printed between the `HloModule` line and the first computation; `stack_frame_id` in an instruction's metadata points
-into the last one.
+They are printed between the `HloModule` line and the first computation; `stack_frame_id` in an instruction's metadata
+is an index into the last one.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _INSTALLED = re.compile(
 
 @lru_cache(maxsize=4096)
 def is_own(file: str) -> bool:
-    """Whether the file is the user's rather than an installed package's. A notebook cell is the user's."""
+    """Return whether the file is the user's rather than an installed package's. A notebook cell is the user's."""
     return _INSTALLED.search(file) is None
 
 
 def own_frame(stack: tuple[Frame, ...]) -> Frame | None:
-    """The innermost frame in a user's file; in a stack without one the innermost frame; None without a file."""
+    """Return the innermost frame in a user's file; in a stack without one the innermost frame; None without a file."""
     innermost: Frame | None = None
     for frame in stack:
         if frame.file:
@@ -64,7 +64,7 @@ class Tables:
         self._text: Final = text
         self._start: Final = start
         self.end = end
-        """Where the first computation begins: the reader sets it when it finds one."""
+        """Offset at which the first computation begins; the reader sets it when it finds one."""
 
     @cached_property
     def _sections(self) -> Mapping[str, str]:
@@ -92,9 +92,10 @@ class Tables:
 
     @cached_property
     def frames(self) -> Mapping[int, tuple[Frame, int]]:
-        """For each frame number its place and the number of its parent (the caller); 0 means none.
+        """Place and parent (caller) number of each frame number; parent 0 means none.
 
-        XLA prints a parent's number plus 1, so that 1 means none; a table in which a 0 occurs is taken as it is.
+        XLA prints a parent's number plus 1, so that 1 means none; a table in which a 0 occurs is read without that
+        shift.
         """
         locations = self._rows("FileLocations")
         rows = self._rows("StackFrames")
@@ -118,7 +119,7 @@ class Tables:
         )
 
     def stack(self, number: int) -> tuple[Frame, ...]:
-        """The frames from `number` to the outermost caller. A cyclic table ends where it repeats."""
+        """Return the frames from `number` to the outermost caller. A cyclic table ends where it repeats."""
         frames: list[Frame] = []
         seen: set[int] = set()
         while number in self.frames and number not in seen:

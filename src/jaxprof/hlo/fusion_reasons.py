@@ -1,8 +1,8 @@
 """XLA's own reasons for not fusing a producer with its consumers, as its GPU compiler writes them down.
 
 The pass `priority-fusion` dumps its steps (`NAME.priority_fusion_dump.txt`, the text form of XLA's
-`FusionProcessDumpProto`) where `--xla_dump_hlo_pass_re` names it. The last step about a producer is XLA's last word on
-it. The words are kept as comments at the end of the module's text, so that they go wherever the text goes.
+`FusionProcessDumpProto`) if `--xla_dump_hlo_pass_re` names it. The last step about a producer holds the final reason.
+The reasons are kept as comments at the end of the module's text, so that they go wherever the text goes.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 
 DUMP_ENDING: Final = ".priority_fusion_dump.txt"
 DUMP_PASS: Final = "priority-fusion"
-"""For `--xla_dump_hlo_pass_re`."""
+"""Name of the pass for `--xla_dump_hlo_pass_re`."""
 _STEP: Final = re.compile(r"^fusion_steps \{\s+(\w+) \{\n(.*?)^  \}\n\}", re.MULTILINE | re.DOTALL)
 _FIELD: Final = re.compile(r'^\s+(\w+): (?:"((?:[^"\\]|\\.)*)"|([-\d.e+]+))\s*$', re.MULTILINE)
 _COMMENT: Final = re.compile(r"^// XLA priority-fusion: (\S+): (.*)$", re.MULTILINE)
 _MOST_CHARACTERS: Final = 300
-"""Of one reason."""
+"""Most characters of one reason."""
 
 
 def with_reasons(text: str, dump: str) -> str:
-    """HLO text of one module with XLA's reasons from `dump` as comments behind it."""
-    comments = "".join(f"// XLA priority-fusion: {name}: {reason}\n" for name, reason in _last_words(dump))
+    """Return the HLO text of one module with XLA's reasons from `dump` as comments at its end."""
+    comments = "".join(f"// XLA priority-fusion: {name}: {reason}\n" for name, reason in _final_reasons(dump))
     return f"{text}{'' if text.endswith(chr(10)) else chr(10)}{comments}" if comments else text
 
 
 def stated(module: Module) -> dict[str, str]:
-    """What XLA said of each producer that it did not fuse, by the producer's name; empty where its word is not kept."""
+    """Return XLA's reason for each producer that it did not fuse, by the producer's name; empty if none are kept."""
     return module.once(_stated)
 
 
 def _stated(module: Module) -> dict[str, str]:
     text = module.source.text
-    begins = text.rfind("\n}")  # behind the last computation
+    begins = text.rfind("\n}")  # after the last computation
     return dict(_COMMENT.findall(text, max(begins, 0)))
 
 
-def _last_words(dump: str) -> Iterator[tuple[str, str]]:
+def _final_reasons(dump: str) -> Iterator[tuple[str, str]]:
     words: dict[str, str] = {}
     for step in _STEP.finditer(dump):
         fields = {name: quoted or number for name, quoted, number in _FIELD.findall(step[2])}

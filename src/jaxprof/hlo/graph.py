@@ -1,8 +1,8 @@
-"""Pictures of a kernel as graphs: what is inside it, and which kernels it exchanges arrays with.
+"""Draw a kernel as a graph: what is inside it, or which kernels it exchanges arrays with.
 
 A graph is plain data. It can be written as Graphviz DOT, and as a simple SVG that needs no Graphviz: boxes in layers,
-each below all boxes that it takes data from, with straight arrows. That is enough for a kernel and its neighbours; for
-large graphs DOT and Graphviz are the better choice. Text from outside is quoted or escaped for the output format.
+each below all boxes that it takes data from, with straight arrows. That suffices for a kernel and its neighbours; for
+large graphs DOT and Graphviz are better. Text from outside is quoted or escaped for the output format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Computation, Instruction, Module
 
 MOST_NODES: Final = 400
-"""Most boxes of a readable picture: the others are left out, and `Graph.omitted` says how many."""
+"""Most boxes of a readable picture; `Graph.omitted` is the number of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Node:
     id: str
     lines: tuple[str, ...]
     kind: str
-    """`focus` for the requested kernel, else `kernel`, `input` (a parameter or constant), `operation`."""
+    """`focus` for the requested kernel, else `kernel`, `input` (a parameter or constant) or `operation`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class Graph:
     nodes: tuple[Node, ...]
     edges: tuple[GraphEdge, ...]
     omitted: int = 0
-    """Boxes that were left out."""
+    """Number of boxes that were left out."""
 
 
 def neighbourhood(module: Module, kernel: Kernel, hops: int = 1) -> Graph:
-    """The kernel with the kernels that it reads from and writes for, up to `hops` kernels away."""
+    """Return the kernel with the kernels that it reads from and writes for, up to `hops` kernels away."""
     flow = flow_of(module)
     wanted: dict[tuple[str, str], Kernel] = {(kernel.computation, kernel.name): kernel}
     omitted = 0
@@ -83,8 +83,7 @@ def neighbourhood(module: Module, kernel: Kernel, hops: int = 1) -> Graph:
 
 
 def inside(module: Module, kernel: Kernel) -> Graph:
-    """The operations of a kernel's fused computation; for a kernel that is not a fusion, the kernel and its
-    operands."""
+    """Return the operations of a kernel's fused computation; for other kernels, the kernel and its operands."""
     instruction = kernel.instruction
     called = instruction.called_computations() if instruction.opcode == "fusion" else ()
     if not called:
@@ -115,7 +114,7 @@ def _kernel_node(kernel: Kernel, *, focus: bool) -> Node:
 
 
 def _inputs(kernel: Kernel, flow: Flow) -> list[tuple[Node, GraphEdge]]:
-    """The parameters and constants that the kernel reads itself."""
+    """Return the parameters and constants that the kernel reads itself."""
     instruction = kernel.instruction
     inputs: dict[str, tuple[Node, GraphEdge]] = {}
     for name, size in kernel.operand_bytes:
@@ -154,7 +153,7 @@ _CHARACTERS: Final = 34
 
 
 def to_dot(graph: Graph) -> str:
-    """Graphviz DOT: `dot -Tsvg` draws it."""
+    """Return the graph as Graphviz DOT, which `dot -Tsvg` draws."""
     lines = [f"digraph {_quoted(graph.title)} {{", '  node [shape=box, style=filled, fontname="monospace"];']
     for node in graph.nodes:
         label = "\\n".join(_escaped(line) for line in node.lines if line)
@@ -174,7 +173,7 @@ def _quoted(text: str) -> str:
 
 
 def to_svg(graph: Graph) -> str:
-    """A picture on its own; its width follows the widest layer."""
+    """Return the graph as a standalone picture; its width follows the widest layer."""
     layers = _layers(graph)
     heights = [max((len(node.lines) for node in layer), default=1) * _LINE + 14 for layer in layers]
     width = max((len(layer) for layer in layers), default=1) * (_WIDTH + _GAP_X) + _GAP_X
@@ -193,7 +192,9 @@ def to_svg(graph: Graph) -> str:
         f'<text x="{_GAP_X}" y="22" font-size="14">{_markup(graph.title, 80)}</text>',
     ]
     parts += [
-        _arrow(places[e.source], places[e.target], e.label) for e in graph.edges if _known(places, e.source, e.target)
+        _arrow(places[edge.source], places[edge.target], edge.label)
+        for edge in graph.edges
+        if {edge.source, edge.target} <= places.keys()
     ]
     parts += [_box(node, places[node.id]) for layer in layers for node in layer]
     if graph.omitted:
@@ -201,12 +202,9 @@ def to_svg(graph: Graph) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _known(places: dict[str, tuple[float, float, float]], *names: str) -> bool:
-    return all(name in places for name in names)
-
-
 def _layers(graph: Graph) -> list[list[Node]]:
-    """Layers with each node below all that it takes data from; arrows that close a cycle (loops) are ignored."""
+    """Return layers in which each node is below all that it takes data from; arrows that close a cycle (loops) are
+    ignored."""
     incoming: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
     for edge in graph.edges:
         if edge.source in incoming and edge.target in incoming and edge.source != edge.target:

@@ -1,9 +1,9 @@
 """An HLO module as values: modules hold computations, computations hold instructions, each read on first use.
 
-The model is a view over the module's text. Opening one costs an index (`jaxprof.hlo.read.parse`); a computation is
-split into instructions when these are first requested, and an instruction's parts are read on request, so that a module
-of a million instructions costs only what is used. Values do not change once made. Names are XLA's own. What cannot be
-read keeps its text and is listed by `jaxprof.hlo.analysis.notices`; nothing here raises on a broken text.
+The model is a view of the module's text. Opening a module costs an index (`jaxprof.hlo.read.parse`); a computation is
+split into instructions when these are first requested, and an instruction's parts are read on request, so a module of a
+million instructions costs only what is used. Values do not change once made. Names are XLA's own. What cannot be read
+keeps its text and is listed by `jaxprof.hlo.analysis.notices`; nothing here raises on malformed text.
 """
 
 from __future__ import annotations
@@ -33,22 +33,24 @@ Derived = TypeVar("Derived")
 
 _LARGE: Final = 1 << 20
 _REMEMBERED: Final = 16384
-"""Instructions whose parts a module keeps at once. They are dropped together: about 20 MB, whatever the module."""
+"""Instructions whose parts a module keeps at once, about 20 MB for any module. They are dropped together."""
 _LONGEST_CHAIN: Final = 64
-"""Most steps from an `async-done` back to its start: there are seldom more than three, and in a broken text no end."""
+"""Most steps from an `async-done` back to its start: there are seldom more than three, but malformed text may have no
+end.
+"""
 
 
 class Instruction:
-    """One instruction of a computation: a value's name, its shape, and how it comes about."""
+    """One instruction of a computation: a value's name, its shape, and how it is computed."""
 
     __slots__ = ("_opcode", "_shape", "computation", "name", "position")
 
     def __init__(self, computation: Computation, name: str, position: int) -> None:
         self.computation: Final = computation
         self.name: Final = name
-        """Without `%`. Unique in a computation of a sound module; a computation may have the same name."""
+        """Name without `%`. Unique in a computation of a well-formed module; a computation may have the same name."""
         self.position: Final = position
-        """Its place in the computation, from 0. In a scheduled module this is the order of execution."""
+        """Position in the computation, from 0. In a scheduled module this is the order of execution."""
         self._opcode: str | None = None
         self._shape: Shape | None = None
 
@@ -57,22 +59,22 @@ class Instruction:
 
     @property
     def parts(self) -> Record:
-        """Its text taken apart: what the properties below are read from."""
+        """The instruction's text split into parts, which the properties below read."""
         computation = self.computation
         start = (computation._cut or computation._cut_up()).starts[self.position]
         return computation._remembered.get(start) or computation._read(self.position)
 
     @property
     def readable(self) -> bool:
-        """False where the text could not be read as an instruction: then `opcode` is empty and only `text` is known."""
+        """False if the text could not be read as an instruction; then `opcode` is empty and only `text` is known."""
         return self.parts is not UNREADABLE
 
     @property
     def opcode(self) -> str:
         """XLA's word for the operation (`fusion`, `dot`, `get-tuple-element`); empty for an unreadable line.
 
-        `async-start`, `async-update` and `async-done` for wrapped operations, also where the text has the short form
-        (`custom-call-start`): `wrapped_opcode` says what is wrapped. `all-reduce-start`, `all-gather-start`,
+        Wrapped operations have `async-start`, `async-update` and `async-done`, even if the text has the short form
+        (`custom-call-start`); `wrapped_opcode` says what is wrapped. `all-reduce-start`, `all-gather-start`,
         `collective-permute-start`, `copy-start` and their dones are opcodes of their own.
         """
         if self._opcode is None:
@@ -81,7 +83,7 @@ class Instruction:
         return self._opcode
 
     def _learn(self) -> None:
-        """Reads the opcode and the shape once: the analysis needs both ten times, long after the record is dropped."""
+        """Read the opcode and the shape once: the analysis needs both ten times, long after the record is dropped."""
         parts = self.parts
         # Interned, because there are a hundred different opcodes and perhaps a million instructions.
         self._opcode = intern(unsugared(parts.opcode)[0])
@@ -94,7 +96,7 @@ class Instruction:
 
     @property
     def wrapped_opcode(self) -> str:
-        """What an `async-start`, `async-update` or `async-done` wraps; empty for every other opcode."""
+        """Opcode that an `async-start`, `async-update` or `async-done` wraps; empty for every other opcode."""
         opcode, wrapped = unsugared(self.parts.opcode)
         if wrapped or not opcode.startswith("async-"):
             return wrapped
@@ -108,7 +110,7 @@ class Instruction:
 
     @property
     def shape(self) -> Shape:
-        """The type of its value. `Shape.dtype` is empty where the text of the shape could not be read.
+        """Type of the value. `Shape.dtype` is empty if the text of the shape could not be read.
 
         Instructions of a module whose shapes are written alike share one object.
         """
@@ -130,22 +132,23 @@ class Instruction:
 
     @property
     def binds_late(self) -> bool:
-        """Whether it is an `async-update` that brings operands to a start that has none; `called` ignores them."""
+        """Whether this is an `async-update` that brings operands to a start that has none; `called` ignores them."""
         return self.opcode == "async-update" and len(self.operands) > 1
 
     def operand(self, number: int) -> Instruction | None:
-        """The instruction that operand `number` names; None where there is no such operand or no such instruction."""
+        """Return the instruction that operand `number` names; None if there is no such operand or no such
+        instruction."""
         names = self.operands
         return self.computation.get(names[number]) if -len(names) <= number < len(names) else None
 
     def operand_instructions(self) -> tuple[Instruction, ...]:
-        """The instructions that it takes, in order; names without an instruction are left out."""
+        """Return the instructions that it takes, in order; names without an instruction are left out."""
         instructions = (self.computation.get(name) for name in self.operands)
         return tuple(instruction for instruction in instructions if instruction is not None)
 
     @property
     def users(self) -> tuple[Instruction, ...]:
-        """The instructions of the same computation that take it, each once, in order."""
+        """Distinct instructions of the same computation that take this one, in order."""
         return self.computation.users(self.name)
 
     @property
@@ -155,21 +158,30 @@ class Instruction:
         return self.parts.called({} if computation.is_synthetic else computation.module._in_place)
 
     def called_computations(self) -> tuple[Computation, ...]:
-        """The computations that it calls, in order; names that the module lacks are left out."""
+        """Return the computations that it calls, in order; names that the module lacks are left out."""
         computations = (self.computation.module.get(name) for name in self.called)
         return tuple(computation for computation in computations if computation is not None)
 
     @property
+    def called_root(self) -> Instruction | None:
+        """Root of the first computation that it calls: what a fusion, a call, a loop's body or a reduction's combiner
+        returns. None if the module has no such computation."""
+        called = self.called_computations()
+        return called[0].root if called else None
+
+    @property
     def attributes(self) -> Mapping[str, str]:
-        """The attributes after the operands: name to raw text (quotes and braces kept), in the order of the text."""
+        """Attributes after the operands, from name to raw text (with quotes and braces), in text order."""
         return self.parts.attributes
 
     def string(self, attribute: str) -> str:
-        """An attribute without its quotes and escapes (`custom_call_target`, `kind`, `direction`); empty if absent."""
+        """Return an attribute without its quotes and escapes (`custom_call_target`, `kind`, `direction`); empty if
+        absent."""
         return unquote(self.attributes.get(attribute, ""))
 
     def integers(self, attribute: str) -> tuple[int, ...]:
-        """A braced list of integers (`dimensions={0,1}`) or a single one (`index=3`); empty if absent or otherwise."""
+        """Return a braced list of integers (`dimensions={0,1}`) or a single one (`index=3`); empty if absent or
+        otherwise."""
         raw = self.attributes.get(attribute, "").strip("{} ")
         try:
             return tuple(int(number) for number in raw.split(",")) if raw else ()
@@ -178,7 +190,7 @@ class Instruction:
 
     @property
     def backend_config(self) -> Mapping[str, object]:
-        """The backend's own settings when they are a JSON object, printed bare or as a quoted string; else empty.
+        """The backend's own settings if they are a JSON object, printed bare or as a quoted string; else empty.
 
         The raw text is `attributes["backend_config"]`.
         """
@@ -193,17 +205,17 @@ class Instruction:
 
     @property
     def metadata(self) -> Metadata:
-        """Where it came from. All fields are empty or 0 where the text says nothing."""
+        """Where the instruction came from. All fields are empty or 0 if the text says nothing."""
         return self.parts.metadata
 
     @property
     def stack(self) -> tuple[Frame, ...]:
-        """Its stack frames, innermost first: see `Module.stack`."""
+        """Stack frames, innermost first: see `Module.stack`."""
         return self.computation.module.stack(self)
 
     @property
     def literal(self) -> str:
-        """The text in the parentheses of a `constant`, as written; empty for every other opcode."""
+        """Text in the parentheses of a `constant`, as written; empty for every other opcode."""
         read = self.parts
         return read.text[slice(*read.inside)] if read.opcode == "constant" else ""
 
@@ -217,30 +229,30 @@ class Instruction:
 
     @property
     def is_root(self) -> bool:
-        """Whether it is the value of its computation."""
+        """Whether this is the value of its computation."""
         return self.computation.root is self
 
     @property
     def span(self) -> tuple[int, int]:
-        """Where its text begins and ends in `computation.source.text`."""
+        """Bounds of the text in `computation.source.text`."""
         return self.computation._span(self.position)
 
     @property
     def text(self) -> str:
-        """Its text as written, without the indentation and what follows its last attribute."""
+        """Text as written, without the indentation and what follows the last attribute."""
         start, end = self.span
         return self.computation.source.text[start:end].strip()
 
     @property
     def line(self) -> int:
-        """The number of the line on which it begins, counted from 1."""
+        """Number of the line on which the instruction begins, counted from 1."""
         text = self.computation.source.text
         start, end = self.span
         return self.computation._line(end - len(text[start:end].lstrip()))
 
 
 class _Cut(NamedTuple):
-    """A computation's text, split into instructions: number n is from `starts[n]` to `starts[n + 1]`."""
+    """A computation's text split into instructions: number n is from `starts[n]` to `starts[n + 1]`."""
 
     instructions: tuple[Instruction, ...]
     starts: array[int]
@@ -256,12 +268,12 @@ class Computation:
     def __init__(self, module: Module, name: str, span: tuple[int, int, int], is_entry: bool = False) -> None:
         self.module: Final = module
         self.name: Final = name
-        """Without `%`."""
+        """Name without `%`."""
         self.span: Final = span
-        """Where its header begins, and where the text between its braces begins and ends, in `source.text`."""
+        """Start of the header, and bounds of the text between the braces, in `source.text`."""
         self.is_entry: Final = is_entry
         self._remembered: dict[int, Record] = module._remembered
-        """The instruction parts that were read, by where they begin in `source`."""
+        """Parts of the instructions that were read, by their offset in `source`."""
         self._cut: _Cut | None = None
         self._by_name: dict[str, Instruction] | None = None
         self._parameters: tuple[Instruction, ...] | None = None
@@ -274,7 +286,7 @@ class Computation:
         return iter(self.instructions)
 
     def __getitem__(self, name: str) -> Instruction:
-        """The instruction of that name. Raises KeyError."""
+        """Return the instruction of that name. Raises KeyError."""
         instruction = self.get(name)
         if instruction is None:
             raise KeyError(name)
@@ -283,23 +295,23 @@ class Computation:
     def get(self, name: str) -> Instruction | None:
         by_name = self._by_name
         if by_name is None:
-            # Reversed, so that of two with one name (a broken module) the first is found.
+            # Reversed, so that of two with one name (a malformed module) the first is found.
             by_name = self._by_name = {instruction.name: instruction for instruction in reversed(self.instructions)}
         return by_name.get(name)
 
     @property
     def source(self) -> Source:
-        """The text that holds it: the module's, except for a synthetic computation."""
+        """Text that holds the computation: the module's, except for a synthetic computation."""
         return self.module.source
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether the text has it only in a short form (`custom-call-start`): `source` is then a text of its own."""
+        """Whether the text has it only in a short form (`custom-call-start`); `source` is then a text of its own."""
         return False
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
-        """All of them, in the order of the text."""
+        """All instructions, in text order."""
         return (self._cut or self._cut_up()).instructions
 
     def _cut_up(self) -> _Cut:
@@ -310,13 +322,13 @@ class Computation:
         return self._cut
 
     def at(self, offset: int) -> Instruction | None:
-        """The instruction whose text holds the character at `offset` of `source`; None before the first."""
+        """Return the instruction whose text holds the character at `offset` of `source`; None before the first."""
         cut = self._cut or self._cut_up()
         position = bisect_right(cut.starts, offset) - 1
         return cut.instructions[position] if 0 <= position < len(cut.instructions) else None
 
     def forget(self) -> None:
-        """Frees the memory of its instructions: they are split again, as new objects, on the next request."""
+        """Free the memory of the instructions: they are split again, as new objects, on the next request."""
         self._cut = self._by_name = self._parameters = self._users = None
 
     def _span(self, position: int) -> tuple[int, int]:
@@ -333,19 +345,19 @@ class Computation:
 
     @property
     def root(self) -> Instruction | None:
-        """The instruction marked ROOT, or the last one; None for an empty computation."""
+        """Instruction marked ROOT, or the last one; None for an empty computation."""
         return (self._cut or self._cut_up()).root
 
     @property
     def parameters(self) -> tuple[Instruction, ...]:
-        """Its parameters by number."""
+        """Parameters by number."""
         if self._parameters is None:
             unordered = [instruction for instruction in self.instructions if instruction.opcode == "parameter"]
             self._parameters = tuple(sorted(unordered, key=lambda instruction: instruction.parameter_number or 0))
         return self._parameters
 
     def users(self, name: str) -> tuple[Instruction, ...]:
-        """The instructions that take the value `name`, each once, in order. The first call reads all operands."""
+        """Return the distinct instructions that take the value `name`, in order. The first call reads all operands."""
         if self._users is None:
             takers: dict[str, list[Instruction]] = {}
             for instruction in self.instructions:
@@ -356,13 +368,13 @@ class Computation:
 
     @property
     def header(self) -> str:
-        """The line (or lines) before its opening brace: name and signature, as written."""
+        """Text before the opening brace: name and signature, as written. May span several lines."""
         start, body, _ = self.span
         return self.source.text[start : max(body - 1, start)].strip()
 
     @property
     def line(self) -> int:
-        """The number of the line on which its header begins."""
+        """Number of the line on which the header begins."""
         return self._line(self.span[0])
 
     def _line(self, offset: int) -> int:
@@ -370,14 +382,14 @@ class Computation:
 
     @property
     def text(self) -> str:
-        """All of it, as written, from the header to the closing brace."""
+        """Text as written, from the header to the closing brace."""
         start, _, end = self.span
         text = self.source.text
         return text[start : end + (text[end : end + 1] == "}")]
 
     @property
     def execution_thread(self) -> str:
-        """The thread that runs it (`}, execution_thread="host"`); empty for the main one."""
+        """Thread that runs it (`}, execution_thread="host"`); empty for the main one."""
         text = self.source.text
         end = text.find("\n", self.span[2])
         rest = text[self.span[2] : end if end >= 0 else len(text)]
@@ -386,21 +398,21 @@ class Computation:
 
 
 class Module:
-    """One HLO module: what XLA compiles, or has compiled, as a unit."""
+    """One HLO module: the unit that XLA compiles, or has compiled."""
 
     def __init__(
         self, name: str, source: Source, attributes: Mapping[str, str], span: tuple[int, int], tables: Tables
     ) -> None:
         self.name: Final = name
-        """Empty for computations without a `HloModule` line."""
+        """Name; empty for computations without a `HloModule` line."""
         self.source: Final = source
         self.attributes: Final = attributes
-        """The attributes of the header line: name to raw text."""
+        """Attributes of the header line: name to raw text."""
         self.span = span
-        """Where its text begins and ends in `source.text`."""
+        """Bounds of the module's text in `source.text`."""
         self.tables: Final = tables
         self.siblings: tuple[Module, ...] = (self,)
-        """All modules of its text, in order; itself alone where the text has one."""
+        """All modules of the text, in order; this one alone if the text has no others."""
         self._computations: dict[str, Computation] = {}
         self._in_place: dict[int, str] = {}
         self._index_problems: list[Problem] = []
@@ -425,7 +437,7 @@ class Module:
                 self._computations[extra.name] = extra
 
     def once(self, work: Callable[[Module], Derived]) -> Derived:
-        """The result of `work` for this module, computed once and kept as long as the module."""
+        """Return the result of `work` for this module, computed once and kept as long as the module."""
         if work not in self._derived:
             # two threads that compute it at once both get the first one's result
             self._derived.setdefault(work, work(self))
@@ -433,11 +445,11 @@ class Module:
 
     @property
     def computations(self) -> Mapping[str, Computation]:
-        """By name, in the order of the text. Each is read on first use."""
+        """Computations by name, in text order. Each is read on first use."""
         return self._computations
 
     def __getitem__(self, name: str) -> Computation:
-        """The computation of that name. Raises KeyError."""
+        """Return the computation of that name. Raises KeyError."""
         return self._computations[name]
 
     def get(self, name: str) -> Computation | None:
@@ -445,10 +457,10 @@ class Module:
 
     @cached_property
     def entry(self) -> Computation | None:
-        """The computation that runs when the module does: the one marked ENTRY, or the last.
+        """Computation that runs when the module does: the one marked ENTRY, or the last.
 
-        None where the module has none, and where the last one is not marked and takes or gives other arrays than the
-        header states: then the text ends before its entry.
+        None if the module has none, and if the last one is not marked and takes or gives other arrays than the header
+        states: then the text ends before its entry.
         """
         marked = [computation for computation in self._computations.values() if computation.is_entry]
         if marked:
@@ -457,7 +469,7 @@ class Module:
         return last if last is None or self._may_be_entry(last) else None
 
     def _may_be_entry(self, computation: Computation) -> bool:
-        """Whether its parameters and its root match `entry_computation_layout`, as far as both can be read."""
+        """Return whether its parameters and its root match `entry_computation_layout`, as far as both can be read."""
         layout = self.entry_layout
         end = balanced_end(layout, 0, len(layout)) if layout.startswith("(") else -1
         if end < 0:
@@ -493,7 +505,7 @@ class Module:
 
     @cached_property
     def callers(self) -> Mapping[str, tuple[Instruction, ...]]:
-        """For each computation that is called, the instructions that call it. Reads the whole module once."""
+        """Instructions that call each called computation. Reads the whole module once."""
         callers: dict[str, list[Instruction]] = {}
         for computation in self._computations.values():
             for instruction in computation.instructions:
@@ -502,14 +514,14 @@ class Module:
         return {name: tuple(instructions) for name, instructions in callers.items()}
 
     def stack(self, instruction: Instruction) -> tuple[Frame, ...]:
-        """Where `instruction` was called from, innermost frame first; empty where the text does not say.
+        """Return where `instruction` was called from, innermost frame first; empty if the text does not say.
 
         A module without tables has at most one frame, from `source_file` and `source_line`.
         """
         return self.stack_of(instruction.metadata)
 
     def stack_of(self, metadata: Metadata) -> tuple[Frame, ...]:
-        """The stack of an instruction with such metadata: see `stack`."""
+        """Return the stack of an instruction with such metadata: see `stack`."""
         frames = self.tables.stack(metadata.stack_frame_id)
         if frames or not metadata.source_file:
             return frames

@@ -1,9 +1,9 @@
-"""What each XLA pass changed, from a folder that XLA dumped into with `--xla_dump_hlo_pass_re=.*`.
+"""Show what each XLA pass changed, from a folder that XLA dumped into with `--xla_dump_hlo_pass_re=.*`.
 
 XLA writes a module's text after a pass (and at the start of a pipeline), under a name that says which:
 `module_0006.jit_f.0006.simplification.after_algsimp.before_simplify-sorts.txt`. Passes that changed nothing leave no
-file, so what is listed here is what happened, in order. Two states are compared by the fingerprints of their
-computations, which do not depend on names, and by the number of instructions of each opcode.
+file, so the list shows what happened, in order. Two states are compared by the fingerprints of their computations,
+which do not depend on names, and by the number of instructions of each opcode.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ AFTER: Final = "after optimization"
 
 @dataclass(frozen=True, slots=True)
 class PassChange:
-    """One state of a module that XLA wrote down, and how it differs from the previous one."""
+    """One state of a module that XLA dumped, and how it differs from the previous one."""
 
     number: int | None
-    """XLA's own number, in the file's name; None for the states before and after all passes."""
+    """XLA's own number in the file's name; None for the states before and after all passes."""
     pipeline: str
     name: str
-    """The pass; `pipeline-start` where XLA wrote the state down before the first pass of a pipeline."""
+    """Name of the pass; `pipeline-start` if XLA dumped the state before the first pass of a pipeline."""
     file: str
     opcodes_before: Mapping[str, int]
-    """Instructions by opcode, in all computations; empty for the first state."""
+    """Number of instructions of each opcode, in all computations; empty for the first state."""
     opcodes_after: Mapping[str, int]
     same: int
     """Number of unchanged computations."""
     differences: tuple[ComputationDifference, ...]
-    """Those that changed, are new, or are gone; empty for the first state."""
+    """Computations that changed, are new, or are gone; empty for the first state."""
     problem: str = ""
     """Why this file could not be read; the next state is then compared with the one before it."""
 
@@ -60,7 +60,7 @@ class PassChange:
 
     @property
     def opcode_changes(self) -> dict[str, int]:
-        """How many instructions of each opcode were added (or, below 0, removed), the largest change first."""
+        """Number of instructions of each opcode that were added (or, if negative, removed), largest change first."""
         if not self.opcodes_before:
             return {}
         every = self.opcodes_before.keys() | self.opcodes_after.keys()
@@ -71,13 +71,13 @@ class PassChange:
 
 @dataclass(frozen=True, slots=True)
 class ModulePasses:
-    """What XLA did to one module."""
+    """Changes that XLA made to one module."""
 
     module: str
-    """`module_0006`: as the files are named."""
+    """Name in the dump's file names: `module_0006`."""
     name: str
     passes: tuple[PassChange, ...]
-    """In the order in which they ran, the state before all passes first, where the dump has it."""
+    """States in the order of the passes; the state before all passes comes first, if the dump has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,15 @@ class _File:
 
 
 def modules_with_passes(folder: Path) -> list[tuple[str, str, int]]:
-    """Modules of the dump as `(module, name, states)`, without reading them. Raises HloError where there are none."""
+    """Return the modules of the dump as `(module, name, states)`, without reading them. Raises HloError if there are
+    none."""
     return [(module, name, len(files)) for (module, name), files in _files(folder).items()]
 
 
 def passes(folder: Path, module: str = "") -> tuple[ModulePasses, ...]:
-    """The passes of every module in the dump, or of the one that is named so (`module_0006`, `jit_f`).
+    """Return the passes of every module in the dump, or of the one with this name (`module_0006`, `jit_f`).
 
-    Cost: every state is read and fingerprinted. Raises HloError where the folder has no such module.
+    Cost: every state is read and fingerprinted. Raises HloError if the folder has no such module.
     """
     by_module = {key: files for key, files in _files(folder).items() if not module or module in key}
     if not by_module:
@@ -105,7 +106,7 @@ def passes(folder: Path, module: str = "") -> tuple[ModulePasses, ...]:
 
 
 def _files(folder: Path) -> dict[tuple[str, str], list[_File]]:
-    """The states by module, each in order; only modules with at least one recorded pass."""
+    """Return the states by module, each in order; only modules with at least one recorded pass."""
     states: dict[tuple[str, str], list[_File]] = {}
     ends: dict[tuple[str, str], list[_File]] = {}
     try:

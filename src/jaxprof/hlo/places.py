@@ -1,4 +1,4 @@
-"""Where a line of a stage came from, and which lines of a stage came from a place: the link between the stages.
+"""Link the stages of a program: where a line of a stage came from, and which lines of a stage came from a place.
 
 JAX writes the same two things into every stage: the source line, and the path of names under which an operation was
 traced (`jit(f)/jvp(attn)/dot_general`). HLO keeps both in its metadata, StableHLO in MLIR's locations, a jaxpr in
@@ -29,33 +29,33 @@ class LineOrigin:
 
     place: HloSourceLocation | None = None
     op_name: str = ""
-    """Ends with the operation; in a jaxpr it begins at the jaxpr's own function."""
+    """Path that ends with the operation; in a jaxpr it begins at the jaxpr's own function."""
 
     def __bool__(self) -> bool:
         return self.place is not None or bool(self.op_name)
 
 
 class Places(Protocol):
-    """Lines count from 0."""
+    """Lookup between the lines of a text and the places that they came from. Lines count from 0."""
 
     def of(self, line: int) -> LineOrigin | None:
-        """Where a line came from; None where the text does not say."""
+        """Return where a line came from; None if the text does not say."""
         ...
 
     def lines(self, spot: LineOrigin) -> Sequence[int]:
-        """The lines that came from the same place; only those of the same operation if there are any."""
+        """Return the lines that came from the same place, only those of the same operation if there are any."""
         ...
 
 
 @dataclass(slots=True)
 class ListedPlaces:
-    """The places of a text from which they were removed."""
+    """Places of a text from which they were removed."""
 
     by_line: dict[int, LineOrigin] = field(default_factory=dict)
     _by_place: dict[HloSourceLocation, list[int]] = field(default_factory=dict)
 
     def add(self, line: int, spot: LineOrigin) -> None:
-        """Notes where a line came from."""
+        """Record where a line came from."""
         self.by_line[line] = spot
         if spot.place is not None:
             self._by_place.setdefault(spot.place, []).append(line)
@@ -71,10 +71,10 @@ class ListedPlaces:
 
 
 class HloPlaces:
-    """The places of HLO text: read from the model for a line, and found in the text for a place."""
+    """Places of HLO text: read from the model for a line, and found in the text for a place."""
 
     def __init__(self, modules: Sequence[Module], instruction: Callable[[int], Instruction | None]) -> None:
-        """`instruction` finds the one that a line of the text belongs to."""
+        """Search the text of `modules`; `instruction` finds the instruction that a line of the text belongs to."""
         self._modules = modules
         self._instruction = instruction
 
@@ -106,7 +106,7 @@ class HloPlaces:
 
 
 def _hlo_pattern(module: Module, place: HloSourceLocation) -> re.Pattern[str] | None:
-    """What the metadata of instructions from `place` contains."""
+    """Return a pattern for the metadata of instructions from `place`."""
     frames = [
         str(number)
         for number, (frame, _) in module.tables.frames.items()
@@ -120,13 +120,13 @@ def _hlo_pattern(module: Module, place: HloSourceLocation) -> re.Pattern[str] | 
 
 
 def closest(spot: LineOrigin, spots: Sequence[tuple[int, LineOrigin]]) -> list[int]:
-    """The lines of the same operation among lines from the same place; all of them where none is known to be."""
+    """Return the lines of the same operation among lines from the same place; all of them if none is known to be."""
     same = [line for line, other in spots if same_operation(spot.op_name, other.op_name)]
     return list(dict.fromkeys(same or [line for line, _ in spots]))
 
 
 def same_operation(one: str, other: str) -> bool:
-    """Whether two paths mean the same operation: equal, or one extends the other towards the outside."""
+    """Return whether two paths mean the same operation: they are equal, or one extends the other outwards."""
     if not one or not other:
         return False
     return one == other or one.endswith("/" + other) or other.endswith("/" + one)
@@ -143,7 +143,7 @@ _REFERENCE = re.compile(r"#loc\d*")
 
 
 def without_locations(text: str) -> tuple[str, ListedPlaces]:
-    """StableHLO without its locations, and the places that they stand for. Text without locations is returned
+    """Return StableHLO without its locations, and the places that they stand for. Text without locations is returned
     unchanged."""
     places = ListedPlaces()
     if "loc(" not in text:
@@ -170,7 +170,7 @@ def without_locations(text: str) -> tuple[str, ListedPlaces]:
 
 
 def _resolve(location: str, aliases: dict[str, str]) -> LineOrigin:
-    """The outermost name that is a path, and the innermost file and line."""
+    """Return the outermost name that is a path, and the innermost file and line."""
     op_name = ""
     for _ in range(64):
         text = aliases.get(location, "")
@@ -195,8 +195,8 @@ _PRIMITIVE = re.compile(r" = ([a-z_]\w*)")
 
 
 def without_comments(text: str) -> tuple[str, ListedPlaces]:
-    """A jaxpr without the comments on where its equations came from, and the places. Text without them is returned
-    unchanged."""
+    """Return a jaxpr without the comments on where its equations came from, and the places. Text without them is
+    returned unchanged."""
     places = ListedPlaces()
     if " # " not in text:
         return text, places
@@ -218,7 +218,7 @@ def without_comments(text: str) -> tuple[str, ListedPlaces]:
 
 
 def _prefix(places: ListedPlaces, line: int, names: str) -> None:
-    """Prefixes the names to the known path of a line."""
+    """Add the names to the front of a line's path, if it has one."""
     spot = places.by_line.get(line)
     if spot is not None and names:
         places.by_line[line] = LineOrigin(spot.place, f"{names}/{spot.op_name}" if spot.op_name else names)

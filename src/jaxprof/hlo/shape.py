@@ -1,7 +1,7 @@
-"""XLA's array types: the shape of a value, its layout, and what it occupies.
+"""XLA's array types: the shape of a value, its layout, and the memory that it occupies.
 
-The notation is the one of HLO text: `f32[8,<=16,?]{2,1,0:T(8,128)(2,1)E(4)S(1)}`, `(f32[2], token[])`. Nothing here
-knows of instructions or files. What a layout holds beyond the fields below is kept as text and shown again.
+The notation is that of HLO text: `f32[8,<=16,?]{2,1,0:T(8,128)(2,1)E(4)S(1)}`, `(f32[2], token[])`. Nothing here knows
+of instructions or files. Parts of a layout beyond the fields below are kept as text and shown again.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from jaxprof.hlo.read.syntax import COMMENT
 from jaxprof.text import whole_number
 
 UNBOUNDED: Final = -1
-"""The size of a dimension written `?`: it has no upper bound."""
+"""Size of a dimension written `?`, which has no upper bound."""
 
 MOST_ELEMENTS: Final = (1 << 63) - 1
-"""Elements that an array may have: XLA counts them in 64 bits (`ShapeUtil::ValidateShape`)."""
+"""Most elements of an array; XLA counts them in 64 bits (`ShapeUtil::ValidateShape`)."""
 
 DTYPE_BITS: Final[dict[str, int]] = {
     "pred": 8, "token": 0, "opaque": 0,
@@ -35,38 +35,38 @@ DTYPE_BITS: Final[dict[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an array lies in memory; the part of a shape in braces."""
+    """Order of an array in memory: the part of a shape in braces."""
 
     minor_to_major: tuple[int, ...]
     """Dimension numbers from the fastest varying to the slowest."""
     tiles: tuple[tuple[int | None, ...], ...] = ()
-    """`T(8,128)(2,1)` is `((8, 128), (2, 1))`; None stands for `*`, a dimension that joins the next."""
+    """`T(8,128)(2,1)` is `((8, 128), (2, 1))`; None stands for `*`, a dimension that merges with the next."""
     memory_space: int = 0
     """`S(n)`: 0 is the device's default memory, 5 the host's."""
     element_bits: int = 0
-    """`E(n)`: bits that one element occupies when packed; 0 when the layout does not say."""
+    """`E(n)`: bits that one element occupies when packed; 0 if the layout does not say."""
     text: str = ""
     """The layout as written, without the braces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The type of a value. Equal shapes with different layouts are different.
+    """Type of a value. Equal shapes with different layouts are different.
 
-    `dtype` is `tuple` for a tuple, `buffer` for `b(...)`, `token`, `opaque`, or the element's type. A type that this
-    version does not know keeps its name and has no known size (`element_bits` is 0, `known` is false).
+    `dtype` is `tuple` for a tuple, `buffer` for `b(...)`, `token`, `opaque`, or the element's type. An unknown type
+    keeps its name and has no known size (`element_bits` is 0, `known` is false).
     """
 
     dtype: str
     dimensions: tuple[int, ...] = ()
-    """Sizes; for a dynamic dimension the upper bound, `UNBOUNDED` where there is none."""
+    """Sizes; the upper bound for a dynamic dimension, `UNBOUNDED` if there is none."""
     dynamic: tuple[int, ...] = ()
-    """The numbers of the dimensions whose size is known only at run time."""
+    """Numbers of the dimensions whose size is known only at run time."""
     layout: Layout | None = None
     tuple_shapes: tuple[Shape, ...] = ()
-    """A tuple's members, in order; for a `buffer` the one array that it holds."""
+    """Members of a tuple, in order; for a `buffer` the one array that it holds."""
     text: str = field(default="", compare=False)
-    """As written in the source."""
+    """The shape as written in the source."""
 
     @property
     def is_tuple(self) -> bool:
@@ -74,7 +74,7 @@ class Shape:
 
     @property
     def is_array(self) -> bool:
-        """Whether it has elements of its own: neither tuple, buffer, token nor opaque."""
+        """Whether the shape has elements of its own: neither tuple, buffer, token nor opaque."""
         return self.dtype not in ("tuple", "buffer", "token", "opaque")
 
     @property
@@ -83,14 +83,15 @@ class Shape:
 
     @property
     def known(self) -> bool:
-        """Whether every dtype in it is known and every dimension has a bound, so that `bytes` is right."""
+        """Whether every dtype is known and every dimension has a bound, so that `bytes` is right."""
         if self.tuple_shapes or self.is_tuple:
             return all(shape.known for shape in self.tuple_shapes)
         return self.dtype in DTYPE_BITS and UNBOUNDED not in self.dimensions
 
     @property
     def elements(self) -> int:
-        """Elements of an array at its upper bound; for a tuple the sum. An unbounded dimension counts as one."""
+        """Number of elements at the upper bound; for a tuple the sum over its members. An unbounded dimension counts as
+        one."""
         if self.tuple_shapes:
             return sum(shape.elements for shape in self.tuple_shapes)
         return prod(1 if size == UNBOUNDED else size for size in self.dimensions) if self.is_array else 0
@@ -107,7 +108,7 @@ class Shape:
     def bytes(self) -> int:
         """Bytes of the elements; for a tuple the sum over its members (without its table of pointers).
 
-        Padding that a tiled layout adds is not counted: see `padded_bytes`.
+        Padding of a tiled layout is not counted: see `padded_bytes`.
         """
         if self.tuple_shapes:
             return sum(shape.bytes for shape in self.tuple_shapes)
@@ -131,13 +132,13 @@ class Shape:
         return (prod(physical) * self.element_bits + 7) // 8
 
     def leaves(self) -> tuple[Shape, ...]:
-        """The arrays, tokens and opaques in it, in order; a tuple's members flattened, anything else itself."""
+        """Return the arrays, tokens and opaques in the shape, in order; tuples are flattened."""
         if not self.tuple_shapes:
             return () if self.is_tuple else (self,)
         return tuple(leaf for shape in self.tuple_shapes for leaf in shape.leaves())
 
     def without_layout(self) -> Shape:
-        """The same type without any layout: tells a copy between layouts from a change of type."""
+        """Return the same type without any layout, which tells a copy between layouts from a change of type."""
         members = tuple(shape.without_layout() for shape in self.tuple_shapes)
         return Shape(self.dtype, self.dimensions, self.dynamic, None, members)
 
@@ -165,7 +166,8 @@ _LONGEST_LAYOUT: Final = 4096
 
 @lru_cache(maxsize=4096)
 def parse_shape(text: str) -> Shape:
-    """The shape that `text` spells, comments allowed. Raises ValueError where it is not one, whole."""
+    """Return the shape that `text` spells; comments are allowed. Raises ValueError if `text` as a whole is not a
+    shape."""
     source = _COMMENT.sub("", text) if "/*" in text else text
     shape, end = _shape(source, 0, 0)
     if source[end:].strip():
@@ -222,7 +224,7 @@ def _array(match: re.Match[str]) -> Shape:
 
 @lru_cache(maxsize=1024)
 def parse_layout(text: str) -> Layout:
-    """The layout that `text` (what stands between a shape's braces) spells. Unknown parts stay in `text`."""
+    """Return the layout that `text`, the part between a shape's braces, spells. Unknown parts stay in `text`."""
     order, _, rest = text.partition(":")
     properties = dict(_PROPERTY.findall(rest[:_LONGEST_LAYOUT]))
     return Layout(

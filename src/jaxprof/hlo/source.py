@@ -31,7 +31,7 @@ class Source:
         return self._before
 
     def line(self, offset: int) -> int:
-        """The number of the line that holds the character at `offset`."""
+        """Return the number of the line that holds the character at `offset`."""
         block = min(max(offset, 0), len(self.text)) // _BLOCK
         return self._lines_before()[block] + self.text.count("\n", block * _BLOCK, offset)
 
@@ -42,7 +42,7 @@ class Source:
         return breaks + (0 if not self.text or self.text.endswith("\n") else 1)
 
     def offset(self, line: int) -> int:
-        """Where line number `line` begins; the length of the text for a line after the last."""
+        """Return where line number `line` begins; the length of the text for a line after the last."""
         before = self._lines_before()
         if line <= 1:
             return 0
@@ -57,7 +57,7 @@ class Source:
         return at
 
     def lines(self, first: int, count: int) -> list[str]:
-        """At most `count` lines from number `first` on, without their line ends."""
+        """Return at most `count` lines from number `first` on, without their line ends."""
         at = self.offset(first)
         lines: list[str] = []
         while len(lines) < count and at < len(self.text):
@@ -73,7 +73,7 @@ class Problem:
     """A place that could not be read, and what was expected there. The rest of the module is still read."""
 
     line: int
-    """Counted from 1, in the given file or text."""
+    """Line in the given file or text, counted from 1."""
     message: str
     text: str
     """The beginning of the text there."""

@@ -1,7 +1,6 @@
-"""Asking sessions in SQL: their tables are gathered here, or read from Arrow files that
-were made before, and a process of its own computes the answer (`database`).
+"""Query sessions in SQL: gather their tables, or read copies of them, and compute the answer in a separate process.
 
-It is killed once the query has taken too long, and when nobody waits for it any more.
+That process (`query.database`) is killed when the query takes too long, or when nobody waits for it any more.
 """
 
 from __future__ import annotations
@@ -38,11 +37,12 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 _FORMAT: Final = 6
-"""Counted up whenever a table is derived otherwise than before."""
+"""Version of the cached tables. Count it up whenever a table is derived in another way."""
 
 
 def stamp(path: Path, table: Relation, *, live: bool) -> dict[str, Any]:
-    """What a table depends on: equal stamps have equal tables. Raises OSError if the session is not there."""
+    """Return what the table of a session depends on: equal stamps have equal tables. Raises OSError if the session does
+    not exist."""
     from jaxprof.analysis.ceilings import kept_at
 
     status = path.stat()
@@ -59,20 +59,20 @@ def stamp(path: Path, table: Relation, *, live: bool) -> dict[str, Any]:
 
 
 def read_cached(path: Path, table: Relation, wanted: dict[str, Any]) -> tuple[Any, list[str]] | None:
-    """The table with this stamp, and the notices of the session; None if there is no such copy."""
+    """Return the copy of a table with the stamp `wanted`, and the notices of the session; None without such a copy."""
     try:
         with (derived_folder(path) / f"{table.name}.arrow").open("rb") as file:
             head, body = json.loads(file.readline()), file.read()
         if head["stamp"] != wanted or head["crc32"] != zlib.crc32(body):
             return None
-        found = pa.ipc.open_stream(body).read_all()
-        return (found, list(map(str, head["notices"]))) if found.schema.equals(arrow_schema(table)) else None
+        rows = pa.ipc.open_stream(body).read_all()
+        return (rows, list(map(str, head["notices"]))) if rows.schema.equals(arrow_schema(table)) else None
     except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
         return None
 
 
 def write_cached(path: Path, table: Relation, made: Any, wanted: dict[str, Any], notices: list[str]) -> None:
-    """Keep a copy, whole or not at all."""
+    """Keep a copy of a table under its stamp `wanted`, whole or not at all."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, made.schema) as writer:
         writer.write_table(made)
@@ -89,17 +89,17 @@ def write_cached(path: Path, table: Relation, made: Any, wanted: dict[str, Any],
 
 @dataclass(frozen=True, slots=True)
 class AskedSession:
-    """A session to be asked."""
+    """A session that a query reads."""
 
     name: str
-    """In the column `session`."""
+    """Name of the session in the column `session`."""
     path: Path
     session: Session | None = None
-    """A profile that was read as a session, whose tables are not kept; None for a session, which is read if needed."""
+    """A profile that was read as a session, whose tables are not kept; None for a file, which is read if needed."""
     optional: bool = False
-    """Whether it is left out, with a notice, where it cannot be read."""
+    """Whether a session that cannot be read is left out, with a notice."""
     process: Any = None
-    """The row of the table of processes, of a process whose roll-up holds all of its session."""
+    """Row of the table of processes, if a roll-up holds all of the session; otherwise None."""
 
 
 class SqlProcess:
@@ -111,7 +111,7 @@ class SqlProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # ctrl+c is for us, who kill it
+            start_new_session=True,  # ctrl+c goes to this process alone, which then kills the other
         )
         unbound(self._process.pid)
         assert self._process.stdin is not None
@@ -123,11 +123,11 @@ class SqlProcess:
         REAPER.add(self._process.pid, "")
 
     def start_clock(self) -> None:
-        """From now on it has the time of a query."""
+        """Start the time limit of the query."""
         self._timer.start()
 
     def close(self) -> None:
-        """Ends it."""
+        """End the process."""
         self._timer.cancel()
         self._process.kill()
         self._process.wait()
@@ -138,13 +138,13 @@ class SqlProcess:
 
     @property
     def error(self) -> UsageError:
-        """Why there is no answer, or no more of it."""
+        """Why there is no answer, or no further row of it. Waits for the end of the process."""
         if self._late:
             return UsageError(
                 f"SQL: the query takes {QUERY_TIME.words}", f"Ask for less, or for aggregates. {QUERY_TIME.hint}"
             )
         code = self._process.wait()
-        return UsageError(f"SQL: the process of the query ended with {code}", "Ask for less: it may lack memory.")
+        return UsageError(f"SQL: the process of the query ended with {code}", "Read less data: memory may be short.")
 
     def _end_late(self) -> None:
         self._late = True
@@ -156,39 +156,40 @@ class SqlAnswer:
     """The rows of a query, which can be read once."""
 
     reader: Any
-    """An Arrow `RecordBatchReader`, whose columns have different names."""
+    """An Arrow `RecordBatchReader` whose columns have distinct names."""
     process: SqlProcess
     notices: list[str] = field(default_factory=list)
     """What could not be read of the sessions."""
 
     @property
     def names(self) -> list[str]:
-        """The columns."""
+        """Names of the columns."""
         return list(self.reader.schema.names)
 
     def rows(self) -> Iterator[list[Any]]:
-        """The rows as Python values, one after the other, as they are computed. Raises UsageError."""
+        """Yield the rows as Python values while they are computed. Raises UsageError."""
         for batch in self._batches():
             yield from map(list, zip(*map(_values, batch.columns), strict=True))
 
     def first(self, count: int | None) -> tuple[list[list[Any]], bool]:
-        """The first rows as Python values, or all if `count` is None, and whether there are more. Raises UsageError."""
+        """Return the first `count` rows as Python values (None: all), and whether there are more. Raises
+        UsageError."""
         rows = self.rows()
         taken = list(islice(rows, count if count is None else min(count, sys.maxsize)))
         return taken, next(rows, None) is not None
 
     def table(self) -> Any:
-        """All rows as an Arrow table. Raises UsageError."""
+        """Return all rows as an Arrow table. Raises UsageError."""
         return pa.Table.from_batches(self._batches(), self.reader.schema)
 
     def _batches(self) -> Iterator[Any]:
-        with _errors_of(self.process):
+        with _process_errors(self.process):
             yield from self.reader
-            _refuse_error(self.process)
+            _check_status(self.process)
 
 
 def _values(column: Any) -> list[Any]:
-    """The cells as Python values. A day in the year 5 000 000, for which Python has none, is a text that says so."""
+    """Return the cells as Python values, or as texts if Python has no such value: a day in the year 5 000 000."""
     try:
         return list(column.to_pylist())
     except (OverflowError, ValueError):
@@ -197,19 +198,19 @@ def _values(column: Any) -> list[Any]:
 
 @contextmanager
 def ask(sql: str, sources: Sequence[AskedSession]) -> Iterator[SqlAnswer]:
-    """The answer of one SELECT over the tables of these sessions, which can be read inside.
+    """Compute one SELECT over the tables of these sessions. The answer can be read inside the block.
 
     Raises UsageError for any other statement, and for SQL that cannot be understood; FileRefusedError for a session
     that cannot be read.
     """
-    process = SqlProcess()  # which imports what it needs meanwhile
+    process = SqlProcess()  # started first: it imports its modules while the tables are gathered
     try:
-        with _errors_of_memory():
+        with _memory_errors():
             tables, notices = tables_of(sql, sources)
-        with _errors_of(process):
+        with _process_errors(process):
             _send(process, sql, tables)
             process.start_clock()
-            _refuse_error(process)
+            _check_status(process)
             reader = pa.ipc.open_stream(process.source)
         yield SqlAnswer(reader, process, notices)
     finally:
@@ -224,8 +225,8 @@ def _send(process: SqlProcess, sql: str, tables: Mapping[str, Any]) -> None:
     process.sink.flush()
 
 
-def _refuse_error(process: SqlProcess) -> None:
-    """Raises UsageError if the line that comes now is one, or if none comes."""
+def _check_status(process: SqlProcess) -> None:
+    """Read the next line of the process. Raises UsageError if it reports an error, or if there is none."""
     line = process.source.readline()
     if not line:
         raise process.error
@@ -235,17 +236,17 @@ def _refuse_error(process: SqlProcess) -> None:
 
 
 @contextmanager
-def _errors_of(process: SqlProcess) -> Iterator[None]:
-    """What its pipes say once it has ended as the reason of that."""
+def _process_errors(process: SqlProcess) -> Iterator[None]:
+    """Turn errors of the pipes, which end with the process, into the reason why the process ended."""
     try:
-        with _errors_of_memory():
+        with _memory_errors():
             yield
-    except (OSError, ValueError) as error:  # also those of Arrow
+    except (OSError, ValueError) as error:  # the errors of Arrow are subclasses
         raise process.error from error
 
 
 @contextmanager
-def _errors_of_memory() -> Iterator[None]:
+def _memory_errors() -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
@@ -253,48 +254,51 @@ def _errors_of_memory() -> Iterator[None]:
 
 
 def tables_of(sql: str, sources: Sequence[AskedSession]) -> tuple[dict[str, Any], list[str]]:
-    """All tables by name, with rows in those that a query may read, and what could not be read. Raises
+    """Return all tables by name, with rows only in those that the query may read, and what could not be read. Raises
     FileRefusedError."""
     tables, notices = gather(sources, _tables_in(sql))
     return {name: tables.get(name) or _whole_schema(table).empty_table() for name, table in TABLES.items()}, notices
 
 
 def _tables_in(sql: str) -> list[str]:
-    """The tables that a query may read: all that it names, and every table if it can make up names (`query_table`)."""
+    """Return the tables that a query may read: those that it names, or all if it can compute names (`query_table`)."""
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     return list(TABLES) if words & {"query", "query_table"} else [name for name in TABLES if name in words]
 
 
 def gather(sources: Iterable[AskedSession], names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """The tables of these names over all sessions, and what could not be read. Raises FileRefusedError."""
+    """Return the tables of these names over all sessions, and what could not be read. Raises FileRefusedError."""
     parts: dict[str, list[Any]] = {name: [] for name in names}
     notices: list[str] = []
     for source in sources:
         try:
-            found = _of_source(source, [TABLES[name] for name in names])
+            tables_of_source = _tables_of(source, [TABLES[name] for name in names])
         except FileRefusedError as error:
             if not source.optional:
                 raise
             notices.append(f"{source.name} was left out: {with_urls(error.what)}")
             continue
-        for name, (table, said) in found.items():
+        for name, (table, table_notices) in tables_of_source.items():
             session = pa.DictionaryArray.from_arrays(
                 pa.repeat(pa.scalar(0, pa.int8()), len(table)), pa.array([clean_text(source.name)])
             )
             parts[name].append(table.add_column(0, SESSION.key, session))
-            notices += (f"{source.name}: {notice}" for notice in said)
-    schemas = {name: _whole_schema(TABLES[name]) for name in names}
-    tables = {name: pa.concat_tables(found) if found else schemas[name].empty_table() for name, found in parts.items()}
+            notices += (f"{source.name}: {notice}" for notice in table_notices)
+    tables = {
+        name: pa.concat_tables(listed) if listed else _whole_schema(TABLES[name]).empty_table()
+        for name, listed in parts.items()
+    }
     return tables, list(dict.fromkeys(notices))
 
 
-def _of_source(source: AskedSession, tables: Sequence[Relation]) -> dict[str, tuple[Any, list[str]]]:
-    """Each table with the notices of the session: kept ones, or made of the session, which is then read once."""
+def _tables_of(source: AskedSession, tables: Sequence[Relation]) -> dict[str, tuple[Any, list[str]]]:
+    """Return each table by name with the notices of the session. Tables without a cached copy are derived from the
+    session, which is then read once."""
     if source.session is not None:
-        return _made(SessionFile(source.path, source.session), tables)
+        return _derived(SessionFile(source.path, source.session), tables)
     if source.process is not None:
         rest = [table for table in tables if table.name != "processes"]
-        of_session = _of_source(replace(source, process=None), rest) if rest else {}
+        of_session = _tables_of(replace(source, process=None), rest) if rest else {}
         return {**of_session, "processes": (source.process, [])}
     from jaxprof.session import Session
     from jaxprof.session.log import load
@@ -305,28 +309,29 @@ def _of_source(source: AskedSession, tables: Sequence[Relation]) -> dict[str, tu
         stamps = {table.name: stamp(source.path, table, live=live) for table in tables}
     except OSError:
         stamps = {}
-    found = {}
+    results = {}
     for table in tables:
-        kept = read_cached(source.path, table, stamps[table.name]) if stamps else None
-        if kept is not None:
-            found[table.name] = kept
-    missing = [table for table in tables if table.name not in found]
+        cached = read_cached(source.path, table, stamps[table.name]) if stamps else None
+        if cached is not None:
+            results[table.name] = cached
+    missing = [table for table in tables if table.name not in results]
     if missing:
         session = load(source.path, Session)
-        made = _made(SessionFile(source.path, session, live and not session.complete), missing)
+        derived = _derived(SessionFile(source.path, session, live and not session.complete), missing)
         for table in missing if stamps else ():
-            write_cached(source.path, table, made[table.name][0], stamps[table.name], made[table.name][1])
-        found |= made
-    return found
+            rows, notices = derived[table.name]
+            write_cached(source.path, table, rows, stamps[table.name], notices)
+        results |= derived
+    return results
 
 
-def _made(file: SessionFile, tables: Sequence[Relation]) -> dict[str, tuple[Any, list[str]]]:
-    made = {}
+def _derived(file: SessionFile, tables: Sequence[Relation]) -> dict[str, tuple[Any, list[str]]]:
+    derived = {}
     for table in tables:
         file.notices.clear()
         rows = arrow_table(table, file)
-        made[table.name] = rows, [*file.session.notices, *file.notices]
-    return made
+        derived[table.name] = rows, [*file.session.notices, *file.notices]
+    return derived
 
 
 def _whole_schema(table: Relation) -> Any:

@@ -1,4 +1,4 @@
-"""A table of a session as an Arrow table: column by column, never row by row where there are many."""
+"""Convert the tables of a session to Arrow column by column, so that long tables are never read row by row."""
 
 from __future__ import annotations
 
@@ -20,50 +20,54 @@ _ARROW: Final[dict[str, Any]] = {
     "BOOLEAN": pa.bool_(),
     "TIMESTAMP": pa.timestamp("s"),
 }
-_MOST: Final = (1 << 63) - 1
+_LARGEST_BIGINT: Final = (1 << 63) - 1
 
 
 def arrow_schema(table: Relation) -> Any:
-    """The Arrow schema of a table."""
+    """Return the Arrow schema of a table."""
     return pa.schema([(fact.key, _ARROW[fact.unit.sql]) for fact in table.facts])
 
 
 def arrow_table(table: Relation, file: SessionFile) -> Any:
-    """The rows of a session."""
+    """Return the rows that a session has in a table, as an Arrow table."""
     schema = arrow_schema(table)
-    parts = [_part(table.facts, part, schema) for part in table.parts(file)]
+    parts = [_part_table(table.facts, part, schema) for part in table.parts(file)]
     return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
 
 
-def _part(facts: Sequence[Fact[Any]], part: Part, schema: Any) -> Any:
-    count = next((len(_cells(part[fact.key])) for fact in facts if not isinstance(part[fact.key], Repeated)), 1)
-    return pa.table([_array(fact.unit.sql, part[fact.key], count) for fact in facts], schema=schema)
+def _part_table(facts: Sequence[Fact[Any]], part: Part, schema: Any) -> Any:
+    columns = [part[fact.key] for fact in facts]
+    lengths = (len(_cells(column)) for column in columns if not isinstance(column, Repeated))
+    count = next(lengths, 1)
+    arrays = [_array(fact.unit.sql, column, count) for fact, column in zip(facts, columns, strict=True)]
+    return pa.table(arrays, schema=schema)
 
 
-def _cells(values: Any) -> Sequence[Any]:
-    return values.indices if isinstance(values, Encoded) else values
+def _cells(column: Any) -> Sequence[Any]:
+    return column.indices if isinstance(column, Encoded) else column
 
 
-def _array(type_: SqlType, values: Any, count: int) -> Any:
-    if isinstance(values, Repeated):
-        return pa.repeat(_of(type_, [values.value])[0], count)
-    if isinstance(values, Encoded):
-        return _of(type_, values.texts).take(pa.array(values.indices, pa.int64()))
-    return _of(type_, values)
+def _array(type_: SqlType, column: Any, count: int) -> Any:
+    if isinstance(column, Repeated):
+        return pa.repeat(_plain_array(type_, [column.value])[0], count)
+    if isinstance(column, Encoded):
+        return _plain_array(type_, column.texts).take(pa.array(column.indices, pa.int64()))
+    return _plain_array(type_, column)
 
 
-def _of(type_: SqlType, cells: Any) -> Any:
+def _plain_array(type_: SqlType, cells: Any) -> Any:
     if type_ in ("VARCHAR", "TIMESTAMP"):
         clean = clean_text if type_ == "VARCHAR" else _moment
         return pa.array([clean(cell) for cell in cells], _ARROW[type_])
     try:
         return pa.array(cells, _ARROW[type_], from_pandas=True)  # NaN is unknown
-    except (pa.ArrowException, OverflowError, TypeError):  # a figure that no column of its type can hold
+    except (pa.ArrowException, OverflowError, TypeError):  # a cell that a column of this type cannot hold
         return pa.array([_number(type_, cell) for cell in cells], _ARROW[type_])
 
 
 def clean_text(cell: Any) -> str | None:
-    """A text; lists and objects as JSON. An empty text is unknown, and a lone surrogate is written as an escape."""
+    """Return a cell as text, lists and objects as JSON. An empty text becomes None (unknown), and a lone surrogate an
+    escape."""
     if cell is None or cell == "":
         return None
     if isinstance(cell, tuple):
@@ -87,4 +91,4 @@ def _number(type_: SqlType, cell: Any) -> Any:
         return bool(cell)
     if type_ == "DOUBLE":
         return float(cell)
-    return int(cell) if abs(cell) <= _MOST else None
+    return int(cell) if abs(cell) <= _LARGEST_BIGINT else None

@@ -1,4 +1,4 @@
-"""A database in memory that can reach nothing but what it is given: no network, no extension, no setting to change."""
+"""Open a database in memory that reaches only what it is given: no network, no extensions, and locked settings."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _LOCKED: Final[dict[str, str | bool | int | float | list[str]]] = {
 
 
 def connect(*, memory_bytes: int | None = None, folder: Path | None = None) -> Any:
-    """A connection. `memory_bytes`: the most that it takes; by default DuckDB's own bound. `folder`: the only one in
-    which it may read and write; by default none."""
+    """Open a connection. `memory_bytes`: the most memory that it takes, by default DuckDB's own limit. `folder`: the
+    only folder in which it may read and write, by default none."""
     connection = duckdb.connect(":memory:", config=_LOCKED)
     if memory_bytes is not None:
         connection.execute(f"SET memory_limit = '{memory_bytes}B'")
     if folder is not None:
         allowed = str(folder).replace("'", "''")
         connection.execute(f"SET allowed_directories = ['{allowed}']")
-    connection.execute("SET enable_progress_bar = false")  # after two seconds of a query it would be on stdout
+    connection.execute("SET enable_progress_bar = false")  # it would go to stdout after two seconds of a query
     connection.execute("SET enable_external_access = false")  # files, network, ATTACH, COPY, extensions
     connection.execute("SET lock_configuration = true")
     return connection

@@ -1,11 +1,12 @@
-"""SQL over tables: the process that computes it, in a database that has these tables and nothing else, no file, no
-network, no setting to change.
+"""The process that computes SQL over tables, in a database that has these tables and nothing else: no files, no
+network, and locked settings.
 
     stdin    {"sql": ..., "tables": [NAME, ...]}, a line; each table as a stream of Arrow
     stdout   {"error": null}, a line; the rows as a stream of Arrow; the same line again
 
-A process, because a single call of a function (`lpad`, `hex`, `levenshtein`) may take hours and asks nobody: whoever
-waits for it kills the process. After an error, `error` has `what` and `hint`, and nothing else follows.
+It is a separate process because a single call of a function (`lpad`, `hex`, `levenshtein`) may take hours and cannot be
+interrupted: the process that waits for the answer kills this one. After an error, `error` has `what` and `hint`, and
+nothing else follows.
 """
 
 from __future__ import annotations
@@ -26,43 +27,44 @@ from jaxprof.query.connection import connect
 
 _BATCH_ROWS: Final = 2048
 _REFUSED: Final = re.compile(r"\b(INSTALL|LOAD|SET|PRAGMA|ATTACH)\b")
-"""In DuckDB's advice: statements that are refused here."""
+"""Statements that are refused here. Advice from DuckDB that names one is left out."""
 
 
 def serve(source: IO[bytes], sink: IO[bytes]) -> None:
-    """Answers what `source` asks."""
-    asked = json.loads(source.readline())
-    tables = {name: pa.ipc.open_stream(source).read_all() for name in asked["tables"]}
+    """Read one query with its tables from `source`, and write the answer to `sink`."""
+    request = json.loads(source.readline())
+    tables = {name: pa.ipc.open_stream(source).read_all() for name in request["tables"]}
     try:
-        reader = answer(asked["sql"], tables)
-        _write_end(sink)
+        reader = answer(request["sql"], tables)
+        _write_status(sink)
         with pa.ipc.new_stream(sink, reader.schema) as writer, usage_errors():
             for batch in reader:
                 writer.write_batch(batch)
                 sink.flush()
-        _write_end(sink)
+        _write_status(sink)
     except UsageError as error:
-        _write_end(sink, error)
+        _write_status(sink, error)
 
 
-def _write_end(sink: IO[bytes], error: UsageError | None = None) -> None:
+def _write_status(sink: IO[bytes], error: UsageError | None = None) -> None:
     words = None if error is None else {"what": error.what, "hint": error.hint}
     sink.write(json.dumps({"error": words}).encode() + b"\n")
     sink.flush()
 
 
 def answer(sql: str, tables: Mapping[str, Any]) -> Any:
-    """The rows of one SELECT over Arrow tables, computed as they are read: a `RecordBatchReader`, whose columns have
-    different names. Raises UsageError for any other statement, and for SQL that cannot be understood."""
+    """Return the rows of one SELECT over Arrow tables as a `RecordBatchReader`, which computes them as they are read,
+    and whose columns have distinct names. Raises UsageError for any other statement, and for SQL that cannot be
+    understood."""
     with usage_errors():
         connection = connect(memory_bytes=QUERY_MEMORY.most)
-        _refuse_other_statements(connection.extract_statements(sql))
+        _check_is_select(connection.extract_statements(sql))
         for name, table in tables.items():
             connection.register(name, table)
-        return _with_different_names(connection.sql(sql).to_arrow_reader(_BATCH_ROWS))
+        return _with_distinct_names(connection.sql(sql).to_arrow_reader(_BATCH_ROWS))
 
 
-def _refuse_other_statements(statements: list[Any]) -> None:
+def _check_is_select(statements: list[Any]) -> None:
     kinds = [statement.type.name for statement in statements]
     if not kinds:
         raise UsageError("there is no SQL", 'jaxprof query last "SELECT * FROM runs"')
@@ -73,39 +75,40 @@ def _refuse_other_statements(statements: list[Any]) -> None:
         raise UsageError(f"{what} is refused: sessions are only read", "Give one SELECT, WITH, DESCRIBE or SUMMARIZE.")
 
 
-def _with_different_names(reader: Any) -> Any:
-    """`SELECT a.run, b.run` has two columns of one name: the second one is `run_1`, as in a subquery."""
+def _with_distinct_names(reader: Any) -> Any:
+    """Number repeated names of columns as in a subquery: `SELECT a.run, b.run` has the columns `run` and `run_1`."""
     names: list[str] = []
     for name in reader.schema.names:
         numbered = (f"{name}_{number}" for number in range(1, len(reader.schema) + 1))
         names.append(name if name not in names else next(other for other in numbered if other not in names))
     if names == reader.schema.names:
         return reader
-    schema = pa.schema([each.with_name(name) for each, name in zip(reader.schema, names, strict=True)])
+    schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
     batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """What DuckDB says of the SQL as a UsageError."""
+    """Turn errors of DuckDB about the SQL into a UsageError."""
     try:
         yield
     except MemoryError as error:
         raise _too_large() from error
     except (RuntimeError, OSError, duckdb.Error, pa.ArrowException) as error:
         if isinstance(error, duckdb.Error | pa.ArrowException) or " Error: " in str(error):
-            raise _in_one_line(str(error)) from error
+            raise _usage_error(str(error)) from error
         raise
 
 
-def _in_one_line(text: str) -> UsageError:
-    """`Binder Error: ...!\\nCandidate bindings: "a"\\n\\nLINE 1: ...` as an error with a hint."""
+def _usage_error(text: str) -> UsageError:
+    """Return a message of DuckDB, `Binder Error: ...!\\nCandidate bindings: "a"\\n\\nLINE 1: ...`, as an error with a
+    hint."""
     lines = [line.strip() for line in text.partition("\n\nLINE ")[0].splitlines() if line.strip()]
     what = lines[0] if lines else text
     kind, colon, rest = what.partition(" Error: ")
-    said = rest if rest[1:2].isupper() else rest[:1].lower() + rest[1:]
-    message = f"SQL: {said if colon else what}".rstrip("!.")
+    reason = rest if rest[1:2].isupper() else rest[:1].lower() + rest[1:]
+    message = f"SQL: {reason if colon else what}".rstrip("!.")
     if kind == "Out of Memory":
         return _too_large()
     if kind == "Permission":

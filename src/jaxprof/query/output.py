@@ -1,11 +1,10 @@
-"""The rows of a query as a table for people, as JSON values, CSV, and as files of Parquet and Arrow."""
+"""Write the rows of a query: as a table for people and CSV, as JSON values, and as files of Parquet and Arrow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date, time, timedelta
 from decimal import Decimal
-from operator import itemgetter
 from typing import IO, Any, Final
 
 import pyarrow as pa
@@ -22,7 +21,8 @@ _DIGITS: Final = 6
 
 
 def plain_value(value: Any) -> Any:
-    """A value of SQL as JSON has it: moments and days as ISO 8601, durations in seconds, bytes in hexadecimal."""
+    """Return a value of SQL as JSON has it: moments and days as ISO 8601, durations in seconds, bytes in
+    hexadecimal."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, date | time):
@@ -39,26 +39,29 @@ def plain_value(value: Any) -> Any:
 
 
 def rows_table(schema: Any, rows: Iterable[list[Any]]) -> Table[list[Any]]:
-    """The rows under the names of their columns, with numbers on the right."""
+    """Return the rows as a table with the names of their columns, numbers aligned right."""
     columns: list[Fact[list[Any]]] = [
         Fact(
-            each.name,
+            field.name,
             TEXT,
             "A column of the SELECT",
-            _cell(place),
-            each.name,
+            _cell_reader(index),
+            field.name,
             show=_shown,
-            right=pa.types.is_integer(each.type) or pa.types.is_floating(each.type) or pa.types.is_decimal(each.type),
+            right=_is_number(field.type),
             widest=_WIDEST if len(schema) > 1 else 0,
         )
-        for place, each in enumerate(schema)
+        for index, field in enumerate(schema)
     ]
     return Table(columns, rows)
 
 
-def _cell(place: int) -> Any:
-    read = itemgetter(place)
-    return lambda row: plain_value(read(row))
+def _is_number(type_: Any) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
+
+
+def _cell_reader(index: int) -> Any:
+    return lambda row: plain_value(row[index])
 
 
 def _shown(value: Any) -> str:
@@ -88,7 +91,7 @@ def write_arrow(table: Any, file: IO[bytes]) -> None:
 
 
 def schema_rows(tables: Iterable[Relation]) -> list[dict[str, Any]]:
-    """Each table with its meaning and its columns."""
+    """Return each table with its meaning and its columns, as JSON-ready data."""
     from jaxprof.query.tables import SESSION
 
     return [

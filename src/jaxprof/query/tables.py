@@ -1,4 +1,4 @@
-"""All tables of SQL by their names, in the order in which they are listed."""
+"""All tables that SQL can read, by name, in the order of their listing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxprof.facts.units import TEXT
 SESSION: Final[Fact[Any]] = Fact(
     "session", TEXT, "Name of the session's file, without its ending; the path if two have one name"
 )
-"""The first column of each table in a query."""
+"""First column of each table in a query."""
 _COMPILES, *_OF_PROGRAMS = programs.RELATIONS
 _TABLES: Final[tuple[Relation, ...]] = (
     sessions.SESSIONS,

@@ -1,7 +1,7 @@
-"""Keeps the recorder out of the program's way: unseen by its debuggers and profilers, deaf to its signals.
+"""Keeps the recorder out of the way of the program: invisible to its debuggers and profilers, and without its signals.
 
-Nothing here sets a trace or profile function. Code of ours runs as if it were in a trace function already
-(`PyThreadState_EnterTracing`, a public function of CPython since 3.11), so that no tool of the program is told of it.
+Nothing here sets a trace or profile function. Our code runs as if it were in a trace function already
+(`PyThreadState_EnterTracing`, a public function of CPython since 3.11), so that no tool of the program is notified.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from typing import Any, Final, ParamSpec, TypeVar
 from jaxprof.recorder.places import OWN, file_kind
 
 _FRAMES_LOOKED_AT: Final = 200
-_OF_A_FAULT: Final = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
+_FAULT_SIGNALS: Final = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
 """Signals that a thread gets for what it does itself."""
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def _functions_of_python() -> tuple[Callable[[], Any], Callable[[Any], object], Callable[[Any], object]]:
-    """The state of this thread, and what tells tools to leave it out, and no longer to."""
+def _tracing_functions() -> tuple[Callable[[], Any], Callable[[Any], object], Callable[[Any], object]]:
+    """Return three functions: one gets the state of this thread, the others tell tools to leave it out, and no longer
+    to."""
     try:
         import ctypes
 
@@ -37,20 +38,20 @@ def _functions_of_python() -> tuple[Callable[[], Any], Callable[[Any], object], 
     return state, enter, leave
 
 
-_state, _enter, _leave = _functions_of_python()
+_state, _enter, _leave = _tracing_functions()
 
 
 def unseen(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function, of which a tool of the program sees this wrapper alone: neither the function nor what it calls."""
+    """Wrap `function` so that a tool of the program sees only the wrapper: neither the function nor what it calls."""
 
     @functools.wraps(function)
     def listener(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         state = _state()
         try:
-            # A handler of a signal can raise after a call, and not between `try` and the first one: each enter is left.
+            # A signal handler can raise after a call, but not between `try` and the first one: each enter is left.
             _enter(state)
             return function(*args, **kwargs)
-        except BaseException as error:  # the program's own: of its handler of a signal, or an interrupt
+        except BaseException as error:  # the program's own: from its signal handler, or an interrupt
             error.__traceback__ = _without_ours(error.__traceback__)
             raise
         finally:
@@ -60,8 +61,8 @@ def unseen(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
-    """What lies below our innermost frame. A jump at the end of a loop has no line in Python 3.11, and JAX, which
-    filters each traceback that passes through it, fails with a TypeError at a frame that was interrupted there."""
+    """Return what lies below our innermost frame. A jump at the end of a loop has no line in Python 3.11, and JAX,
+    which filters each traceback that passes through it, fails with a TypeError at a frame interrupted there."""
     step = below = traceback
     while step is not None:
         below = step.tb_next if file_kind(step.tb_frame.f_code.co_filename) == OWN else below
@@ -70,23 +71,23 @@ def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def start_thread(run: Callable[[], object]) -> None:
-    """Starts a thread that `threading` does not know, that no tool is told of, and that takes no signal: one that the
-    program waits for, or that is to end a system call of its main thread, would come to nothing in another thread."""
+    """Start a thread that `threading` does not know, that no tool is notified of, and that takes no signal. A signal
+    that the program waits for, or that should end a system call of its main thread, would be lost in another thread."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         _thread.start_new_thread(unseen(run), ())
         return
-    of_a_fault = {getattr(signal, name) for name in _OF_A_FAULT if hasattr(signal, name)}
+    fault_signals = {getattr(signal, name) for name in _FAULT_SIGNALS if hasattr(signal, name)}
     former = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:  # a handler may raise in each of these calls
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - of_a_fault)
+    try:  # a signal handler may raise in each of these calls
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - fault_signals)
         _thread.start_new_thread(unseen(run), ())
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, former)
 
 
-def is_of_the_program(error: BaseException) -> bool:
-    """Whether a handler of the program's signals raised it while our code ran: then it has to reach the program."""
-    codes = set(_codes_of_handlers())
+def raised_by_program(error: BaseException) -> bool:
+    """Whether a signal handler of the program raised `error` while our code ran, so that it must reach the program."""
+    codes = set(_handler_codes())
     step, ours, looked_at = error.__traceback__, False, 0
     while codes and step is not None and looked_at < _FRAMES_LOOKED_AT:
         code = step.tb_frame.f_code
@@ -97,7 +98,7 @@ def is_of_the_program(error: BaseException) -> bool:
     return False
 
 
-def _codes_of_handlers() -> Iterator[CodeType]:
+def _handler_codes() -> Iterator[CodeType]:
     for number in signal.valid_signals():
         handler: Any = signal.getsignal(number)
         while isinstance(handler, functools.partial):

@@ -1,9 +1,9 @@
 """Notices when a program has imported jax, without importing it and without appearing in its tracebacks.
 
-A finder stands first in `sys.meta_path` and leaves the work to jax's real finder. A Python function of ours that is on
-the stack while jax's modules are executed would show: a failing import (a jaxlib of another version) prints every frame
-on the way. So the execution, and our callback after it, are called from a chain of C functions, which have no frames.
-The finder removes itself once jax is imported. A mere `importlib.util.find_spec("jax")` changes nothing.
+A finder stands first in `sys.meta_path` and leaves the work to jax's real finder. A Python function of ours on the
+stack while jax's modules are executed would show: a failing import (a jaxlib of another version) prints every frame on
+the way. So the execution, and our callback after it, are called from a chain of C functions, which have no frames. The
+finder removes itself once jax is imported. A mere `importlib.util.find_spec("jax")` changes nothing.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class JaxFinder:
         self._began = 0.0
 
     def install(self) -> None:
-        """Begins to watch. jax must not have been imported yet."""
+        """Begin to watch. jax must not have been imported yet."""
         sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
-        """Stops watching; may be called twice."""
+        """Stop watching; may be called twice."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Asks the other finders for jax, and for nothing else."""
+        """Ask the other finders for jax, and for nothing else."""
         if name != NAME or self._looking:
             return None
         self._looking = True
@@ -54,7 +54,7 @@ class JaxFinder:
         return spec
 
     def _follow(self, loader: Any) -> None:
-        """`loader` belongs to this spec alone: during this import, two of its methods are overlaid."""
+        """Overlay two methods of `loader`, which belongs to this spec alone, during this import."""
         from functools import partial
         from operator import call
         from types import ModuleType

@@ -1,9 +1,9 @@
 """Records a program that `jaxprof script` has started: from Python's own start-up to the program's last exit handler.
 
 Until the program imports jax, only a finder in `sys.meta_path` and an exit handler are in place; `jaxprof.events` and
-the rest are imported after jax, which costs far more. The client knows what it started and when, and how it ended. From
-here it learns that the recording has begun at all (the first line), what happens inside, and whether the program came
-to an orderly end (`ProgramEnded`).
+the rest are imported after jax, which costs far more. The client knows what it started and when, and how it ended. This
+module reports that the recording has begun at all (the first line), what happens inside, and whether the program ended
+normally (`ProgramEnded`).
 
 `JAXPROF_PROGRAM` holds the descriptors of the event pipe's writing and reading ends and of the control pipe, followed
 by JSON: `began_seconds` (monotonic, when the process was started) and `options` (of the recorder).
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from jaxprof.recorder.recorder import Recorder
 
 SIGN = b'{"type":"heartbeat"}'
-"""The first line. A client that does not receive it knows that nothing inside the program can be seen."""
+"""First line. A client that does not receive it knows that nothing inside the program can be recorded."""
 
 
 def begin(plan: str) -> None:
-    """`sitecustomize` calls this with the text of `JAXPROF_PROGRAM`."""
+    """Begin the recording. `sitecustomize` calls this with the text of `JAXPROF_PROGRAM`."""
     writing, reading, control, facts = plan.split(" ", 3)
     Launched(ProgramPipe(int(writing), int(reading)), Descriptor(hidden(int(control))), facts).begin()
 
@@ -41,28 +41,29 @@ class Launched:
         self._control = control
         self._facts = facts
         self._owner = os.getpid()
-        self._finder = JaxFinder(self._jax_is_there)
+        self._finder = JaxFinder(self._jax_imported)
         self._recorder: Recorder | None = None
         self._compiled = False
         self._requests = b""
 
     def begin(self) -> None:
-        """Sends the first sign of life, then waits for jax."""
+        """Send the first line, then wait for jax."""
         os.set_blocking(self._control.number, False)
         self._pipe.send(SIGN)
         atexit.register(self._end)
         self._finder.install()
 
-    def _jax_is_there(self, seconds: float) -> None:
-        """Runs in the program's thread, at the end of its `import jax`. A failure here must not fail the import."""
+    def _jax_imported(self, seconds: float) -> None:
+        """Begin to record, in the program's thread, at the end of its `import jax`. A failure here must not fail the
+        import."""
         if os.getpid() != self._owner:
             return
-        from jaxprof.recorder.guest import is_of_the_program, unseen
+        from jaxprof.recorder.guest import raised_by_program, unseen
 
         try:
             unseen(self._record)(seconds)
         except Exception as error:  # the program comes first
-            if is_of_the_program(error):
+            if raised_by_program(error):
                 raise
             import json
 
@@ -104,15 +105,15 @@ class Launched:
             self._be_first_at_exit()
 
     def _be_first_at_exit(self) -> None:
-        """Makes our exit handler the first to run. jax registers its clean-up when it is imported and again when its
+        """Make our exit handler the first to run. jax registers its clean-up when it is imported and again when its
         backends start; handlers run last-registered first, and the recording must end while the backends are still
         up."""
         atexit.unregister(self._end)
         atexit.register(self._end)
 
     def _take_requests(self, now: float) -> None:
-        """Reads the client's requests. If the client has gone, the recording ends, so that the program no longer pays
-        for it."""
+        """Read the client's requests. If the client has gone, end the recording, so that the program no longer pays for
+        it."""
         if not self._control.ours:
             return
         try:
@@ -144,7 +145,8 @@ class Launched:
             self._recorder.end_capture()
 
     def _end(self) -> None:
-        """The program's orderly end. Does nothing in a forked child: the program has not ended there."""
+        """End the recording when the program ends normally. Does nothing in a forked child, where the program has not
+        ended."""
         if os.getpid() != self._owner:
             return
         self._finder.remove()
@@ -162,11 +164,11 @@ class Launched:
             return []
         from jaxprof.events import Note
 
-        return [Note("pipe_full", f"{lost} events were lost while jaxprof was stopped, or too slow")]
+        return [Note("pipe_full", f"{lost} events were lost because jaxprof was paused or too slow")]
 
 
 def be_interrupted() -> None:
-    """Lets Python end as after an unhandled KeyboardInterrupt: by the signal, which a shell reports as 130.
+    """Let Python end as after an unhandled KeyboardInterrupt: by the signal, which a shell reports as 130.
 
     Python does so if the last source that it ran (including an `exec` of a string) ended in one. While the program
     ends, our thread imports modules that define dataclasses, which use `exec`; that would leave the exit code at 1.

@@ -1,4 +1,4 @@
-"""The pipe from a program to its recorder's client: sends lines, and nothing about it may disturb the program.
+"""The pipe from a program to its recorder's client: sends lines, and never disturbs the program.
 
 A program may close descriptors that it does not know, stop its reader, change what SIGPIPE does, fork, or be
 interrupted in the middle of a write. So the descriptors have high numbers and are closed on exec. Each write first
@@ -15,12 +15,12 @@ from _thread import allocate_lock  # not `threading`: this is part of the progra
 PATIENCE_SECONDS = 0.2
 """How long a client that does not read may hold up the program the first time; after that, it does not wait at all."""
 _HIGHEST = 1024
-"""`select` fails for descriptors from this number on."""
+"""First descriptor number for which `select` fails."""
 _RESERVED = 16
 
 
 def hidden(descriptor: int) -> int:
-    """Moves an inherited descriptor to a number that the program will not meet, closed on exec; returns the new
+    """Move an inherited descriptor to a number that the program will not use, closed on exec; return the new
     number."""
     import fcntl
 
@@ -53,35 +53,36 @@ class ProgramPipe:
     """Sends lines from any thread, and from a signal handler that interrupts the sending of a line."""
 
     def __init__(self, writing: int, reading: int) -> None:
-        """The two ends of the pipe, as inherited."""
+        """Take the two ends of the pipe, as inherited."""
         self._descriptor = Descriptor(hidden(writing))
         self._reading = hidden(reading)
         os.set_blocking(self._descriptor.number, False)
         self._waiting: list[bytes] = []
-        """Appending and popping are single operations under the interpreter's lock: any thread does both."""
-        self._turn = allocate_lock()
+        """Lines to write. Appending and popping are single operations under the interpreter's lock, so any thread does
+        both."""
+        self._lock = allocate_lock()
         """Only ever tried: the thread that holds it writes, and owns `_rest` and `_stalled`. A thread that does not get
         it leaves its line in `_waiting`, and the holder looks there again after its release."""
         self._rest = memoryview(b"")
         self._stalled = False
         self.dropped = 0
-        """Lines that the client will not receive."""
+        """Number of lines that the client will not receive."""
 
     def send(self, line: bytes) -> None:
-        """Writes `line` and a line break, or leaves it to the thread that is writing."""
+        """Write `line` and a line break, or leave it to the thread that is writing."""
         if not self._descriptor.ours:
             return
         self._waiting.append(line)
-        while (self._waiting or self._rest) and self._turn.acquire(blocking=False):
+        while (self._waiting or self._rest) and self._lock.acquire(blocking=False):
             try:
                 going = self._write_next()
             finally:
-                self._turn.release()
+                self._lock.release()
             if not going:
                 return
 
     def _write_next(self) -> bool:
-        """Writes one line, or the rest of one. Returns False if the pipe takes no more."""
+        """Write one line, or the rest of one. Return False if the pipe takes no more."""
         if not self._rest:
             try:
                 self._rest = memoryview(self._waiting.pop(0) + b"\n")
@@ -103,7 +104,7 @@ class ProgramPipe:
         return True
 
     def _room(self) -> bool:
-        """Waits for the reader, unless an earlier wait was in vain."""
+        """Wait for the reader, unless an earlier wait was in vain; return whether there is room."""
         if self._stalled:
             return False
         import select
@@ -113,7 +114,7 @@ class ProgramPipe:
         return bool(poll.poll(PATIENCE_SECONDS * 1000))
 
     def _drop(self) -> None:
-        """Drops the waiting lines. The rest of a half-written line stays, because the reader already has its first
+        """Drop the waiting lines. The rest of a half-written line stays, because the reader already has its first
         half."""
         lost = len(self._waiting)
         del self._waiting[:lost]

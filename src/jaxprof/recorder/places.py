@@ -1,7 +1,7 @@
 """Whose code a frame runs (the user's, a library's, the standard library's, JAX's or our own), and where a call comes
 from.
 
-It reads code objects and line numbers only, no locals, so looking at the user's frames changes nothing there.
+It reads only code objects and line numbers, no locals, so it changes nothing in the user's frames.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _kinds: dict[str, str] = {}
 
 
 def file_kind(file: str) -> str:
-    """Whose file it is; cached by name."""
+    """Return whose file it is; cached by name."""
     kind = _kinds.get(file)
     if kind is None:
         if len(_kinds) >= _FILES_REMEMBERED:
             _kinds.clear()
-        kind = _kinds[file] = _judge(file)
+        kind = _kinds[file] = _kind_of(file)
     return kind
 
 
-def _judge(file: str) -> str:
+def _kind_of(file: str) -> str:
     if file.startswith("<"):
         # Code made by `exec` has no place; a prompt, a cell and `python -c` are the user's.
         return USER if file.startswith(("<stdin>", "<ipython", "<string>")) else STDLIB
@@ -47,8 +47,8 @@ def _judge(file: str) -> str:
 
 
 def package_of(file: str) -> str:
-    """The package of a library's file, with the folder in it: `equinox`, `flax.nnx`; empty for a file that is in no
-    folder of packages."""
+    """Return the package of a library's file, with the subpackage: `equinox`, `flax.nnx`; empty for a file outside the
+    package folders."""
     for folder in _PACKAGE_FOLDERS:
         if folder in file:
             return ".".join(file.rpartition(folder)[2].split(os.sep)[:-1][:2])
@@ -62,7 +62,7 @@ def _jax_folders() -> tuple[str, ...]:
 
 
 def frame_kind(frame: FrameType) -> str:
-    """Whose code a frame runs."""
+    """Return whose code a frame runs."""
     code = frame.f_code
     kind = file_kind(code.co_filename)
     if kind == USER and code.co_filename == "<string>" and frame.f_globals.get("__name__") != "__main__":
@@ -71,7 +71,7 @@ def frame_kind(frame: FrameType) -> str:
 
 
 def called_from(frame: FrameType | None) -> SourceLocation:
-    """The user's innermost place at or above `frame`; otherwise the innermost one outside JAX, or
+    """Return the user's innermost location at or above `frame`; otherwise the innermost one outside JAX, or
     `NOWHERE`."""
     fallback = NOWHERE
     looked_at = 0
@@ -80,36 +80,36 @@ def called_from(frame: FrameType | None) -> SourceLocation:
         if kind is None or kind == USER:
             kind = frame_kind(frame)
         if kind == USER:
-            return _place(frame)
+            return _location(frame)
         if not fallback and kind in (LIBRARY, STDLIB):
-            fallback = _place(frame)
+            fallback = _location(frame)
         frame = frame.f_back
         looked_at += 1
     return fallback
 
 
 def raised_at(error: BaseException) -> SourceLocation:
-    """The user's innermost line that an exception went through, otherwise the innermost line of all; `NOWHERE` if it
-    has no traceback."""
+    """Return the user's innermost line that an exception went through, otherwise the innermost line of all; `NOWHERE`
+    if it has no traceback."""
     users, innermost, step = NOWHERE, NOWHERE, error.__traceback__
     while step is not None:
-        innermost = _place(step.tb_frame, step.tb_lineno)
+        innermost = _location(step.tb_frame, step.tb_lineno)
         if frame_kind(step.tb_frame) == USER:
             users = innermost
         step = step.tb_next
     return users or innermost
 
 
-def _place(frame: FrameType, line: int | None = None) -> SourceLocation:
+def _location(frame: FrameType, line: int | None = None) -> SourceLocation:
     code = frame.f_code
     return SourceLocation(code.co_filename, frame.f_lineno if line is None else line, code.co_name)
 
 
 def definition(code: CodeType | None) -> SourceLocation:
-    """Where a function is defined; `NOWHERE` if that cannot be known."""
+    """Return where a function is defined; `NOWHERE` if unknown."""
     return NOWHERE if code is None else SourceLocation(code.co_filename, code.co_firstlineno)
 
 
 def short(place: SourceLocation) -> str:
-    """A place as text: `train.py:88`."""
+    """Return a location as text: `train.py:88`."""
     return f"{os.path.basename(place.file)}:{place.line}" if place else "an unknown line"

@@ -1,4 +1,4 @@
-"""One recording of one program: what is watched, from when to when, and how the parts fit together.
+"""One recording of one program: what is watched, from when to when, and how the parts work together.
 
 The recorder knows no pipe and no file: it calls `emit`. It works the same for a program that was launched for recording
 and for one that records itself. It starts with jax, which is what it watches; before that it only waits for the import.
@@ -27,23 +27,23 @@ from jaxprof.events import (
     ProgramStarted,
     WarningRaised,
 )
-from jaxprof.recorder.guest import is_of_the_program
+from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.jax_import import JaxFinder
 from jaxprof.recorder.places import raised_at
 
 LOGS: Final = frozenset({"log", "log_explicit"})
 _NAMES: Final = ("", "_host_to_device", "_device_to_device", "_device_to_host")
 _LEVEL: Final = "TF_CPP_MIN_LOG_LEVEL"
-"""XLA's log level: the guard's lines are warnings, which levels 2 and above leave out. jax sets 1 if nobody set it."""
+"""XLA's log level: the guard's lines are warnings, which levels 2 and above omit. jax sets 1 if it is not set."""
 
 
 _MESSAGE_KEPT: Final = 300
-"""Characters of an exception's message."""
-_NEEDED_AT_THE_END: Final = ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices")
+"""Limit for the characters of an exception's message."""
+_MODULES_NEEDED_AT_END: Final = ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices")
 
 
 class Recorder:
-    """Call `start`, then `stop`; the program runs in between. Nothing here raises into the program."""
+    """Records one program: call `start`, then `stop`; the program runs in between. Nothing here raises into it."""
 
     def __init__(
         self,
@@ -54,17 +54,17 @@ class Recorder:
         how: str = "record",
         argv: list[str] | None = None,
     ) -> None:
-        """`emit` is called from several threads. `began_seconds`: monotonic, when the program was started. `how`: as in
-        `ProgramStarted`; empty if the program's start has been reported already. `argv`: the arguments to report, if
-        they are not `sys.argv`."""
+        """`emit` is called from several threads. `began_seconds`: monotonic time at which the program was started.
+        `how`: as in `ProgramStarted`; empty if the program's start has been reported already. `argv`: the arguments to
+        report, if they are not `sys.argv`."""
         self._emit = emit
         self._options = options
         self._began = time.monotonic() if began_seconds is None else began_seconds
         self._is_within = began_seconds is None
-        """Whether it begins within a program, whose time our own set-up is not."""
+        """Whether the recording begins within a program, whose time does not include the recorder's set-up."""
         self._how, self._argv = how, argv
         self._owner = os.getpid()
-        self._finder = JaxFinder(self._jax_is_there)
+        self._finder = JaxFinder(self._jax_imported)
         self._watching = False
         self._over = False
         self._failed: set[str] = set()
@@ -75,15 +75,16 @@ class Recorder:
         self._ledger: Any = None
         self._sampler: Any = None
         self._window: Any = None
-        self._tap: Any = None
-        self._waiting: deque[tuple[float | None, int | None]] = deque()
+        self._call_capture: Any = None
+        self._requests: deque[tuple[float | None, int | None]] = deque()
         self.on_tick: list[Callable[[float], None]] = []
-        """Called with the monotonic time on the recorder's own thread, about once a second, once jax is imported."""
+        """Listeners that the recorder's thread calls about once a second, with the monotonic time, once jax is
+        imported."""
 
     def start(self, import_seconds: float | None = None) -> None:
-        """Begins. `import_seconds`: how long the import of jax took, if the caller has just seen it."""
+        """Begin. `import_seconds`: duration of jax's import, if the caller has just seen it."""
         if self._how:
-            from jaxprof.redaction import redacted  # compiles patterns: not in programs that our client has started
+            from jaxprof.redaction import redacted  # compiles patterns: not in programs that the client started
 
             self._emit(
                 ProgramStarted(
@@ -94,20 +95,19 @@ class Recorder:
                 )
             )
         if "jax" in sys.modules:
-            self._jax_is_there(import_seconds)
+            self._jax_imported(import_seconds)
         else:
             self._finder.install()
-            self._set_up()
+            self._begin_within()
 
     def stop(
         self, exit_code: int | None = None, notes: Sequence[Note] = (), *, error: BaseException | None = None
     ) -> None:
-        """Ends, and emits everything that still waits; then measures the requested function. A second call does
-        nothing.
+        """End, and emit everything that is pending; then measure the requested function. A second call does nothing.
 
-        `error`: the unhandled exception that is ending the process. After a KeyboardInterrupt Python ends itself by
-        SIGINT, but forgets to do so if code is compiled from text meanwhile (as at the definition of a dataclass). So
-        nothing that might do that is begun any more.
+        `error`: the unhandled exception that is ending the process. After a KeyboardInterrupt, Python ends itself by
+        SIGINT, but not if code is compiled from text meanwhile (as at the definition of a dataclass). So nothing that
+        might do that is begun any more.
         """
         if self._over or os.getpid() != self._owner:
             return
@@ -128,15 +128,14 @@ class Recorder:
                 **_failure(error, raised_seconds),
             )
         )
-        if self._tap is not None and interrupted:
+        if self._call_capture is not None and interrupted:
             message = f"{self._options.function} was not measured: the program was interrupted"
             self._emit(WarningRaised(code="function_not_measured", message=message))
-        elif self._tap is not None:
-            self._safely("the measurement of the function", self._tap.measure)
+        elif self._call_capture is not None:
+            self._safely("the measurement of the function", self._call_capture.measure)
 
     def abandon(self) -> None:
-        """Ends the recording when the client has gone, so that the program no longer pays for it. Nothing is
-        emitted."""
+        """End the recording when the client has gone, so that the program no longer pays for it. Emits nothing."""
         if not self._over and os.getpid() == self._owner:
             self._over = True
             self._finder.remove()
@@ -144,16 +143,16 @@ class Recorder:
                 self._safely(what, step)
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Requests a window in which JAX's profiler is on: for so many seconds or steps, or until `end_capture`."""
-        self._waiting.append((seconds, steps))
+        """Request a window with JAX's profiler on, for so many seconds or steps, or until `end_capture`."""
+        self._requests.append((seconds, steps))
 
     def end_capture(self) -> None:
-        """Ends the window that is on or waiting."""
-        self._waiting.clear()
+        """End the window that is on or pending."""
+        self._requests.clear()
         if self._window is not None:
             self._safely("the capture window", self._window.end)
 
-    def _jax_is_there(self, seconds: float | None) -> None:
+    def _jax_imported(self, seconds: float | None) -> None:
         if self._over or self._watching or os.getpid() != self._owner:
             return
         self._watching = True
@@ -170,7 +169,7 @@ class Recorder:
 
     def _start_guard(self) -> None:
         if self._options.transfers and (reason := log_transfers()):
-            message = f"implicit copies are not counted: {reason}, which is left as it is"
+            message = f"implicit copies are not counted: {reason}, and jaxprof does not change that"
             self._emit(WarningRaised(code="transfers_not_counted", message=message))
 
     def _start_ledger(self) -> None:
@@ -190,22 +189,22 @@ class Recorder:
         if self._options.function:
             from jaxprof.recorder.calls.call_capture import CallCapture
 
-            self._tap = CallCapture(
+            self._call_capture = CallCapture(
                 self._options.function,
                 self._emit,
                 values=self._options.values,
                 keep_constants=self._options.keep_constants,
             )
-            self._ledger.on_call = self._tap.offer
+            self._ledger.on_call = self._call_capture.offer
 
-    def _set_up(self) -> None:
+    def _begin_within(self) -> None:
         if self._is_within:
             self._began, self._is_within = time.monotonic(), False
 
     def _start_sampler(self) -> None:
         from jaxprof.recorder.samples.sampler import StackSampler
 
-        self._set_up()
+        self._begin_within()
         self._sampler = StackSampler(
             self._take, self._ledger, main_thread=threading.main_thread().ident or 0, began_seconds=self._began
         )
@@ -214,7 +213,7 @@ class Recorder:
         self._sampler.start()
 
     def _take(self, event: Event) -> None:
-        """Emits an event of the ledger or the sampler, and shows it to the parts that follow such events."""
+        """Emit an event of the ledger or the sampler, and pass it to the parts that follow such events."""
         self._emit(event)
         if isinstance(event, Compiled) and event.compile_seconds is not None:
             self._compiled = True
@@ -236,20 +235,20 @@ class Recorder:
         if self._window_due and now - self._began >= (self._options.capture_after_seconds or 0.0):
             self._window_due = False
             self._window.begin(self._options.capture_seconds, self._options.capture_steps)
-        while self._waiting:
-            self._window.begin(*self._waiting.popleft())
+        while self._requests:
+            self._window.begin(*self._requests.popleft())
         self._window.tick(now)
 
     def _prepare(self) -> None:
-        """Imports, on the recorder's own thread, what the program's end would otherwise have to import: an end by an
-        interrupt must not (`stop` says why)."""
+        """Import, on the recorder's own thread, what the program's end would otherwise have to import: an end by an
+        interrupt must not import (`stop` says why)."""
         if not self._prepared:
-            for module in _NEEDED_AT_THE_END:
+            for module in _MODULES_NEEDED_AT_END:
                 import_module(module)
             self._prepared = True
 
     def _read_environment(self) -> None:
-        """Emits versions, devices and settings, once the program itself has started its backends."""
+        """Emit versions, devices and settings, once the program itself has started its backends."""
         if self._environment_read or not self._compiled:
             return
         self._environment_read = True
@@ -262,7 +261,7 @@ class Recorder:
             self._emit(ProcessIdentified(index=jax.process_index(), count=jax.process_count()))
 
     def _endings(self, *, interrupted: bool) -> list[tuple[str, Callable[[], object]]]:
-        """The steps at the end, in order: the sampler stops before the ledger, because it reads the ledger."""
+        """Return the steps at the end, in order: the sampler stops before the ledger, because it reads the ledger."""
         steps: list[tuple[str, Callable[[], object]]] = []
         if self._prepared or not interrupted:
             steps.append(("the environment", self._read_environment))
@@ -275,11 +274,11 @@ class Recorder:
         return steps
 
     def _safely(self, what: str, step: Callable[[], object]) -> None:
-        """Runs one part of the work. The first failure of each part is reported, and the program goes on."""
+        """Run one part of the work. The first failure of each part is reported, and the program goes on."""
         try:
             step()
         except Exception as error:  # the program comes first
-            if not self._over and is_of_the_program(error):
+            if not self._over and raised_by_program(error):
                 raise
             if what not in self._failed:
                 self._failed.add(what)
@@ -288,7 +287,7 @@ class Recorder:
 
 
 def _failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
-    """The fields of `ProgramEnded` for the exception that ended the program."""
+    """Return the fields of `ProgramEnded` for the exception that ended the program."""
     if error is None or isinstance(error, (KeyboardInterrupt, SystemExit)):
         return {}
     kind = type(error)
@@ -306,18 +305,18 @@ def _failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
 def _directory() -> str:
     try:
         return os.getcwd()
-    except OSError:  # it was removed
+    except OSError:  # the folder was removed
         return ""
 
 
 def log_transfers() -> str:
-    """Sets the guard; returns, as text, what prevents copies from being counted, or an empty string."""
+    """Set the transfer guard; return, as text, what prevents copies from being counted, or an empty string."""
     config = sys.modules["jax"].config
     guards = {name: getattr(config, name, None) for name in (f"jax_transfer_guard{name}" for name in _NAMES)}
-    own = {name: value for name, value in guards.items() if value is not None}
-    if not own:
+    already_set = {name: value for name, value in guards.items() if value is not None}
+    if not already_set:
         config.update("jax_transfer_guard", "log")
-    silent = [f"{name}={value}" for name, value in own.items() if value not in LOGS]
+    silent = [f"{name}={value}" for name, value in already_set.items() if value not in LOGS]
     level = os.environ.get(_LEVEL, "")
     if level.isdigit() and int(level) > 1:
         silent.append(f"{_LEVEL}={level}")

@@ -1,4 +1,4 @@
-"""A place at a URL, and the form of it that may be shown: without passwords and tokens."""
+"""A place at a URL, and the form of the URL that may be shown: without passwords and tokens."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from jaxprof.redaction import REDACTED, url_secrets, without_url_secrets
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::[^\s:]+)*://\S")
 """At least two letters before the colon: `C://x` is a path on Windows."""
 URLS: Final = "JAXPROF_URLS"
-"""The variable that keeps a process, and what it starts, from URLs: tools of `jaxprof agent mcp` read files alone."""
+"""Environment variable that keeps a process and its children from URLs: tools of `jaxprof agent mcp` read only
+files."""
 ALLOWED, REFUSED = "allowed", "refused"
 _UNSAFE: Final = re.compile(r"[^\w.+@-]+")
 
 
 def is_url(word: str) -> bool:
-    """Whether `word` is the URL of a store, `gs://bucket/run.jaxprof.d`, and not a path."""
+    """Return whether `word` is the URL of a store, such as `gs://bucket/run.jaxprof.d`, and not a path."""
     return _URL.match(word) is not None
 
 
 def path_here(path: str | Path, instead: str) -> Path:
-    """The path of a file on this machine, with the home folder for a leading `~`. As a path, `s3://bucket/run` would be
-    a folder `s3:` in the current one. Raises UsageError for a URL; `instead`: its hint."""
+    """Return the path of a file on this machine, with the home folder for a leading `~`. Raises UsageError for a URL,
+    with the hint `instead`: as a path, `s3://bucket/run` would be in a folder `s3:` of the current one."""
     if isinstance(path, str) and is_url(path):
         raise UsageError(f"{RemotePlace(path).shown} is a URL, and a file on this machine is needed", instead)
     return with_home(path)
@@ -39,42 +40,42 @@ class RemotePlace:
     """A file or a folder in a store."""
 
     url: str
-    """As the user gave it: it may hold secrets, and goes to fsspec alone."""
+    """URL as the user gave it. It may hold secrets, and goes only to fsspec."""
 
     @property
     def scheme(self) -> str:
-        """`s3` of `s3://bucket/run`."""
+        """Scheme of the store: `s3` of `s3://bucket/run`."""
         return self.url.partition("://")[0].rpartition("::")[2].lower()
 
     @property
     def layers(self) -> list[str]:
-        """`zip` and `https` of `zip://a.jaxprof::https://host/x.zip`."""
+        """Schemes of a chained URL: `zip` and `https` of `zip://a.jaxprof::https://host/x.zip`."""
         return [part.partition("://")[0].lower() for part in self.url.split("::")]
 
     @property
     def shown(self) -> str:
-        """The URL without its secrets, as screens, logs and sessions may have it."""
+        """URL without its secrets, for screens, logs and sessions."""
         return without_url_secrets(re.sub(r"\s", "%20", self.url)).rstrip("/")
 
     @property
     def name(self) -> str:
-        """The last part of its path, as a local file may be called."""
+        """Last part of the URL's path, as a name for a local file."""
         parts = urlsplit(self.url)
         last = unquote((parts.path.rstrip("/") or parts.netloc.rpartition("@")[2]).rpartition("/")[2])
         return _UNSAFE.sub("-", last).strip(".-") or "store"
 
     @property
     def is_folder(self) -> bool:
-        """Whether its name says so: no store has to be asked."""
+        """Whether the URL ends like that of a folder, a slash or `.jaxprof.d`. The store is not queried."""
         return self.url.endswith("/") or self.name.endswith(".jaxprof.d")
 
     @property
     def key(self) -> str:
-        """One word for this URL, from which it cannot be read."""
+        """Hash of the URL, as the name of a folder that does not reveal it."""
         return hashlib.sha256(self.url.rstrip("/").encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
     def clean(self, text: str) -> str:
-        """What a library said of this place, without the secrets of the URL."""
+        """Return a text of a library about this place without the secrets of the URL."""
         for secret in url_secrets(self.url):
             text = text.replace(secret, REDACTED)
         return without_url_secrets(text)

@@ -1,7 +1,7 @@
-"""One folder or file in a store, through fsspec; and what is said where the store refuses.
+"""Read and write one folder or file in a store through fsspec, and turn its failures into errors with a hint.
 
-fsspec's file systems raise whatever their libraries raise: here alone it becomes an error with a hint, or for callers
-that go on without the store a `StoreFailure`.
+fsspec's file systems raise whatever their libraries raise. Only this module handles that: it raises a `StoreFailure`,
+for callers that go on without the store, and `store_error` makes an error with a hint of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PACKAGES: Final = {
     "ssh": "paramiko", "sftp": "paramiko", "http": "aiohttp", "https": "aiohttp", "hdfs": "pyarrow",
     "smb": "smbprotocol", "hf": "huggingface_hub", "oci": "ocifs",
 }  # fmt: skip
-"""By scheme, the package that fsspec needs for it."""
+"""Package that fsspec needs for a scheme."""
 _CREDENTIALS: Final = {
     "s3": "`aws configure`, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, give s3fs its credentials.",
     "gs": "`gcloud auth application-default login`, or GOOGLE_APPLICATION_CREDENTIALS, gives gcsfs its credentials.",
@@ -38,34 +38,37 @@ _CREDENTIALS: Final = {
 }
 _SAME_AS: Final = {"s3a": "s3", "gcs": "gs", "abfss": "abfs", "az": "abfs", "sftp": "ssh"}
 _ATOMIC: Final = frozenset(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "memory"))
-"""Where a file appears whole or not at all. Elsewhere it is written under another name, and renamed."""
-_REFUSED: Final = (
+"""Schemes of stores in which a file appears whole or not at all. In others it is written under another name and
+renamed."""
+_REFUSALS: Final = (
     "permission", "access denied", "accessdenied", "forbidden", "unauthorized", "credential", "anonymous",
     "authentication", "invalidaccesskeyid", "signaturedoesnotmatch", "expiredtoken", "401", "403", "login",
 )  # fmt: skip
-"""In the words of an error, or in the name of its class: the store knows us, and refuses, or does not know us."""
+"""Texts in the message or class name of an error that mean that the store refuses access."""
 _WEB: Final = frozenset(("http", "https"))
 _VERSIONS: Final = (
     "ETag", "etag", "md5Hash", "content_md5", "generation", "Last-Modified", "LastModified", "last_modified",
     "updated", "mtime", "modified",
 )  # fmt: skip
-"""Keys of what fsspec tells of a file, of which one changes with its content."""
-_HERE: Final = frozenset(("file", "local"))
-"""On this machine, where others may look: what is written is for its owner alone."""
+"""Keys in fsspec's description of a file whose value changes with the content of the file."""
+_LOCAL: Final = frozenset(("file", "local"))
+"""Schemes of places on this machine, where files are written so that only their owner can read them."""
 _NO_STORES: Final = frozenset(
     ("blockcache", "cached", "dask", "data", "filecache", "generic", "jlab", "jupyter", "reference", "simplecache")
 )
-"""Of fsspec's: copies without a bound, other processes, and files that name further files, on this machine as well."""
+"""File systems of fsspec that are not used: they copy without a limit, run in other processes, or read files that name
+further files, also on this machine."""
 _DEEPEST: Final = 8
 _PIECE: Final = 1 << 20
 _SILENT_SECONDS: Final = 60.0
-"""After which a store that sends nothing is given up."""
+"""Time after which a store that sends nothing is given up."""
 
 T = TypeVar("T")
 
 
 class StoreFailure(Exception):
-    """The store did not do what it was asked. `refused`: it would not do it a minute later either."""
+    """The store did not do what was requested. `refused`: a later attempt would fail, too. `missing`: the file or
+    folder does not exist."""
 
     def __init__(self, words: str, *, refused: bool = False, missing: bool = False) -> None:
         super().__init__(words)
@@ -76,23 +79,23 @@ class StoreFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file as a listing of the store tells it."""
+    """A file in a listing of the store."""
 
     name: str
-    """Relative to the place, with slashes; empty if the place itself is the file."""
+    """Path relative to the place, with slashes; empty if the place itself is the file."""
     path: str
-    """As the file system calls it."""
+    """Path in fsspec's file system."""
     size: int
-    """In bytes; -1 if the store does not say."""
+    """Size in bytes; -1 if the store does not report it."""
     version: str
-    """Another one after each change of the content; empty if the store does not say."""
+    """Text that changes with the content of the file; empty if the store does not report one."""
     modified_seconds: float | None
-    """When it was written, by the store's clock."""
+    """When the file was written, in Unix time by the store's clock; None if unknown."""
 
 
 class Intake:
-    """What one look at a place has taken, in bytes and time, while it comes: a store need not keep to the sizes that it
-    tells."""
+    """Limits of bytes and time for one refresh of a place, counted while data arrives, because a store may send more
+    than the sizes in its listing."""
 
     def __init__(self, place: RemotePlace) -> None:
         self._shown = place.shown
@@ -102,7 +105,7 @@ class Intake:
         self._most = FETCHED.most
 
     def take(self, count: int) -> None:
-        """Count what came. Raises FileRefusedError where it is too much, StoreFailure where it is too late."""
+        """Count received bytes. Raises FileRefusedError for too many bytes, StoreFailure after the time limit."""
         with self._lock:
             self._bytes += count
             if self._bytes > self._most:
@@ -110,7 +113,7 @@ class Intake:
         self.seconds_left()
 
     def seconds_left(self) -> float:
-        """How long may still be waited. Raises StoreFailure where the time is over."""
+        """Return the time that is left. Raises StoreFailure after the time limit."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise StoreFailure(f"it took {FETCH_TIME.words}. {FETCH_TIME.hint}")
@@ -118,8 +121,8 @@ class Intake:
 
 
 class StoreCall:
-    """One call of a store, which is given up when nothing has come for a while. The call goes on then, until it
-    notices; nobody waits for it."""
+    """One call of a store, which is given up if no data arrives for a while. The call itself goes on until it notices
+    that, but nothing waits for it."""
 
     def __init__(self, intake: Intake, most_bytes: int | None = None) -> None:
         self._intake = intake
@@ -128,16 +131,16 @@ class StoreCall:
         self._given_up = False
 
     def take(self, count: int) -> None:
-        """Count what came. Raises StoreFailure where no more is wanted."""
+        """Count received bytes. Raises StoreFailure if the call was given up, or for more bytes than were requested."""
         self._last = time.monotonic()
         if self._left is not None:
             self._left -= count
         if self._given_up or (self._left is not None and self._left < 0):
-            raise StoreFailure("it sends more than it was asked for")
+            raise StoreFailure("it sends more than was requested")
         self._intake.take(count)
 
     def wait_for(self, call: Callable[[], T]) -> T:
-        """What the call returns or raises. Raises StoreFailure where the store is silent, or the time is over."""
+        """Return or raise what `call` does. Raises StoreFailure if the store is silent, or after the time limit."""
 
         def due() -> float:
             return min(self._last + _SILENT_SECONDS, time.monotonic() + self._intake.seconds_left())
@@ -149,7 +152,7 @@ class StoreCall:
             raise
 
     def callback(self) -> Any:
-        """As fsspec's file systems call it for each piece."""
+        """Return a callback for fsspec's file systems, which counts each piece."""
         from fsspec.callbacks import Callback
 
         take = self.take
@@ -163,13 +166,14 @@ class StoreCall:
 
 
 def bounded(call: Callable[[], T], seconds: float) -> T:
-    """What the call returns or raises; StoreFailure if it takes longer. It goes on then, and nobody waits for it."""
+    """Return or raise what `call` does. Raises StoreFailure if it takes more than `seconds`; the call then goes on, but
+    nothing waits for it."""
     end = time.monotonic() + seconds
     return _until(lambda: end, call)
 
 
 def _until(due: Callable[[], float], call: Callable[[], T]) -> T:
-    """`due`: a time of the monotonic clock, which may move."""
+    """Run `call` in a thread and wait for it until `due`, a time of the monotonic clock that may move meanwhile."""
     done: list[T] = []
     raised: list[BaseException] = []
     began = time.monotonic()
@@ -184,7 +188,7 @@ def _until(due: Callable[[], float], call: Callable[[], T]) -> T:
     thread.start()
     while thread.is_alive() and (left := due() - time.monotonic()) > 0:
         thread.join(left)
-    if raised and not isinstance(raised[0], TimeoutError):  # which a store's own clock raises, just before ours
+    if raised and not isinstance(raised[0], TimeoutError):  # a store's own time limit may end just before this one
         raise raised[0]
     if not done:
         raise StoreFailure(f"no answer within {time.monotonic() - began:.0f} s")
@@ -192,11 +196,11 @@ def _until(due: Callable[[], float], call: Callable[[], T]) -> T:
 
 
 class Store:
-    """The file system of a place. Not for two threads at once."""
+    """The file system of a place. It is not thread-safe, except for `fetch` if `takes_several`."""
 
     def __init__(self, place: RemotePlace) -> None:
-        """Find the file system, which may connect already. Raises UsageError for a scheme that does not exist and
-        without the packages that it needs, StoreFailure where it refuses us or cannot be reached."""
+        """Find the file system, which may already connect. Raises UsageError for an unknown scheme and for missing
+        packages, StoreFailure if the store refuses access or cannot be reached."""
         self.place = place
         self._token = os.urandom(4).hex()
         self._intake = Intake(place)
@@ -205,45 +209,45 @@ class Store:
     @property
     def takes_several(self) -> bool:
         """Whether several threads may fetch at once."""
-        return bool(getattr(self._files, "async_impl", False)) or self.place.scheme in _HERE
+        return bool(getattr(self._files, "async_impl", False)) or self.place.scheme in _LOCAL
 
     def files(self) -> list[StoredFile]:
-        """The files of the folder, below it as well, or the one file; only names that are safe to have here. Raises
-        StoreFailure, and FileRefusedError for more than the limits allow."""
-        root, place = self._root.rstrip("/"), self.place
-        self._intake = Intake(place)
+        """Return the files in and below the folder, or the one file, without names that are unsafe as local names.
+        Raises StoreFailure, and FileRefusedError for more than the limits allow."""
+        self._intake = Intake(self.place)
         with self._failures():
             self._files.invalidate_cache()
-            if not place.is_folder:
+            if not self.place.is_folder:
                 info = self._wait_for(lambda: self._files.info(self._root))
                 if info.get("type") != "directory":
-                    return self._no_more_than_allowed([_stored("", self._root, info)])
-            kept = [self._measured(file) for file in self._below(root)]
-        if not kept:
+                    return self._within_limit([_stored("", self._root, info)])
+            files = [self._measured(file) for file in self._below(self._root.rstrip("/"))]
+        if not files:
             raise StoreFailure("there is nothing", missing=True)
-        return self._no_more_than_allowed(kept)
+        return self._within_limit(files)
 
     def file(self, name: str) -> StoredFile:
-        """The file of that name in the folder. Raises StoreFailure."""
+        """Return the file of that name in the folder. Raises StoreFailure."""
         path = self._path(name)
         with self._failures():
             self._files.invalidate_cache()
             return _stored(name, path, self._wait_for(lambda: self._files.info(path)))
 
     def fetch(self, file: StoredFile, target: Path) -> None:
-        """Write its content to `target`. Raises StoreFailure, FileRefusedError for more than the limits allow, and
-        OSError where the disk refuses."""
+        """Write the content of a file to `target`. Raises StoreFailure, FileRefusedError for more than the limits
+        allow, and OSError if the disk refuses."""
         transfer = StoreCall(self._intake)
         with self._failures():
             if getattr(self._files, "protocol", None) == ("file", "local"):
                 _copy(file.path, target, transfer)
             else:
                 transfer.wait_for(lambda: self._files.get_file(file.path, str(target), callback=transfer.callback()))
-        if not target.exists():  # some file systems take the file for a folder where it has gone
+        if not target.exists():  # some file systems treat a file that has gone as a folder
             raise StoreFailure("it has gone", missing=True)
 
     def read(self, file: StoredFile, start: int) -> bytes:
-        """Its bytes from `start` to its size, or none if they are too many to be held. Raises StoreFailure."""
+        """Return the bytes of a file from `start` to its listed size, or no bytes if they are too many for memory.
+        Raises StoreFailure."""
         if file.size - start > HELD_OF_FETCHED:
             return b""
         transfer = StoreCall(self._intake, file.size - start)
@@ -255,24 +259,24 @@ class Store:
             transfer.wait_for(lambda: self._files.get_file(file.path, data, **more))
             return data.getvalue()
 
-    def _no_more_than_allowed(self, files: list[StoredFile]) -> list[StoredFile]:
+    def _within_limit(self, files: list[StoredFile]) -> list[StoredFile]:
         if sum(max(file.size, 0) for file in files) > FETCHED.most:
             raise FileRefusedError(f"{self.place.shown} holds {FETCHED.words}", FETCHED.hint)
         return files
 
     def _wait_for(self, call: Callable[[], T]) -> T:
-        """What a call returns that brings no content."""
+        """Return the result of a call that fetches no content."""
         return StoreCall(self._intake).wait_for(call)
 
     def put(self, source: Path, name: str) -> None:
-        """Write the file as `name`, whole: whoever reads it has the former content or all of the new. Raises
+        """Write the file as `name`, so that a reader gets either the former content or all of the new. Raises
         StoreFailure."""
         target = self._path(name)
         folder, _, last = target.rpartition("/")
         atomic = self.place.scheme in _ATOMIC
         partial = target if atomic else self._partial(folder, last)
         with self._failures():
-            if self.place.scheme in _HERE:
+            if self.place.scheme in _LOCAL:
                 private_folder(Path(folder))
                 with taking_place(Path(target), PRIVATE) as fresh:
                     shutil.copyfile(source, fresh)
@@ -284,20 +288,20 @@ class Store:
                 self._rename(partial, target)
 
     def try_to_write(self, name: str) -> None:
-        """Write an empty file beside where `name` will be, and delete it. Raises StoreFailure."""
+        """Write an empty file in the folder where `name` will be, and delete it. Raises StoreFailure."""
         folder, _, last = self._path(name).rpartition("/")
         probe = self._partial(folder, last)
         with self._failures():
-            if self.place.scheme in _HERE:
+            if self.place.scheme in _LOCAL:
                 private_folder(Path(folder))
             if self.place.scheme not in _ATOMIC:
                 self._files.makedirs(folder, exist_ok=True)
             self._files.pipe_file(probe, b"")
-        with suppress(Exception):  # who may write need not be allowed to delete
+        with suppress(Exception):  # the permission to write need not include that to delete
             self._files.rm_file(probe)
 
     def size(self, name: str) -> int:
-        """The bytes of the file of that name. Raises StoreFailure."""
+        """Return the size in bytes of the file of that name. Raises StoreFailure."""
         with self._failures():
             self._files.invalidate_cache()
             return int(self._files.size(self._path(name)))
@@ -308,12 +312,13 @@ class Store:
             self._files.rm_file(file.path)
 
     def _partial(self, folder: str, name: str) -> str:
-        """A name that nobody can have taken in a folder that others write to; the same one for a file that is sent
-        again."""
+        """Return a name that no other writer of the folder can have taken. A file that is sent again gets the same
+        name."""
         return f"{folder}/.{name}.{self._token}{PARTIAL}"
 
     def _below(self, root: str) -> Iterator[StoredFile]:
-        """Every file below the root. Not with fsspec's `find`, for which a folder that cannot be listed is empty."""
+        """Yield every file below the root. fsspec's `find` does not do: it takes a folder that cannot be listed for
+        empty."""
         count, folders = 0, [(root, 0)]
         while folders:
             folder, depth = folders.pop()
@@ -331,14 +336,14 @@ class Store:
                     folders.append((path, depth + 1))
 
     def _measured(self, file: StoredFile) -> StoredFile:
-        """The file with its size: listings of web servers have none."""
+        """Return the file with its size, which listings of web servers do not have."""
         if file.size >= 0:
             return file
         try:
             return _stored(file.name, file.path, self._wait_for(lambda: self._files.info(file.path)))
         except StoreFailure:
             raise
-        except Exception:  # noqa: BLE001  fetching it says why
+        except Exception:  # noqa: BLE001  fetching it reports why
             return file
 
     def _rename(self, source: str, target: str) -> None:
@@ -351,12 +356,12 @@ class Store:
             self._files.mv(source, target)
 
     def _path(self, name: str) -> str:
-        """As the file system calls the file of that name; of none, the place itself."""
+        """Return the path of the file of that name in the file system; for an empty name that of the place itself."""
         return f"{self._root.rstrip('/')}/{name}" if name else self._root
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Whatever the library raises as a StoreFailure."""
+        """Turn whatever the library raises into a StoreFailure."""
         try:
             yield
         except FileRefusedError:
@@ -366,7 +371,7 @@ class Store:
 
 
 def _copy(source: str, target: Path, transfer: StoreCall) -> None:
-    """Copy a file of this machine: fsspec would wait for a named pipe, and copy a device for ever."""
+    """Copy a file of this machine without fsspec, which would wait for a named pipe and copy a device for ever."""
     with open_regular(source) as file, target.open("wb") as copy:
         while piece := file.read(_PIECE):
             transfer.take(len(piece))
@@ -405,7 +410,7 @@ def _filesystem(place: RemotePlace) -> tuple[Any, str]:
 
 
 def _web_options(url: str) -> dict[str, Any]:
-    """What keeps a web server to the bounds, also one within `zip::https://host/x.zip`."""
+    """Return the options that hold a web server to the limits, also inside a chained URL: `zip::https://host/x.zip`."""
     schemes = set(re.findall(r"(?:^|::)(https?)://", url))
     if not schemes:
         return {}
@@ -419,38 +424,31 @@ def _web_options(url: str) -> dict[str, Any]:
 
 
 def _failure(place: RemotePlace, error: Exception) -> StoreFailure:
-    """What the library said, in one line and without secrets."""
+    """Return an exception of a library as a StoreFailure, in one line and without secrets."""
     if isinstance(error, StoreFailure):
         return error
     cause = error.__cause__ or error.__context__
     if isinstance(error, FileNotFoundError) and isinstance(cause, OSError) and not error.strerror:
-        error = cause  # of a web server, whatever went wrong
-    said = " ".join(place.clean(_words(error)).split())[:300]
+        error = cause  # fsspec raises FileNotFoundError for every problem with a web server
     kind = type(error).__name__
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or kind
+    message = " ".join(place.clean(text).split())[:300]
     if isinstance(error, FileNotFoundError) or "NoSuchBucket" in kind:
-        return StoreFailure(f"there is nothing ({said})" if said else "there is nothing", missing=True)
-    about = f"{kind} {said}".lower()
-    refused = isinstance(error, PermissionError) or any(word in about for word in _REFUSED)
-    return StoreFailure(said or kind, refused=refused)
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error) or type(error).__name__
+        return StoreFailure(f"there is nothing ({message})" if message else "there is nothing", missing=True)
+    about = f"{kind} {message}".lower()
+    refused = isinstance(error, PermissionError) or any(word in about for word in _REFUSALS)
+    return StoreFailure(message or kind, refused=refused)
 
 
 def store_error(place: RemotePlace, failure: StoreFailure) -> JaxprofError:
-    """The failure as an error that ends a command."""
+    """Return a failure as an error that ends a command."""
     if failure.missing:
-        return MissingFileError(f"there is nothing at {place.shown}", "Is the URL right, down to the last folder?")
+        return MissingFileError(f"there is nothing at {place.shown}", "Check the URL, down to the last folder.")
     if failure.refused:
         scheme = _SAME_AS.get(place.scheme, place.scheme)
-        hint = _CREDENTIALS.get(scheme, "May you read and write there, and does the store know you?")
+        hint = _CREDENTIALS.get(scheme, "Check your credentials and your permission to read and write.")
         return FileRefusedError(f"{place.shown} refuses access: {failure.words}", hint)
-    return FileRefusedError(
-        f"{place.shown} cannot be reached: {failure.words}", "Is the network there, and the URL right?"
-    )
+    return FileRefusedError(f"{place.shown} cannot be reached: {failure.words}", "Check the network and the URL.")
 
 
 def _stored(name: str, path: str, info: Mapping[str, Any]) -> StoredFile:
@@ -460,7 +458,7 @@ def _stored(name: str, path: str, info: Mapping[str, Any]) -> StoredFile:
 
 
 def _seconds(info: Mapping[str, Any]) -> float | None:
-    """When the file was written, in seconds of the epoch."""
+    """Return when the file was written, in Unix time; None if the store does not report it."""
     from datetime import datetime
     from email.utils import parsedate_to_datetime
 
@@ -479,7 +477,8 @@ def _seconds(info: Mapping[str, Any]) -> float | None:
 
 
 def _relative(path: str, root: str) -> str:
-    """The name below the root; empty for one that could lead out of a folder, or that no reader looks at."""
+    """Return the name of a path below the root; an empty text for one that could lead out of a folder, and for a hidden
+    one, which no reader needs."""
     if not path.startswith(f"{root}/"):
         return ""
     parts = PurePosixPath(path[len(root) + 1 :]).parts

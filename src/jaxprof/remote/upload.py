@@ -1,8 +1,8 @@
-"""Sends a recording to a store while it grows: a thread that only reads what others write here.
+"""Upload a recording to a store while it grows, with a thread that only reads the local files.
 
-The folder here (the spool) is complete at any time, whatever the store does. A file is sent whole, from a snapshot,
-when it has grown by a quarter, or after a while that is longer for larger files: what is sent in all stays below five
-times its final size and `RATE` besides. A store that is slow or gone is waited for by this thread alone.
+The local folder (the spool) is complete at any time, whatever the store does. A file is sent whole, from a snapshot,
+when it has grown by a quarter, or after a time that is longer for larger files. In all, less than five times its final
+size is sent, plus `RATE`. Only this thread waits for a store that is slow or gone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from jaxprof.remote.store import Store, StoreFailure
 from jaxprof.session_names import EXTENSION
 
 GROWTH: Final = 1.25
+"""A file is sent again when its size has grown by this factor."""
 SHORTEST_SECONDS: Final = 5.0
-"""Between two times of one file, however fast it grows."""
+"""Shortest time between two uploads of a file, however fast it grows."""
 USUAL_SECONDS: Final = 60.0
-"""After which a file is sent again that has changed by less."""
+"""Time after which a file that has grown by less than `GROWTH` is sent again."""
 RATE: Final = (4 << 20) / 60.0
-"""Bytes a second that one file costs at most, besides those for its growth."""
+"""Most bytes a second that uploads of one file take, besides those for its growth."""
 LOOK_SECONDS: Final = 2.0
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
@@ -37,7 +38,7 @@ _BLOCK: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file as it was at a moment."""
+    """Size and time of a file at one moment."""
 
     size: int
     modified_ns: int
@@ -45,13 +46,13 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """What of a file is in the store."""
+    """The part of a file that is in the store."""
 
     version: Version
     sent_bytes: int
-    """Those of its whole lines."""
+    """Size of the snapshot that was sent; a session's ends with a whole line."""
     at_seconds: float
-    """On the monotonic clock."""
+    """When the file was sent, on the monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +60,15 @@ class UploadOutcome:
     """How the upload ended."""
 
     bytes: int
-    """In the store, with their sizes looked at there."""
+    """Bytes of the files that are in the store, whose sizes there were checked."""
     unsent: tuple[str, ...]
-    """Names of files that are not there, or not as they are here."""
+    """Names of files that are not in the store, or not in their last version."""
     failure: str
-    """What the store said last, where something is unsent."""
+    """Last failure of the store if a file is unsent; otherwise empty."""
 
 
 def is_due(now: Version, sent: SentFile | None, seconds: float) -> bool:
-    """Whether a file is sent now, while it may still grow. `seconds`: since it was sent last."""
+    """Return whether a file that may still grow is sent now. `seconds`: time since it was sent last."""
     if sent is None:
         return now.size > 0
     if now == sent.version or seconds < SHORTEST_SECONDS:
@@ -76,10 +77,10 @@ def is_due(now: Version, sent: SentFile | None, seconds: float) -> bool:
 
 
 class Uploader:
-    """Uploads one file, or all files of a folder, to a place. `finish` is called once, when nothing grows any more."""
+    """Uploads one file, or all files of a folder, to a place. Call `finish` once, when no file grows any more."""
 
     def __init__(self, place: RemotePlace, source: Path) -> None:
-        """`source`: what is recorded here. It need not exist yet."""
+        """`source`: the file or folder that is recorded. It need not exist yet."""
         self.place = place
         self.source = source
         self._store: Store | None = None
@@ -91,12 +92,12 @@ class Uploader:
         self._thread = threading.Thread(target=self._work, name="jaxprof-upload", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Begin to upload."""
         self._thread.start()
 
     def finish(self, wait_seconds: float, waiting: Callable[[int, int], None] | None = None) -> UploadOutcome:
-        """Send the rest, for at most so long; an interrupt ends the wait. `waiting`: called now and then with how many
-        files are in the store, of how many."""
+        """Send the rest, for at most `wait_seconds`; an interrupt ends the wait. `waiting`: called now and then with
+        the number of files that are in the store, and the number of all files."""
         self._ending.set()
         due = time.monotonic() + wait_seconds
         try:
@@ -128,15 +129,15 @@ class Uploader:
                     return
                 self._wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-            except (OSError, UsageError) as error:  # of the folder here: nothing of it is lost
+            except (OSError, UsageError) as error:  # a problem of the local folder, which still has everything
                 self._failure = system_words(error) if isinstance(error, OSError) else error.what
                 if ending:
                     return
                 self._wait(pause)
 
     def _round(self, *, ending: bool) -> bool:
-        """Send what is due; whether all is done."""
-        for name, path, version in sorted(self._files(), key=_first):
+        """Send the files that are due. Returns whether the upload is over."""
+        for name, path, version in sorted(self._files(), key=_roll_ups_first):
             sent = self._sent.get(name)
             since = time.monotonic() - sent.at_seconds if sent is not None else 0.0
             if self._given_up.is_set():
@@ -157,11 +158,11 @@ class Uploader:
         self._sent[name] = SentFile(version, size, time.monotonic())
 
     def _verify(self, name: str) -> None:
-        """Raises StoreFailure where the store has another size than what was sent."""
-        expected, there = self._sent[name].sent_bytes, self._open().size(name)
-        if there != expected:
+        """Raise StoreFailure if the size of a file in the store is not that of what was sent."""
+        expected, stored = self._sent[name].sent_bytes, self._open().size(name)
+        if stored != expected:
             del self._sent[name]
-            raise StoreFailure(f"of {expected} bytes of {name or self.source.name} the store has {there}")
+            raise StoreFailure(f"of {expected} bytes of {name or self.source.name} the store has {stored}")
         self._verified.add(name)
 
     def _open(self) -> Store:
@@ -170,7 +171,7 @@ class Uploader:
         return self._store
 
     def _files(self) -> Iterator[tuple[str, Path, Version]]:
-        """Name, path and version of what is to be in the store: no hidden files, which are half written."""
+        """Yield name, path and version of the files to upload, without hidden files, which are being written."""
         if self.source.is_file():
             yield "", self.source, _version(self.source)
             return
@@ -183,7 +184,7 @@ class Uploader:
                 yield path.relative_to(self.source).as_posix(), path, _version(path)
 
     def _wait(self, seconds: float) -> None:
-        """A pause after a failure, which the end of the recording cuts short once."""
+        """Pause after a failure. The end of the recording cuts one pause short."""
         if not self._ending.is_set():
             self._ending.wait(seconds)
         else:
@@ -195,13 +196,13 @@ def _version(path: Path) -> Version:
     return Version(status.st_size, status.st_mtime_ns)
 
 
-def _first(file: tuple[str, Path, Version]) -> tuple[bool, str]:
-    """Roll-ups before sessions."""
-    return not file[0].startswith("rollup/"), file[0]
+def _roll_ups_first(file: tuple[str, Path, Version]) -> tuple[bool, str]:
+    name, _, _ = file
+    return not name.startswith("rollup/"), name
 
 
 def _snapshot(path: Path, size: int, target: Path) -> int:
-    """Copy the first `size` bytes, of a session only whole lines. Returns how many bytes the copy has."""
+    """Copy the first `size` bytes of a file, of a session only whole lines. Returns the size of the copy."""
     with path.open("rb") as source, target.open("wb") as copy:
         left, end = size, 0
         while left and (block := source.read(min(left, _BLOCK))):
@@ -217,5 +218,5 @@ def _snapshot(path: Path, size: int, target: Path) -> int:
 
 
 def clear_spool(folder: Path) -> None:
-    """Delete a spool folder of which everything is in the store."""
+    """Delete a spool folder after all of it was uploaded."""
     shutil.rmtree(folder, ignore_errors=True)

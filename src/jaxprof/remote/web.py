@@ -1,6 +1,6 @@
-"""The answers of a web server, no longer than the reader expects: a server sends as much as it likes, whatever it told.
+"""Limit the size of the answers of a web server, which may send more than it announces.
 
-Imports aiohttp, and is imported where fsspec needs it anyway.
+This module imports aiohttp, and is imported only where fsspec needs that anyway.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from jaxprof.limits import HELD_OF_FETCHED
 
 
 class _Held(type(EMPTY_PAYLOAD)):  # type: ignore[misc]
-    """A stream that has been read."""
+    """A stream whose content has been read."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__()
@@ -22,10 +22,10 @@ class _Held(type(EMPTY_PAYLOAD)):  # type: ignore[misc]
 
 
 class BoundedResponse(ClientResponse):
-    """Ends an answer that grows beyond the bound while it is read as a whole."""
+    """Response that stops reading an answer beyond the limit."""
 
     async def read(self) -> bytes:
-        """The whole answer. Raises ClientPayloadError where it is too long."""
+        """Return the whole answer. Raises ClientPayloadError if it is too long."""
         if not isinstance(self.content, _Held):
             held = bytearray()
             async for piece in self.content.iter_any():

@@ -1,4 +1,4 @@
-"""Named baselines: a list of them, and the exact facts and decisions of one, as text and as JSON."""
+"""Show named baselines as text and as JSON: a list of them, or the exact facts and decisions of one."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ WIDTH: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class BaselineEntry:
-    """A baseline as a list shows it."""
+    """A baseline in a list."""
 
     name: str
     entry: Entry
     decisions: tuple[Decision, ...]
 
 
-def _when(text: str | None) -> str:
+def _moment(text: str | None) -> str:
     return "-" if text is None else text.replace("T", " ").removesuffix("Z")
 
 
 BASELINES: Final[tuple[Fact[BaselineEntry], ...]] = (
     Fact("name", TEXT, "Its name", title="baseline"),
-    Fact("created", TEXT, "When it was saved, in UTC", at("entry.header.created"), "saved", show=_when),
+    Fact("created", TEXT, "When it was saved, in UTC", at("entry.header.created"), "saved", show=_moment),
     Fact("programs", COUNT, "Programs in it", lambda row: len(row.entry.planned), "programs"),
     Fact("decisions", COUNT, "Decisions that are kept with it", lambda row: len(row.decisions), "decisions"),
     Fact("size_bytes", BYTES, "Size on disk", at("entry.size_bytes"), "size"),
@@ -56,30 +56,30 @@ DECISION: Final[tuple[Fact[Decision], ...]] = (
     Fact("jax", TEXT, "Version of jax"),
     Fact("jaxlib", TEXT, "Version of jaxlib"),
 )
-"""Growth that was accepted."""
+"""A decision to accept growth."""
 
 
-_FACTS_KEPT: Final[tuple[Fact[FigureDifference], ...]] = (
+_EXACT_FACTS: Final[tuple[Fact[FigureDifference], ...]] = (
     column("exact fact", lambda row: FACTS[row.code].title),
     column("value", lambda row: figure(row.before, row.unit), right=True),
 )
 
 
 def baselines_lines(entries: Sequence[BaselineEntry], folder: str) -> Iterator[str]:
-    """A line for each, and where they are."""
+    """Yield a line for each baseline, and the folder that they are in."""
     yield from text_lines(Table(BASELINES, entries), indent="")
     yield f"{counted(len(entries), 'baseline')} in {folder}"
 
 
 def baseline_lines(entry: BaselineEntry, session: Session) -> Iterator[str]:
-    """The programs with their exact facts, then the decisions."""
+    """Yield the programs of a baseline with their exact facts, then its decisions."""
     header = session.header
-    yield f"{entry.name}, saved {_when(header.created)} on {header.host}, {entry.entry.path}"
+    yield f"{entry.name}, saved {_moment(header.created)} on {header.host}, {entry.entry.path}"
     for run in session.runs.values():
         yield ""
         yield f"{program_name(run)}, {versions_of(run) or 'jax unknown'}"
         facts = [fact for fact in exact_facts(facts_of(session, run), {}) if fact.before]
-        yield from text_lines(Table(_FACTS_KEPT, facts))
+        yield from text_lines(Table(_EXACT_FACTS, facts))
     if entry.decisions:
         yield ""
         yield "decisions"
@@ -87,8 +87,8 @@ def baseline_lines(entry: BaselineEntry, session: Session) -> Iterator[str]:
         fact = FACTS.get(decision.fact)
         title, unit = (fact.title, fact.unit) if fact is not None else (decision.fact, "byte")
         detail = f" ({decision.detail})" if decision.detail else ""
-        said = f"{decision.program}: {title} {figure(decision.value, unit)}{detail}: {decision.reason}"
-        yield from wrap(f"{said} ({_when(decision.decided)})", width=WIDTH, indent="    ", first="  ")
+        accepted = f"{decision.program}: {title} {figure(decision.value, unit)}{detail}: {decision.reason}"
+        yield from wrap(f"{accepted} ({_moment(decision.decided)})", width=WIDTH, indent="    ", first="  ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,5 +127,5 @@ BASELINE: Final[tuple[Fact[_Baseline], ...]] = (
 
 
 def baseline_json(entry: BaselineEntry, session: Session) -> dict[str, Any]:
-    """The same as data."""
+    """Return the programs of a baseline with their exact facts, and its decisions, as JSON-ready data."""
     return recorder(BASELINE)(_Baseline(entry, session))

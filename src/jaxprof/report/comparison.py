@@ -1,7 +1,7 @@
-"""Sessions compared, as tables: environments first, then run by run times, exact facts, kernels, collectives, findings.
+"""Compare sessions in tables: environments, then for each run its times, exact facts, kernels, collectives, findings.
 
-Text and Markdown show what differs and count the rest; CSV and JSON have all of it. A row that a side does not know has
-a dash there, and no difference.
+Text and Markdown show what differs and count the rest; CSV and JSON have everything. A value that a side does not have
+is a dash, and its row has no difference.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _STAGES_SHOWN: Final = 6
 
 
 def signed(value: float | None, text: str) -> str:
-    """`text` with a plus where the value is positive."""
+    """Return `text`, the shown value, with a plus sign if the value is positive."""
     return UNKNOWN if value is None else f"+{text}" if value > 0 else text
 
 
@@ -50,7 +50,7 @@ def _bytes_difference(value: float | None) -> str:
 
 
 def figure(value: float | None, unit: str) -> str:
-    """A figure of a program as people read it."""
+    """Return a figure of a program as people read it."""
     if unit == "byte":
         return bytes_(value)
     if unit == "second":
@@ -59,7 +59,7 @@ def figure(value: float | None, unit: str) -> str:
 
 
 def growth_text(fact: FigureDifference) -> str:
-    """`+12 %`, `-0.40 %`, `same`; `new` for what was 0; a dash where a side is unknown."""
+    """Return `+12 %`, `-0.40 %` or `same`; `+3` if the figure was 0 before; a dash if a side is unknown."""
     if fact.differs is None:
         return UNKNOWN
     if not fact.differs:
@@ -80,7 +80,8 @@ def _verdict(row: PhaseDifference) -> str:
 
 
 def _sides(key: str, unit: Unit, meaning: str, of: str | None = None, title: str = "") -> Iterator[Fact[Any]]:
-    """A figure of both sides. `of`: where a side has it; by default the row has both at their keys."""
+    """Yield the facts of a figure on both sides. `of`: the attribute of a side that holds the figure, or an empty text
+    for the side itself; by default the row has both figures under the facts' keys."""
     for side, word in (("before", "first"), ("after", "second")):
         read = None if of is None else at(f"{side}.{of}" if of else side)
         yield Fact(f"{side}_{key}", unit, f"{meaning} on the {word} side", read, f"{title} {word}".lstrip())
@@ -125,7 +126,7 @@ _FIGURES_SHOWN: Final[tuple[Fact[FigureDifference], ...]] = (
 
 
 def change_text(change: KernelChange) -> str:
-    """`bytes 384 KiB → 502 KiB`, `operations +2 convert`."""
+    """Return one change of a kernel in words: `bytes 384 KiB → 502 KiB`, `operations +2 convert`."""
     if change.what == "inside":
         return "other constants or connections inside"
     if change.what == "operations":
@@ -146,13 +147,14 @@ def _change_value(what: str, value: str | float | None) -> str:
 
 
 def _changes(row: KernelDifference) -> str:
-    names = "" if row.before_name == row.after_name or not row.before_name or not row.after_name else row.before_name
-    former = [f"was {names}"] if names and row.status == "changed" else []
-    moved = f"{'merged into' if row.status == 'gone' else 'split off'} {' '.join(row.moved)}" if row.moved else ""
-    return "; ".join([*former, *([moved] if moved else []), *map(change_text, row.changes)])
+    renamed = row.before_name and row.after_name and row.before_name != row.after_name
+    parts = [f"was {row.before_name}"] if renamed and row.status == "changed" else []
+    if row.moved:
+        parts.append(f"{'merged into' if row.status == 'gone' else 'split off'} {' '.join(row.moved)}")
+    return "; ".join([*parts, *map(change_text, row.changes)])
 
 
-def _lines(row: KernelDifference) -> str | None:
+def _source_lines(row: KernelDifference) -> str | None:
     return places_text(row.kernel.sources) if row.kernel is not None and row.kernel.sources else None
 
 
@@ -166,12 +168,12 @@ KERNELS_COMPARED: Final[tuple[Fact[KernelDifference], ...]] = (
     *_sides("seconds", SECONDS, "Time in one call"),
     Fact("part_seconds", SECONDS, "What it adds to the difference", title="difference", show=_seconds_difference),
     Fact("speed", TEXT, "faster or slower, where its times say so", title=""),
-    column("line", _lines, widest=24),
+    column("line", _source_lines, widest=24),
     Fact("file", TEXT, "File of the source line that it comes from", at("kernel.source.file")),
     Fact("line", INDEX, "Line of the source that it comes from", at("kernel.source.line")),
-    Fact("merged_into", LIST, "Of one that is gone the kernels of the second side that do its operations now",
+    Fact("merged_into", LIST, "If gone: kernels of the second side that have its operations now",
          lambda row: list(row.moved) if row.status == "gone" else []),
-    Fact("split_from", LIST, "Of a new one the kernels of the first side that did its operations before",
+    Fact("split_from", LIST, "If new: kernels of the first side that had its operations before",
          lambda row: list(row.moved) if row.status == "new" else []),
     column("what changed", _changes, gives_way=True),
     Fact("changes", ROWS, "What differs", inside=(
@@ -213,12 +215,19 @@ _REASONS: Final[tuple[Fact[Any], ...]] = (
     Fact("count", COUNT, "Compilations"),
     Fact("text", TEXT, "The reason in words"),
 )
+
+
+def _why_again(row: Pair[FunctionCompiles]) -> str | None:
+    reasons = [reason for reason in (row.after.reasons if row.after is not None else ()) if reason.code != "first"]
+    return "; ".join(reason.text or reason.code for reason in reasons[:2]) or None
+
+
 FUNCTIONS_COMPARED: Final[tuple[Fact[Pair[FunctionCompiles]], ...]] = (
     STATUS,
     Fact("function", TEXT, "JAX's name of the function", at("either.function"), "compiled", widest=32),
     *_sides("count", COUNT, "Compilations", "count"),
     *_sides("seconds", SECONDS, "Time of the compilations", "seconds", "seconds"),
-    column("why again", lambda row: _why(row), gives_way=True),
+    column("why again", _why_again, gives_way=True),
     *(
         Fact(f"{side}_reasons", ROWS, f"Why the {word} side compiled", at(f"{side}.reasons"), inside=_REASONS)
         for side, word in (("before", "first"), ("after", "second"))
@@ -238,13 +247,8 @@ PROGRAM_FINDINGS_COMPARED: Final[tuple[Fact[Pair[Finding]], ...]] = (
 )
 
 
-def _why(row: Pair[FunctionCompiles]) -> str | None:
-    reasons = [reason for reason in (row.after.reasons if row.after is not None else ()) if reason.code != "first"]
-    return "; ".join(reason.text or reason.code for reason in reasons[:2]) or None
-
-
 def title(pair: RunComparison) -> str:
-    """`selu jit cpu:0  ·  n = 1 000 000`, with both names where they differ."""
+    """Return the heading of a pair, `selu jit cpu:0  ·  n = 1 000 000`, with both labels if they differ."""
     before, after = pair.before, pair.after
     parameters = parameters_text(after.plan.parameters) if after.plan.how != "imported" else ""
     label = after.label if before.label == after.label else f"{before.label} → {after.label}"
@@ -252,15 +256,15 @@ def title(pair: RunComparison) -> str:
 
 
 def answer(pair: RunComparison) -> str:
-    """The exact facts in one line: `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`; of programs also the findings
-    that only one side has."""
+    """Return the exact facts in one line, `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`; for programs also the
+    findings that only one side has."""
     difference = pair.difference
     parts: list[str] = []
     if pair.program is not None:
         counts = _counts(row.status for row in pair.program.functions)
         parts.append(f"compiled functions: {counts}" if counts else "nothing was compiled")
-        found = [f"{row.either.code} {row.status}" for row in pair.program.findings if row.status != "same"]
-        parts += [f"findings: {', '.join(found[:_FINDINGS_NAMED])}"] if found else []
+        findings = [f"{row.either.code} {row.status}" for row in pair.program.findings if row.status != "same"]
+        parts += [f"findings: {', '.join(findings[:_FINDINGS_NAMED])}"] if findings else []
     if difference.kernels is not None:
         parts.append(f"kernels: {kernel_counts(difference.kernels)}")
     facts = [fact for fact in difference.facts if fact.differs and fact.code not in ("kernels", "launches")]
@@ -271,7 +275,7 @@ def answer(pair: RunComparison) -> str:
 
 
 def kernel_counts(kernels: KernelDifferences) -> str:
-    """`1 new (1 split off), 2 gone (2 merged), 2 changed, 30 the same`."""
+    """Count the kernels by status: `1 new (1 split off), 2 gone (2 merged into others), 2 changed, 30 the same`."""
     counts = _counts(row.status for row in kernels.rows) or "none"
     for status, word in (("new", "split off"), ("gone", "merged into others")):
         if moved := sum(row.status == status and bool(row.moved) for row in kernels.rows):
@@ -290,7 +294,7 @@ def _counts(statuses: Iterable[str]) -> str:
 
 
 def tables(pair: RunComparison) -> Iterator[Table[Any]]:
-    """What people see of a pair: what differs, and how many rows do not."""
+    """Yield the tables of a pair for people: what differs, and a note of how many rows do not."""
     difference, program = pair.difference, pair.program
     if program is not None:
         known = [row for row in program.sums if row.before is not None or row.after is not None]
@@ -311,12 +315,12 @@ def tables(pair: RunComparison) -> Iterator[Table[Any]]:
 
 
 def facts_table(facts: Iterable[FigureDifference]) -> Table[FigureDifference]:
-    """The exact facts that are not 0 on both sides."""
+    """Return the table of the exact facts, without those that are 0 or unknown on both sides."""
     return Table(_FIGURES_SHOWN, [fact for fact in facts if fact.before or fact.after])
 
 
 def kernels_table(kernels: KernelDifferences) -> Table[KernelDifference]:
-    """The kernels that differ, and those with the largest parts in the difference of the times."""
+    """Return the table of the kernels that differ, and of those that take part in the difference of the times."""
     timed = kernels.difference_seconds is not None
     rows = [row for row in kernels.rows if row.status in ("new", "gone", "changed") or (timed and row.part_seconds)]
     notes: list[str] = []
@@ -325,21 +329,19 @@ def kernels_table(kernels: KernelDifferences) -> Table[KernelDifference]:
     if timed:
         notes.append(
             f"all kernels of a call: {seconds(kernels.before_seconds)} → {seconds(kernels.after_seconds)} "
-            f"({_seconds_difference(kernels.difference_seconds)}); the differences of all of them add up to it. "
-            "They were captured at different times."
+            f"({_seconds_difference(kernels.difference_seconds)}); the differences of all kernels add up to this. "
+            "The two sides were captured at different times."
         )
     return Table(KERNELS_COMPARED, rows, notes=tuple(notes)).first(_ROWS_SHOWN, "and {} more: --format json has all")
 
 
 def named(table: Table[Any], first: str, second: str) -> Table[Any]:
-    """The table with the sides' own names in its heading."""
+    """Return the table with the names of the sides, `first` and `second`, in its heading."""
 
-    def title(text: str) -> str:
+    def with_names(text: str) -> str:
         return re.sub(r"\bsecond$", lambda _: second, re.sub(r"\bfirst$", lambda _: first, text))
 
-    columns = [
-        column if column.title is None else replace(column, title=title(column.title)) for column in table.columns
-    ]
+    columns = [fact if fact.title is None else replace(fact, title=with_names(fact.title)) for fact in table.columns]
     return replace(table, columns=columns)
 
 
@@ -351,7 +353,7 @@ def _differing(columns: Sequence[Fact[Any]], rows: Sequence[Any], what: str) -> 
 
 
 def environment_table(difference: SessionDifference) -> Table[EnvironmentDifference]:
-    """What differs between the environments."""
+    """Return the table of what differs between the environments."""
     rows = [row for row in difference.environment if row.differs]
     same = len(difference.environment) - len(rows)
     if not difference.environment:

@@ -1,5 +1,7 @@
-"""Two sessions, or the sides of a measured comparison, compared as a whole: as text, Markdown, JSON and CSV. The tables
-are those of `comparison`."""
+"""Report a whole comparison, of two sessions or of the sides of a measured comparison: text, Markdown, JSON and CSV.
+
+The tables are those of `report.comparison`.
+"""
 
 from __future__ import annotations
 
@@ -56,45 +58,46 @@ def _notes(difference: SessionDifference) -> Iterator[str]:
     for session in (difference.before, difference.after):
         yield from (f"note: {notice}" for notice in session.notices)
     if not difference.runs:
-        yield "No run of the first session belongs to a run of the second: " + _no_pair(difference)
+        yield "No run of the first session matches a run of the second: " + _why_no_pair(difference)
     for side, runs in (("first", difference.only_before), ("second", difference.only_after)):
         for run in runs:
-            yield f"only in the {side} session: {_named(run)}"
+            yield f"only in the {side} session: {_run_name(run)}"
 
 
-def _no_pair(difference: SessionDifference) -> str:
+def _why_no_pair(difference: SessionDifference) -> str:
     if not difference.before.runs or not difference.after.runs:
         side = "first" if not difference.before.runs else "second"
         return f"the {side} has no runs."
-    first, second = (_likely(session) for session in (difference.before, difference.after))
+    first, second = (_suggested_run(session) for session in (difference.before, difference.after))
     return (
         "workload, variant, kind of device and parameters must be equal. To compare two runs all the same, name "
         f"them: jaxprof compare FIRST:{first} SECOND:{second}."
     )
 
 
-def _likely(session: Session) -> str:
-    """The id of the first run with HLO, else of the first."""
+def _suggested_run(session: Session) -> str:
+    """Return the id of the first run with HLO, or of the first run without any."""
     return next((run.id for run in session.runs.values() if "hlo" in run.texts), next(iter(session.runs)))
 
 
-def _named(run: Run) -> str:
+def _run_name(run: Run) -> str:
     parameters = parameters_text(run.plan.parameters)
     return f"{run.id} {run.label}{f' ({parameters})' if parameters else ''}"
 
 
-def _own_verdicts(difference: SessionDifference, session: Session) -> Iterator[str]:
-    """What the comparison that a session holds says; nothing where two of its own runs are compared."""
+def _stored_verdicts(difference: SessionDifference, session: Session) -> Iterator[str]:
+    """Yield the verdicts of the measured comparisons that a session holds; none if `difference` compares two runs of
+    one session."""
     if difference.before is not difference.after:
         yield from (verdict_line(versus) for result in ab_results(session) for versus in result.versus)
 
 
 def comparison_text(difference: SessionDifference) -> str:
-    """The whole report, without a line break at its end."""
+    """Return the whole report, without a line break at its end."""
     lines: list[str] = []
     for name, session in (("first", difference.before), ("second", difference.after)):
         lines.append(safe(_heading(name, session)))
-        for sentence in _own_verdicts(difference, session):
+        for sentence in _stored_verdicts(difference, session):
             lines += wrap(sentence, width=WIDTH, indent="    ", first="  ")
     lines.append("")
     lines += text_lines(environment_table(difference), width=WIDTH)
@@ -107,8 +110,8 @@ def comparison_text(difference: SessionDifference) -> str:
         for reason in pair.difference.unlike:
             lines.append(safe(f"  not the same measurement: {reason}"))
         for table in tables(pair):
-            if written := list(text_lines(table, width=WIDTH)):
-                lines += ["", *written]
+            if table_lines := list(text_lines(table, width=WIDTH)):
+                lines += ["", *table_lines]
     if notes := list(_notes(difference)):
         lines.append("")
         for note in notes:
@@ -117,11 +120,11 @@ def comparison_text(difference: SessionDifference) -> str:
 
 
 def comparison_markdown(difference: SessionDifference) -> str:
-    """The report for a pull request."""
+    """Return the report as Markdown for a pull request."""
     lines: list[str] = []
     for name, session in (("first", difference.before), ("second", difference.after)):
         lines.append(f"- {markdown(_heading(name, session))}")
-        lines += [f"  - {markdown(sentence)}" for sentence in _own_verdicts(difference, session)]
+        lines += [f"  - {markdown(sentence)}" for sentence in _stored_verdicts(difference, session)]
     lines.append("")
     lines += _markdown_table(environment_table(difference))
     for pair in difference.runs:
@@ -131,15 +134,15 @@ def comparison_markdown(difference: SessionDifference) -> str:
         lines.append(markdown(answer(pair)))
         lines += [f"\nNot the same measurement: {markdown(reason)}" for reason in pair.difference.unlike]
         for table in tables(pair):
-            if written := _markdown_table(table):
-                lines += ["", *written]
+            if table_lines := _markdown_table(table):
+                lines += ["", *table_lines]
     if notes := [f"- {markdown(note)}" for note in _notes(difference)]:
         lines += ["", *notes]
     return "\n".join(lines)
 
 
 def _markdown_table(table: Table[Any]) -> list[str]:
-    """Without the heading where there are no rows."""
+    """Return the table as Markdown, or only its notes if it has no rows."""
     rows = list(table.rows)
     if rows:
         return list(markdown_lines(Table(table.columns, rows, notes=table.notes)))
@@ -169,8 +172,8 @@ _OF_BOTH: Final[tuple[Fact[Any], ...]] = (
 
 
 def _sum(key: str, meaning: str, code: str) -> Fact[ProgramDifference]:
-    def read(found: ProgramDifference) -> FigureDifference:
-        return next(row for row in found.sums if row.code == code)
+    def read(difference: ProgramDifference) -> FigureDifference:
+        return next(row for row in difference.sums if row.code == code)
 
     return Fact(key, OBJECT, meaning, read, inside=_OF_BOTH)
 
@@ -186,7 +189,8 @@ _PROGRAM: Final[tuple[Fact[ProgramDifference], ...]] = (
 )
 
 
-def _all_kernels(pair: RunComparison) -> KernelDifferences | None:
+def _timed_kernels(pair: RunComparison) -> KernelDifferences | None:
+    """Return the kernels of a pair; None unless the times of all of them are known."""
     kernels = pair.difference.kernels
     return None if kernels is None or kernels.difference_seconds is None else kernels
 
@@ -204,7 +208,7 @@ PAIR: Final[tuple[Fact[RunComparison], ...]] = (
         Fact("facts", ROWS, "Exact figures, which have no noise", inside=FIGURES),
         Fact("kernels", ROWS, "Kernels", at("kernels.rows"), inside=KERNELS_COMPARED),
     )),
-    Fact("kernels_seconds", OBJECT, "Time of all kernels of a call", _all_kernels, inside=(
+    Fact("kernels_seconds", OBJECT, "Time of all kernels of a call", _timed_kernels, inside=(
         Fact("before", SECONDS, "Time of all kernels on the first side", at("before_seconds")),
         Fact("after", SECONDS, "Time of all kernels on the second side", at("after_seconds")),
         Fact("difference", SECONDS, "The second less the first", at("difference_seconds")),
@@ -226,12 +230,12 @@ DIFFERENCE: Final[tuple[Fact[SessionDifference], ...]] = (
     Fact("only_after", ROWS, "Runs that only the second session has", inside=RUN_COMPARED),
 )
 comparison_json: Final = recorder(DIFFERENCE)
-"""All of it, unrounded."""
+"""Return a comparison as JSON-ready data, with nothing rounded or left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """A figure of a pair, whatever it is about."""
+class _CsvRow:
+    """One compared figure of a pair of runs."""
 
     pair: RunComparison
     about: str
@@ -242,7 +246,7 @@ class _Line:
     unit: str
 
 
-_LINES: Final[tuple[Fact[_Line], ...]] = (
+_CSV_COLUMNS: Final[tuple[Fact[_CsvRow], ...]] = (
     Fact("run_before", TEXT, "Id of the first run", at("pair.before.id")),
     Fact("run_after", TEXT, "Id of the second run", at("pair.after.id")),
     *within(at("pair.after"), pick(RUN_COMPARED, "workload", "variant", "device")),
@@ -256,11 +260,11 @@ _LINES: Final[tuple[Fact[_Line], ...]] = (
 
 
 def comparison_csv(difference: SessionDifference) -> str:
-    """A row for each phase, fact, kernel, collective, finding, buffer and function, under one heading."""
-    return to_csv_text(Table(_LINES, (line for pair in difference.runs for line in _lines(pair))))
+    """Return a row for each phase, fact, kernel, collective, finding, buffer and function, under one heading."""
+    return to_csv_text(Table(_CSV_COLUMNS, (row for pair in difference.runs for row in _csv_rows(pair))))
 
 
-_SORTS: Final[tuple[tuple[str, str, str, Callable[[Any], str | None], str, str], ...]] = (
+_CSV_SOURCES: Final[tuple[tuple[str, str, str, Callable[[Any], str | None], str, str], ...]] = (
     ("phase", "phases", "phase", lambda row: row.times.verdict(), "{}_seconds", "second"),
     ("fact", "difference.facts", "code", at("status"), "{}", ""),
     ("kernel", "difference.kernels.rows", "name", at("status"), "{}_seconds", "second"),
@@ -269,19 +273,20 @@ _SORTS: Final[tuple[tuple[str, str, str, Callable[[Any], str | None], str, str],
     ("buffer", "difference.buffers", "either.instruction", at("status"), "{}.bytes", "byte"),
     ("function", "program.functions", "either.function", at("status"), "{}.count", ""),
 )
-"""What a line is about: where a pair has the rows, and each row its name, status, figures of both sides, their unit."""
+"""For each value of the column `about`: the attribute of a pair that holds the rows, and the attributes of a row that
+hold its name, its status and the figures of both sides; then their unit."""
 
 
-def _lines(pair: RunComparison) -> Iterator[_Line]:
-    for about, rows, name, status, side, unit in _SORTS:
+def _csv_rows(pair: RunComparison) -> Iterator[_CsvRow]:
+    for about, rows, name, status, side, unit in _CSV_SOURCES:
         before, after = (at(side.format(word)) for word in ("before", "after"))
         for row in at(rows)(pair) or ():
-            own = row.unit if about == "fact" else unit
-            yield _Line(pair, about, at(name)(row), status(row), before(row), after(row), own)
+            row_unit = row.unit if about == "fact" else unit
+            yield _CsvRow(pair, about, at(name)(row), status(row), before(row), after(row), row_unit)
 
 
 def ab_lines(result: AbResult) -> Iterator[str]:
-    """The report."""
+    """Yield the report of a measured comparison as text."""
     yield from ab_head(result, WIDTH)
     for versus in result.versus:
         yield from _all_differences(result, versus)
@@ -294,7 +299,7 @@ def ab_lines(result: AbResult) -> Iterator[str]:
 
 
 def _all_differences(result: AbResult, versus: AbVersus) -> Iterator[str]:
-    """What differs beside the time of a call: the environments, exact facts, kernels."""
+    """Yield what differs between A and one side: the environments, exact facts, kernels, and last the phases."""
     difference = result.difference(versus)
     (pair,) = difference.runs
     yield ""
@@ -322,7 +327,7 @@ def _warnings(result: AbResult) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """A side beside A, with all that differs between the two."""
+    """A side compared with A, with everything that differs between the two."""
 
     versus: AbVersus
     difference: SessionDifference
@@ -350,7 +355,7 @@ _MEASURED_SIDE: Final[tuple[Fact[SideRow], ...]] = (
             Fact("error", TEXT, "Why it failed", at("run.error")),
             Fact("median_seconds", SECONDS, "Median time of a call", at("summary.median")),
             Fact("ci95_seconds", NUMBERS, "Its 95 % interval, [low, high]", at("summary.ci95")),
-            Fact("warnings", ROWS, "Why the figures mean less than they seem to", inside=SENTENCE[:2]),
+            Fact("warnings", ROWS, "Warnings: why the figures are less certain than they look", inside=SENTENCE[:2]),
         ),
     ),
 )  # fmt: skip
@@ -361,4 +366,4 @@ AB: Final[tuple[Fact[AbResult], ...]] = (
     Fact("sides", ROWS, "What was compared", side_rows, inside=_MEASURED_SIDE),
 )  # fmt: skip
 ab_json: Final = recorder(AB)
-"""The report for programs; times in seconds, shares from 0 to 1, null for unknown."""
+"""Return a measured comparison as JSON-ready data: times in seconds, shares from 0 to 1, None for unknown."""

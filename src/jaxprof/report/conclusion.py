@@ -1,7 +1,7 @@
-"""The three lines that every command which measures ends with: what costs most, how sure that is, what to do next.
+"""Write the last three lines of every command that measures: what costs most, how sure that is, what to do next.
 
-The first line names the largest costs whether or not anything can be done about them, and its parts add up to the
-whole. What is not known is said in the line where it is missing.
+The first line names the largest costs, whether or not anything can be done about them, and its parts add up to the
+whole. What is not known is named in the line where it is missing.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 80
 _LARGEST: Final = 3
-_LEAST: Final = 0.005
-"""Parts of a smaller share are not named: they would be 0 %."""
-_LABEL: Final = 13
+_LEAST_SHARE: Final = 0.005
+"""Parts with a smaller share are not named, because they would show as 0 %."""
+_LABEL_WIDTH: Final = 13
 _NO_COST: Final = "unknown: nothing was measured"
 _STATES: Final = {"compile": "compiling", "lower": "lowering", "trace": "tracing", "import": "imports"}
-"""What states and phases are called in a sentence; the others by their own names."""
+"""Words for states and phases in a sentence. Those that are not listed go by their own names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +47,21 @@ class Conclusion:
     """The next command; empty where there is none."""
 
 
-def conclusion_lines(found: Conclusion, width: int = WIDTH) -> Iterator[str]:
-    """The three lines, each with its label, in as many lines of text as they need, and the command under them."""
-    indent = " " * _LABEL
-    for label, text in (("costs most", found.cost), ("how sure", found.certainty), ("do next", found.action)):
-        yield from wrap(text, width=width, indent=indent, first=f"{label:<{_LABEL}}")
-    if found.command:
-        yield f"{indent}{safe(found.command)}"
+def conclusion_lines(result: Conclusion, width: int = WIDTH) -> Iterator[str]:
+    """Yield the three parts with their labels, wrapped to `width` columns, and the command under them."""
+    indent = " " * _LABEL_WIDTH
+    for label, text in (("costs most", result.cost), ("how sure", result.certainty), ("do next", result.action)):
+        yield from wrap(text, width=width, indent=indent, first=f"{label:<{_LABEL_WIDTH}}")
+    if result.command:
+        yield f"{indent}{safe(result.command)}"
 
 
 def conclusion(explanation: Explanation) -> Conclusion:
-    """What an explanation comes to."""
+    """Return the conclusion of an explanation."""
     from jaxprof.analysis.explain.model import command
 
     cost, certainty = cost_and_certainty(explanation)
-    unknown = next((each for each in explanation.abstentions if each.command), None)
+    unknown = next((abstention for abstention in explanation.abstentions if abstention.command), None)
     if explanation.findings:
         first, others = explanation.findings[0], len(explanation.findings) - 1 + explanation.left_out
         more = f" ({counted(others, 'more finding')})" if others else ""
@@ -82,7 +82,7 @@ def _place(finding: RankedFinding) -> str:
 
 
 def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
-    """The first two lines, without their labels."""
+    """Return the first two lines of a conclusion, without their labels."""
     session = explanation.session
     if explanation.job is not None:
         return job_cost(explanation.job)
@@ -90,37 +90,37 @@ def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
         largest = max((finding.cost.bytes or 0 for finding in explanation.findings), default=0)
         cost = f"{bytes_(largest)} of traffic, by the first finding" if largest else "unknown"
         return cost, "HLO alone has no times: costs are bytes"
-    of_subject: Mapping[str, Callable[[Session], tuple[str, str]]] = {
-        "program": _of_program,
-        "comparison": _of_comparison,
-        "runs": _of_runs,
-        "profile": _of_profile,
+    derive_by_subject: Mapping[str, Callable[[Session], tuple[str, str]]] = {
+        "program": _longest_program_cost,
+        "comparison": _stored_comparison_cost,
+        "runs": _runs_cost,
+        "profile": _profile_cost,
     }
-    derive = of_subject.get(explanation.subject)
+    derive = derive_by_subject.get(explanation.subject)
     return derive(session) if derive is not None else (_NO_COST, "no run was recorded")
 
 
 def largest(times: Mapping[str, float], whole: float) -> str:
-    """`compiling 60.0 s (62 %), imports 20.1 s (21 %), ..., the rest 4.9 s (5 %) of 97.0 s`: the largest parts of
-    `whole` seconds; what is printed adds up."""
+    """Return the largest parts of `whole` seconds, with printed figures that add up: `compiling 60.0 s (62 %), imports
+    20.1 s (21 %), ..., the rest 4.9 s (5 %) of 97.0 s`."""
     ordered = sorted(((took, name) for name, took in times.items() if took > 0), reverse=True)
-    shown = [
-        (_STATES.get(name, name.replace("_", " ")), took) for took, name in ordered[:_LARGEST] if took >= _LEAST * whole
-    ]
+    least = _LEAST_SHARE * whole
+    shown = [(_STATES.get(name, name.replace("_", " ")), took) for took, name in ordered[:_LARGEST] if took >= least]
     if not shown:
-        return f"unknown: what {seconds(whole)} went to was not seen"
+        return f"unknown: no sample shows where {seconds(whole)} went"
     rest = whole - sum(took for _, took in shown)
-    if rest >= _LEAST * whole:
+    if rest >= least:
         shown.append(("the rest", rest))
-    whole = sum(took for _, took in shown) if rest < _LEAST * whole else whole
+    else:
+        whole = sum(took for _, took in shown)
     texts, total = parts_of([took for _, took in shown], whole)
     percents = whole_percents([took for _, took in shown])
     parts = [f"{name} {text} ({share} %)" for (name, _), text, share in zip(shown, texts, percents, strict=True)]
     return f"{', '.join(parts)} of {total}"
 
 
-def _of_program(session: Session) -> tuple[str, str]:
-    """Of several programs, that which took longest."""
+def _longest_program_cost(session: Session) -> tuple[str, str]:
+    """Return the first two lines of the program that took longest."""
     from jaxprof.analysis.programs.derive import program_result
 
     programs = [program_result(session, run.id) for run in session.programs]
@@ -128,7 +128,7 @@ def _of_program(session: Session) -> tuple[str, str]:
 
 
 def program_cost(program: ProgramResult) -> tuple[str, str]:
-    """The first two lines of a program, without their labels, also while it runs."""
+    """Return the first two lines of a program, which may still run, without their labels."""
     from jaxprof.report.recording.words import verdict
 
     times = {share.state: share.seconds for share in program.timeline if share.state != "not_seen"}
@@ -139,34 +139,36 @@ def program_cost(program: ProgramResult) -> tuple[str, str]:
 
 
 def _basis(program: ProgramResult) -> str:
-    """What the times of the states rest on."""
+    """Return what the times of a program's states rest on."""
     exact = any(share.exact and share.seconds > 0 for share in program.timeline)
     announced = "compile times are exact" if exact else ""
     if not program.samples:
         return announced or "nothing was sampled"
-    half = 0.98 / program.samples**0.5  # of a share of one half, the widest that there is
+    from jaxprof.report.recording.words import widest_error
+
+    half = widest_error(program.samples)
     error = f", each within {percent(half)} of the wall time" if half < 0.5 else ", too few to say how exact"
     return f"{announced}{'; the rest' if announced else 'all'} from {counted(program.samples, 'sample')}{error}"
 
 
-def _of_runs(session: Session) -> tuple[str, str]:
-    """The run that takes most time before its second call."""
+def _runs_cost(session: Session) -> tuple[str, str]:
+    """Return the first two lines of the run that takes most time before its second call."""
     from jaxprof.analysis.run_result import results
 
-    measured = [each for each in results(session) if each.summary is not None]
-    compiled = [each for each in measured if any(each.one_time_phases.values())]
+    measured = [result for result in results(session) if result.summary is not None]
+    compiled = [result for result in measured if any(result.one_time_phases.values())]
     if not measured:
         only_compiled = any(run.plan.how == "compile" for run in session.runs.values())
         return ("unknown: compiled, and not run" if only_compiled else _NO_COST), "no time was measured"
-    run = max(compiled or measured, key=_seconds_of_first)
-    return _first_call(run), _certainty(session, run)
+    run = max(compiled or measured, key=_first_call_seconds)
+    return _first_call_text(run), _run_certainty(session, run)
 
 
-def _seconds_of_first(run: RunResult) -> float:
+def _first_call_seconds(run: RunResult) -> float:
     return sum(filter(None, run.one_time_phases.values())) or (run.summary.median if run.summary is not None else 0.0)
 
 
-def _first_call(run: RunResult) -> str:
+def _first_call_text(run: RunResult) -> str:
     once = {name: spent for name, spent in run.one_time_phases.items() if spent}
     call = f"{seconds(run.summary.median)} a call" if run.summary is not None else ""
     name = safe(f"{run.run.id} {run.run.label}")
@@ -175,7 +177,7 @@ def _first_call(run: RunResult) -> str:
     return f"{name}: {largest(once, sum(once.values()))} up to the end of the first call; then {call}"
 
 
-def _certainty(session: Session, run: RunResult) -> str:
+def _run_certainty(session: Session, run: RunResult) -> str:
     from jaxprof.report.runs import check_text, interval_text, versus_text
     from jaxprof.units import UNKNOWN
 
@@ -200,29 +202,28 @@ def _certainty(session: Session, run: RunResult) -> str:
     return "; ".join(parts)
 
 
-def _of_comparison(session: Session) -> tuple[str, str]:
+def _stored_comparison_cost(session: Session) -> tuple[str, str]:
     from jaxprof.analysis.ab import ab_results
 
     return comparison_cost(ab_results(session))
 
 
 def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
-    """What each side takes, and what that stands on."""
+    """Return the first two lines of measured comparisons: what each side takes, and what the verdicts rest on."""
     from jaxprof.report.sides import basis_lines, verdict_line
 
-    costs = [verdict_line(versus) for result in compared for versus in result.versus]
+    verdicts = [verdict_line(versus) for result in compared for versus in result.versus]
     medians = [
         f"{side.run.plan.side} {seconds(side.summary.median)} a call"
         for result in compared
         for side in result.sides
         if side.summary is not None
     ]
-    basis = [text if label == "call" else f"{label}: {text}" for each in compared for label, text in basis_lines(each)
-             if label != "call"]  # fmt: skip
-    return "; ".join(filter(None, (", ".join(medians), *costs))) or _NO_COST, "; ".join(basis) or "not measured"
+    basis = [f"{label}: {text}" for result in compared for label, text in basis_lines(result) if label != "call"]
+    return "; ".join(filter(None, (", ".join(medians), *verdicts))) or _NO_COST, "; ".join(basis) or "not measured"
 
 
-def _of_profile(session: Session) -> tuple[str, str]:
+def _profile_cost(session: Session) -> tuple[str, str]:
     from jaxprof.analysis.measured import whole_profile
 
     kernels = whole_profile(session)
@@ -241,55 +242,58 @@ def _of_profile(session: Session) -> tuple[str, str]:
 
 
 def job_cost(job: JobFigures) -> tuple[str, str]:
-    """The first two lines of a job, without their labels: of all its processes together."""
-    if job.goodput is None:
+    """Return the first two lines of a job, without their labels, over all its processes together."""
+    goodput = job.goodput
+    if goodput is None:
         return "unknown: no process was seen in a loop", f"{len(job.processes)} of {job.count} processes could be read"
-    used = job.goodput
-    seen = f"{used.processes} of {counted(job.count, 'process', 'processes')}"
+    seen = f"{goodput.processes} of {counted(job.count, 'process', 'processes')}"
     return (
-        f"{largest(used.causes, used.seconds)} ({seen} together)",
+        f"{largest(goodput.causes, goodput.seconds)} ({seen} together)",
         "from samples; the useful part is an upper bound, because time that all wait together counts as useful",
     )
 
 
 def gate_conclusion(result: GateResult, target: str) -> Conclusion:
-    """What a gate comes to: the limit that was passed by most, what the figures stand on, how to see why."""
+    """Return the conclusion of a gate: the limit exceeded by most, what the figures rest on, how to see why."""
     from jaxprof.analysis.explain.model import command
     from jaxprof.report.gate import row_text
 
-    worst = min(result.rows, key=_order, default=None)
+    worst = min(result.rows, key=_worst_first, default=None)
     cost = row_text(worst) if worst is not None else "unknown: nothing was compared"
-    timed = any(row.limit.is_time for row in result.rows)
-    certainty = "facts are exact, for this compiler" if not timed else ""
-    if timed:
-        certainty = comparison_cost([result.measured])[1] if result.measured is not None else "times of other days"
+    if not any(row.limit.is_time for row in result.rows):
+        certainty = "facts are exact, for this compiler"
+    elif result.measured is not None:
+        _, certainty = comparison_cost([result.measured])
+    else:
+        certainty = "times were not measured together, so the machine may explain them"
+    if result.outcome == "within":
+        return Conclusion(cost, certainty, "nothing: no limit was exceeded")
     base = result.base
-    looking = {
+    details = {
         "revision": command("compare", "--git", base.name, target),
         "target": command("compare", base.name, target),
     }.get(base.reading, command("hlo", target, "--kernels"))
-    if result.outcome == "within":
-        return Conclusion(cost, certainty, "nothing: no limit was passed")
     action = {
         "passed": "find what grew, or allow it: --accept WHY keeps the decision beside a named baseline",
         "undecided": "find out what is unknown: the reason stands beside each limit",
     }[result.outcome]
-    return Conclusion(cost, certainty, action, looking)
+    return Conclusion(cost, certainty, action, details)
 
 
-def _order(row: GateRow) -> tuple[int, float]:
+def _worst_first(row: GateRow) -> tuple[int, float]:
     return ("passed", "undecided", "within").index(row.state), -abs(row.growth or row.figure.growth or 0.0)
 
 
 def difference_conclusion(difference: SessionDifference, name: str) -> Conclusion:
-    """What two recorded sessions come to: what differs, that they were not measured together, what to look at."""
+    """Return the conclusion of two recorded sessions: what differs, that they were not measured together, what to look
+    at. `name`: what commands call the second session."""
     from jaxprof.analysis.explain.model import command
     from jaxprof.report.comparison import answer
 
     if not difference.runs:
         return Conclusion("unknown: the sessions have no run in common", "nothing was compared", "name a run of each")
-    said = dict.fromkeys(answer(pair) for pair in difference.runs)
-    known = [words for words in said if not words.startswith("no exact fact")] or list(said)
+    answers = dict.fromkeys(answer(pair) for pair in difference.runs)
+    known = [words for words in answers if not words.startswith("no exact fact")] or list(answers)
     cost = "; ".join(known[:_LARGEST])
     certainty = "exact facts do not vary; the verdict of each time stands in its row"
     if difference.before is not difference.after:

@@ -1,8 +1,8 @@
-"""The list of devices as JSON and as plain text of 80 columns, for `jaxprof devices`."""
+"""Render the list of devices for `jaxprof devices`, as JSON and as plain text of 80 columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,30 +27,30 @@ class ListedDevice:
 
     @property
     def memory_used_bytes(self) -> int | None:
-        """The current reading if there is one, else that of the listing."""
+        """Memory in use, from the reading if it has it, otherwise from the listing of the devices."""
         used = self.reading.memory_used_bytes if self.reading is not None else None
         return used if used is not None else self.device.memory_used_bytes
 
     @property
     def memory_limit_bytes(self) -> int | None:
-        """The current reading if there is one, else that of the listing."""
+        """Memory of the device, from the reading if it has it, otherwise from the listing of the devices."""
         limit = self.reading.memory_limit_bytes if self.reading is not None else None
         return limit if limit is not None else self.device.memory_limit_bytes
 
 
 def devices_report(devices: Sequence[Device], readings: Sequence[DeviceReading] = ()) -> dict[str, Any]:
-    """JSON-ready: `{"devices": [{"id", "platform", ..., "reading": {...} | null}]}`.
+    """Return the devices as JSON-ready data: `{"devices": [{"id", "platform", ..., "reading": {...} | null}]}`.
 
-    Sizes in bytes, shares in 0..1, the rest in the unit of its name; null is unknown, or does not apply.
-    `used_by_jax` is null if JAX was not asked.
+    Sizes are in bytes, shares in 0..1, other figures in the unit that their key names; null is unknown, or does not
+    apply. `used_by_jax` is null if JAX was not asked.
     """
     return {"devices": list(records(Table(DEVICES, _rows(devices, readings))))}
 
 
 def devices_text(devices: Sequence[Device], readings: Sequence[DeviceReading] = (), width: int = WIDTH) -> list[str]:
-    """Lines: a table of all devices, then what does not fit in the table. At most `width` columns.
+    """Return a table of all devices, then what does not fit in it, in lines of at most `width` columns.
 
-    A command is never broken, so that it can be copied; only it may be wider.
+    Only a command may be wider: it is never broken, so that it can be copied.
     """
     rows = _rows(devices, readings)
     details = (line for row in rows for line in _details(row.device, row.reading, width))
@@ -69,19 +69,23 @@ def _power(row: ListedDevice) -> str | None:
     return f"{watts:.0f} W" if limit is None else f"{watts:.0f}/{limit:.0f} W"
 
 
+def _celsius(degrees: float | None) -> str:
+    return units.UNKNOWN if degrees is None else f"{degrees:.0f} °C"
+
+
 def memory_text(used: float | None, limit: float | None) -> str:
-    """`98.2 / 139.8 GiB` in the unit of the limit; a dash if unknown."""
+    """Return `98.2 / 139.8 GiB`, in the unit of the limit; a dash for what is unknown."""
+    if limit is None and used is None:
+        return units.UNKNOWN
     if limit is None or used is None:
-        return (
-            f"{units.bytes_(used)} / {units.bytes_(limit)}" if limit is not None or used is not None else units.UNKNOWN
-        )
-    whole = units.bytes_(limit)
-    scale = 1024 ** ("B", "KiB", "MiB", "GiB", "TiB", "PiB").index(whole.rpartition(" ")[2])
-    return f"{used / scale:.1f} / {limit / scale:.1f} {whole.rpartition(' ')[2]}"
+        return f"{units.bytes_(used)} / {units.bytes_(limit)}"
+    unit = units.bytes_(limit).rpartition(" ")[2]
+    scale = 1024 ** ("B", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit)
+    return f"{used / scale:.1f} / {limit / scale:.1f} {unit}"
 
 
 def _details(device: Device, reading: DeviceReading | None, width: int) -> Iterator[str]:
-    for label, text in _facts(device, reading):
+    for label, text in _labelled_facts(device, reading):
         yield from wrap(f"{device.id}: {label}{text}", width=width, indent="    ", first="  ")
     if device.used_by_jax is False:
         reason = f"{device.id}: not used by JAX: {device.reason or 'the reason is not known'}"
@@ -90,7 +94,7 @@ def _details(device: Device, reading: DeviceReading | None, width: int) -> Itera
             yield f"    {safe(device.hint)}"
 
 
-def _facts(device: Device, reading: DeviceReading | None) -> Iterator[tuple[str, str]]:
+def _labelled_facts(device: Device, reading: DeviceReading | None) -> Iterator[tuple[str, str]]:
     facts = []
     if device.core_count is not None:
         facts.append(f"{device.core_count:g} {'core' if device.core_count == 1 else 'cores'}")
@@ -117,14 +121,10 @@ def _facts(device: Device, reading: DeviceReading | None) -> Iterator[tuple[str,
 
 
 def process_text(process: Mapping[str, Scalar | None]) -> str:
-    """`python of alice (pid 4711), 12.0 GiB`, as far as it is known."""
+    """Return a process that uses a device, `python of alice (pid 4711), 12.0 GiB`, as far as it is known."""
     name, user, memory = process.get("name"), process.get("user"), process.get("memory_bytes")
     who = f"{name or 'a process'}{f' of {user}' if user else ''} (pid {process.get('pid')})"
     return f"{who}, {units.bytes_(memory)}" if isinstance(memory, int | float) else who
-
-
-def _of_process(key: str) -> Callable[[Mapping[str, Scalar | None]], Scalar | None]:
-    return lambda process: process.get(key)
 
 
 _READING: Final[tuple[Fact[DeviceReading], ...]] = (
@@ -137,13 +137,13 @@ _READING: Final[tuple[Fact[DeviceReading], ...]] = (
     Fact("temperature_celsius", NUMBER, "Temperature"),
     Fact("clock_hertz", NUMBER, "Clock"),
     Fact("clock_limit_hertz", NUMBER, "The highest clock"),
-    Fact("load_average", NUMBER, "Of the host: processes that want to run"),
+    Fact("load_average", NUMBER, "Load average of the host: processes that want to run"),
     Fact("throttle_reasons", LIST, "Why it is throttled"),
     Fact("processes", ROWS, "Who uses it", inside=(
-        Fact("pid", INDEX, "Id of the process", _of_process("pid")),
-        Fact("name", TEXT, "Its name", _of_process("name")),
-        Fact("user", TEXT, "Its user", _of_process("user")),
-        Fact("memory_bytes", BYTES, "Memory that it holds", _of_process("memory_bytes")),
+        Fact("pid", INDEX, "Id of the process", lambda process: process.get("pid")),
+        Fact("name", TEXT, "Its name", lambda process: process.get("name")),
+        Fact("user", TEXT, "Its user", lambda process: process.get("user")),
+        Fact("memory_bytes", BYTES, "Memory that it holds", lambda process: process.get("memory_bytes")),
     )),
 )  # fmt: skip
 DEVICES: Final[tuple[Fact[ListedDevice], ...]] = (
@@ -162,7 +162,7 @@ DEVICES: Final[tuple[Fact[ListedDevice], ...]] = (
     Fact("memory_limit_bytes", BYTES, "Memory that there is"),
     column("memory", lambda row: memory_text(row.memory_used_bytes, row.memory_limit_bytes), widest=20),
     column("power", _power, right=True, widest=11),
-    column("temp", at("reading.temperature_celsius"), lambda t: units.UNKNOWN if t is None else f"{t:.0f} °C"),
+    column("temp", at("reading.temperature_celsius"), _celsius),
     column("clock", at("reading.clock_hertz"), lambda rate: units.scaled(rate, "Hz")),
     *within(
         at("device"),

@@ -1,7 +1,7 @@
-"""The one form of every answer in JSON, `{schema, kind, data, truncated, next}`, and how much of the data is in it.
+"""Write answers in JSON: all have the form `{schema, kind, data, truncated, next}` and a bounded amount of data.
 
-An answer is small unless more was requested: its reader is often a program that pays for each character. What was left
-out is counted in `truncated`, by the path of its key; nothing is left out silently. `docs/json.md` documents it.
+An answer is small unless more is requested, because its reader is often a program that pays for each character. What is
+left out is counted in `truncated` by the path of its key; nothing is left out silently. `docs/json.md` documents it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any, Final
 from jaxprof.text import json_text
 
 SCHEMA: Final = "3.0"
-"""Of the envelope and of the keys in `data`; a session file has a schema of its own."""
+"""Version of the envelope and of the keys in `data`. A session file has a schema version of its own."""
 ROWS: Final = 50
-"""Rows of each list, unless the kind has another number for it."""
+"""Most rows of a list, unless `_KEPT` has another number for it."""
 _NUMBERS: Final = 50
-"""Numbers of a list, such as an interval, whatever the number of rows."""
+"""Most entries of a list of numbers, such as an interval, whatever the limit of rows."""
 _DIGITS: Final = 9
-"""Of a number in an answer that is bounded: nanoseconds of a second, and two thirds of the characters."""
+"""Significant digits of a number in a bounded answer: nanoseconds of a second, with two thirds of the characters."""
 _EXACT_FROM: Final = 1e6
-"""Times of day, FLOPs and rates as large as this are left as they are."""
-_EXACT: Final = frozenset({"query"})
-"""Kinds whose numbers are those of the request."""
+"""Numbers from this size on, such as times of day, FLOPs and rates, are not rounded."""
+_EXACT_KINDS: Final = frozenset({"query"})
+"""Kinds whose numbers are never rounded, because the user's request computed them."""
 
 _COMPARED: Final[Mapping[str, int]] = {
     "kernels": 10,
@@ -125,13 +125,13 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
     "hlo-kernels": {"programs.kernels.sources": 0},
     "hlo-passes": {"modules.passes.computations": 0},
 }
-"""Of each kind, by the path of a key: how many rows of a list there are unless more are requested, the last ones if the
-number is negative; 0 for what is there only if all is requested; or which of the rows. After `.*`, the keys of the
-objects at that path."""
+"""What a bounded answer of each kind keeps, by the path of a key. A number is the most rows of a list, the last ones if
+it is negative; 0 leaves the key out. A function selects rows. A path that ends in `.*` has the keys that the objects at
+that path keep."""
 
 
 def may_lack(kind: str, schema: dict[str, Any], path: str = "") -> None:
-    """Takes out of what a schema requires what a bounded answer of the kind leaves out."""
+    """Remove from the required keys of a JSON schema those that a bounded answer of the kind leaves out, in place."""
     kept = _KEPT.get(kind, {})
     wanted = kept.get(f"{path}.*")
     prefix = f"{path}." if path else ""
@@ -152,19 +152,19 @@ def may_lack(kind: str, schema: dict[str, Any], path: str = "") -> None:
 
 
 class Bounds:
-    """Cuts an answer to its size, and counts what is left out while it passes."""
+    """Cuts an answer to its size, and counts what it leaves out."""
 
     def __init__(self, kind: str, limit: int | None = None) -> None:
-        """`limit`: rows of each list, whatever the kind has; 0 for all of the answer."""
+        """`limit`: most rows of each list, in place of the limits of the kind; 0 for the whole answer."""
         self.left_out: dict[str, int] = {}
-        """Path of a key → how many rows of it, or of its own objects, are not there. Under `PATH.*` how many objects
-        have further keys."""
+        """Number of rows or objects that were left out, by the path of their key. The entry `PATH.*` counts the objects
+        that lost keys."""
         self._limit = limit
         self._kept = _KEPT.get(kind, {})
-        self._exact = kind in _EXACT
+        self._exact = kind in _EXACT_KINDS
 
     def cut(self, data: Any) -> Any:
-        """The data, bounded. What is an iterator stays one: its rows are counted as they are taken."""
+        """Return the data, bounded. An iterator stays an iterator, whose rows are counted as they are taken."""
         return data if self._limit == 0 else self._value(data, "")
 
     def _value(self, value: Any, path: str) -> Any:
@@ -193,9 +193,9 @@ class Bounds:
         return kept
 
     def _most(self, path: str) -> int:
-        """How many rows of the list at `path` are kept; negative for the last ones."""
-        of_kind = self._kept.get(path)
-        usual = of_kind if isinstance(of_kind, int) and of_kind else ROWS
+        """Return how many rows of the list at `path` are kept; negative for the last ones."""
+        kept = self._kept.get(path)
+        usual = kept if isinstance(kept, int) and kept else ROWS
         most = self._limit or abs(usual)
         return most if usual > 0 else -most
 
@@ -219,7 +219,7 @@ class Bounds:
 
 
 def _size(value: Any) -> int:
-    """The rows of a list, the objects of a tree; 1 for anything else, and 0 for what says nothing."""
+    """Return the number of rows of a list or of objects of a tree; 1 for any other value, 0 for an empty one."""
     if isinstance(value, Iterator):
         return sum(1 for _ in value)
     if isinstance(value, dict):
@@ -234,56 +234,54 @@ def _is_rows(value: Any) -> bool:
 
 
 def answer_pieces(kind: str, data: Any, next_commands: Sequence[str] = (), limit: int | None = None) -> Iterator[str]:
-    """The answer as compact JSON on one line, in pieces. An iterator in `data` becomes a list, whose items are written
-    as they arrive. NaN and infinity, which JSON does not have, become null: unknown.
+    """Yield the answer as compact JSON on one line, in pieces. An iterator in `data` becomes a list whose items are
+    written as they arrive. NaN and infinity, which JSON does not have, become null: unknown.
 
-    `next_commands`: what is worth asking next. `limit`: rows of each list, whatever the kind has; 0 for all of
-    the answer."""
+    `next_commands`: commands worth running next. `limit`: most rows of each list, in place of the limits of the kind;
+    0 for the whole answer."""
     bounds = Bounds(kind, limit)
     yield f'{{"schema":{json_text(SCHEMA)},"kind":{json_text(kind)},"data":'
     yield from json_pieces(bounds.cut(data))
-    truncated, named = (json_text(part, compact=True) for part in (bounds.left_out, list(next_commands)))
-    yield f',"truncated":{truncated},"next":{named}}}\n'
+    truncated, commands = (json_text(part, compact=True) for part in (bounds.left_out, list(next_commands)))
+    yield f',"truncated":{truncated},"next":{commands}}}\n'
 
 
 def error_text(code: str, message: str, hint: str) -> str:
-    """What stands in the place of an answer that cannot be given."""
+    """Return the JSON that replaces an answer that cannot be given."""
     error = {"code": code, "message": message, "hint": hint or None}
     return json_text({"schema": SCHEMA, "kind": "error", "error": error}, compact=True)
 
 
 _AT_ONCE: Final = 32
-"""Items of an iterator that are encoded together: an encoder costs as much to set up as an item takes."""
+"""Items of an iterator that are encoded together, because setting up an encoder costs as much as encoding an item."""
 
 
 def json_pieces(data: Any) -> Iterator[str]:
-    """`data` as compact JSON, in pieces; an iterator in it is a list."""
+    """Yield `data` as compact JSON, in pieces; an iterator in it becomes a list."""
     if isinstance(data, Iterator):
-        opened = "["
-        whole: list[Any] = []
+        separator = "["
+        batch: list[Any] = []
         for value in data:
-            if not isinstance(value, dict) or _has_iterator(value):
-                if whole:
-                    yield opened + _encoded(whole)[1:-1]
-                    opened, whole = ",", []
-                yield opened
+            is_batched = isinstance(value, dict) and not _has_iterator(value)
+            if is_batched:
+                batch.append(value)
+            if batch and (not is_batched or len(batch) == _AT_ONCE):
+                yield separator + _encoded(batch)[1:-1]
+                separator, batch = ",", []
+            if not is_batched:
+                yield separator
                 yield from json_pieces(value)
-                opened = ","
-                continue
-            whole.append(value)
-            if len(whole) == _AT_ONCE:
-                yield opened + _encoded(whole)[1:-1]
-                opened, whole = ",", []
-        if whole:
-            yield opened + _encoded(whole)[1:-1]
-            opened = ","
-        yield "]" if opened == "," else "[]"
+                separator = ","
+        if batch:
+            yield separator + _encoded(batch)[1:-1]
+            separator = ","
+        yield "]" if separator == "," else "[]"
     elif isinstance(data, dict) and _has_iterator(data):
-        opened = "{"
+        separator = "{"
         for key, value in data.items():
-            yield f"{opened}{json_text(str(key))}:"
+            yield f"{separator}{json_text(str(key))}:"
             yield from json_pieces(value)
-            opened = ","
+            separator = ","
         yield "}"
     else:
         yield _encoded(data)
@@ -293,7 +291,7 @@ _NO_ITERATORS: Final = frozenset({str, int, float, bool, type(None), list, tuple
 
 
 def _has_iterator(data: dict[Any, Any]) -> bool:
-    """Whether something in it is still to be worked out; most objects are encoded at once."""
+    """Return whether a value inside is an iterator, so that the object cannot be encoded in one call."""
     for value in data.values():
         if value.__class__ in _NO_ITERATORS:
             continue
@@ -303,7 +301,8 @@ def _has_iterator(data: dict[Any, Any]) -> bool:
 
 
 def _encoded(value: Any) -> str:
-    """Only what holds a number that JSON does not have is walked through in Python, which takes five times as long."""
+    """Return `value` as compact JSON, with null for NaN and infinity. Only a value that holds one of these is encoded
+    in Python, which takes five times as long."""
     try:
         return json_text(value, compact=True)
     except ValueError:

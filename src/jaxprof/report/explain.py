@@ -1,5 +1,7 @@
-"""An explanation as text that fits a screen, as Markdown for a pull request, and as JSON that fits a prompt; with what
-trying a fix showed, and how much of the device is used."""
+"""Render an explanation: as text that fits a screen, as Markdown for a pull request, as JSON that fits a prompt.
+
+It includes the results of trying fixes, and how much of the device's peak the runs reach.
+"""
 
 from __future__ import annotations
 
@@ -42,31 +44,31 @@ if TYPE_CHECKING:
 
 
 def utilisation_text(use: Utilisation) -> str:
-    """`MFU 41 % of the vendor's bf16 peak (HFU 52 %), 63 % of its device's roofline`; what is unknown is left out, so
-    empty if both are."""
+    """Return `MFU 41 % of the vendor's bf16 peak (HFU 52 %), 63 % of its device's roofline`, without what is unknown;
+    an empty text if both are."""
     parts = []
     if use.mfu is not None:
-        whose = "peak that was measured here" if use.peak_is_measured else f"vendor's {'/'.join(use.dtypes)} peak"
-        again = f" (HFU {percent(use.hfu)})" if use.recomputed_flops else ""
-        parts.append(f"MFU {'at least ' if use.at_least else ''}{percent(use.mfu)} of the {whose}{again}")
+        whose = "peak measured on this machine" if use.peak_is_measured else f"vendor's {'/'.join(use.dtypes)} peak"
+        hfu = f" (HFU {percent(use.hfu)})" if use.recomputed_flops else ""
+        parts.append(f"MFU {'at least ' if use.at_least else ''}{percent(use.mfu)} of the {whose}{hfu}")
     if use.roofline is not None:
         parts.append(f"{percent(use.roofline)} of its device's roofline")
     return ", ".join(parts)
 
 
 def to_four_digits(value: float | None) -> float | None:
-    """A figure that is rounded so that an explanation stays small."""
+    """Round a figure to four significant digits, so that an explanation stays small."""
     return None if value is None else float(f"{value:.4g}")
 
 
 def rounded(key: str) -> Callable[[Any], float | None]:
-    """What reads a figure, rounded so that an explanation stays small."""
+    """Return a function that reads the figure at `key` and rounds it with `to_four_digits`."""
     read = at(key)
     return lambda row: to_four_digits(read(row))
 
 
 def rounded_interval(row: Any) -> list[float | None] | None:
-    """`[low, high]`; None if either is unknown."""
+    """Return `[low, high]` of a row, rounded; None if either is unknown."""
     return None if row.low is None or row.high is None else [to_four_digits(row.low), to_four_digits(row.high)]
 
 
@@ -79,7 +81,7 @@ UTILISATION: Final[tuple[Fact[Utilisation], ...]] = (
     Fact("at_least", TRUTH, "Whether the shares are lower bounds"),
     Fact("roofline", SHARE, "Share of the roofline of the whole", rounded("roofline")),
     Fact("flops", FLOPS, "FLOPs of the matrix products", rounded("flops")),
-    Fact("recomputed_flops", FLOPS, "Those that are computed again (remat)", rounded("recomputed_flops")),
+    Fact("recomputed_flops", FLOPS, "FLOPs that are computed again (rematerialisation)", rounded("recomputed_flops")),
     Fact("peak_flops_per_second", RATE, "The peak of the device for these dtypes", rounded("peak_flops_per_second")),
     Fact("dtypes", LIST, "The dtypes of the matrix products"),
     Fact("peak_source", TEXT, "Where the peak comes from"),
@@ -88,21 +90,21 @@ UTILISATION: Final[tuple[Fact[Utilisation], ...]] = (
 
 
 def trial_sentence(trial: FixTrial) -> str:
-    """`measured: 1.34× (1.30-1.38) as fast (2.31 s a call instead of 3.10 s), the results are equal`; `no faster`,
-    `inconclusive`, `not tried`, `failed` with the reason."""
+    """Return the outcome in words: `measured: 1.34× (1.30-1.38) as fast (2.31 s a call instead of 3.10 s), the results
+    are equal`; or `no faster`, `inconclusive`, `not tried`, `failed` with the reason."""
     times, outcome = trial.times, trial.outcome
     if times is None:
         return f"{outcome}: {trial.reason}"
-    numbers = _numbers(trial)
     if trial.saved_bytes is not None:
-        return _memory(trial)
+        return _memory_trial_sentence(trial)
+    numbers = _numbers_text(trial)
     if times.ratio is None or outcome == "inconclusive":
         words = "inconclusive: " + times.reason()
         more = times.launches_to_decide()
         words += f" (about {integer(more)} more launches would decide it)" if more else ""
-        beside = f", {ratio_interval(times.ratio, times.low, times.high)} as fast" if times.ratio is not None else ""
-        return f"{words}{beside}; {numbers}"
-    measured = f"{ratio_interval(times.ratio, times.low, times.high)} as fast{_seconds(trial)}"
+        speed = f", {ratio_interval(times.ratio, times.low, times.high)} as fast" if times.ratio is not None else ""
+        return f"{words}{speed}; {numbers}"
+    measured = f"{ratio_interval(times.ratio, times.low, times.high)} as fast{_medians_text(trial)}"
     if outcome == "faster" and trial.differs:
         return f"no gain: {numbers}; {measured}"
     if outcome == "faster":
@@ -110,29 +112,32 @@ def trial_sentence(trial: FixTrial) -> str:
     return f"no faster: {measured}, {numbers}"
 
 
-def _memory(trial: FixTrial) -> str:
-    """Of a fix that is one of memory."""
+def _memory_trial_sentence(trial: FixTrial) -> str:
+    """Return the outcome in words for a fix that saves memory."""
     before, after = trial.bytes or (None, None)
     times = trial.times
     assert times is not None
     if trial.outcome == "inconclusive" or times.ratio is None:
-        fast = f"whether it is faster is not known: {times.reason()}"
+        speed = f"whether it is faster is not known: {times.reason()}"
     elif trial.outcome == "same":
-        fast = "it is as fast"
+        speed = "it is as fast"
     else:
-        fast = f"it is {trial.outcome}: {ratio_interval(times.ratio, times.low, times.high)} as fast{_seconds(trial)}"
+        ratio = ratio_interval(times.ratio, times.low, times.high)
+        speed = f"it is {trial.outcome}: {ratio} as fast{_medians_text(trial)}"
     word = "measured" if trial.gains else "no gain"
-    return f"{word}: a call holds {bytes_(after)} instead of {bytes_(before)}; {fast}; {_numbers(trial)}"
+    return f"{word}: a call holds {bytes_(after)} instead of {bytes_(before)}; {speed}; {_numbers_text(trial)}"
 
 
-def _seconds(trial: FixTrial) -> str:
+def _medians_text(trial: FixTrial) -> str:
+    """Return ` (2.31 s a call instead of 3.10 s)`; an empty text if a side has no times."""
     before, after = trial.seconds
     if not before or not after:
         return ""
     return f" ({seconds(median(after))} a call instead of {seconds(median(before))})"
 
 
-def _numbers(trial: FixTrial) -> str:
+def _numbers_text(trial: FixTrial) -> str:
+    """Return how far the results with and without the fix agree, in words."""
     numbers = trial.numbers
     if numbers is None:
         return "the results were not compared"
@@ -154,10 +159,10 @@ def _agreement(numbers: NumbersCompared) -> str:
 
 
 TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
-    Fact("fix", TEXT, "What the changed side had"),
+    Fact("fix", TEXT, "The fix that was tried"),
     Fact("outcome", TEXT, "faster, slower, same, inconclusive, failed (with it), not_tried",
          lambda trial: trial.outcome.replace(" ", "_")),
-    Fact("gains", TRUTH, "Whether it is faster and the numbers do not speak against it"),
+    Fact("gains", TRUTH, "Whether the fix helps and the results agree"),
     Fact("sentence", TEXT, "The outcome in words", trial_sentence),
     Fact("ratio", RATIO, "How many times as fast it is", rounded("times.ratio")),
     Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]",
@@ -168,30 +173,30 @@ TRIAL: Final[tuple[Fact[FixTrial], ...]] = (
     Fact("before_bytes", BYTES, "What a call holds at once without it; null unless the fix is one of memory",
          lambda trial: trial.bytes and trial.bytes[0]),
     Fact("after_bytes", BYTES, "What a call holds at once with it", lambda trial: trial.bytes and trial.bytes[1]),
-    Fact("numbers", OBJECT, "How far the numbers of the two agree", inside=(
+    Fact("numbers", OBJECT, "How far the results with and without the fix agree", inside=(
         Fact("agree", TRUTH, "Whether they agree within the tolerance"),
         Fact("relative", NUMBER, "The largest relative difference; null where not finite"),
         Fact("note", TEXT, "What else is to be known"),
     )),
     Fact("session", TEXT, "Where the comparison is kept"),
 )  # fmt: skip
-"""What trying a fix showed."""
+"""The result of trying a fix."""
 
 
 WIDTH: Final = 80
 HEIGHT: Final = 23
 """Lines of a small terminal, with one left for the prompt."""
-_SENTENCES: Final = (300, 200, 120, 70)
-"""Characters of a sentence in JSON: the longest with which all of it fits."""
+_SENTENCE_LIMITS: Final = (300, 200, 120, 70)
+"""Most characters of a sentence in JSON. The first limit with which the whole explanation fits is taken."""
 _MOST_CHARACTERS: Final = 5_400
-"""Of the JSON, without line breaks and indentation: some 1 500 tokens."""
-_LINE: Final = 100
-_PART: Final = 0.9
-"""A saving below this share of what a finding costs stands beside the cost."""
+"""Upper limit for the JSON, without line breaks and indentation: some 1 500 tokens."""
+_CODE_LINE_CHARACTERS: Final = 100
+_SAVING_SHOWN_BELOW: Final = 0.9
+"""Show the saving of a finding only if it is below this share of its cost."""
 _KERNELS_NAMED: Final = 3
 _ANSWERS: Final = 3
 MOST_UTILISATIONS: Final = 3
-"""Runs whose utilisation is in the JSON: the first."""
+"""Show the utilisation of at most this many runs in the JSON, the first ones."""
 _SCOPES: Final = {
     "program": "of the wall time",
     "call": "of a call",
@@ -202,18 +207,18 @@ _SCOPES: Final = {
 
 
 def answers(explanation: Explanation) -> list[str]:
-    """What is known of the whole, a line each: how it ended or what was called, what costs most, how sure that is."""
+    """Return what is known of the whole, one line each: how it ended or what was called, what costs most, how sure that
+    is."""
     session = explanation.session
     if session is None and explanation.job is None:
-        count = len(explanation.modules)
-        return [f"{integer(count)} compiled program{'' if count == 1 else 's'}"]
+        return [counted(len(explanation.modules), "compiled program")]
     if explanation.job is not None:
         from jaxprof.report.hosts import answer_lines
 
         lines = answer_lines(explanation.job)
     else:
         assert session is not None
-        lines = list(_answers(session, explanation))[:_ANSWERS]
+        lines = list(_session_lines(session, explanation))[:_ANSWERS]
     if explanation.subject == "nothing":
         return lines
     from jaxprof.report.conclusion import cost_and_certainty
@@ -222,55 +227,53 @@ def answers(explanation: Explanation) -> list[str]:
     return [*lines, f"costs most: {cost}", f"how sure: {certainty}"]
 
 
-def _answers(session: Session, explanation: Explanation) -> Iterator[str]:
+def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
     if explanation.subject == "program":
         from jaxprof.analysis.programs.derive import program_result
         from jaxprof.report.recording.words import title as program_title
 
         for run in session.programs:
             yield program_title(program_result(session, run.id))
-        yield from _longest(session)
-    elif explanation.subject == "comparison":
-        return
+        yield from _longest_kernel_line(session)
     elif explanation.subject == "profile":
-        yield from _of_profile(session)
-    else:
+        yield from _profile_lines(session)
+    elif explanation.subject != "comparison":
         from jaxprof.analysis.ceilings import of_call
         from jaxprof.analysis.run_result import results
         from jaxprof.report.runs import interval_text, versus_text
 
-        for each in results(session):
-            if each.summary is not None:
-                spread = interval_text(each)
-                versus = versus_text(each)
-                baseline = session.runs.get(each.run.plan.baseline)
-                beside = f", {versus} as fast as {baseline.as_baseline}" if baseline and versus != UNKNOWN else ""
-                around = f" {spread}" if spread != UNKNOWN else ""
-                use = of_call(session, each.run)
+        for result in results(session):
+            run = result.run
+            if result.summary is not None:
+                spread = interval_text(result)
+                versus = versus_text(result)
+                baseline = session.runs.get(run.plan.baseline)
+                speedup = f", {versus} as fast as {baseline.as_baseline}" if baseline and versus != UNKNOWN else ""
+                interval = f" {spread}" if spread != UNKNOWN else ""
+                use = of_call(session, run)
                 reached = f"; {words}" if use is not None and (words := utilisation_text(use)) else ""
-                yield f"{each.run.id} {each.run.label}: {seconds(each.summary.median)}{around} a call{beside}{reached}"
-            elif each.run.plan.how == "compile" and each.run.status == "ok":
-                yield f"{each.run.id} {each.run.label}: compiled, and not run"
+                yield f"{run.id} {run.label}: {seconds(result.summary.median)}{interval} a call{speedup}{reached}"
+            elif run.plan.how == "compile" and run.status == "ok":
+                yield f"{run.id} {run.label}: compiled, and not run"
         if not session.runs:
             yield "no run was recorded"
 
 
-def _longest(session: Session) -> Iterator[str]:
-    longest = longest_kernel(session)
-    if longest is not None:
-        of = ", ".join(filter(None, [longest.kind, longest.where.short() if longest.where is not None else ""]))
-        named = f" ({of})" if of else ""
-        share = percent(longest.share)
-        yield f"longest kernel: {longest.run} {longest.name}{named}, {share} of the time of all kernels"
+def _longest_kernel_line(session: Session) -> Iterator[str]:
+    kernel = longest_kernel(session)
+    if kernel is not None:
+        details = ", ".join(filter(None, [kernel.kind, kernel.where.short() if kernel.where is not None else ""]))
+        about = f" ({details})" if details else ""
+        yield f"longest kernel: {kernel.run} {kernel.name}{about}, {percent(kernel.share)} of the time of all kernels"
 
 
-def _of_profile(session: Session) -> Iterator[str]:
+def _profile_lines(session: Session) -> Iterator[str]:
     kernels = whole_profile(session)
     if not kernels:
         yield "no kernels were recorded"
         return
     yield f"{counted(len(kernels), 'kernel')} took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
-    yield from _longest(session)
+    yield from _longest_kernel_line(session)
     from jaxprof.analysis.ceilings import utilisations
 
     for use in utilisations(session):
@@ -279,8 +282,8 @@ def _of_profile(session: Session) -> Iterator[str]:
 
 
 def cost_text(cost: FindingCost) -> str:
-    """`about 6.0 s (5.6 s to 6.4 s), 30 % of the wall time`; `saves about 2.0 s of 6.0 s, 30 % of the wall time`, where
-    that is less; `cost unknown`."""
+    """Return `about 6.0 s (5.6 s to 6.4 s), 30 % of the wall time`; `saves about 2.0 s of 6.0 s, 30 % of the wall time`
+    if the saving is clearly less than the cost; or `cost unknown`."""
     if cost.seconds is None:
         of_what = "of memory" if cost.held else "a run"
         return f"{bytes_(cost.bytes)} {of_what}" if cost.bytes else "cost unknown"
@@ -289,13 +292,13 @@ def cost_text(cost: FindingCost) -> str:
     between = f" ({ends[0]} to {ends[1]})" if len({*ends}) == 2 else ""
     share = f", {percent(cost.share)} {_SCOPES[cost.scope]}" if cost.share is not None else ""
     saves = cost.saves_seconds
-    if saves and saves < _PART * cost.seconds:
+    if saves and saves < _SAVING_SHOWN_BELOW * cost.seconds:
         word = f"saves about {seconds(saves, 2)} of {'up to ' if cost.at_most else ''}"
     return f"{word}{seconds(cost.seconds, 2)}{between}{share}"
 
 
 def place_text(finding: RankedFinding) -> str:
-    """`train.py:91`; without a line the kernel that weighs most; empty if there is neither."""
+    """Return `train.py:91`, or the kernel with the most weight if no line is known; an empty text without either."""
     if finding.where is not None:
         return finding.where.short(finding.directory)
     return finding.kernels[0] if finding.kernels else ""
@@ -303,19 +306,24 @@ def place_text(finding: RankedFinding) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """How wide the lines are, and how many of them each part may have."""
+    """Space for an explanation."""
 
     sentence: int
+    """Most lines of a sentence."""
     abstentions: int
+    """Most abstentions that are shown."""
     commands: bool
+    """Whether the commands of findings and abstentions are shown."""
     width: int = WIDTH
+    """Columns of a line."""
 
 
 _ROOMS: Final = (_Room(99, 99, True), _Room(2, 99, True), _Room(2, 2, True), _Room(1, 2, True), _Room(1, 2, False))
 
 
 def explanation_lines(explanation: Explanation, *, full: bool = False, width: int = WIDTH) -> list[str]:
-    """The explanation in lines; shortened until it fits a small terminal, unless all of it (`full`) is wanted."""
+    """Return the explanation in lines of at most `width` columns, shortened until it fits a small terminal unless
+    `full` is set."""
     for room in _ROOMS:
         lines = list(_lines(explanation, replace(room, width=width)))
         if full or len(lines) <= HEIGHT:
@@ -324,17 +332,18 @@ def explanation_lines(explanation: Explanation, *, full: bool = False, width: in
 
 
 def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
+    answer_room = replace(room, sentence=room.sentence + room.commands)
     for line in answers(explanation):
-        yield from _cut(line, replace(room, sentence=room.sentence + room.commands), indent="    ", first="")
+        yield from _cut(line, answer_room, indent="    ", first="")
     if not explanation.findings:
         yield explanation.nothing_found
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings))
     for number, finding in enumerate(explanation.findings, start=1):
-        yield from _finding_lines(number, finding, room, verify=_verify(explanation) if len(commands) > 1 else "")
+        yield from _finding_lines(number, finding, room, verify=_verify_label(explanation) if len(commands) > 1 else "")
     if explanation.left_out:
-        yield f"   and {explanation.left_out} more: {_more(explanation)}"
+        yield f"   and {explanation.left_out} more: {_where_the_rest_is(explanation)}"
     if len(commands) == 1:
-        yield from _cut(f"{_verify(explanation)} {commands[0]}", room, indent="        ", first="")
+        yield from _cut(f"{_verify_label(explanation)} {commands[0]}", room, indent="        ", first="")
     if command := try_command(explanation):
         yield from _cut(f"measure these fixes: {command}", room, indent="        ", first="")
     shown = explanation.abstentions[: room.abstentions]
@@ -343,19 +352,21 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
         yield from _abstention_lines(abstention, room, with_command=room.commands and not repeated)
 
 
-def _verify(explanation: Explanation) -> str:
-    """What stands before a command that is made of the words of a session: whether these came from another machine."""
+def _verify_label(explanation: Explanation) -> str:
+    """Return the label before a verify command. It says whether the words of the command, which come from the session,
+    were recorded on another machine."""
     session = explanation.session
     return "verify (from the file):" if session is not None and session.elsewhere else "verify:"
 
 
-def _more(explanation: Explanation) -> str:
+def _where_the_rest_is(explanation: Explanation) -> str:
     of_job = explanation.subject == "job"
     return command("open", explanation.name) + " has them" if of_job else "--format json and open --findings have them"
 
 
 def try_command(explanation: Explanation) -> str:
-    """The command that measures the fixes of an explanation; empty where none is mechanical, or it was done."""
+    """Return the command that measures the fixes of an explanation; an empty text if no fix is mechanical, or one was
+    measured already."""
     to_try = [finding for finding in explanation.findings if finding.mechanical]
     if not to_try or any(finding.trial is not None for finding in to_try):
         return ""
@@ -365,14 +376,14 @@ def try_command(explanation: Explanation) -> str:
 def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, verify: str) -> Iterator[str]:
     place = place_text(finding)
     head = f"{number}. {finding.code}  {cost_text(finding.cost)}"
-    of = "" if finding.where is not None or not finding.run else f"  {finding.run}"
-    at = "  ".join(part for part in (place, safe(finding.code_line)) if part)
-    if columns(head) + columns(of) + 2 + columns(at) <= room.width or not room.commands:
-        yield shorten(f"{head}{of}  {at}".rstrip(), room.width)
+    head += "" if finding.where is not None or not finding.run else f"  {finding.run}"
+    source = "  ".join(part for part in (place, safe(finding.code_line)) if part)
+    if columns(head) + 2 + columns(source) <= room.width or not room.commands:
+        yield shorten(f"{head}  {source}".rstrip(), room.width)
     else:
-        yield shorten(f"{head}{of}", room.width)
-        if at:
-            yield shorten(f"   {at}", room.width)
+        yield shorten(head, room.width)
+        if source:
+            yield shorten(f"   {source}", room.width)
     yield from _cut(finding.message, room, indent="   ")
     yield from _cut(finding.fix, room, indent="     ", first="   → ")
     if finding.trial is not None:
@@ -389,7 +400,7 @@ def _abstention_lines(abstention: Abstention, room: _Room, *, with_command: bool
 
 
 def _cut(text: str, room: _Room, *, indent: str, first: str | None = None) -> list[str]:
-    """The text in as many lines as it may have; the last one ends in an ellipsis if something was cut."""
+    """Wrap the text into at most `room.sentence` lines. The last one ends in an ellipsis if something was cut."""
     lines = wrap(text, width=room.width, indent=indent, first=first)
     if len(lines) <= room.sentence:
         return lines
@@ -398,7 +409,7 @@ def _cut(text: str, room: _Room, *, indent: str, first: str | None = None) -> li
 
 
 def explanation_markdown(explanation: Explanation) -> str:
-    """The explanation for a pull request or an issue."""
+    """Return the explanation as Markdown for a pull request or an issue."""
     return "\n".join(_markdown_lines(explanation))
 
 
@@ -410,7 +421,8 @@ def _markdown_lines(explanation: Explanation) -> Iterator[str]:
     if not explanation.findings:
         yield "No finding above its threshold."
     for number, finding in enumerate(explanation.findings, start=1):
-        at = f" at {markdown(place_text(finding))}" if place_text(finding) else ""
+        place = place_text(finding)
+        at = f" at {markdown(place)}" if place else ""
         yield f"{number}. **{markdown(finding.code)}**: {markdown(cost_text(finding.cost))}{at}  "
         yield f"   {markdown(finding.message)}  "
         yield f"   {markdown(finding.fix)}" + ("  " if finding.trial is not None else "")
@@ -427,7 +439,7 @@ def _markdown_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def _fenced(command: str) -> Iterator[str]:
-    """A command as a code block inside a list item, behind a fence that it cannot close."""
+    """Yield a command as a code block inside a list item, with a fence that the command cannot close."""
     if command:
         fence = "`" * (3 + command.count("`"))
         yield from ("", f"   {fence}sh", f"   {safe(command)}", f"   {fence}", "")
@@ -442,7 +454,7 @@ def _source(finding: RankedFinding) -> str | None:
 
 
 def _if_any(key: str, unit: Unit, meaning: str, read: Callable[[RankedFinding], Any] | None = None) -> Fact[Any]:
-    """Evidence that is only there where there is some."""
+    """Return a fact whose key is left out of a row without a value."""
     return Fact(key, unit, meaning, read, when=read or at(key))
 
 
@@ -450,7 +462,7 @@ _EVIDENCE: Final[tuple[Fact[RankedFinding], ...]] = (
     _if_any("run", TEXT, "Id of the run"),
     _if_any("also", LIST, "More runs that have it", lambda finding: finding.also[:5]),
     _if_any("source", TEXT, "file:line", _source),
-    _if_any("line", TEXT, "Text of that line", lambda finding: finding.code_line[:_LINE]),
+    _if_any("line", TEXT, "Text of that line", lambda finding: finding.code_line[:_CODE_LINE_CHARACTERS]),
     _if_any(
         "kernels",
         LIST,
@@ -481,8 +493,8 @@ def _utilisations(explained: Explanation) -> tuple[Any, ...]:
     return utilisations(explained.session)[:MOST_UTILISATIONS] if explained.session is not None else ()
 
 
-def facts_of_explanation(longest: int = _SENTENCES[0]) -> tuple[Fact[Explanation], ...]:
-    """What JSON has of an explanation; its sentences have at most `longest` characters."""
+def facts_of_explanation(longest: int = _SENTENCE_LIMITS[0]) -> tuple[Fact[Explanation], ...]:
+    """Return the facts of an explanation in JSON, whose sentences have at most `longest` characters."""
 
     def cut(key: str, meaning: str) -> Fact[Any]:
         read = at(key)
@@ -507,17 +519,17 @@ def facts_of_explanation(longest: int = _SENTENCES[0]) -> tuple[Fact[Explanation
             Fact("measured", OBJECT, "What --try showed", at("trial"), inside=TRIAL),
         )),
         Fact("left_out", COUNT, "How many more findings there are"),
-        Fact("unknown", ROWS, "What cannot be said", at("abstentions"), inside=(
+        Fact("unknown", ROWS, "What is unknown", at("abstentions"), inside=(
             Fact("code", TEXT, "What kind it is"),
-            cut("reason", "Why it cannot be said"),
-            Fact("command", TEXT, "What would fill the gap"),
+            cut("reason", "Why it is unknown"),
+            Fact("command", TEXT, "The command that would show it"),
         )),
     )  # fmt: skip
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
-    """The documented form (docs/json.md): sentences are cut and numbers rounded, so that it stays small."""
-    for longest in _SENTENCES:
+    """Return the documented form (docs/json.md), with sentences cut and numbers rounded so that it stays small."""
+    for longest in _SENTENCE_LIMITS:
         data = recorder(facts_of_explanation(longest))(explanation)
         if len(json_text(data)) <= _MOST_CHARACTERS:
             break
@@ -525,7 +537,7 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
 
 
 def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
-    """An entry of the catalogue, in lines of 80 columns."""
+    """Yield an entry of the catalogue in lines of at most 80 columns."""
     yield from wrap(f"{entry.code}: {entry.title}", width=WIDTH, indent="  ", first="")
     yield ""
     yield from wrap(entry.means, width=WIDTH, indent="  ")
@@ -553,7 +565,7 @@ entry_json: Final = recorder(ENTRY)
 
 
 def catalogue_lines() -> Iterator[str]:
-    """Every code with its title, source by source."""
+    """Yield every code with its title, grouped by source."""
     source = ""
     width = max(map(len, entries()))
     for entry in entries().values():

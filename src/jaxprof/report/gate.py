@@ -1,4 +1,4 @@
-"""The outcome of a gate: a line for each limit, as text, Markdown, JSON and JUnit XML."""
+"""Report the outcome of a gate, with a line for each limit: text, Markdown, JSON and JUnit XML."""
 
 from __future__ import annotations
 
@@ -20,13 +20,20 @@ from jaxprof.units import UNKNOWN, counted, percent
 WIDTH: Final = 100
 ANSWERS: Final = {
     "within": "within the limits",
-    "passed": "a limit was passed",
+    "passed": "a limit was exceeded",
     "undecided": "undecided",
 }
 
 
+def _state(row: GateRow) -> str:
+    """Return the state of a limit in words: `accepted` for a decision that allows it, `exceeded` for `passed`."""
+    if row.accepted is not None:
+        return "accepted"
+    return "exceeded" if row.state == "passed" else row.state
+
+
 def _growth(row: GateRow) -> str:
-    """`+52 % (+48 % to +56 %)`; a dash for times that were not measured together."""
+    """Return the growth of a figure, `+52 % (+48 % to +56 %)`; a dash for times that were not measured together."""
     if not row.limit.is_time:
         return growth_text(row.figure)
     if row.growth is None:
@@ -48,8 +55,8 @@ def _reason(row: GateRow) -> str | None:
 
 
 LIMITS: Final[tuple[Fact[GateRow], ...]] = (
-    column("", lambda row: "accepted" if row.accepted is not None else row.state),
-    Fact("state", TEXT, "within, passed or undecided"),
+    column("", _state),
+    Fact("state", TEXT, "within, passed (the limit is exceeded) or undecided"),
     Fact("label", TEXT, "The program and its device", title="program"),
     Fact("limit", TEXT, "The limit, as it was given", at("limit.text"), "limit"),
     Fact("fact", TEXT, "The figure that it is about", at("limit.figure.title"), "fact"),
@@ -70,52 +77,50 @@ LIMITS: Final[tuple[Fact[GateRow], ...]] = (
 
 
 def row_text(row: GateRow) -> str:
-    """`kernels 3 → 5 (+67 %), limit kernels: passed`."""
+    """Return a limit and its outcome in one line: `kernels 3 → 5 (+67 %), limit kernels: exceeded`."""
     before, after = (figure(value, row.figure.unit) for value in (row.figure.before, row.figure.after))
-    state = "accepted" if row.accepted is not None else row.state
-    return f"{row.limit.figure.title} {before} → {after} ({_growth(row)}), limit {row.limit.text}: {state}"
+    return f"{row.limit.figure.title} {before} → {after} ({_growth(row)}), limit {row.limit.text}: {_state(row)}"
 
 
 def gate_text(result: GateResult) -> str:
-    """The outcome, what the base is, a line for each limit, and one for each reason."""
+    """Return the outcome, what the base is, a line for each limit, and one for each reason."""
     lines = [ANSWERS[result.outcome]]
     for note in notes(result):
         lines += wrap(note, width=WIDTH, indent="  ")
     lines += text_lines(Table([fact for fact in LIMITS if fact.title != "reason"], result.rows))
     for row in result.rows:
         if reason := _reason(row):
-            state = "" if row.accepted is not None else f"{row.state}: "
+            state = "" if row.accepted is not None else f"{_state(row)}: "
             lines += wrap(f"{row.limit.text} {state}{reason}", width=WIDTH, indent="    ", first="  ")
     return "\n".join(lines)
 
 
 def gate_markdown(result: GateResult) -> str:
-    """The same for a pull request."""
+    """Return the outcome, what the base is, and a table of the limits, as Markdown for a pull request."""
     lines = [f"**jaxprof gate: {markdown(ANSWERS[result.outcome])}**", ""]
-    for note in notes(result):
-        lines += [f"- {markdown(note)}"]
+    lines += [f"- {markdown(note)}" for note in notes(result)]
     return "\n".join([*lines, "", *markdown_lines(Table(LIMITS, result.rows))])
 
 
 def notes(result: GateResult) -> Iterator[str]:
-    """What is to be known before the rows: what the base is, and what the times stand on."""
+    """Yield what a reader needs to know before the rows: what the base is, and what the times rest on."""
     yield base_sentence(result.base)
     yield from result.notes
     if result.measured is not None:
         (versus,) = result.measured.versus
-        yield f"A is the base, B what is there now; {_results(versus.results)}"
+        yield f"A: the base; B: the current version; {_agreement(versus.results)}"
         yield from (f"{label}: {text}" for label, text in basis_lines(result.measured))
         for side in result.measured.failed:
             yield f"{side.run.plan.side} {side.run.status}: {side.run.error}"
 
 
-def _results(results: ResultsCompared | None) -> str:
+def _agreement(results: ResultsCompared | None) -> str:
     text = results_text(results)
     return f"the results differ{text.removeprefix('differs')}" if text.startswith("differs") else text
 
 
 def base_sentence(base: GateBase) -> str:
-    """How the word after `--base` was read."""
+    """Return how the word after `--base` was read, in a sentence."""
     if base.reading == "revision":
         hash_ = f" ({base.commit})" if base.commit != base.name else ""
         state = "with changes that are not committed" if base.dirty else "which has no uncommitted changes"
@@ -128,12 +133,12 @@ def base_sentence(base: GateBase) -> str:
 
 
 def gate_junit(result: GateResult, *, strict: bool) -> str:
-    """JUnit XML, a test case for each limit: one that is undecided is skipped, or with `strict` a failure."""
+    """Return JUnit XML with a test case for each limit. An undecided limit is skipped, or with `strict` a failure."""
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     rows = result.rows
     failed = [row for row in rows if row.state == "passed" or (strict and row.state == "undecided")]
-    skipped = sum(row.state == "undecided" and not strict for row in rows)
+    skipped = 0 if strict else sum(row.state == "undecided" for row in rows)
     counts = {"tests": str(len(rows)), "failures": str(len(failed)), "skipped": str(skipped), "errors": "0"}
     suites = Element("testsuites", counts)
     suite = SubElement(suites, "testsuite", {"name": "jaxprof gate", **counts})
@@ -154,7 +159,7 @@ def gate_junit(result: GateResult, *, strict: bool) -> str:
 
 
 GATE: Final[tuple[Fact[GateResult], ...]] = (
-    Fact("outcome", TEXT, "within, passed or undecided"),
+    Fact("outcome", TEXT, "within, passed (a limit is exceeded) or undecided"),
     Fact("base", OBJECT, "What it was compared with", inside=(
         Fact("name", TEXT, "The word after --base"),
         Fact("reading", TEXT, "How it was read: path, target, baseline, session, revision"),
@@ -169,4 +174,4 @@ GATE: Final[tuple[Fact[GateResult], ...]] = (
     Fact("limits", ROWS, "Each limit with what was found", at("rows"), inside=LIMITS),
 )  # fmt: skip
 gate_json: Final = recorder(GATE)
-"""The outcome as data."""
+"""Return the outcome of a gate as JSON-ready data."""

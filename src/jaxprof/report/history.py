@@ -1,4 +1,4 @@
-"""Histories as text, Markdown, CSV and JSON: a line for each, or one with its points and where it changed for good."""
+"""Render histories as text, Markdown, CSV and JSON: an overview, or each with its points and lasting changes."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from jaxprof.units import UNKNOWN, integer, percent, ratio
 
 WIDTH: Final = 80
 POINTS_SHOWN: Final = 20
-"""Points that text lists of a longer history, the newest."""
+"""Most points of a history that the text lists by default, the newest ones."""
 APART: Final = (
     "The sessions were not measured together: a slower machine looks the same as a slower program. jaxprof compare "
     "measures two in turns."
 )
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
-_TREND: Final = 12
-_WORD: Final = 48
+_TREND_POINTS: Final = 12
+_VALUE_CHARACTERS: Final = 48
 _LEAST_SPAN: Final = 1.1
-"""Highest over lowest value that fill the height of a trend: noise of a few percent does not look like a mountain."""
+"""Least ratio of the highest to the lowest value that fills the height of a trend. With it, noise of a few percent does
+not look like a mountain."""
 
 
 def date(wall_seconds: float) -> str:
-    """The day of a Unix time, in UTC, as the names of sessions have it."""
+    """Return the day of a Unix time in UTC, in the form that names of sessions have: `2026-11-26`."""
     return _utc(wall_seconds).strftime("%Y-%m-%d")
 
 
@@ -43,7 +44,8 @@ def _utc(wall_seconds: float) -> datetime:
 
 
 def series_name(series: MeasurementHistory, *, where: bool = True) -> str:
-    """`matmul jit · n = 1 000 · cpu`: all that distinguishes it, the device with `where`."""
+    """Return all that distinguishes a measurement, `matmul jit · n = 1 000 · cpu`; `where` includes the device and the
+    machine."""
     parts = [f"{series.workload} {series.variant}", parameters_text(dict(series.parameters))]
     parts += [", ".join(series.arguments), series.precision]
     if where:
@@ -52,26 +54,26 @@ def series_name(series: MeasurementHistory, *, where: bool = True) -> str:
 
 
 def shares(values: Sequence[float]) -> list[float]:
-    """Where each value lies between the lowest and the highest, 0 to 1; alike values lie low."""
+    """Return the place of each value between the lowest (0) and the highest (1); values that hardly differ lie low."""
     low, high = min(values), max(values)
     span = max(high, low * _LEAST_SPAN) - low
     return [(value - low) / span if span > 0 else 0.0 for value in values]
 
 
-def trend(series: MeasurementHistory, most: int = _TREND) -> str:
-    """The newest points as columns of eight heights."""
+def trend(series: MeasurementHistory, most: int = _TREND_POINTS) -> str:
+    """Draw the newest points, at most `most`, as columns of eight heights."""
     values = [point.value for point in series.points[-most:]]
     return "".join(_SPARKS[min(7, int(share * 8))] for share in shares(values))
 
 
 def direction(history: LibraryHistory, change: LastingChange) -> str:
-    """`slower`, `faster`; `more`, `less` for an exact fact."""
+    """Return `slower` or `faster` for a time, `more` or `less` for an exact fact."""
     words = ("slower", "faster") if history.unit == "second" else ("more", "less")
     return words[change.after < change.before]
 
 
 def change_text(history: LibraryHistory, change: LastingChange) -> str:
-    """`slower: 1.00 ms → 1.25 ms (0.80×), p = 0.0025`."""
+    """Return a lasting change in words: `slower: 1.00 ms → 1.25 ms (0.80×), p = 0.0025`."""
     text = f"{direction(history, change)}: {figure(change.before, history.unit)} → {figure(change.after, history.unit)}"
     if change.p_value is not None:
         return f"{text} ({ratio(change.ratio)}), p = {change.p_value:.2g}"
@@ -82,17 +84,19 @@ def change_text(history: LibraryHistory, change: LastingChange) -> str:
 
 
 def changed_text(changed: Sequence[EnvironmentDifference]) -> str:
-    """`jax 0.9.0 → 0.10.2, its source`; empty for nothing."""
-    return ", ".join(
-        "its source"
-        if one.name == "source" and one.before and one.after
-        else f"{one.name} {shorten(one.before or UNKNOWN, _WORD)} → {shorten(one.after or UNKNOWN, _WORD)}"
-        for one in changed
-    )
+    """Return what changed in the environment, `jax 0.9.0 → 0.10.2, its source`; an empty text for nothing."""
+    return ", ".join(map(_environment_change, changed))
+
+
+def _environment_change(entry: EnvironmentDifference) -> str:
+    if entry.name == "source" and entry.before and entry.after:
+        return "its source"
+    before, after = (shorten(value or UNKNOWN, _VALUE_CHARACTERS) for value in (entry.before, entry.after))
+    return f"{entry.name} {before} → {after}"
 
 
 def outcome(history: LibraryHistory, series: MeasurementHistory) -> str:
-    """What was found in a history, in a sentence."""
+    """Return what was found in a history, in a sentence."""
     used = sum(not point.wrong for point in series.points)
     wrong = len(series.points) - used
     aside = f"; {wrong} wrong result{_s(wrong)} left aside" if wrong else ""
@@ -100,13 +104,13 @@ def outcome(history: LibraryHistory, series: MeasurementHistory) -> str:
     if history.unit != "second":
         return (f"{count} change{_s(count)}, exact" if count else f"the same in {used} point{_s(used)}") + aside
     if not series.searched:
-        return f"{used} point{_s(used)}: a change is looked for in {FEWEST} and more{aside}"
-    looked = f"e-divisive over {min(used, LONGEST)} points, at a significance of {SIGNIFICANCE:g}"
-    found = f"{count} lasting change{_s(count)}" if count else "no lasting change"
+        return f"{used} point{_s(used)}: changes are searched for from {FEWEST} points on{aside}"
+    method = f"e-divisive over {min(used, LONGEST)} points, at a significance of {SIGNIFICANCE:g}"
+    verdict = f"{count} lasting change{_s(count)}" if count else "no lasting change"
     if series.unclear:
-        rest = " of the rest" if count else ""
-        found = f"{f'{found}; ' if count else ''}no verdict{rest}: {series.unclear}"
-    return f"{found} ({looked}){aside}"
+        verdict = f"{verdict}; no verdict of the rest" if count else "no verdict"
+        verdict += f": {series.unclear}"
+    return f"{verdict} ({method}){aside}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +125,12 @@ class _Row:
 
     @property
     def what_changed(self) -> str:
-        """The lasting change that begins here, and what else is not as at the point before."""
-        words = changed_text(self.change.changed if self.change is not None else self.point.changed)
-        if self.change is None:
-            return words
-        return change_text(self.history, self.change) + (f"; with it changed {words}" if words else "")
+        """The lasting change that begins at this point, if one does, and what changed in the environment."""
+        change = self.change
+        if change is None:
+            return changed_text(self.point.changed)
+        environment = changed_text(change.changed)
+        return change_text(self.history, change) + (f"; with it changed {environment}" if environment else "")
 
     @property
     def interval(self) -> str | None:
@@ -137,7 +142,7 @@ class _Row:
         return f"{lowest}-{highest} {of_high}" if of_low == of_high else " - ".join(ends)
 
 
-def _environment(name: str) -> Fact[_Row]:
+def _version(name: str) -> Fact[_Row]:
     return Fact(name, TEXT, f"Version of {name}", lambda row: row.point.environment.get(name))
 
 
@@ -175,9 +180,9 @@ _POINT: Final[tuple[Fact[_Row], ...]] = (
     Fact("launches", COUNT, "Fresh processes that measured it", at("point.launches"), "launches"),
     Fact("check_failed", TRUTH, "Whether the result was wrong", at("point.wrong")),
     column("check", lambda row: "wrong" if row.point.wrong else None),
-    replace(_environment("jax"), title="jax", widest=14),
-    _environment("jaxlib"),
-    _environment("python"),
+    replace(_version("jax"), title="jax", widest=14),
+    _version("jaxlib"),
+    _version("python"),
 )  # fmt: skip
 
 
@@ -209,7 +214,7 @@ def _last_change(history: LibraryHistory, series: MeasurementHistory) -> str:
 
 
 def notes(history: LibraryHistory) -> list[str]:
-    """What was left out, a sentence each, and what a change does not say."""
+    """Return what was left out, a sentence each, and a caution if times changed."""
     lines = [APART] if history.unit == "second" and any(series.changes for series in history.series) else []
     if history.left_out:
         counted = ", ".join(f"{count} {reason}" for reason, count in history.left_out.items())
@@ -228,7 +233,7 @@ def _s(count: int) -> str:
 
 
 def overview_text(history: LibraryHistory) -> str:
-    """A line for each measurement, without a line break at the end."""
+    """Return a line for each measurement, without a line break at the end."""
     lines = [f"{history.title} in {history.sessions} session{_s(history.sessions)}, the latest first"]
     lines += text_lines(_overview(history), width=WIDTH) if history.series else ["  no points"]
     for note in notes(history):
@@ -237,7 +242,7 @@ def overview_text(history: LibraryHistory) -> str:
 
 
 def history_text(history: LibraryHistory, shown: int | None = POINTS_SHOWN) -> str:
-    """Each measurement with its trend, its newest `shown` points (None: all) and its changes."""
+    """Return each measurement with its trend, its newest `shown` points (None: all) and its changes."""
     lines: list[str] = []
     for series in history.series:
         lines += [*_series_lines(history, series, shown), ""]
@@ -268,7 +273,7 @@ def _series_lines(history: LibraryHistory, series: MeasurementHistory, shown: in
 
 
 def history_markdown(history: LibraryHistory) -> str:
-    """As `history_text`, with all points, for a report."""
+    """Return each measurement with all its points and its changes, as Markdown for a report."""
     lines: list[str] = []
     columns = [*_POINT, column("changed", at("what_changed"))]
     for series in history.series:
@@ -280,9 +285,9 @@ def history_markdown(history: LibraryHistory) -> str:
 
 
 def history_csv(history: LibraryHistory) -> str:
-    """A row for each point of each measurement."""
+    """Return a row for each point of each measurement."""
     rows = [row for series in history.series for row in _rows(history, series)]
-    change: Fact[_Row] = Fact("change_ratio", RATIO, "Of the change that begins here", at("change.ratio"))
+    change: Fact[_Row] = Fact("change_ratio", RATIO, "Ratio of the change that begins here", at("change.ratio"))
     return to_csv_text(Table((*_SERIES, *_POINT, change), rows))
 
 
@@ -318,4 +323,4 @@ HISTORY: Final[tuple[Fact[LibraryHistory], ...]] = (
          )),
 )  # fmt: skip
 history_json: Final = recorder(HISTORY)
-"""All of it, unrounded."""
+"""Return a history as JSON-ready data, with nothing rounded or left out."""

@@ -1,4 +1,4 @@
-"""Two modules compared, as text (a diff with some lines around each change) and as JSON."""
+"""Compare two HLO modules, as text (a diff with some lines around each change) and as JSON."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from jaxprof.report.renderers import text_lines
 from jaxprof.text import safe
 from jaxprof.units import counted
 
-_AROUND: Final = 2
-"""Lines that are the same, before and after each change."""
-NO_DIFFERENCE: Final = "no difference in what is computed: names, numbers and places in the source are left out"
+_CONTEXT_LINES: Final = 2
+"""Unchanged lines that are shown before and after each change."""
+NO_DIFFERENCE: Final = "no difference in the computation: names, numbering and source locations are ignored"
 _SETTINGS_SHOWN: Final = 12
 _SIGNS: Final = {"same": " ", "new": "+", "gone": "-"}
 
 
 def difference_text(before: Module, after: Module) -> Iterator[str]:
-    """The report, a line at a time."""
+    """Yield the report, a line at a time."""
     difference = text_difference(before, after)
-    yield from _how(difference)
+    yield from _execution_lines(difference)
     if not difference.differs:
         yield NO_DIFFERENCE
         return
@@ -46,8 +46,9 @@ def difference_text(before: Module, after: Module) -> Iterator[str]:
         yield from _computation(computation)
 
 
-def _how(difference: TextDifference) -> Iterator[str]:
-    """What differs in how the same is computed: the schedule, settings of kernels, the code of custom kernels."""
+def _execution_lines(difference: TextDifference) -> Iterator[str]:
+    """Yield what differs in how the same result is computed: the schedule, settings of kernels, the code of custom
+    kernels."""
     for name, before, after in difference.reordered:
         yield safe(f"%{name} runs in another order: the first that differ are %{before} and %{after}")
     for setting in difference.settings[:_SETTINGS_SHOWN]:
@@ -57,8 +58,8 @@ def _how(difference: TextDifference) -> Iterator[str]:
     if difference.code:
         named = ", ".join(f"%{name}" for name in difference.code[:3])
         yield safe(
-            f"the code of {counted(len(difference.code), 'custom kernel')} has other bytes ({named}): whether it does "
-            "the same is unknown, because it holds the lines that it was written on"
+            f"the code of {counted(len(difference.code), 'custom kernel')} has different bytes ({named}): whether it "
+            "computes the same is unknown, because the code includes source line numbers"
         )
     if difference.reordered or difference.settings or difference.code:
         yield ""
@@ -88,7 +89,7 @@ def _near_a_change(lines: Sequence[LineDifference]) -> set[int]:
     shown: set[int] = set()
     for number, line in enumerate(lines):
         if line.status != "same":
-            shown.update(range(max(0, number - _AROUND), min(len(lines), number + _AROUND + 1)))
+            shown.update(range(max(0, number - _CONTEXT_LINES), min(len(lines), number + _CONTEXT_LINES + 1)))
     return shown
 
 
@@ -103,7 +104,7 @@ def _line(line: LineDifference) -> Iterator[str]:
 
 
 def _text(instruction: Instruction) -> str:
-    """The line without its place in the source and the backend's settings."""
+    """Return the instruction's line without its source location and the settings of the backend and frontend."""
     text = instruction.text
     for key in ("metadata", "backend_config", "frontend_attributes"):
         if key in instruction.attributes:
@@ -128,7 +129,7 @@ class _Difference:
 _COMPUTATION: Final[tuple[Fact[ComputationLines], ...]] = (
     *within(at("computation"), (STATUS, *_SIDES)),
     Fact("lines", ROWS, "Lines that differ",
-         lambda each: [line for line in each.lines if line.status != "same"], inside=(
+         lambda computation: [line for line in computation.lines if line.status != "same"], inside=(
              STATUS,
              Fact("before", TEXT, "The line of the first side", at("before.text")),
              Fact("after", TEXT, "The line of the second side", at("after.text")),
@@ -140,7 +141,7 @@ HLO_DIFFERENCE: Final[tuple[Fact[_Difference], ...]] = (
     *within(
         at("text"),
         (
-            Fact("differs", TRUTH, "Whether they differ in what is computed"),
+            Fact("differs", TRUTH, "Whether they differ in the computation"),
             Fact("header", ROWS, "Attributes of the module that differ",
                  inside=(Fact("name", TEXT, "Name of the attribute"), *_SIDES)),
             Fact("computations", ROWS, "Computations that differ", inside=_COMPUTATION),
@@ -150,7 +151,7 @@ HLO_DIFFERENCE: Final[tuple[Fact[_Difference], ...]] = (
                      Fact("name", TEXT, "Name of the setting"),
                      *_SIDES,
                  )),
-            Fact("custom_code", LIST, "Custom kernels whose code has other bytes", at("code")),
+            Fact("custom_code", LIST, "Custom kernels whose code has different bytes", at("code")),
             Fact("reordered", ROWS, "Computations that run in another order", inside=(
                 Fact("computation", TEXT, "Its name", itemgetter(0)),
                 Fact("before", TEXT, "The first instruction that differs, on the first side", itemgetter(1)),
@@ -164,6 +165,6 @@ HLO_DIFFERENCE: Final[tuple[Fact[_Difference], ...]] = (
 
 
 def difference_json(before: Module, after: Module) -> dict[str, Any]:
-    """All of it, the lines that are the same left out."""
-    found = _Difference(before, after, text_difference(before, after), module_difference(before, after))
-    return recorder(HLO_DIFFERENCE)(found)
+    """Return the whole difference as JSON-ready data, without the lines that are the same."""
+    difference = _Difference(before, after, text_difference(before, after), module_difference(before, after))
+    return recorder(HLO_DIFFERENCE)(difference)

@@ -1,4 +1,4 @@
-"""A job as text, JSON and CSV: its processes beside each other, who is late, and what is missing."""
+"""Render a job as text, JSON and CSV: its processes side by side, which of them are late, and what is missing."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ FINDINGS: Final[tuple[Fact[Finding], ...]] = (
     Fact("advice", TEXT, "What to do about it"),
     Fact("part", TEXT, "What makes a process late: a part of its loop"),
     Fact("seconds", SECONDS, "What it cost"),
-    Fact("since_seconds", SECONDS, "How long its loop had gone on when it became late; 0 from the start"),
-    Fact("until_seconds", SECONDS, "How long its loop had gone on when it stopped being late; null: late to the end"),
+    Fact("since_seconds", SECONDS, "Time in its loop at which it became late; 0 if from the start"),
+    Fact("until_seconds", SECONDS, "Time in its loop at which it was no longer late; null if late to the end"),
     Fact("since_step", INDEX, "Number of the first step from which it is late; null if steps were not numbered"),
     Fact("file", TEXT, "File of the line", at("where.file")),
     Fact("line", INDEX, "Line of the source", at("where.line")),
@@ -41,7 +41,7 @@ FINDINGS: Final[tuple[Fact[Finding], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class ArrivalRow:
-    """One process at the collectives."""
+    """How one process arrives at a collective."""
 
     index: int
     last_count: int
@@ -57,9 +57,9 @@ ARRIVALS: Final[tuple[Fact[ArrivalRow], ...]] = (
     Fact("last_count", COUNT, "Executions at which it arrived last", title="arrives last"),
     Fact("last_share", SHARE, "Share of the executions at which it arrived last", title="share"),
     Fact("late_seconds", SECONDS,
-         "How much later than the middle one of the others it mostly arrives; negative before it",
+         "Typical delay after the median arrival of the other processes; negative if earlier",
          title="after the others"),
-    Fact("caused_wait_seconds", SECONDS, "What the middle one of the others waited for it", at("caused_seconds"),
+    Fact("caused_wait_seconds", SECONDS, "What the median process of the others waited for it", at("caused_seconds"),
          "others wait for it"),
     Fact("waited_seconds", SECONDS, "What it waited for others", title="waits for others"),
     Fact("clock_offset_seconds", SECONDS, "By how much its clock is ahead of the first one's", at("offset_seconds"),
@@ -85,26 +85,24 @@ COLLECTIVES: Final[tuple[Fact[CollectiveFigures], ...]] = (
 )  # fmt: skip
 
 
-def arrival_table(seen: Arrivals) -> Table[ArrivalRow]:
-    """One row for each process whose capture holds the collective."""
-    late = [fmean(each) for each in seen.late_seconds]
-    columns = (seen.last_count, seen.waited_seconds, seen.caused_seconds, late, seen.offset_seconds)
-    return Table(
-        ARRIVALS,
-        [
-            ArrivalRow(index, last, last / seen.instances, waited, caused, after, offset)
-            for index, last, waited, caused, after, offset in zip(seen.indices, *columns, strict=True)
-        ],
-    )
+def arrival_table(arrivals: Arrivals) -> Table[ArrivalRow]:
+    """Return the table with a row for each process whose capture holds the collective."""
+    late = list(map(fmean, arrivals.late_seconds))
+    columns = (arrivals.last_count, arrivals.waited_seconds, arrivals.caused_seconds, late, arrivals.offset_seconds)
+    rows = [
+        ArrivalRow(index, last, last / arrivals.instances, waited, caused, after, offset)
+        for index, last, waited, caused, after, offset in zip(arrivals.indices, *columns, strict=True)
+    ]
+    return Table(ARRIVALS, rows)
 
 
 def process_table(job: JobFigures) -> Table[ProcessFigures]:
-    """One row for each process that could be read."""
+    """Return the table with a row for each process that could be read."""
     return Table(FIGURES, job.processes)
 
 
 def to_text(job: JobFigures) -> str:
-    """What is missing first, then what was found, then the processes."""
+    """Return the report: first what is missing, then what was found, then the processes."""
     heading = f"{job.folder}  ·  {counted(job.count, 'process', 'processes')}" + (f"  ·  {job.job}" if job.job else "")
     lines = [safe(heading), "─" * min(_WIDTH, len(heading))]
     for notice in job.notices:
@@ -121,7 +119,7 @@ def to_text(job: JobFigures) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """What a part of the wall time went to."""
+    """One cause, with its part of the wall time."""
 
     cause: str
     share: float
@@ -130,7 +128,7 @@ class _Cause:
 
 CAUSE_WORDS: Final = {
     "useful": "useful: compiled functions of the loop",
-    "waiting": "waiting for other processes there",
+    "waiting": "waiting for other processes in compiled functions",
     "data": "making or fetching input",
     "host": "Python on the host",
     "dispatch": "calling JAX",
@@ -151,62 +149,57 @@ CAUSES: Final[tuple[Fact[_Cause], ...]] = (
 )  # fmt: skip
 
 
-def cause_table(found: Goodput) -> Table[_Cause]:
-    """One row for each cause, in their order; those that took no time too."""
-    shares = found.shares
-    return Table(CAUSES, [_Cause(cause, shares[cause], took) for cause, took in found.causes.items()])
+def cause_table(goodput: Goodput) -> Table[_Cause]:
+    """Return the table with a row for each cause, in their fixed order, also for those that took no time."""
+    shares = goodput.shares
+    return Table(CAUSES, [_Cause(cause, shares[cause], took) for cause, took in goodput.causes.items()])
 
 
-def goodput_lines(found: Goodput) -> Iterator[str]:
-    """What the wall time went to, the causes that took any."""
-    shown = [row for row in cause_table(found).rows if row.seconds > 0]
+def goodput_lines(goodput: Goodput) -> Iterator[str]:
+    """Yield what the wall time went to: the causes that took time, and the goodput."""
+    shown = [row for row in cause_table(goodput).rows if row.seconds > 0]
     yield from text_lines(Table(CAUSES, shown))
     yield (
-        f"  goodput ≈ {percent(found.shares['useful'])} of {seconds(found.seconds)} "
-        f"({counted(found.processes, 'process', 'processes')} together), from samples; upper bound: time that all "
+        f"  goodput ≈ {percent(goodput.shares['useful'])} of {seconds(goodput.seconds)} "
+        f"({counted(goodput.processes, 'process', 'processes')} together), from samples; upper bound: time that all "
         "processes wait together counts as useful"
     )
 
 
-def _arrival_lines(seen: Arrivals) -> Iterator[str]:
+def _arrival_lines(arrivals: Arrivals) -> Iterator[str]:
     yield (
-        f"  {safe(seen.name)}: {counted(seen.instances, 'execution')} in {seconds(seen.span_seconds)}, "
-        f"the exchange itself {seconds(seen.exchange_seconds)}"
+        f"  {safe(arrivals.name)}: {counted(arrivals.instances, 'execution')} in {seconds(arrivals.span_seconds)}, "
+        f"the exchange itself {seconds(arrivals.exchange_seconds)}"
     )
     yield ""
-    yield from text_lines(arrival_table(seen))
-    yield "  after the others: by how much later than the middle one of them it mostly arrives; negative before it"
-    yield f"  its clock: ahead of the first one's, estimated from the ends to ± {seconds(seen.uncertain_seconds)}"
+    yield from text_lines(arrival_table(arrivals))
+    yield "  after the others: typical delay after the median arrival of the other processes; negative: earlier"
+    yield f"  its clock: ahead of the first one's, estimated from the ends to ± {seconds(arrivals.uncertain_seconds)}"
 
 
-def _collective_lines(found: Sequence[CollectiveFigures]) -> Iterator[str]:
-    yield from text_lines(Table(COLLECTIVES, found))
+def _collective_lines(figures: Sequence[CollectiveFigures]) -> Iterator[str]:
+    yield from text_lines(Table(COLLECTIVES, figures))
     yield "  alone: estimate of the exchange in which the device of the median process ran no other kernel"
     yield "  bus: bandwidth of the median exchange (as of nccl-tests), and of the fastest tenth; possible: by its links"
 
 
 def answer_lines(job: JobFigures) -> list[str]:
-    """What is known of the whole: processes, hosts, steps; and that no process stands out, where that can be said."""
+    """Return what is known of the whole: processes, hosts, steps; and that no process stands out, if that is known."""
     hosts = len({process.host for process in job.processes})
-    there = len(job.processes)
-    of = counted(job.count, "process", "processes") + (f", {there} of them seen," if there < job.count else "")
-    rates = [each.steps_per_second for each in job.processes if each.steps_per_second is not None]
-    walls = [each.wall_seconds for each in job.processes if each.wall_seconds is not None]
-    title = f"job of {of} on {counted(hosts, 'host')}"
+    seen = len(job.processes)
+    processes = counted(job.count, "process", "processes") + (f", {seen} of them seen," if seen < job.count else "")
+    rates = [process.steps_per_second for process in job.processes if process.steps_per_second is not None]
+    walls = [process.wall_seconds for process in job.processes if process.wall_seconds is not None]
+    title = f"job of {processes} on {counted(hosts, 'host')}"
     title += f"  ·  {seconds(max(walls))}" if walls else ""
     title += f"  ·  {scaled(min(rates))} to {scaled(max(rates))} steps/s" if rates else ""
     words = "" if job.names_somebody else nothing_found(job)
     return [title, words] if words else [title]
 
 
-def _nothing(job: JobFigures) -> list[str]:
-    words = nothing_found(job)
-    return wrap(words, width=_WIDTH, indent="  ") if words else []
-
-
 def summary_lines(job: JobFigures) -> list[str]:
-    """What was found, whole; or that nothing was, and what could not have been."""
-    lines = [] if job.names_somebody else _nothing(job)
+    """Return all findings; or that no process stands out, what was compared, and what was not."""
+    lines = [] if job.names_somebody else wrap(nothing_found(job), width=_WIDTH, indent="  ")
     for finding in job.findings:
         cost = f" ({seconds(finding.seconds)})" if finding.seconds is not None else ""
         where = f", at {finding.where.short()}" if finding.where else ""
@@ -216,22 +209,23 @@ def summary_lines(job: JobFigures) -> list[str]:
 
 
 def nothing_found(job: JobFigures) -> str:
-    """That no process stands out, by what they were compared, and what could not be; empty where nothing was."""
-    looked = []
+    """Return that no process stands out, what was compared, and what was not; an empty text if nothing was compared and
+    the processes have no large part in common."""
+    compared = []
     if job.compared:
-        looked.append(f"{counted(job.compared, 'loop')} by data, host, dispatch and copies")
-    known = sum(process.again is not None for process in job.processes)
-    if known > 1:
-        looked.append(f"{counted(known, 'ledger')} by what was compiled again")
+        compared.append(f"{counted(job.compared, 'loop')} by data, host, dispatch and copies")
+    ledgers = sum(process.again is not None for process in job.processes)
+    if ledgers > 1:
+        compared.append(f"{counted(ledgers, 'ledger')} by what was compiled again")
     if job.arrivals is not None:
-        looked.append(
+        compared.append(
             f"{counted(job.arrivals.instances, 'execution')} of {safe(job.arrivals.name)} by who arrives last"
         )
     common = "; ".join(f"{what}: {percent(least)} to {percent(most)}" for what, least, most in shared(job.processes))
-    all_do = f" All {len(job.processes)} of them: {common}." if common else ""
-    if not looked:
+    all_do = f" All {len(job.processes)} processes: {common}." if common else ""
+    if not compared:
         return all_do.strip()
-    text = f"No process stands out. Compared were {', '.join(looked)}.{all_do}"
+    text = f"No process stands out. Compared: {', '.join(compared)}.{all_do}"
     if job.arrivals is not None:
         return text
     return (
@@ -241,10 +235,10 @@ def nothing_found(job: JobFigures) -> str:
 
 
 _GOODPUT: Final[tuple[Fact[Goodput], ...]] = (
-    Fact("share", SHARE, "Share that was useful: an upper bound", lambda found: found.shares["useful"]),
+    Fact("share", SHARE, "Share that was useful: an upper bound", lambda goodput: goodput.shares["useful"]),
     Fact("seconds", SECONDS, "Wall time of these processes together"),
     Fact("process_count", COUNT, "Processes that were seen in a loop, and are in it", at("processes")),
-    Fact("causes", ROWS, "The wall time by cause", lambda found: list(cause_table(found).rows), inside=CAUSES),
+    Fact("causes", ROWS, "The wall time by cause", lambda goodput: list(cause_table(goodput).rows), inside=CAUSES),
 )
 _ARRIVALS: Final[tuple[Fact[Arrivals], ...]] = (
     Fact("name", TEXT, "Name of the collective"),
@@ -253,8 +247,8 @@ _ARRIVALS: Final[tuple[Fact[Arrivals], ...]] = (
     Fact("exchange_seconds", SECONDS, "The exchange itself, of all executions together"),
     Fact("clock_uncertain_seconds", SECONDS, "How far the ends differ on the clocks as estimated",
          at("uncertain_seconds")),
-    Fact("processes", ROWS, "The processes whose captures hold it", lambda seen: list(arrival_table(seen).rows),
-         inside=ARRIVALS),
+    Fact("processes", ROWS, "The processes whose captures hold it",
+         lambda arrivals: list(arrival_table(arrivals).rows), inside=ARRIVALS),
 )  # fmt: skip
 JOB: Final[tuple[Fact[JobFigures], ...]] = (
     Fact("folder", TEXT, "Its folder"),
@@ -270,4 +264,4 @@ JOB: Final[tuple[Fact[JobFigures], ...]] = (
          inside=_ARRIVALS),
 )  # fmt: skip
 to_dict: Final = recorder(JOB)
-"""For programs."""
+"""Return a job as JSON-ready data."""

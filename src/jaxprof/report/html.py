@@ -1,7 +1,6 @@
-"""A session as a small piece of HTML, for a notebook's output: tables without scripts, styles of their own or ids.
+"""Render a session as a small piece of HTML for the output of a notebook: tables without scripts, style sheets or ids.
 
-Everything from outside is escaped. Long lists are cut, with a count of what was left out; `print(session)` shows
-everything.
+Every text from outside is escaped. Long lists are cut, with a count of what was left out; `print(session)` shows all.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.programs.derive import NOT_SEEN, ProgramResult, program_result
 from jaxprof.facts.sessions import environment
 from jaxprof.report.recording.tables import TIME_LINE, functions_table, time_line_rows
-from jaxprof.report.recording.words import remark, saving, title, verdict, words
+from jaxprof.report.recording.words import finding_text, title, verdict, words
 from jaxprof.report.renderers import html_list, html_paragraph, html_table, html_text
 from jaxprof.report.runs import (
     CHECK_OR_FAILURE,
@@ -51,7 +50,7 @@ _COLUMNS: Final = (SIDE_AND_VARIANT, DEVICE, COMPILE, MEDIAN, INTERVAL, SPEEDUP,
 
 
 def to_html(session: Session) -> str:
-    """The session as one `<div>`."""
+    """Return the session as one `<div>`."""
     lines = [f"<b>jaxprof</b> session {html_text(session.header.session)}{_versions(session)}"]
     for run in session.programs:
         lines += _program(program_result(session, run.id))
@@ -76,10 +75,11 @@ def _group(session: Session, group: RunGroup) -> Iterator[str]:
     if group.comparison:
         yield from html_list(head_lines(ab_result(session, group.comparison)))
     yield html_table(Table(_COLUMNS, rows_of_group(session, group)))
-    notes = {
-        f"{warning.message} {warning.advice}".strip(): None for result in group.runs for warning in result.warnings
-    }
-    yield from html_list(notes)
+    yield from html_list(
+        dict.fromkeys(
+            f"{warning.message} {warning.advice}".strip() for result in group.runs for warning in result.warnings
+        )
+    )
 
 
 def _program(program: ProgramResult) -> Iterator[str]:
@@ -94,15 +94,12 @@ def _program(program: ProgramResult) -> Iterator[str]:
             yield html_table(Table(TIME_LINE, rows))
     if program.functions:
         yield html_table(functions_table(program))
-    yield from html_list(
-        f"{remark(program, finding)}{f'; {saving(finding)}' if saving(finding) else ''}. {finding.advice}"
-        for finding in program.findings
-    )
+    yield from html_list(f"{finding_text(program, finding)}. {finding.advice}" for finding in program.findings)
     yield from (html_paragraph("", f"{footer.message}. {footer.advice}") for footer in program.remarks)
 
 
 def _bar(shares: Sequence[tuple[str, float]]) -> str:
-    """The time line's shares side by side; each shows its name under the pointer."""
+    """Return the shares of the time line side by side; each shows its name under the pointer."""
     parts = [
         f'<span title="{html_text(words(state))}" style="display:inline-block;height:12px;'
         f'width:{share * _BAR_PIXELS:.1f}px;background:{_COLOURS.get(state, _COLOURS[NOT_SEEN])}"></span>'
@@ -112,7 +109,7 @@ def _bar(shares: Sequence[tuple[str, float]]) -> str:
 
 
 def _legend(states: Sequence[str]) -> str:
-    """What each colour of the bar stands for."""
+    """Return what each colour of the bar stands for."""
     parts = [
         f'<span style="display:inline-block;width:10px;height:10px;margin:0 4px 0 10px;'
         f'background:{_COLOURS.get(state, _COLOURS[NOT_SEEN])}"></span>{html_text(words(state))}'

@@ -1,7 +1,7 @@
-"""A session as JSON, with the keys that `docs/json.md` promises.
+"""Write a session as JSON, with the keys that `docs/json.md` promises.
 
-A key that does not apply to a variant is absent; a value that could not be measured is null. Times are seconds, sizes
-are bytes. Keys are only ever added within one `schema` major.
+A key that does not apply to a variant is absent; a value that could not be measured is null. Times are in seconds,
+sizes in bytes. Within one major version of `schema`, keys are only added.
 """
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ _PHASES_OF = {
     "eager": ("first_run", "run"),
     "jit": ("trace", "lower", "compile", "first_run", "run"),
 }
-"""Phases that a run of this kind always has: null if the run ended earlier. Others are present if they happened."""
+"""Phases that the JSON of a run of this kind always has, null if the run ended before. Other phases are present if they
+happened."""
 _TRANSFERS = ("transfer_in", "transfer_out")
 
 
 @dataclass(frozen=True)
-class _RunOf:
-    """A run of a session, and what is derived of it when it is asked for."""
+class _RunRow:
+    """A run of a session, with results that are derived on demand."""
 
     session: Session
     run: Run
@@ -75,11 +76,11 @@ class _RunOf:
         return self.run.end(deserted=not self.live)
 
     @cached_property
-    def memory(self) -> _Memory | None:
+    def memory(self) -> _MemoryRow | None:
         from jaxprof.analysis.memory import buffers_of
 
         picture = buffers_of(self.session, self.run.id)
-        return None if self.run.memory is None and picture is None else _Memory(self.run, picture)
+        return None if self.run.memory is None and picture is None else _MemoryRow(self.run, picture)
 
     @cached_property
     def program(self) -> ProgramResult:
@@ -105,14 +106,14 @@ class _RunOf:
 
 
 @dataclass(frozen=True, slots=True)
-class _Memory:
+class _MemoryRow:
     run: Run
     picture: MemoryPicture | None
 
 
 @dataclass(frozen=True)
-class _PhaseOf:
-    """A phase of a run; `startup` is what a fresh process spends before the first one."""
+class _PhaseRow:
+    """A phase of a run. The phase `startup` is what a fresh process spends before the first one."""
 
     derived: RunResult
     name: str
@@ -144,7 +145,7 @@ class _PhaseOf:
 
     @property
     def is_staged(self) -> bool:
-        """Whether it happened more than once."""
+        """Whether the phase is a stage of compilation that happened more than once."""
         return self.name in self.derived.stage_spreads and not self.is_sampled
 
     @property
@@ -153,16 +154,16 @@ class _PhaseOf:
 
     @property
     def summary(self) -> Summary | None:
-        """The distribution of its times."""
+        """Distribution of the phase's times; None if it has a single one."""
         if self.is_staged:
             return self.derived.stage_spreads[self.name]
         return self.derived.summary if self.is_run else self.derived.transfers.get(self.name)
 
     @property
     def ci95(self) -> list[float] | None:
-        over = self.derived.over_launches.get(self.name)
-        if over is not None:
-            return None if over.low is None or over.high is None else [over.low, over.high]
+        launches = self.derived.over_launches.get(self.name)
+        if launches is not None:
+            return None if launches.low is None or launches.high is None else [launches.low, launches.high]
         return list(self.summary.ci95) if self.summary and self.summary.ci95 else None
 
     @property
@@ -173,34 +174,35 @@ class _PhaseOf:
         return recorded.bytes / seconds
 
 
-def _launches(phase: _PhaseOf) -> list[float | None]:
+def _launches(phase: _PhaseRow) -> list[float | None]:
     launches = [launch.phases for launch in phase.derived.run.launches]
     return [phases[phase.name].seconds for phases in launches if phase.name in phases]
 
 
-def _modes(phase: _PhaseOf) -> list[tuple[float, float]] | None:
-    """The two modes of the samples, the faster one first; None if one may be all there is."""
+def _modes(phase: _PhaseRow) -> list[tuple[float, float]] | None:
+    """Return location and share of the two modes of the samples, the faster one first; None if there may be only one
+    mode."""
     modes = phase.derived.modes
     return None if modes is None else [(modes.low, modes.low_share), (modes.high, 1 - modes.low_share)]
 
 
-def _of_phase(flag: str, *facts: Fact[_PhaseOf]) -> list[Fact[_PhaseOf]]:
-    """Facts that only phases of a kind have."""
+def _of_phase(flag: str, *facts: Fact[_PhaseRow]) -> list[Fact[_PhaseRow]]:
+    """Return the facts, present only in phases for which `flag` is true."""
     return [replace(fact, when=at(flag)) for fact in facts]
 
 
-def _startup(name: str, meaning: str) -> Fact[_PhaseOf]:
-    def applies(phase: _PhaseOf) -> bool:
+def _startup_part(name: str, meaning: str) -> Fact[_PhaseRow]:
+    def applies(phase: _PhaseRow) -> bool:
         return phase.name == "startup" and name in phase.derived.phase_seconds
 
     return Fact(name, SECONDS, meaning, lambda phase: phase.derived.phase_seconds[name], when=applies)
 
 
-PHASE: Final[tuple[Fact[_PhaseOf], ...]] = (
-    Fact("seconds", SECONDS, "What it took; of run and of a transfer the median of a call"),
-    _startup("import", "Time to import jax"),
-    _startup("backend_init", "Time to start the backend"),
-    _startup("warm_up", "Time of the first tiny program"),
+PHASE: Final[tuple[Fact[_PhaseRow], ...]] = (
+    Fact("seconds", SECONDS, "Duration; for run and transfers the median of a call"),
+    _startup_part("import", "Time to import jax"),
+    _startup_part("backend_init", "Time to start the backend"),
+    _startup_part("warm_up", "Time of the first tiny program"),
     *_of_phase("is_staged", Fact("count", COUNT, "How often it happened", at("summary.count"))),
     *_of_phase("is_spread", Fact("median_seconds", SECONDS, "The median", at("summary.median"))),
     *_of_phase("is_sampled", Fact("mad_seconds", SECONDS, "Median absolute deviation", at("summary.mad"))),
@@ -249,14 +251,14 @@ PHASE: Final[tuple[Fact[_PhaseOf], ...]] = (
 )  # fmt: skip
 
 
-def _phases(row: _RunOf) -> dict[str, _PhaseOf]:
+def _phases(row: _RunRow) -> dict[str, _PhaseRow]:
     seconds = row.result.phase_seconds
     names = ["startup"] if any(name in seconds for name in STARTUP_PHASES) else []
     names += [name for name in PHASES if name in seconds or name in _PHASES_OF.get(row.run.plan.how, ())]
-    return {name: _PhaseOf(row.result, name) for name in names}
+    return {name: _PhaseRow(row.result, name) for name in names}
 
 
-_MEMORY: Final[tuple[Fact[_Memory], ...]] = (
+_MEMORY: Final[tuple[Fact[_MemoryRow], ...]] = (
     *within(at("run.memory"), (
         Fact("argument_bytes", BYTES, "Memory of the arguments"),
         Fact("output_bytes", BYTES, "Memory of the results"),
@@ -291,7 +293,7 @@ CHECK: Final[tuple[Fact[Any], ...]] = (
 )  # fmt: skip
 
 
-def _interval(derived: RunResult) -> list[float] | None:
+def _speedup_interval(derived: RunResult) -> list[float] | None:
     low, high = at("versus.speedup.low")(derived), at("versus.speedup.high")(derived)
     return None if low is None or high is None else [low, high]
 
@@ -299,7 +301,7 @@ def _interval(derived: RunResult) -> list[float] | None:
 _VERSUS: Final[tuple[Fact[RunResult], ...]] = (
     Fact("run", TEXT, "Id of the baseline", at("run.plan.baseline")),
     Fact("speedup", RATIO, "The baseline's median over this one's", at("versus.speedup.ratio")),
-    Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]", _interval),
+    Fact("ci95", NUMBERS, "Its 95 % interval, [low, high]", _speedup_interval),
     Fact("break_even_calls", COUNT, "Calls after which the one-time cost is won back; null: never, or unknown",
          at("versus.break_even_calls")),
     Fact("verdict", TEXT, "faster, slower, same or inconclusive", at("versus.speedup.verdict")),
@@ -308,7 +310,7 @@ _VERSUS: Final[tuple[Fact[RunResult], ...]] = (
     Fact("launches", COUNT, "Launches that it rests on", at("versus.speedup.launches")),
     Fact("launches_to_decide", COUNT, "How many more launches would give a verdict",
          at("versus.speedup.launches_to_decide")),
-    Fact("between_share", SHARE, "Of the variance of a ratio, the share that differs between launches",
+    Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches",
          at("versus.speedup.between_share")),
 )  # fmt: skip
 PUBLISHED: Final[tuple[Fact[Any], ...]] = (
@@ -339,15 +341,15 @@ _CAPTURE: Final[tuple[Fact[Any], ...]] = (
 )  # fmt: skip
 
 
-def _is_costed(row: _RunOf) -> bool:
+def _is_costed(row: _RunRow) -> bool:
     return row.is_jit or bool(row.result.cost.source)
 
 
-def _kernels(row: _RunOf) -> list[Any] | None:
+def _kernels(row: _RunRow) -> list[Any] | None:
     return list(kernel_rows(row.session, row.run)) or None
 
 
-def _device_steps(row: _RunOf) -> Any:
+def _device_steps(row: _RunRow) -> Any:
     from jaxprof.analysis.profile import device_steps
 
     return device_steps(row.run.steps)
@@ -356,12 +358,12 @@ def _device_steps(row: _RunOf) -> Any:
 _IS_PROGRAM: Final = at("run.is_program")
 
 
-def _program_rows(key: str, meaning: str, facts: tuple[Fact[Any], ...]) -> Fact[_RunOf]:
+def _program_rows(key: str, meaning: str, facts: tuple[Fact[Any], ...]) -> Fact[_RunRow]:
     return Fact(key, ROWS, meaning, lambda row: rows_of(row.program, getattr(row.program, key)), inside=facts,
                 when=_IS_PROGRAM)  # fmt: skip
 
 
-_OF_PROGRAM: Final[tuple[Fact[_RunOf], ...]] = (
+_OF_PROGRAM: Final[tuple[Fact[_RunRow], ...]] = (
     Fact("program", OBJECT, "The recorded program", lambda row: row, when=_IS_PROGRAM, inside=(
         *within(at("program"), PROGRAM),
         Fact("function", OBJECT, "The function that --function named", at("asked"), inside=ASKED),
@@ -370,7 +372,7 @@ _OF_PROGRAM: Final[tuple[Fact[_RunOf], ...]] = (
     _program_rows("findings", "What is worth changing", FINDINGS),
 )  # fmt: skip
 _COPIES: Final = _program_rows("transfers", "Implicit copies between host and device", TRANSFERS)
-RUN: Final[tuple[Fact[_RunOf], ...]] = (
+RUN: Final[tuple[Fact[_RunRow], ...]] = (
     Fact("id", TEXT, "Id of the run: r1", at("run.id")),
     *pick(RUNS.facts, "workload", "variant", "how", "device"),
     *within(at("run"), (
@@ -408,7 +410,7 @@ RUN: Final[tuple[Fact[_RunOf], ...]] = (
     Fact("steps", ROWS, "Steps of the capture", at("run.steps.steps"), inside=STEPS, when=at("run.steps")),
     Fact("compile_passes", OBJECT, "The phases and passes of the compile, as a tree", at("run.compile_passes.tree"),
          inside=TREE, when=at("run.compile_passes")),
-    Fact("trust", ROWS, "Whether the captures can be believed, check by check", lambda row: trust_rows(row.run),
+    Fact("trust", ROWS, "Whether the captures can be trusted, check by check", lambda row: trust_rows(row.run),
          inside=TRUST, when=at("run.trust")),
     *_OF_PROGRAM,
     _COPIES,
@@ -422,21 +424,22 @@ RUN: Final[tuple[Fact[_RunOf], ...]] = (
     Fact("published", ROWS, "Figures that others published",
          lambda row: published(row.run.plan.workload, [row.run.plan.variant]), inside=PUBLISHED,
          when=lambda row: published(row.run.plan.workload, [row.run.plan.variant])),
-    Fact("warnings", ROWS, "Why the figures mean less than they seem to", at("result.warnings"), inside=SENTENCE),
+    Fact("warnings", ROWS, "Warnings: why the figures are less certain than they look", at("result.warnings"),
+         inside=SENTENCE),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class _SessionOf:
+class _SessionRow:
     session: Session
     live: bool
 
     @cached_property
-    def runs(self) -> list[_RunOf]:
-        return [_RunOf(self.session, run, self.live) for run in self.session.runs.values()]
+    def runs(self) -> list[_RunRow]:
+        return [_RunRow(self.session, run, self.live) for run in self.session.runs.values()]
 
     @cached_property
-    def first_program(self) -> _RunOf | None:
+    def first_program(self) -> _RunRow | None:
         return next((row for row in self.runs if row.run.is_program), None)
 
     @cached_property
@@ -474,7 +477,7 @@ _ENVIRONMENT: Final[tuple[Fact[Session], ...]] = (
          lambda session: dict(at("settings")(environment(session)) or {})),
     Fact("machine", BY_NAME, "What is known of the machine", lambda session: dict(session.header.environment)),
 )  # fmt: skip
-SESSION: Final[tuple[Fact[_SessionOf], ...]] = (
+SESSION: Final[tuple[Fact[_SessionRow], ...]] = (
     Fact("schema", TEXT, "Version of the session file's schema", lambda _: f"{SCHEMA_MAJOR}.{SCHEMA_MINOR}"),
     Fact("jaxprof", TEXT, "Version of jaxprof that wrote it", at("session.header.jaxprof")),
     Fact("session", OBJECT, "The session itself", inside=_HEADER),
@@ -486,5 +489,5 @@ SESSION: Final[tuple[Fact[_SessionOf], ...]] = (
 
 
 def to_dict(session: Session, *, live: bool = False) -> dict[str, Any]:
-    """The documented form as plain dicts, lists, text and numbers. `live`: the file is being written now."""
-    return recorder(SESSION)(_SessionOf(session, live))
+    """Return the documented form as plain dicts, lists, texts and numbers. `live`: the file is being written now."""
+    return recorder(SESSION)(_SessionRow(session, live))

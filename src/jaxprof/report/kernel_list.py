@@ -1,5 +1,7 @@
-"""The kernels of a module as rows: which of them, in which order, as text. A large module is printed as it is read: its
-first page does not wait for its last kernel."""
+"""List the kernels of a module: which of them, in which order, and as text.
+
+A large module is printed while it is read, so that the first page does not wait for the last kernel.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from jaxprof.analysis.ranking import KernelCeilings, Ranked, Ranking, everything
 from jaxprof.facts import Fact
 from jaxprof.hlo.analysis.kernels import kernels, stream
 from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices, outline
-from jaxprof.report.kernels import COLUMNS, likeness
+from jaxprof.report.kernels import COLUMNS, likeness, released
 from jaxprof.report.renderers import text_lines
 from jaxprof.report.table import Table
 from jaxprof.text import safe
@@ -25,46 +27,48 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
 
 LARGE: Final = 16 << 20
-"""Characters of a text from which on its kernels are printed as they are read, with the notices last."""
+"""Characters of HLO text from which on kernels are printed while they are read, with the notices last."""
 SHOWN: Final = ("name", "kind", "inside", "times", "flops", "bytes", "least", "bound", "sources", "op_name")
-"""The columns of the text."""
+"""Columns of the list as text, by their names in `COLUMNS`."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelOptions:
-    """Which kernels are listed."""
+    """Which kernels are listed, and in which order."""
 
     sort: str = ""
-    """One of `SORTABLE`. Empty: the order of execution, or the greatest share first if there is a `top`."""
+    """One of `SORTABLE`. Empty: the order of execution, or the largest share first if there is a `top`."""
     top: int | None = None
+    """Most kernels in the list; None for all."""
 
     @property
     def column(self) -> str:
-        """The sort column."""
+        """Name of the column that the kernels are sorted by."""
         return self.sort or ("share" if self.top is not None else "order")
 
 
 def rows_of(
     module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions(), *, keep: bool = False
 ) -> Iterator[Ranked]:
-    """The rows that were chosen. In the order of execution of a large module each comes as soon as its kernel was read,
-    without its share of them all, and is not kept unless others need the kernels, too."""
-    over = None
+    """Return the rows of the kernels that `choice` selects. In the order of execution of a large module, a row comes as
+    soon as its kernel is read; it then has no share of all kernels. The module does not keep these kernels unless
+    `keep` is set."""
+    links = None
     if machine is not None:
         from jaxprof.devices.targets import exchanges
 
-        over = exchanges(module, machine)
+        links = exchanges(module, machine)
     if choice.column == "order" and len(module.text) > LARGE:
-        ceilings = KernelCeilings(machine, over)
+        ceilings = KernelCeilings(machine, links)
         return islice(
             (ceilings.row(number, kernel) for number, kernel in enumerate(stream(module, keep=keep))), choice.top
         )
-    ranking = Ranking(kernels(module), machine, over=over)
+    ranking = Ranking(kernels(module), machine, over=links)
     return ranking.rows(ordered(ranking, everything(ranking), choice.column)[: choice.top])
 
 
 def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions = KernelOptions()) -> Iterator[str]:
-    """A line per kernel, with its least time if the ceilings of the device are known."""
+    """Yield a line for each kernel, with its least time if the ceilings of the device are known."""
     # First: reading the kernels finds the gaps, so that the notices need no scan of the text.
     rows = rows_of(module, machine, choice)
     first_notices = outline(module) if len(module.text) > LARGE else notices(module)
@@ -79,9 +83,9 @@ def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions 
     shown = SHOWN if machine is not None else [name for name in SHOWN if name not in ("least", "bound")]
     columns: list[Fact[Ranked]] = [COLUMNS[name] for name in shown]
     columns[0] = replace(columns[0], title=heading)
-    yield from text_lines(Table(columns, _each_once(chain((first,), rows)), alike=likeness), indent="")
+    yield from text_lines(Table(columns, released(chain((first,), rows)), alike=likeness), indent="")
     if choice.top is not None:
-        yield from _of_how_many(module, machine, choice)
+        yield from _count_of_all(module, machine, choice)
     if machine is not None:
         yield from ("", safe(ceilings_note(machine.device)))
     later = [notice for notice in notices(module) if notice not in first_notices] if choice.top is None else []
@@ -90,7 +94,7 @@ def kernel_lines(module: Module, machine: Machine | None, choice: KernelOptions 
 
 
 def ceilings_note(device: DevicePeaks) -> str:
-    """What the least times of kernels rest on."""
+    """Return what the least times of kernels rest on, in a sentence."""
     cached = "" if device.vendor == "Google" else "; what stays in a cache takes less"
     return f"least: every byte from main memory, at the ceilings of {device.title} ({device.source}){cached}"
 
@@ -99,7 +103,7 @@ def _notice_lines(listed: tuple[Notice, ...] | list[Notice]) -> Iterator[str]:
     return (safe(str(notice)) for notice in listed)
 
 
-def _of_how_many(module: Module, machine: Machine | None, choice: KernelOptions) -> Iterator[str]:
+def _count_of_all(module: Module, machine: Machine | None, choice: KernelOptions) -> Iterator[str]:
     every = kernels(module)
     shown = [row.kernel for row in rows_of(module, machine, choice)]
     if len(shown) < len(every):
@@ -107,10 +111,3 @@ def _of_how_many(module: Module, machine: Machine | None, choice: KernelOptions)
         share = sum(kernel.total_bytes or 0.0 for kernel in shown) / moved if moved else None
         yield ""
         yield f"{integer(len(shown))} of {counted(len(every), 'kernel')}, with {percent(share)} of the bytes"
-
-
-def _each_once(rows: Iterator[Ranked]) -> Iterator[Ranked]:
-    """Releases each row once it is printed."""
-    for row in rows:
-        yield row
-        row.kernel.release()

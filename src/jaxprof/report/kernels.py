@@ -1,7 +1,7 @@
-"""The kernels of a module: the columns of their table, once for the screen, text, CSV and sorting, and their JSON.
+"""Columns and facts of the kernels of a module, shared by the screen, text, CSV, JSON and sorting.
 
-Columns for people give all executions of a kernel in one run, which is what the tables are sorted by; facts for
-programs give one execution (`docs/json.md`).
+Columns for people add up all executions of a kernel in one run, and tables are sorted by that; facts for programs are
+those of one execution (`docs/json.md`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
 
 def times(row: Ranked) -> str:
-    """How often a kernel runs: `12`, `≤ 12` in a branch, a dash if unknown."""
+    """Return how often a kernel runs: `12`; `≤ 12` in a branch; a dash if unknown."""
     count = row.kernel.count
-    return UNKNOWN if count is None else f"≤ {integer(count)}" if row.kernel.conditional else integer(count)
+    if count is None:
+        return UNKNOWN
+    return f"≤ {integer(count)}" if row.kernel.conditional else integer(count)
 
 
 def places_text(places: Sequence[HloSourceLocation]) -> str:
-    """All lines in few words, the files in order: `model.py:88,90 layers.py:7`; a dash for none."""
-    if len(places) == 1:  # most of a million
+    """Return all source lines in short, `model.py:88,90 layers.py:7`, files in the order of their first line; a dash
+    for none."""
+    if len(places) == 1:  # as most kernels of a large module have
         return f"{places[0].file.rpartition('/')[2]}:{places[0].line}"
     lines: dict[str, list[int]] = {}
     for place in places:
@@ -54,17 +57,17 @@ COLUMNS: Final[dict[str, Fact[Ranked]]] = {
     "op_name": column("op name", at("kernel.op_name"), plain, widest=60),
     "order": column("order", at("number")),
 }
-"""By the names that `--sort` and the keys of the screen have for them."""
+"""Columns of kernels, by the names that `--sort` and the keys of the screen use."""
 SORTABLE: Final = (
     "order", "share", "measured", "least", "bytes", "flops", "times", "inside", "intensity", "name", "kind", "bound",
     "source",
 )  # fmt: skip
-"""The columns to sort kernels by; `order` is the order of execution."""
+"""Names of the columns that kernels can be sorted by; `order` is the order of execution."""
 _ADDED_UP: Final = frozenset({"measured", "least", "flops", "bytes"})
 
 
 def total_text(name: str, group: KernelGroup) -> str:
-    """What stands in a column for a group of kernels; empty where figures cannot be added up."""
+    """Return the total of a column over a group of kernels; an empty text for figures that cannot be added up."""
     return COLUMNS[name].shown(group.total(name)) if name in _ADDED_UP else ""
 
 
@@ -74,12 +77,12 @@ KERNEL: Final[tuple[Fact[Ranked], ...]] = (
     Fact("measured_seconds", SECONDS, "Measured time of all its executions in one call"),
     Fact("share", SHARE, "Share of the weight of all kernels, in 0..1: of measured time, least time or bytes"),
 )
-"""JSON and CSV of a kernel; figures are for one execution, except the last two."""
+"""Facts of a kernel in JSON and CSV, for one execution except for the last two."""
 
 
 def likeness(row: Ranked) -> tuple[object, ...] | None:
-    """What rows share that differ in their names alone. None where figures are the row's own: of a collective its
-    links, of a fusion the lines that it holds, of a ranked one its share."""
+    """Return a key that is equal for rows that differ only in their names. None if a row has figures of its own: a
+    collective its links, a fusion its source lines, a ranked kernel its share."""
     kernel = row.kernel
     if row.over is not None or row.weight is not None or kernel.opcode == "fusion":
         return None
@@ -87,11 +90,12 @@ def likeness(row: Ranked) -> tuple[object, ...] | None:
 
 
 def kernels_table(programs: Iterable[tuple[str, Iterable[Ranked]]]) -> Table[tuple[str, Ranked]]:
-    """The kernels of programs, by their labels, for CSV. Rows are printed as they arrive, and can be read once."""
-    return joined("program", KERNEL, ((label, _once(rows)) for label, rows in programs))
+    """Return the kernels of labelled programs as one table for CSV, whose rows can be read once."""
+    return joined("program", KERNEL, ((label, released(rows)) for label, rows in programs))
 
 
-def _once(rows: Iterable[Ranked]) -> Iterator[Ranked]:
+def released(rows: Iterable[Ranked]) -> Iterator[Ranked]:
+    """Yield the rows, and release the kernel of each once the next one is requested."""
     for row in rows:
         yield row
         row.kernel.release()

@@ -1,4 +1,4 @@
-"""What each lane of a timeline did in a range of time, and the kernels that took it, as text, JSON or CSV."""
+"""Report what each lane of a timeline did in a range of time, and which kernels took that time: text, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from jaxprof.units import integer, seconds
 NO_TIMELINE: Final = "This session has no timeline."
 _NS: Final = 1e-9
 _NAMES: Final = 10
-"""Names of a lane that are listed: JSON has no more, so that a lane of a thousand functions stays short."""
+"""Most names of a lane in JSON, so that a lane with a thousand functions stays short."""
 _LANES_SHOWN, _KERNELS_SHOWN = 40, 20
 
 
 @dataclass(frozen=True, slots=True)
 class LaneOfRange:
-    """A lane with its totals."""
+    """A lane with its totals over the range."""
 
     device: str
     lane: str
@@ -37,16 +37,17 @@ class LaneOfRange:
 
 @dataclass(frozen=True, slots=True)
 class KernelOfRange:
-    """What ran on a device under one name."""
+    """All executions of a kernel on a device in the range."""
 
     device: str
     total: NameTotal
     span_ns: int
+    """Length of the range."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRange:
-    """The range of a run's timeline."""
+    """What a run did in a range of its timeline."""
 
     run: Run
     totals: RangeTotals
@@ -54,7 +55,7 @@ class RunRange:
     kernels: tuple[KernelOfRange, ...]
     devices: tuple[DeviceTotals, ...]
     left_out: int
-    """Intervals that the timeline lacks."""
+    """Number of intervals of the profile that the timeline lacks, the shortest ones."""
 
 
 def _seconds(key: str) -> Callable[[Any], float | None]:
@@ -110,7 +111,8 @@ RANGE: Final[tuple[Fact[RunRange], ...]] = (
 
 
 def ranges(session: Session, begin: float | None, end: float | None) -> list[RunRange]:
-    """The totals of every run with a timeline, from `begin` to `end` in seconds; None is its own begin or end.
+    """Return the totals of every run with a timeline, from `begin` to `end` in seconds; None is the begin or end of its
+    timeline.
 
     Raises UsageError for a range that is empty or lies outside of every timeline; FileRefusedError for a damaged one.
     """
@@ -120,12 +122,12 @@ def ranges(session: Session, begin: float | None, end: float | None) -> list[Run
         if (text := session.text(run.id, TEXT_NAME))
     ]
     if begin is not None and end is not None and begin >= end:
-        raise UsageError(f"the range ends at {seconds(end)}, before it begins", "--from is the earlier time.")
-    found = [one for run, lanes in timelines if (one := _range(run, lanes, begin, end)) is not None]
-    if timelines and not found:
+        raise UsageError(f"the range ends at {seconds(end)}, before it begins", "Give the earlier time to --from.")
+    in_range = [found for run, lanes in timelines if (found := _range(run, lanes, begin, end)) is not None]
+    if timelines and not in_range:
         spans = ", ".join(f"{seconds(lanes.begin * _NS, 5)} to {seconds(lanes.end * _NS, 5)}" for _, lanes in timelines)
         raise UsageError("nothing was recorded in this range", f"The timeline is from {spans}.")
-    return found
+    return in_range
 
 
 def _range(run: Run, lanes: Lanes, begin: float | None, end: float | None) -> RunRange | None:
@@ -134,47 +136,50 @@ def _range(run: Run, lanes: Lanes, begin: float | None, end: float | None) -> Ru
     if low >= high:
         return None
     totals = range_totals(lanes, low, high)
-    rows = [LaneOfRange((lane := lanes.lanes[one.lane]).device, lane.title, lane.kind, one) for one in totals.lanes]
+    with_totals = [(lanes.lanes[of_lane.lane], of_lane) for of_lane in totals.lanes]
+    rows = tuple(LaneOfRange(lane.device, lane.title, lane.kind, of_lane) for lane, of_lane in with_totals)
     kernels = [
         KernelOfRange(device, total, totals.span_ns)
         for device in dict.fromkeys(lane.device for lane in lanes.lanes)
         for total in totals.kernels(lanes, device)
     ]
     kernels.sort(key=lambda row: -row.total.self_ns)
-    return RunRange(run, totals, tuple(rows), tuple(kernels), device_totals(lanes, low, high), lanes.left_out)
+    return RunRange(run, totals, rows, tuple(kernels), device_totals(lanes, low, high), lanes.left_out)
 
 
-def lanes_json(found: list[RunRange]) -> dict[str, Any]:
-    """The lanes of each run, with the names that took most of each, and the kernels of its devices."""
-    return {"runs": list(map(recorder(RANGE), found))}
+def lanes_json(runs: list[RunRange]) -> dict[str, Any]:
+    """Return the lanes of each run, with the names that took most of each, and the kernels of its devices, as
+    JSON-ready data."""
+    return {"runs": list(map(recorder(RANGE), runs))}
 
 
-def lanes_text(found: list[RunRange]) -> str:
-    """The same for people: lanes in which nothing ran are counted, not listed."""
-    return "\n\n".join("\n".join(_lines(one)) for one in found) if found else NO_TIMELINE
+def lanes_text(runs: list[RunRange]) -> str:
+    """Return the lanes and kernels of each run as text. Lanes in which nothing ran are counted, not listed."""
+    return "\n\n".join("\n".join(_lines(run)) for run in runs) if runs else NO_TIMELINE
 
 
-def _lines(one: RunRange) -> Iterator[str]:
-    begin, end = (seconds(time * _NS, 5) for time in (one.totals.begin, one.totals.end))
-    yield safe(f"{one.run.id} {one.run.label}, {seconds(one.totals.span_ns * _NS)} from {begin} to {end}")
-    ran = [row for row in one.lanes if row.totals.count or (row.totals.left_out and row.totals.busy_ns)]
-    quiet = sum(row.totals.left_out == 0 for row in one.lanes if not row.totals.count)
-    notes: tuple[str, ...] = (f"idle throughout: {quiet} of {len(one.lanes)} lanes",) if quiet else ()
-    if one.left_out:
+def _lines(of_run: RunRange) -> Iterator[str]:
+    run, totals, lanes = of_run.run, of_run.totals, of_run.lanes
+    begin, end = (seconds(time * _NS, 5) for time in (totals.begin, totals.end))
+    yield safe(f"{run.id} {run.label}, {seconds(totals.span_ns * _NS)} from {begin} to {end}")
+    active = [row for row in lanes if row.totals.count or (row.totals.left_out and row.totals.busy_ns)]
+    idle = sum(row.totals.left_out == 0 for row in lanes if not row.totals.count)
+    notes: tuple[str, ...] = (f"idle throughout: {idle} of {len(lanes)} lanes",) if idle else ()
+    if of_run.left_out:
         notes += (
-            f"{integer(one.left_out)} shortest intervals of the profile are not in this timeline: events, names and "
-            "times of kernels are without them, busy and idle are with them",
+            f"{integer(of_run.left_out)} shortest intervals of the profile are not in this timeline: events, names and "
+            "times of kernels exclude them; busy and idle include them",
         )
-    yield from text_lines(Table(LANES, ran, notes=notes).first(_LANES_SHOWN, "and {} more lanes"))
-    if one.devices:
+    yield from text_lines(Table(LANES, active, notes=notes).first(_LANES_SHOWN, "and {} more lanes"))
+    if of_run.devices:
         yield ""
-        yield from text_lines(Table(DEVICES, one.devices).first(_LANES_SHOWN, "and {} more devices"))
-    if one.kernels:
+        yield from text_lines(Table(DEVICES, of_run.devices).first(_LANES_SHOWN, "and {} more devices"))
+    if of_run.kernels:
         yield ""
-        yield from text_lines(Table(KERNELS, one.kernels).first(_KERNELS_SHOWN, "and {} more kernels"))
+        yield from text_lines(Table(KERNELS, of_run.kernels).first(_KERNELS_SHOWN, "and {} more kernels"))
 
 
-def lanes_csv(found: list[RunRange]) -> str:
-    """A row for each lane."""
+def lanes_csv(runs: list[RunRange]) -> str:
+    """Return a row for each lane of each run."""
     columns = [fact for fact in LANES if fact.key != "names"]
-    return to_csv_text(joined("run", columns, ((one.run.id, one.lanes) for one in found)))
+    return to_csv_text(joined("run", columns, ((of_run.run.id, of_run.lanes) for of_run in runs)))

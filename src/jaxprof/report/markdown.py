@@ -1,4 +1,4 @@
-"""A session as Markdown, for a pull request or a page of notes: one table a workload, warnings under it."""
+"""Render a session as Markdown, for a pull request or notes: a table for each workload, with its warnings below."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.facts.sessions import environment
 from jaxprof.report.recording.tables import TIME_LINE, functions_table, time_line_rows
-from jaxprof.report.recording.words import loop, remark, saving, title, verdict, verdict_parts
+from jaxprof.report.recording.words import finding_text, loop, title, verdict_sentence
 from jaxprof.report.renderers import markdown, markdown_lines
 from jaxprof.report.runs import (
     BREAK_EVEN,
@@ -36,7 +36,7 @@ _COLUMNS = (SIDE_AND_VARIANT, DEVICE, COMPILE, FIRST_RUN, MEDIAN, INTERVAL, SPEE
 
 
 def to_markdown(session: Session, *, live: bool = False) -> str:
-    """The report, without a line break at its end."""
+    """Return the report, without a line break at its end. `live`: the session is being written now."""
     header = session.header
     engine = environment(session)
     versions = f", jax {engine.jax}, NumPy {engine.numpy}" if engine else ""
@@ -49,17 +49,16 @@ def to_markdown(session: Session, *, live: bool = False) -> str:
 
 
 def _program(session: Session, run: Run, *, live: bool = False) -> Iterator[str]:
-    """The report of one program, a line at a time."""
+    """Yield the report of one program, a line at a time."""
     program = program_result(session, run.id)
     yield f"### {markdown(title(program, live=live))}"
     ended = run.end(deserted=not live)
     if ended.status not in ("ok", "running", "queued"):
         yield ""
         yield f"{ended.status}: {markdown(f'{ended.error}. {ended.advice}'.rstrip('. '))}"
-    if bounds := verdict(program):
-        others = verdict_parts(program)
+    if bounds := verdict_sentence(program):
         yield ""
-        yield markdown(f"{bounds}; besides: {others}" if others and program.verdict.kind else bounds)
+        yield markdown(bounds)
     if rows := time_line_rows(program):
         yield from ("", *markdown_lines(Table(TIME_LINE, rows)))
     if program.functions:
@@ -70,8 +69,7 @@ def _program(session: Session, run: Run, *, live: bool = False) -> Iterator[str]
     if program.findings:
         yield ""
         for finding in program.findings:
-            saves = f"; {saving(finding)}" if saving(finding) else ""
-            yield f"- {markdown(remark(program, finding) + saves)}. {markdown(finding.advice)}"
+            yield f"- {markdown(finding_text(program, finding))}. {markdown(finding.advice)}"
     if program.remarks:
         yield ""
         yield from (f"{markdown(footer.message)}. {markdown(footer.advice)}" for footer in program.remarks)

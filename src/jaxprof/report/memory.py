@@ -1,4 +1,4 @@
-"""The memory of a program as text: the peak and its parts, the buffers, and what is alive at the peak."""
+"""Render the memory of a program as text: the peak and its parts, the buffers, and what is alive at the peak."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ BUFFERS_IN_TEXT = 20
 ALIVE_IN_TEXT = 12
 _BARS = " ▁▂▃▄▅▆▇█"
 _COLUMNS = 64
-_SEVERAL = {"argument": "arguments", "output": "outputs", "temporary": "temporaries", "constant": "constants"}
+_PLURALS = {"argument": "arguments", "output": "outputs", "temporary": "temporaries", "constant": "constants"}
 
 
 def memory_lines(picture: MemoryPicture | None) -> Iterator[str]:
-    """What is known of the memory of a program; nothing if nothing is."""
+    """Yield what is known of the memory of a program; nothing without a picture."""
     if picture is None:
         return
     yield from (f"  {line}" for line in memory_heading(picture))
@@ -44,7 +44,7 @@ def memory_lines(picture: MemoryPicture | None) -> Iterator[str]:
 
 
 def _peak_lines(schedule: Liveness) -> Iterator[str]:
-    """Where the live size is highest, and what is alive there."""
+    """Yield where the live size is highest, and what is alive there."""
     point, alive = schedule.points[schedule.peak_at], schedule.alive(schedule.peak_at)
     where = place(point)
     yield f"  alive at its highest point, {point.instruction}{f' ({where})' if where else ''}, instruction " + (
@@ -56,19 +56,18 @@ def _peak_lines(schedule: Liveness) -> Iterator[str]:
 
 
 def memory_heading(picture: MemoryPicture) -> Iterator[str]:
-    """What was requested in vain, the peak, and what it is made of, a line each."""
+    """Yield a line each: the request that failed if memory ran out, the peak, and its parts."""
     if picture.asked_bytes is not None:
-        yield f"asked for {bytes_(picture.asked_bytes)}, and there was not so much"
+        yield f"requested {bytes_(picture.asked_bytes)}: more than the free memory"
     if picture.source == REQUEST or picture.peak_bytes is None:
         return
     origin = "estimated from the schedule: the least that it needs" if picture.source == SCHEDULE else picture.source
     yield f"peak memory {bytes_(picture.peak_bytes)} ({origin})"
     whole = picture.peak_bytes or 1
     if picture.parts:
-        parts = (
-            f"{_SEVERAL[part.kind]} {bytes_(part.bytes)} ({percent(part.bytes / whole)})" for part in picture.parts
+        yield ", ".join(
+            f"{_PLURALS[part.kind]} {bytes_(part.bytes)} ({percent(part.bytes / whole)})" for part in picture.parts
         )
-        yield ", ".join(parts)
 
 
 def _sparkline(sizes: tuple[int, ...]) -> str:

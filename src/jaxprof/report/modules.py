@@ -1,7 +1,7 @@
-"""Programs as text and as data: kernels with their roofline, findings, barriers, a kernel's tree, a table of devices.
+"""HLO programs as text and as data: kernels with their roofline, findings, barriers, a kernel's tree, a device table.
 
-Least times come from ceilings and links, and are called lower bounds; what follows a model is called an estimate.
-Nothing here was measured.
+Least times come from the ceilings and links of a device and are called lower bounds; times from a model are called
+estimates. Nothing here is measured.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jaxprof.hlo.analysis.origin import place_of
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.analysis.tree import text_tree, tree
 from jaxprof.report.kernel_list import LARGE, KernelOptions, rows_of
-from jaxprof.report.kernels import KERNEL, likeness
+from jaxprof.report.kernels import KERNEL, likeness, released
 from jaxprof.report.renderers import text_lines
 from jaxprof.report.table import Table
 from jaxprof.text import safe
@@ -45,39 +45,39 @@ if TYPE_CHECKING:
     from jaxprof.session import Run
 
 
-_ALL: Final = KernelOptions()
+_EXECUTION_ORDER: Final = KernelOptions()
 
 
 @dataclass(frozen=True)
 class HloProgram:
-    """A program of an answer of `jaxprof hlo`."""
+    """A program in an answer of `jaxprof hlo`."""
 
     module: Module
     label: str = ""
     machine: Machine | None = None
     run: Run | None = None
     elsewhere: bool = False
-    """Whether its device is not here."""
+    """Whether the program was compiled for a device that this machine does not have."""
     memory: MemoryPicture | None = None
-    choice: KernelOptions = _ALL
+    choice: KernelOptions = _EXECUTION_ORDER
 
     @cached_property
     def step(self) -> StepTime | None:
-        """A run of it on its device."""
+        """Lower bound and estimate of one run on the device; None without a device."""
         from jaxprof.devices.targets import step_time
 
         return step_time(self.module, self.machine) if self.machine is not None else None
 
     @cached_property
     def flame(self) -> FlameGraph:
-        """Its kernels by named scope."""
+        """Flame graph of the kernels by named scope."""
         from jaxprof.report.flame.rows import module_flame
 
         return module_flame(self.module, self.machine, self.run)
 
 
-def _later(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProgram], Iterator[Any]]:
-    """What creates the rows when the first one is printed."""
+def _lazy_rows(make: Callable[[HloProgram], Iterable[Any]]) -> Callable[[HloProgram], Iterator[Any]]:
+    """Return a version of `make` that derives the rows only when the first one is printed."""
 
     def rows(program: HloProgram) -> Iterator[Any]:
         yield from make(program)
@@ -94,9 +94,9 @@ def _computations(program: HloProgram) -> Iterator[Computation]:
             computation.forget()
 
 
-_Placed = tuple["Instruction", "Record", "HloSourceLocation | None"]
-"""An instruction, its text taken apart, which is looked up once, and where it came from."""
-_INSTRUCTION: Final[tuple[Fact[_Placed], ...]] = (
+_InstructionRow = tuple["Instruction", "Record", "HloSourceLocation | None"]
+"""An instruction, its parsed text (looked up once for all columns), and its source location."""
+_INSTRUCTION: Final[tuple[Fact[_InstructionRow], ...]] = (
     Fact("name", TEXT, "Its name", lambda row: row[0].name),
     Fact("opcode", TEXT, "The HLO operation", lambda row: row[0].opcode),
     Fact("shape", TEXT, "Its type and shape", lambda row: str(row[1].shape)),
@@ -108,7 +108,7 @@ _INSTRUCTION: Final[tuple[Fact[_Placed], ...]] = (
 )
 
 
-def _placed(computation: Computation) -> Iterator[_Placed]:
+def _instruction_rows(computation: Computation) -> Iterator[_InstructionRow]:
     stack_of = computation.module.stack_of
     for instruction in computation.instructions:
         parts = instruction.parts
@@ -118,7 +118,7 @@ def _placed(computation: Computation) -> Iterator[_Placed]:
 _COMPUTATION: Final[tuple[Fact[Computation], ...]] = (
     Fact("name", TEXT, "Its name"),
     Fact("entry", TRUTH, "Whether the program begins there", at("is_entry")),
-    Fact("instructions", ROWS, "Its instructions", _placed, inside=_INSTRUCTION),
+    Fact("instructions", ROWS, "Its instructions", _instruction_rows, inside=_INSTRUCTION),
 )
 BARRIERS: Final[tuple[Fact[Barrier], ...]] = (
     Fact("producer", TEXT, "The kernel that writes the data", title="producer", widest=40),
@@ -144,7 +144,8 @@ _PROBLEMS: Final[tuple[Fact[Any], ...]] = (
 )
 _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
     Fact("name", TEXT, "Name of the device", at("machine.device.name")),
-    Fact("estimate", TRUTH, "Whether it is not here, so that nothing was measured on it", at("elsewhere")),
+    Fact("estimate", TRUTH, "Whether this machine lacks the device, so that nothing was measured on it",
+         at("elsewhere")),
     Fact("memory_bytes", BYTES, "Its memory", at("machine.device.memory_bytes")),
     Fact("memory_needed_bytes", BYTES, "What the program needs of it", lambda program: _needed_bytes(program.run)),
     *within(
@@ -166,16 +167,17 @@ _DEVICE: Final[tuple[Fact[HloProgram], ...]] = (
 
 
 def facts_of_program(view: str | None = None) -> tuple[Fact[HloProgram], ...]:
-    """What JSON has of a program, or of one view of it. What may be long is worked out while it is printed."""
-    of_view: dict[str, tuple[Fact[HloProgram], ...]] = {
+    """Return the facts of a program in JSON, or those of one view of it. Long lists are derived while they are
+    printed."""
+    view_facts: dict[str, tuple[Fact[HloProgram], ...]] = {
         "kernels": (Fact("kernels", ROWS, "Its kernels", partial(_kernels, keep=view is None), inside=KERNEL,
                          alike=likeness),),
         "barriers": (
             Fact("barriers", ROWS, "Kernels that share an array and are not one, the most bytes first",
-                 _later(lambda program: barriers(program.module)), inside=BARRIERS),
+                 _lazy_rows(lambda program: barriers(program.module)), inside=BARRIERS),
         ),
         "findings": (
-            Fact("findings", ROWS, "What is worth changing", _later(lambda program: findings(program.module)),
+            Fact("findings", ROWS, "What is worth changing", _lazy_rows(lambda program: findings(program.module)),
                  inside=FINDINGS),
         ),
     }  # fmt: skip
@@ -187,12 +189,12 @@ def facts_of_program(view: str | None = None) -> tuple[Fact[HloProgram], ...]:
     elif view == "flame":
         from jaxprof.report.flame.rows import FLAME, GRAPH, graph_rows
 
-        frames = _later(lambda program: graph_rows(program.flame))
+        frames = _lazy_rows(lambda program: graph_rows(program.flame))
         last = (
             Fact("flame", ROWS, "The frames of the flame graph, those with most first", frames, inside=FLAME),
             *within(at("flame"), GRAPH),
         )
-    on_a_device = (
+    device_facts = (
         Fact("device", OBJECT, "The device that it is compared with", lambda program: program,
                          inside=_DEVICE, when=at("machine")),
         Fact("collectives", ROWS, "Its collectives over the links", _collective_rows,
@@ -205,30 +207,29 @@ def facts_of_program(view: str | None = None) -> tuple[Fact[HloProgram], ...]:
         *((Fact("computations", ROWS, "Its computations", _computations, inside=_COMPUTATION),)
           if view is None else ()),
         Fact("platform", TEXT, "cpu, gpu, tpu", lambda program: platform_of(program.module)),
-        *chain.from_iterable(facts for name, facts in of_view.items() if view in (None, name)),
-        Fact("notices", ROWS, "What of the module was not seen", _later(lambda program: notices(program.module)),
+        *chain.from_iterable(facts for name, facts in view_facts.items() if view in (None, name)),
+        Fact("notices", ROWS, "What of the module was not seen", _lazy_rows(lambda program: notices(program.module)),
              inside=_NOTICES),
-        Fact("problems", ROWS, "Lines that could not be read", _later(lambda program: problems(program.module)),
+        Fact("problems", ROWS, "Lines that could not be read", _lazy_rows(lambda program: problems(program.module)),
              inside=_PROBLEMS),
-        *(on_a_device if view in (None, "kernels") else ()),
+        *(device_facts if view in (None, "kernels") else ()),
         *last,
     )  # fmt: skip
 
 
 def _kernels(program: HloProgram, *, keep: bool) -> Iterator[Ranked]:
-    for row in rows_of(program.module, program.machine, program.choice, keep=keep):
-        yield row
-        row.kernel.release()
+    yield from released(rows_of(program.module, program.machine, program.choice, keep=keep))
 
 
 def notices_text(module: Module) -> list[str]:
-    """The gaps of the module, a line each and an empty one; they stand before everything about the rest."""
+    """Return the gaps of the module, one line each, and an empty line. They come before what is derived from the
+    rest."""
     lines = [safe(str(notice)) for notice in notices(module)]
     return [*lines, ""] if lines else []
 
 
 def findings_text(module: Module) -> list[str]:
-    """Each finding with its advice and its kernels."""
+    """Return each finding with its advice and its kernels."""
     lines = notices_text(module)
     for finding in findings(module):
         where = ", ".join(finding.where[:5]) + (f" and {len(finding.where) - 5} more" if len(finding.where) > 5 else "")
@@ -248,30 +249,29 @@ def findings_text(module: Module) -> list[str]:
 
 
 def barriers_text(module: Module) -> list[str]:
-    """A line for each pair of kernels that share an array and are not one, the most bytes first."""
+    """Return a line for each pair of kernels that share an array but are not fused, the most bytes first."""
     rows = barriers(module)
+    lines = notices_text(module)
     if rows:
-        return [
-            *notices_text(module),
-            *text_lines(Table(pick(BARRIERS, "bytes", "producer", "consumer", "words"), rows), indent=""),
-        ]
+        table = Table(pick(BARRIERS, "bytes", "producer", "consumer", "words"), rows)
+        return [*lines, *text_lines(table, indent="")]
     codes = {notice.code for notice in notices(module) if notice.serious}
     if NOT_OPTIMISED in codes:
-        return [*notices_text(module), "not known: nothing is fused before XLA's passes, and nothing kept apart"]
-    return [*notices_text(module), "no barriers" + (" in what was read" if codes else "")]
+        return [*lines, "unknown: before XLA's passes nothing is fused, and nothing is kept apart"]
+    return [*lines, "no barriers" + (" in what was read" if codes else "")]
 
 
 def memory_text(module: Module, picture: MemoryPicture | None) -> list[str]:
-    """The peak of memory, and what is alive there."""
-    from jaxprof.report.memory import memory_lines  # and what it knows of sessions: only for this view
+    """Return the peak of memory, and what is alive there."""
+    from jaxprof.report.memory import memory_lines  # imports the session modules, which only this view needs
 
     lines = [line.removeprefix("  ") for line in memory_lines(picture)]
-    why = "not known: the order of the instructions is not that of execution, or there are none"
+    why = "unknown: the module is not scheduled, or has no instructions"
     return [*notices_text(module), *(lines or [why])]
 
 
 def flame_text(module: Module, machine: Machine | None, run: Run | None) -> list[str]:
-    """The kernels by named scope, with the weights that shares are of."""
+    """Return the flame graph of the kernels by named scope, with a note on what its shares are of."""
     from jaxprof.report.flame.rows import graph_lines
 
     graph = HloProgram(module, machine=machine, run=run).flame
@@ -279,7 +279,7 @@ def flame_text(module: Module, machine: Machine | None, run: Run | None) -> list
 
 
 def tree_text(kernel: Kernel) -> list[str]:
-    """The tree of a kernel, from its root to its parameters, and all source lines that it came from."""
+    """Return the tree of a kernel, from its root to its parameters, and all source lines that it comes from."""
     lines = text_tree(tree(kernel.instruction))
     places = [f"{place.file}:{place.line}" + ("" if place.is_own else "  (a package)") for place in kernel.sources]
     return [safe(line) for line in (*lines, *(["", "from", *places] if places else []))]
@@ -287,7 +287,7 @@ def tree_text(kernel: Kernel) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _DeviceCost:
-    """What a module costs on a device that it was compiled for."""
+    """Cost of a module on a device that it was compiled for."""
 
     label: str
     kernels: int
@@ -297,11 +297,14 @@ class _DeviceCost:
 
 
 def devices_table(rows: Sequence[tuple[str, Module, Machine, Run | None]]) -> list[str]:
-    """One line a device that was compiled for: kernels, FLOPs, bytes, a run's bound and estimate, memory."""
+    """Return one line for each target device: kernels, FLOPs, bytes, lower bound and estimate of a run, memory.
+
+    `rows`: label of the device, the module compiled for it, its machine, and the run that compiled it.
+    """
     from jaxprof.devices.targets import step_time
 
     costs = [
-        _DeviceCost(label, len(kernels(module)), totals(module), step_time(module, machine), _memory(run, machine))
+        _DeviceCost(label, len(kernels(module)), totals(module), step_time(module, machine), _memory_text(run, machine))
         for label, module, machine, run in rows
     ]
     on_gpu = any(machine.device.vendor != "Google" for _, _, machine, _ in rows)
@@ -309,12 +312,12 @@ def devices_table(rows: Sequence[tuple[str, Module, Machine, Run | None]]) -> li
 
 
 def _needed_bytes(run: Run | None) -> int | None:
-    from jaxprof.analysis.memory import peak_memory  # knows sessions, which HLO of a file has none of
+    from jaxprof.analysis.memory import peak_memory  # imports the session modules, which HLO from a file does not need
 
     return peak_memory(run)
 
 
-def _memory(run: Run | None, machine: Machine) -> str:
+def _memory_text(run: Run | None, machine: Machine) -> str:
     needed, available = _needed_bytes(run), machine.device.memory_bytes
     too_large = needed is not None and needed > available
     return f"{bytes_(needed)} of {bytes_(available)}{'  does not fit' if too_large else ''}"
@@ -331,8 +334,8 @@ _DEVICES: Final[tuple[Fact[_DeviceCost], ...]] = (
     column("memory", at("memory")),
 )
 _WHAT_STEPS_ARE = (
-    "at least: kernels at their ceilings in this order, and links; what is asynchronous overlaps.",
-    "estimate: the same with collectives as a ring or tree takes them; kernels are at their ceilings in it, too.",
+    "at least: lower bound, kernels in this order at the device's ceilings, and links; asynchronous work overlaps.",
+    "estimate: the same, with collectives timed as a ring or a tree; kernels are still at their ceilings.",
 )
 _ON_A_GPU = (
     "GPUs: no lower bound where arrays stay in a cache. XLA chooses tiles and splits of products by trying them on the "
@@ -372,7 +375,8 @@ def _collective_rows(program: HloProgram) -> list[CollectiveRow]:
 
 
 def collectives_text(module: Module, machine: Machine) -> list[str]:
-    """Each collective with its bytes, the devices that take part, and its bound and estimate over the links."""
+    """Return each collective with its bytes, the devices that take part, and its lower bound and estimate over the
+    links."""
     rows = _collective_rows(HloProgram(module, machine=machine))
     lines = list(text_lines(Table(COLLECTIVES, rows), indent=""))
     documents = [safe(f"{level.name}: {level.document}") for level in machine.levels]

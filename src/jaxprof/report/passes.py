@@ -1,4 +1,4 @@
-"""What each XLA pass changed, as plain dicts and as a table."""
+"""Show what each XLA pass changed, as JSON-ready data and as a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIGNS = {"changed": "~", "new": "+", "gone": "-"}
 
 
 def passes_text(modules: tuple[ModulePasses, ...]) -> Iterator[str]:
-    """A table for each module: the states that differ from the one before, and how many do not."""
+    """Yield a table for each module with the states that differ from the one before, and a count of all states."""
     for number, module in enumerate(modules):
         shown = [change for change in module.passes if change.changed or change.problem]
         first = module.passes[0] if module.passes else None
@@ -29,8 +29,6 @@ def passes_text(modules: tuple[ModulePasses, ...]) -> Iterator[str]:
         )
         if first is not None and not first.opcodes_before and not first.problem:
             yield safe(f"  begins with {counted(sum(first.opcodes_after.values()), 'instruction')} ({first.name})")
-        if not shown:
-            continue
         yield from text_lines(Table(PASSES, shown))
 
 
@@ -49,22 +47,21 @@ def _computations(change: PassChange) -> str | None:
 
 
 def _opcodes(change: PassChange) -> str:
-    moved = list(change.opcode_changes.items())
-    moves = [f"{by:+d} {name}" for name, by in moved[:OPCODES_IN_TEXT]]
-    more = [f"and {len(moved) - OPCODES_IN_TEXT} more"] if len(moved) > OPCODES_IN_TEXT else []
-    return change.problem or ", ".join(moves + more)
+    changes = [f"{by:+d} {name}" for name, by in change.opcode_changes.items()]
+    more = [f"and {len(changes) - OPCODES_IN_TEXT} more"] if len(changes) > OPCODES_IN_TEXT else []
+    return change.problem or ", ".join(changes[:OPCODES_IN_TEXT] + more)
 
 
-def _of_status(status: str) -> Callable[[PassChange], list[Any]]:
-    return lambda change: [each for each in change.differences if each.status == status]
+def _with_status(status: str) -> Callable[[PassChange], list[Any]]:
+    return lambda change: [difference for difference in change.differences if difference.status == status]
 
 
 def _names(status: str) -> Callable[[PassChange], list[str]]:
-    of_status = _of_status(status)
-    return lambda change: [each.after or each.before for each in of_status(change)]
+    with_status = _with_status(status)
+    return lambda change: [difference.after or difference.before for difference in with_status(change)]
 
 
-def _counts(change: PassChange) -> dict[str, list[int]]:
+def _opcode_counts(change: PassChange) -> dict[str, list[int]]:
     before, after = change.opcodes_before, change.opcodes_after
     return {name: [before.get(name, 0), after.get(name, 0)] for name in change.opcode_changes}
 
@@ -90,10 +87,11 @@ PASSES: Final[tuple[Fact[PassChange], ...]] = (
     column("instructions", _instructions),
     column("computations", _computations),
     column("opcodes", _opcodes, widest=70),
-    Fact("opcodes", BY_NAME, "How often each opcode occurs whose number changed: [before, after]", _counts),
+    Fact("opcodes", BY_NAME, "How often each opcode occurs whose number changed: [before, after]",
+         _opcode_counts),
     Fact("computations", OBJECT, "Its computations", lambda change: change, inside=(
         Fact("same", COUNT, "How many computations are the same"),
-        Fact("changed", ROWS, "Computations that it changed", _of_status("changed"), inside=_NAMES),
+        Fact("changed", ROWS, "Computations that it changed", _with_status("changed"), inside=_NAMES),
         Fact("new", LIST, "Names of computations that are new", _names("new")),
         Fact("gone", LIST, "Names of computations that are gone", _names("gone")),
     )),
@@ -108,5 +106,5 @@ MODULE: Final[tuple[Fact[ModulePasses], ...]] = (
 
 
 def passes_json(modules: tuple[ModulePasses, ...]) -> dict[str, Any]:
-    """Every state that XLA dumped, with the changes since the previous one."""
+    """Return every state that XLA dumped, with the changes since the previous one, as JSON-ready data."""
     return {"modules": list(map(recorder(MODULE), modules))}

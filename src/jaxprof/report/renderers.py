@@ -1,8 +1,8 @@
-"""Renderers of a table, each with the one escaping function of its medium: text, Markdown, HTML, CSV, JSON.
+"""Render a table as text, Markdown, HTML, CSV and JSON, each with the one escaping function of its medium.
 
-Text aligns columns by what a terminal shows, not by code points. CSV leaves no cell that a spreadsheet would take for a
-formula. HTML is for a notebook's output: no scripts, no ids, no styles of its own; what would make it long is cut, and
-says how much was left out."""
+Text aligns columns by what a terminal shows, not by code points. CSV has no cell that a spreadsheet would take for a
+formula. HTML is for the output of a notebook: no scripts, no ids, no style sheet; long tables are cut, with a count of
+what was left out."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ from jaxprof.units import UNKNOWN
 
 GAP = "  "
 PAGE = 500
-"""Printing begins after this many rows, for tables that may have a million."""
+"""Rows of the first page: a table from an iterator, which may have a million rows, is printed after so many were
+read."""
 _MOST_ALIKE: Final = 1 << 14
-"""Sorts of rows whose cells are kept while a table is printed."""
+"""Kinds of rows (`Table.alike`) whose cells are kept while a table is printed."""
 NARROWEST = 6
-"""Columns that a column keeps, however narrow the page."""
+"""Terminal columns that a column keeps, however narrow the page."""
 
 
 def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_columns: bool = False) -> Iterator[str]:
-    """The title, the table and the notes. With a `width`, the column that gives way is narrowed until a line fits.
+    """Yield the title, the table and the notes. With a `width`, the column that gives way is narrowed until a line
+    fits.
 
-    Cut cells end in an ellipsis; columns without values are left out, unless `all_columns`, and so is the heading of a
-    table without rows. Rows that come from an iterator are printed by the page: a table of one page looks like any
-    other; in a longer one the first page says how wide the columns are, and a longer cell moves the rest of its line.
+    Cut cells end in an ellipsis. Columns without values are left out, unless `all_columns` is set, and so is the
+    heading of a table without rows. Rows from an iterator are printed by the page: a table of one page looks like any
+    other; in a longer one the first page sets the widths of the columns, and a wider cell moves the rest of its line.
     """
     if table.title:
         yield safe(table.title)
@@ -53,7 +55,8 @@ def _aligned(
     width: int,
     all_columns: bool,
 ) -> Iterator[str]:
-    """The lines of a page that may have a `rest`: of that it is not known yet which columns say nothing."""
+    """Yield the heading, the first page, and the `rest` of a longer table. A longer table keeps its empty columns,
+    because the rest may have values there."""
     columns = table.for_people()
 
     def cut(row: Sequence[str]) -> list[str]:
@@ -92,8 +95,8 @@ def _further(
     indent: str,
     placed: Sequence[tuple[int, int, bool]],
 ) -> Iterator[str]:
-    """The lines after the first page, of which there may be a million: as `line` makes them, but in a fraction of its
-    time where there is nothing to make safe and each character takes one column."""
+    """Yield the lines after the first page, of which there may be a million. They are those that `line` makes, in a
+    fraction of its time if all cells are printable ASCII: nothing has to be escaped, and a character is one column."""
     columns = table.for_people()
     cells = cells_of(table)
     widest = [(at, column.widest) for at, column in enumerate(columns) if column.widest]
@@ -125,23 +128,23 @@ def _further(
         yield f"{indent}{padded}{GAP}{end}".rstrip()
 
 
-_TOGETHER = "\x1f"
-"""Stands for a blank at which no line is broken: `safe` leaves none of it in a text."""
+_NO_BREAK = "\x1f"
+"""Placeholder for a blank at which no line is broken. It cannot be in a text that `safe` has escaped."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B)\b)")
 
 
 def wrap(text: str, *, width: int, indent: str, first: str | None = None) -> list[str]:
-    """`text` broken into lines of at most `width` columns; a word that is longer stays whole, and so does a number with
-    its unit: `3.2 s`, `8 %`."""
+    """Break `text` into lines of at most `width` columns. A longer word stays whole, and so does a number with its
+    unit: `3.2 s`, `8 %`."""
     lines = textwrap.wrap(
-        _BEFORE_UNIT.sub(_TOGETHER, safe(text)),
+        _BEFORE_UNIT.sub(_NO_BREAK, safe(text)),
         width,
         initial_indent=indent if first is None else first,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [line.replace(_TOGETHER, " ") for line in lines]
+    return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
 def _pad(cell: str, width: int, right: bool) -> str:
@@ -153,12 +156,12 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&$]|^[-+](?= )|^[-=](?=[-=]))")
 
 
 def markdown(text: str) -> str:
-    """`text` on one line, so that Markdown shows every character of it."""
+    """Return `text` on one line, escaped so that Markdown shows every character of it."""
     return _SPECIAL.sub(r"\\\1", safe(text))
 
 
 def markdown_lines(table: Table[Row]) -> Iterator[str]:
-    """The title, the table and the notes, with empty lines between them."""
+    """Yield the title, the table and the notes, with empty lines between them."""
     if table.title:
         yield from (markdown(table.title), "")
     columns = table.for_people()
@@ -175,7 +178,7 @@ _CELL_LONGEST: Final = 200
 
 
 def html_text(text: str) -> str:
-    """`text` on one line, so that HTML shows every character of it; a very long one is cut."""
+    """Return `text` on one line, escaped so that HTML shows every character of it; a very long one is cut."""
     from html import escape  # with a table of 2 000 names, which no other form needs
 
     shown = safe(text)
@@ -183,7 +186,7 @@ def html_text(text: str) -> str:
 
 
 def html_table(table: Table[Row]) -> str:
-    """The first rows of the table, under its title."""
+    """Return the first rows of the table, under its title."""
     columns = table.for_people()
     sides = ["right" if column.is_right else "left" for column in columns]
 
@@ -204,7 +207,7 @@ def html_table(table: Table[Row]) -> str:
 
 
 def html_list(items: Iterable[str]) -> Iterator[str]:
-    """A list of the first items; nothing if there is none."""
+    """Yield a list of the first items; nothing without items."""
     listed = list(items)
     if listed:
         shown = "".join(f"<li>{html_text(item)}</li>" for item in listed[:_ROWS_SHOWN])
@@ -213,7 +216,7 @@ def html_list(items: Iterable[str]) -> Iterator[str]:
 
 
 def html_paragraph(strong: str, rest: str = "") -> str:
-    """A paragraph that begins in bold."""
+    """Return a paragraph that begins in bold."""
     return f"<p><b>{html_text(strong)}</b>{html_text(rest)}</p>"
 
 
@@ -222,8 +225,8 @@ _CONTROL: Final = ("\t", "\r", "\n")
 
 
 def csv_lines(table: Table[Row]) -> Iterator[str]:
-    """The heading and the rows, each as soon as it is there, ended by a line feed. A number is written as it is, with
-    its unit in the heading; an empty cell is unknown; a list is JSON."""
+    """Yield the heading and the rows, each as soon as it is there, ended by a line feed. Numbers are not formatted, and
+    their unit is in the heading; an empty cell is unknown; a list is JSON."""
     import csv
 
     facts = list(columns(table.columns))
@@ -235,12 +238,12 @@ def csv_lines(table: Table[Row]) -> Iterator[str]:
 
 
 def to_csv_text(table: Table[Row]) -> str:
-    """The whole table."""
+    """Return the whole table as CSV."""
     return "".join(csv_lines(table))
 
 
 def safe_cell(value: Any) -> Any:
-    """A cell as it is written: unknown is empty; a text that a spreadsheet would take for a formula begins with a
+    """Return a cell as CSV has it: unknown is empty, a text that a spreadsheet would take for a formula begins with a
     quotation mark, and control characters are visible (OWASP, "CSV Injection")."""
     if value is None:
         return ""
@@ -255,12 +258,12 @@ def safe_cell(value: Any) -> Any:
 
 
 class _Echo:
-    """A file whose `write` returns the text."""
+    """A file whose `write` returns the text, so that a CSV writer returns each row."""
 
     def write(self, text: str) -> str:
         return text
 
 
 def records(table: Table[Row]) -> Iterator[dict[str, Any]]:
-    """Each row with the keys of its facts."""
+    """Yield each row as a JSON-ready object with the keys of its facts."""
     return map(recorder(table.columns), table.rows)

@@ -1,4 +1,4 @@
-"""The measured runs of a session as plain text: how fast each is, its samples and phases, what others published."""
+"""Render the measured runs of a session as plain text: speed, samples and phases of each, and published figures."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from jaxprof.workloads.model import Published
 
 WIDTH = 80
 TABLED: Final = frozenset({"zero_copy"})
-"""Warnings that hold for every run on a CPU, and that the table of phases shows: `0-copy`."""
+"""Warnings that are not listed, because the table of phases shows them (`0-copy`) and every run on a CPU has them."""
 _ABOUT_RESULTS: Final = frozenset(
     {UNLIKE_RESULTS, "results_differ", "wrong_result", "dead_code", "folded_constants", "dtype_narrowed"}
 )
-"""Warnings that the figures may be of another program: always shown."""
+"""Warnings that the figures may be those of another program. They are always shown."""
 _WARNINGS_SHOWN: Final = 2
-Notes = dict[str, dict[str, list[str]]]
-"""Advice → message → the runs that it is about."""
+_Notes = dict[str, dict[str, list[str]]]
+"""Labels of the runs, by the advice and the message about them."""
 
 
 def run_lines(session: Session, *, live: bool) -> Iterator[str]:
-    """All groups of runs that can be compared, then the sweeps, an empty line before each."""
+    """Yield all groups of runs that can be compared, then the sweeps, with an empty line before each."""
     sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
     for group in groups(session):
         if group.workload not in sweeps:
@@ -78,8 +78,8 @@ def _group(session: Session, group: RunGroup, live: bool) -> Iterator[str]:
 
 
 def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[str]:
-    """How fast each run is, its samples, its phases, what a call moves; empty tables are left out. `judged`: the
-    verdicts stand above."""
+    """Yield how fast each run is, its samples, its phases and what a call moves, without empty tables. `judged`: the
+    verdicts were already printed above."""
     baseline = next((row.run.as_baseline for row in rows if not row.run.plan.baseline), "baseline")
     versus = replace(SPEEDUP, title=f"vs {baseline}", right=False)
     sampled = [row for row in rows if row.result.summary is not None]
@@ -102,19 +102,21 @@ def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[str]:
 
 
 def _table(title: str, columns: Sequence[Fact[RunRow]], rows: list[RunRow]) -> Iterator[str]:
-    """A table of the rows that it says something of."""
+    """Yield a table without the rows that have no value in it; nothing if no row has one."""
     useful = [row for row in rows if any(column.text(row) != UNKNOWN for column in columns)]
     if useful:
         yield ""
         yield from text_lines(Table((replace(LABEL, title=title), *columns), useful), width=WIDTH)
 
 
-_SHOWN_OVER_LAUNCHES = ("trace", "lower", "compile", "first_run")
+_PHASES_OVER_LAUNCHES = ("trace", "lower", "compile", "first_run")
 
 
 def launches_text(run_result: RunResult) -> str:
-    """`95 % over 3 launches: compile 37.0 ms to 39.1 ms, ...`, of what each process does once; empty with one."""
-    phases = {name: run_result.over_launches[name] for name in _SHOWN_OVER_LAUNCHES if name in run_result.over_launches}
+    """Return the intervals of the phases that each launch has once, `95 % over 3 launches: compile 37.0 ms to 39.1 ms,
+    ...`; an empty text for a single launch."""
+    over = run_result.over_launches
+    phases = {name: over[name] for name in _PHASES_OVER_LAUNCHES if name in over}
     intervals = [
         f"{name.replace('_', ' ')} {seconds(summary.low)} to {seconds(summary.high)}"
         for name, summary in phases.items()
@@ -125,61 +127,58 @@ def launches_text(run_result: RunResult) -> str:
 
 
 def stage_spread_text(result: RunResult) -> str:
-    """`compile is 6 in all, 1.20 ms to 8.04 ms each; lower ...`: the stages that a run has more than one of."""
+    """Return the stages that a run has more than once: `compile: 6 times, 1.20 ms to 8.04 ms each; lower: ...`."""
     return "; ".join(
-        f"{stage} is {integer(spread.count)} in all, {seconds(spread.minimum)} to {seconds(spread.maximum)} each"
+        f"{stage}: {integer(spread.count)} times, {seconds(spread.minimum)} to {seconds(spread.maximum)} each"
         for stage, spread in result.stage_spreads.items()
     )
 
 
 def _problems(rows: Iterable[RunRow]) -> list[str]:
-    """Failures and warnings, under an empty line; those that several runs share are written once."""
-    faults: Notes = {}
-    warnings: Notes = {}
-    said: list[tuple[WarningRaised, str]] = []
+    """Return failures and warnings, under an empty line. Those that several runs share are written once."""
+    failure_notes: _Notes = {}
+    warning_notes: _Notes = {}
+    warnings: list[tuple[WarningRaised, str]] = []
     for row in rows:
         ended = row.outcome
         if ended.status != "ok":
-            word = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-            faults.setdefault(ended.advice, {}).setdefault(word, []).append(row.label)
-        said += [(warning, row.label) for warning in row.result.warnings if warning.code not in TABLED]
-    shown, more = most_important([warning for warning, _ in said])
-    for warning, label in said:
+            failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
+            failure_notes.setdefault(ended.advice, {}).setdefault(failure, []).append(row.label)
+        warnings += [(warning, row.label) for warning in row.result.warnings if warning.code not in TABLED]
+    shown, more = most_important([warning for warning, _ in warnings])
+    for warning, label in warnings:
         if warning.message in shown:
-            warnings.setdefault(warning.advice, {}).setdefault(warning.message, []).append(label)
-    lines = [*_notes("✗", faults), *_notes("!", warnings), *more]
+            warning_notes.setdefault(warning.advice, {}).setdefault(warning.message, []).append(label)
+    lines = [*_note_lines("✗", failure_notes), *_note_lines("!", warning_notes), *more]
     return ["", *lines] if lines else []
 
 
 def most_important(warnings: Sequence[WarningRaised]) -> tuple[list[str], list[str]]:
-    """The messages to show of `warnings`, those about wrong results first, and a line about the others, if any."""
-    ordered = sorted(warnings, key=lambda warning: warning.code not in _ABOUT_RESULTS)
-    messages = list(dict.fromkeys(warning.message for warning in ordered if warning.code not in TABLED))
-    shown = [
-        message
-        for message in messages
-        if any(warning.message == message and warning.code in _ABOUT_RESULTS for warning in ordered)
-    ]
+    """Return the messages of `warnings` to show, those about wrong results first, and a line that counts the others, if
+    there are any."""
+    about_results = dict.fromkeys(warning.message for warning in warnings if warning.code in _ABOUT_RESULTS)
+    messages = dict.fromkeys(warning.message for warning in warnings if warning.code not in TABLED)
+    shown = list(about_results)
     shown += [message for message in messages if message not in shown][: max(0, _WARNINGS_SHOWN - len(shown))]
     more = len(messages) - len(shown)
     return shown, [f"    and {counted(more, 'more warning')}: --format json has them"] if more else []
 
 
-def _notes(mark: str, notes: Notes) -> Iterator[str]:
-    """The messages that have one advice, then the advice."""
+def _note_lines(mark: str, notes: _Notes) -> Iterator[str]:
+    """Yield the messages that share an advice, then the advice."""
     for advice, messages in notes.items():
         for message, labels in messages.items():
-            yield from wrap(f"{_together(labels)}: {message}", width=WIDTH, indent="    ", first=f"  {mark} ")
+            yield from wrap(f"{_labels_text(labels)}: {message}", width=WIDTH, indent="    ", first=f"  {mark} ")
         yield from wrap(advice, width=WIDTH, indent="    ")
 
 
-def _together(labels: list[str]) -> str:
-    kept = list(dict.fromkeys(labels))
-    return ", ".join(kept) if len(kept) <= 4 else f"{', '.join(kept[:3])} and {len(kept) - 3} more"
+def _labels_text(labels: list[str]) -> str:
+    distinct = list(dict.fromkeys(labels))
+    return ", ".join(distinct) if len(distinct) <= 4 else f"{', '.join(distinct[:3])} and {len(distinct) - 3} more"
 
 
 def _published(group: RunGroup) -> Iterator[str]:
-    """The figures of each source; those that are given in words, and the caveats, under them."""
+    """Yield the published figures of each source, then those that are given in words, then the caveats."""
     by_source: dict[str, list[Published]] = {}
     for figure in published(group.workload, [result.run.plan.variant for result in group.runs]):
         by_source.setdefault(figure.source, []).append(figure)
@@ -212,7 +211,7 @@ def _published(group: RunGroup) -> Iterator[str]:
 
 
 def _other_parameters(figure: Published, group: RunGroup) -> str:
-    """The parameters of a published figure that differ from those that were run here."""
+    """Return the parameters of a published figure that differ from those of the group."""
     return parameters_text(
         {name: value for name, value in figure.parameters.items() if group.parameters.get(name) != value}
     )
@@ -229,7 +228,8 @@ def _sweep(session: Session, sweep: SweepGroup, live: bool) -> Iterator[str]:
 
 
 def _sweep_lines(sweep: SweepGroup) -> Iterator[str]:
-    """The sweep's title, its table (a row a size, a column a variant) and its crossovers in words."""
+    """Yield the title of a sweep, its table (a row for each size, a column for each variant), and its crossovers in
+    words."""
     title = safe(f"{sweep.workload}  ·  {sweep.parameter} swept")
     yield title
     yield "─" * min(WIDTH, len(title))
@@ -238,15 +238,14 @@ def _sweep_lines(sweep: SweepGroup) -> Iterator[str]:
     columns = [_variant_column(line, line.label if several else line.variant) for line in sweep.lines]
     sized: Fact[float] = column(sweep.parameter, lambda size: size, scaled)
     yield from text_lines(Table((sized, *columns), sizes), width=WIDTH)
-    crossovers = sweep.crossovers()
-    if crossovers:
+    if crossovers := sweep.crossovers():
         yield ""
     for crossover in crossovers:
         yield from wrap(crossover.sentence(sweep.parameter), width=WIDTH, indent="    ", first="  ")
 
 
 def _variant_column(line: SweepLine, title: str) -> Fact[float]:
-    """The time and speed-up of a variant at each size."""
+    """Return the column with the time and the speed-up of a variant at each size."""
     results = dict(zip(line.sizes, line.results, strict=True))
 
     def cell(size: float) -> str | None:

@@ -1,4 +1,4 @@
-"""The runs of a session as tables. Text, Markdown and HTML show a choice of their facts, CSV all of them."""
+"""Tables of the runs of a session. Text, Markdown and HTML show a selection of the facts of a run, CSV all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from jaxprof.workloads.model import Published
 
 @dataclass(frozen=True, slots=True)
 class RunGroup:
-    """Runs that can be compared with each other: one workload, one set of parameters."""
+    """Runs that can be compared with each other: those of one workload with one set of parameters, or the sides of one
+    measured comparison."""
 
     workload: str
     parameters: dict[str, Scalar]
@@ -31,29 +32,30 @@ class RunGroup:
 
     @property
     def comparison(self) -> str:
-        """The id of the first side's run, where they are the sides of a comparison; else empty."""
+        """Id of the first side's run if the runs are the sides of a measured comparison; otherwise empty."""
         run = self.runs[0].run
         return run.id if run.plan.side and not run.plan.baseline else ""
 
     @property
     def devices(self) -> list[str]:
-        """The devices of its runs, without repeats."""
+        """Devices of the runs, without duplicates."""
         return list(dict.fromkeys(result.run.plan.device for result in self.runs))
 
     def label(self, run: Run) -> str:
-        """The variant; with its side in a comparison, and with the device if the group has several."""
+        """Return the variant of a run, with its side in a comparison, and its device if the group has several."""
         return run.variant if len(self.devices) == 1 else f"{run.variant} {run.plan.device}"
 
 
 def groups(session: Session) -> list[RunGroup]:
-    """All runs of a session that can be compared, in the order of the plan: those that measured something."""
+    """Return the measured runs of a session in groups, in the order of the plan, without programs and imported
+    profiles."""
     return grouped(
         result for result in results(session) if not result.run.is_program and result.run.plan.how != "imported"
     )
 
 
 def grouped(runs: Iterable[RunResult]) -> list[RunGroup]:
-    """The runs of one workload with the same parameters, and the sides of one comparison whatever they are."""
+    """Group runs by workload and parameters, and the sides of a measured comparison whatever these are."""
     by_key: dict[Hashable, list[RunResult]] = {}
     for result in runs:
         plan = result.run.plan
@@ -71,7 +73,8 @@ def grouped(runs: Iterable[RunResult]) -> list[RunGroup]:
 
 
 def published(workload: str, variants: Sequence[str] | None = None) -> list[Published]:
-    """The published figures of a built-in workload (of these variants only); none for a user's own."""
+    """Return the published figures of a built-in workload, of all variants or of `variants`; none for a workload of the
+    user's own."""
     try:
         figures = built_in(workload).published
     except UsageError:
@@ -80,7 +83,7 @@ def published(workload: str, variants: Sequence[str] | None = None) -> list[Publ
 
 
 def parameters_text(parameters: dict[str, Scalar]) -> str:
-    """`n = 1 000 000, k = 32`."""
+    """Return parameters as people read them: `n = 1 000 000, k = 32`."""
     return ", ".join(f"{name} = {_value(value)}" for name, value in parameters.items())
 
 
@@ -89,17 +92,19 @@ def _value(value: Scalar) -> str:
 
 
 def rows_of_group(session: Session, group: RunGroup, *, live: bool = False) -> list[RunRow]:
-    """A row for each run of a group."""
+    """Return a row for each run of a group. `live`: the session is being written now."""
     return [RunRow(group.label(result.run), result, result.run.end(deserted=not live)) for result in group.runs]
 
 
 def to_csv(session: Session, *, live: bool = False) -> str:
-    """A row a run, under a heading; an empty cell is unknown or does not exist. `live`: the file is being written."""
+    """Return the runs as CSV with a heading; an empty cell is unknown or does not apply. `live`: the session is being
+    written now."""
     return to_csv_text(Table(RUNS.facts, run_rows(session, live=live)))
 
 
 def versus_text(result: RunResult) -> str:
-    """`6.9× (6.8-7.0)`; `1×` for a baseline."""
+    """Return the speed-up of a run over its baseline, `6.9× (6.8-7.0)`; `1×` for a baseline, `0-copy` if nothing was
+    moved, a dash if it is unknown."""
     if not result.run.plan.baseline:
         return "1×" if result.summary is not None else UNKNOWN
     if result.moved_nothing:
@@ -111,8 +116,8 @@ def versus_text(result: RunResult) -> str:
 
 
 def verdicts_text(rows: Sequence[RunRow]) -> str:
-    """What may be said of each run beside its baseline, and what that stands on: `3 launches: jit faster than numpy`;
-    empty if nothing is compared."""
+    """Return the verdict of each run against its baseline, after what it rests on: `3 launches: jit faster than numpy`;
+    an empty text if nothing is compared."""
     names = {row.run.id: row.run.as_baseline for row in rows}
     by_basis: dict[str, list[str]] = {}
     for row in rows:
@@ -124,8 +129,8 @@ def verdicts_text(rows: Sequence[RunRow]) -> str:
 
 
 def break_even_text(result: RunResult) -> str:
-    """After how many calls the one-time cost is won back: `12 calls`, `never`; a dash for the baseline, and where it
-    is unknown."""
+    """Return after how many calls a run has won back its one-time cost: `12 calls`, `never`; a dash for a baseline, and
+    if it is unknown."""
     if result.versus is None:
         return UNKNOWN
     calls = result.versus.break_even_calls
@@ -136,19 +141,20 @@ def break_even_text(result: RunResult) -> str:
 
 
 def one_time_text(result: RunResult) -> str:
-    """The parts of the one-time cost: `trace 2.1 ms, lower 3.4 ms, compile 61 ms, first run 0.7 ms`."""
+    """Return the parts of the one-time cost of a run: `trace 2.1 ms, lower 3.4 ms, compile 61 ms, first run 0.7 ms`."""
     parts = [(name, spent) for name, spent in result.one_time_phases.items() if spent]
     return ", ".join(f"{name.replace('_', ' ')} {seconds(spent)}" for name, spent in parts)
 
 
 def interval_text(result: RunResult) -> str:
-    """`± 0.9 %`, relative to the median; the two ends of an interval that is wider than the median."""
+    """Return the interval of the median relative to it, `± 0.9 %`; both ends if it is wider than the median."""
     summary = result.summary
     return UNKNOWN if summary is None else spread(summary.relative_halfwidth, summary.low, summary.high)
 
 
 def check_text(result: RunResult) -> str:
-    """`ok, 1.2e-07`; `WRONG, 41 %` of the numbers; `not checked`; a dash for a baseline, and if nothing was said."""
+    """Return the outcome of the check: `ok, 1.2e-07`; `WRONG, 41 %` (of the numbers); `not checked`; a dash for a
+    baseline without a check, and if there is no check."""
     check = result.run.check
     if check is None or (check.passed is None and not result.run.plan.baseline):
         return UNKNOWN
@@ -191,7 +197,7 @@ BREAK_EVEN: Final[Fact[RunRow]] = column("break-even", lambda row: break_even_te
 CHECK: Final[Fact[RunRow]] = column("check", lambda row: check_text(row.result))
 CHECK_OR_FAILURE: Final[Fact[RunRow]] = column("check", _check_or_failure)
 SPREAD: Final = pick(_FACTS, "samples", "minimum_seconds", "mean_seconds", "p95_seconds", "maximum_seconds")
-"""The distribution of a call's samples."""
+"""Columns with the distribution of the samples of a call."""
 MODES: Final[Fact[RunRow]] = column("two modes", _modes)
 BEFORE_STEADY: Final[tuple[Fact[RunRow], ...]] = (
     *pick(_FACTS, "trace_seconds", "lower_seconds", "compile_seconds"),
@@ -199,9 +205,9 @@ BEFORE_STEADY: Final[tuple[Fact[RunRow], ...]] = (
     FIRST_RUN,
     _transfer("transfer_out", "to host"),
 )
-"""The phases except the steady run."""
+"""Columns with the phases before and after the steady run."""
 RATES: Final = pick(
     _FACTS, "dispatch_median_seconds", "pipelined_median_seconds", "first_after_pause_seconds", "flops_per_second",
     "bytes_per_second", "peak_bytes", "transfer_in_bytes_per_second",
 )  # fmt: skip
-"""Of one call."""
+"""Columns with the figures of one call."""

@@ -1,6 +1,6 @@
-"""The sides of a comparison in words and as JSON: the verdict in one line, and what it stands on.
+"""Describe the sides of a measured comparison in words and as JSON: the verdict in one line, and what it rests on.
 
-Whatever shows a session that holds a comparison shows these: `compare` itself, `open`, the app.
+Everything that shows a session with a measured comparison uses these: `compare` itself, `open`, the app.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxprof.units import UNKNOWN, integer, percent, ratio_interval, seconds
 
 
 def head_lines(result: AbResult) -> Iterator[str]:
-    """The verdicts, what the sides are and what the ratios stand on, each a line without layout."""
+    """Yield the verdicts, what the sides are, and what the ratios rest on, a line each, without layout."""
     yield from map(verdict_line, result.versus)
     yield from (f"{side.label}: {side.title}" for side in result.plan.sides)
     yield from (*result.plan.notes, inputs_line(result))
@@ -28,7 +28,8 @@ def head_lines(result: AbResult) -> Iterator[str]:
 
 
 def ab_head(result: AbResult, width: int) -> Iterator[str]:
-    """The verdicts, what the sides are, and what the ratios stand on."""
+    """Yield the verdicts, what the sides are, and what the ratios rest on, laid out in lines of at most `width`
+    columns."""
     for versus in result.versus:
         yield from wrap(verdict_line(versus), width=width, indent="  ", first="")
     yield ""
@@ -45,14 +46,14 @@ def _labelled(lines: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def basis_lines(result: AbResult) -> Iterator[tuple[str, str]]:
-    """What the verdicts stand on, each with its label: the ratio of each side, the times of a call."""
-    yield from ((versus.label, _ratio_line(versus)) for versus in result.versus)
+    """Yield label and text of what the verdicts rest on: the ratio of each side, then the times of a call."""
+    yield from ((versus.label, _ratio_text(versus)) for versus in result.versus)
     if medians := " · ".join(_medians(result)):
         yield "call", medians
 
 
 def verdict_line(versus: AbVersus) -> str:
-    """`B is faster than A, and the results agree to 1.2e-07 (2 ULP)`."""
+    """Return the verdict in a sentence: `B is faster than A, and the results agree to 1.2e-07 (2 ULP)`."""
     verdict = versus.verdict
     if verdict == "same":
         sentence = f"{versus.label} is as fast as A, within ± {percent(versus.times.margin)}"
@@ -63,12 +64,12 @@ def verdict_line(versus: AbVersus) -> str:
     else:
         sentence = f"{versus.label} is {verdict} than A"
     if versus.results is not None and not versus.results.alike:
-        return sentence  # that is the reason
+        return sentence  # results that are not alike are the reason of the verdict, which the sentence has
     return f"{sentence}{'; ' if verdict == 'inconclusive' else ', and '}{results_text(versus.results)}"
 
 
 def results_text(results: ResultsCompared | None) -> str:
-    """`the results agree to 1.2e-07 (2 ULP)`, `differs by 3e-02`."""
+    """Return how far the results agree: `the results agree to 1.2e-07 (2 ULP)`, `differs by 3e-02`."""
     if results is None:
         return "the results were not compared"
     if not results.alike:
@@ -81,25 +82,20 @@ def results_text(results: ResultsCompared | None) -> str:
     return f"differs {results.how_far}"
 
 
-def _ratio_line(versus: AbVersus) -> str:
+def _ratio_text(versus: AbVersus) -> str:
     times = versus.times
     if times.ratio is None:
         return "not measured"
-    parts = [f"{ratio_interval(times.ratio, times.low, times.high)} as fast as A"]
-    parts.append(_units(versus))
+    launches = "1 launch: holds for these processes" if times.launches == 1 else f"{times.launches} launches"
+    measured = f", measured {times.how}" if times.launches > 1 else ""
+    parts = [f"{ratio_interval(times.ratio, times.low, times.high)} as fast as A", launches + measured]
     if times.between_share is not None:
         parts.append(f"{percent(times.between_share)} of the variance is between launches")
     return "; ".join(parts)
 
 
-def _units(versus: AbVersus) -> str:
-    times = versus.times
-    launches = "1 launch: holds for these processes" if times.launches == 1 else f"{times.launches} launches"
-    return f"{launches}, measured {times.how}" if times.launches > 1 else launches
-
-
 def inputs_line(result: AbResult) -> str:
-    """What all sides are called with."""
+    """Return what all sides are called with, in a sentence."""
     inputs = result.plan.inputs
     if not inputs:
         return "inputs: none"
@@ -112,9 +108,8 @@ def inputs_line(result: AbResult) -> str:
 def _medians(result: AbResult) -> Iterator[str]:
     for side in result.sides:
         if side.summary is not None:
-            yield f"{side.run.plan.side} {seconds(side.summary.median)} {interval_text(side)}".removesuffix(
-                f" {UNKNOWN}"
-            )
+            text = f"{side.run.plan.side} {seconds(side.summary.median)} {interval_text(side)}"
+            yield text.removesuffix(f" {UNKNOWN}")
 
 
 VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
@@ -133,7 +128,7 @@ VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
     Fact("unit", TEXT, "What the interval rests on: launch or block", at("times.unit")),
     Fact("units", COUNT, "How many launches or blocks it rests on", at("times.units")),
     Fact("measured", TEXT, "How the sides were measured, in words", at("times.how")),
-    Fact("between_share", SHARE, "Of the variance of a ratio, the share that differs between launches",
+    Fact("between_share", SHARE, "Share of the variance of a ratio that lies between launches",
          at("times.between_share")),
     Fact("results", OBJECT, "How far the results of the sides agree", inside=(
         Fact("alike", TRUTH, "Whether they have the same structure, shapes and dtypes"),
@@ -145,12 +140,12 @@ VERSUS: Final[tuple[Fact[AbVersus], ...]] = (
         Fact("note", TEXT, "What else is to be known"),
     )),
 )  # fmt: skip
-"""A side beside A."""
+"""A side compared with A."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideRow:
-    """A side with its result, and what the session keeps of it."""
+    """A side with its result, and its description in the session."""
 
     result: RunResult
     spec: SideSpec
@@ -165,7 +160,7 @@ SPEC: Final[tuple[Fact[SideRow], ...]] = (
     Fact("commit", TEXT, "Git commit, abbreviated", at("spec.commit")),
     Fact("dirty", TRUTH, "Whether there were changes that were not committed", at("spec.dirty")),
 )
-"""What a session keeps of a side."""
+"""Description of a side in its session."""
 PLAN: Final[tuple[Fact[AbResult], ...]] = (
     Fact("inputs", OBJECT, "The inputs of all sides", lambda result: result, inside=(
         Fact("arrays", LIST, "Arrays of the inputs", at("plan.inputs")),
@@ -174,17 +169,15 @@ PLAN: Final[tuple[Fact[AbResult], ...]] = (
     )),
     Fact("notes", LIST, "What to know about the whole", at("plan.notes")),
 )  # fmt: skip
-"""What is compared."""
+"""Inputs and notes of a measured comparison."""
 
 
 def side_rows(result: AbResult) -> list[SideRow]:
-    """The sides, each with what was kept of it."""
-    return [SideRow(side, _spec(side, result)) for side in result.sides]
+    """Return the sides with their descriptions; a side that the session does not describe has an empty one."""
+    return [SideRow(side, _spec(side.run.plan.side, result)) for side in result.sides]
 
 
-def _spec(side: RunResult, result: AbResult) -> SideSpec:
-    """What was kept of a side."""
-    label = side.run.plan.side
+def _spec(label: str, result: AbResult) -> SideSpec:
     return next((spec for spec in result.plan.sides if spec.label == label), SideSpec(label=label, title=""))
 
 
@@ -193,4 +186,5 @@ KEPT: Final[tuple[Fact[AbResult], ...]] = (
     Fact("versus", ROWS, "Each side beside A", inside=VERSUS),
     Fact("sides", ROWS, "What was compared", side_rows, inside=SPEC),
 )
-"""A comparison as a part of its session: without what `report.comparison_report` derives of the two programs."""
+"""A measured comparison as a part of its session, without the differences between the programs that
+`report.comparison_report` derives."""

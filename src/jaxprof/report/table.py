@@ -1,7 +1,7 @@
 """A table as a value: facts as columns, over rows that hold measured values, not text.
 
-Text, Markdown and HTML take the facts that have a title and show each cell as a quantity; CSV and JSON take those that
-have a key, with the number as it is. The renderers are in `report.renderers`.
+Text, Markdown and HTML take the facts with a title and format each cell as a quantity; CSV and JSON take the facts with
+a key and write numbers unformatted. The renderers are in `report.renderers`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Any, Final, Generic
 from jaxprof.facts import Fact, Row, within
 from jaxprof.facts.units import TEXT, plain
 
-_MOST_SHOWN: Final = 4096
+_MOST_REMEMBERED: Final = 4096
+"""Texts of numbers that are kept for each column."""
 
 
 def remembering(show: Callable[[Any], str]) -> Callable[[Any], str]:
-    """`show`, which formats a number that comes again only once: in a long table most do."""
+    """Return `show` with a cache, so that a number is formatted once: in a long table most numbers repeat."""
     known: dict[float, str] = {}
 
     def shown(cell: Any) -> str:
@@ -27,7 +28,7 @@ def remembering(show: Callable[[Any], str]) -> Callable[[Any], str]:
         text = known.get(cell)
         if text is None:
             text = show(cell)
-            if len(known) < _MOST_SHOWN:
+            if len(known) < _MOST_REMEMBERED:
                 known[cell] = text
         return text
 
@@ -36,7 +37,7 @@ def remembering(show: Callable[[Any], str]) -> Callable[[Any], str]:
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Row]):
-    """Rows under columns. An iterator of rows is printed as it comes, and once."""
+    """Rows under columns. Rows from an iterator are printed as they come, and can be read once."""
 
     columns: Sequence[Fact[Row]]
     rows: Iterable[Row]
@@ -45,15 +46,16 @@ class Table(Generic[Row]):
     notes: tuple[str, ...] = ()
     """Lines after the table, for people only."""
     alike: Callable[[Row], Hashable | None] | None = None
-    """Of rows that differ in their first cell alone the same value: the others are made once. None for a row like no
-    other."""
+    """Returns an equal value for rows that differ only in their first cell, whose other cells are then formatted once;
+    None for a row like no other."""
 
     def for_people(self) -> list[Fact[Row]]:
-        """The columns of text, Markdown and HTML."""
+        """Return the columns of text, Markdown and HTML."""
         return [column for column in self.columns if column.title is not None]
 
     def first(self, count: int, rest: str = "and {} more") -> Table[Row]:
-        """The table with its first `count` rows, and a note of how many were left out."""
+        """Return the table with its first `count` rows, and a note of how many were left out. `rest`: format of the
+        note."""
         rows = list(self.rows)
         left = len(rows) - count
         notes = (rest.format(left), *self.notes) if left > 0 else self.notes
@@ -61,7 +63,7 @@ class Table(Generic[Row]):
 
 
 def cells_of(table: Table[Row]) -> Callable[[Row], list[str]]:
-    """What makes the cells of a row as people read them."""
+    """Return a function that makes the cells of a row as people read them."""
     readers = [
         (fact.reader(), fact.shown if fact.shown is plain else remembering(fact.shown)) for fact in table.for_people()
     ]
@@ -69,12 +71,12 @@ def cells_of(table: Table[Row]) -> Callable[[Row], list[str]]:
 
 
 def texts(table: Table[Row]) -> Iterator[list[str]]:
-    """The rows as people read them, one list of cells after the other."""
+    """Yield the cells of each row as people read them."""
     return map(cells_of(table), table.rows)
 
 
 def joined(key: str, facts: Iterable[Fact[Row]], parts: Iterable[tuple[str, Iterable[Row]]]) -> Table[tuple[str, Row]]:
-    """One table of several with the same facts; its first column, `key`, says which of the parts a row is of."""
+    """Join several tables with the same facts into one. Its first column, `key`, names the part of each row."""
     rows = ((name, row) for name, part in parts for row in part)
     of_part = Fact(key, TEXT, "Which one it is of", itemgetter(0))
     return Table([of_part, *within(itemgetter(1), facts)], rows)

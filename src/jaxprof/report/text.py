@@ -1,4 +1,4 @@
-"""A session as plain text, 80 columns wide: what `print(session)`, `jaxprof open` and `jaxprof run` give."""
+"""Render a session as plain text, 80 columns wide, for `print(session)`, `jaxprof open` and `jaxprof run`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jaxprof.text import safe
 
 WIDTH = 80
 KERNELS_SHOWN = 10
-"""For a capture window."""
+"""Most kernels of a capture window that are listed."""
 
 
 def to_text(session: Session, *, live: bool = False) -> str:
-    """The whole report, without a line break at its end. `live`: the file is being written now."""
+    """Return the whole report, without a line break at its end. `live`: the file is being written now."""
     lines = list(_heading(session, live))
     for run in session.programs:
         from jaxprof.report.recording.text import program_lines  # only for a session with a program
@@ -27,7 +27,7 @@ def to_text(session: Session, *, live: bool = False) -> str:
         from jaxprof.report.run_text import run_lines  # only for a session with measured runs
 
         lines += run_lines(session, live=live)
-    lines += _captured(session)
+    lines += _capture_lines(session)
     if not session.runs:
         lines += ["", "No run was recorded."]
     return "\n".join(lines)
@@ -42,17 +42,8 @@ def _heading(session: Session, live: bool) -> Iterator[str]:
     yield safe(f"session {header.session}  ·  {header.created}  ·  {host}  ·  {state}")
     reported = environment(session)
     if reported is not None:
-        versions = [
-            f"{name} {value}"
-            for name, value in (
-                ("jax", reported.jax),
-                ("jaxlib", reported.jaxlib),
-                ("numpy", reported.numpy),
-                ("python", reported.python),
-            )
-            if value
-        ]
-        yield safe("  ·  ".join(versions))
+        versions = ((name, getattr(reported, name)) for name in ("jax", "jaxlib", "numpy", "python"))
+        yield safe("  ·  ".join(f"{name} {version}" for name, version in versions if version))
         devices = [f"{device.get('id')} {device.get('kind') or ''}".strip() for device in reported.devices]
         if devices:
             yield safe("  ·  ".join(devices))
@@ -60,8 +51,8 @@ def _heading(session: Session, live: bool) -> Iterator[str]:
         yield from wrap(notice, width=WIDTH, indent="  ", first="note: ")
 
 
-def _captured(session: Session) -> Iterator[str]:
-    """The kernels that took most in the capture windows of a program, all their programs together."""
+def _capture_lines(session: Session) -> Iterator[str]:
+    """Yield the kernels that took most time in the capture windows of a program, over all compiled programs."""
     if not any("imported" in run.measured for run in session.runs.values()):
         return
     from jaxprof.analysis.measured import whole_profile
@@ -77,5 +68,6 @@ def _captured(session: Session) -> Iterator[str]:
         column("kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=30),
         column("program", at("module"), widest=20),
     )
-    most = Table(columns, kernels).first(KERNELS_SHOWN, "and {} more: show --kernels lists them all")
-    yield from text_lines(most)
+    yield from text_lines(
+        Table(columns, kernels).first(KERNELS_SHOWN, "and {} more: jaxprof open NAME --kernels lists them all")
+    )

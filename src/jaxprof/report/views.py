@@ -1,6 +1,6 @@
-"""One view of a session alone (kernels, compile, steps, memory, trust, flame), as text, JSON or CSV.
+"""Render a single view of a session (kernels, compile, steps, memory, trust, flame) as text, JSON or CSV.
 
-Each view imports what it needs when it is asked for.
+A view imports what it needs when it is requested.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 _DEEPEST = 12
-_WORTH_SHOWING = 0.005
-"""Nodes of the compile tree with a smaller share of it are left out of the text."""
+_LEAST_SHARE_SHOWN = 0.005
+"""The text leaves out nodes of the compile tree with a smaller share of the compile."""
 _PARTS = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")
 _STEPS_SHOWN = 40
 _DEVICES_SHOWN = 16
@@ -37,42 +37,43 @@ _NO_CAPTURE = {
 }
 VIEWS = tuple(_NO_CAPTURE)
 _Rows = Callable[[Session, Run], Iterable[Any] | None]
-"""The rows of a run; None if it does not have the view."""
+"""Derives the rows of a run; None if the run does not have the view."""
 
 
 def view_of(view: str) -> tuple[tuple[Fact[Any], ...], _Rows]:
-    """The facts of a view, and how a run gives its rows."""
+    """Return the facts of a view, and the function that derives the rows of a run."""
     if view == "kernels":
         from jaxprof.facts.kernels import MEASURED, NAME
 
-        return (NAME, *MEASURED), _measured
+        return (NAME, *MEASURED), _measured_kernels
     if view == "memory":
         from jaxprof.analysis.memory import buffers_of
         from jaxprof.facts.memory import BUFFERS
 
-        return BUFFERS, lambda session, run: found.buffers if (found := buffers_of(session, run.id)) else None
+        return BUFFERS, lambda session, run: picture.buffers if (picture := buffers_of(session, run.id)) else None
     if view == "flame":
         from jaxprof.report.flame.rows import FLAME, flame_rows
 
         return tuple(FLAME), flame_rows
-    from jaxprof.facts import captures as of
+    from jaxprof.facts import captures
 
     if view == "compile":
-        return of.PASSES, lambda _, run: of.pass_rows(run.compile_passes.tree) if run.compile_passes else None
+        pass_rows = captures.pass_rows
+        return captures.PASSES, lambda _, run: pass_rows(run.compile_passes.tree) if run.compile_passes else None
     if view == "steps":
-        return of.STEPS, lambda _, run: run.steps.steps if run.steps is not None else None
-    return of.TRUST, lambda _, run: of.trust_rows(run)
+        return captures.STEPS, lambda _, run: run.steps.steps if run.steps is not None else None
+    return captures.TRUST, lambda _, run: captures.trust_rows(run)
 
 
-def _measured(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
+def _measured_kernels(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
     from jaxprof.analysis.measured import measured
 
-    found = measured(session, run.id)
-    return found.kernels if found is not None else None
+    measured_run = measured(session, run.id)
+    return measured_run.kernels if measured_run is not None else None
 
 
-class _Viewed:
-    """A run that has a view, with the rows of it; of its memory with the picture."""
+class _ViewedRun:
+    """A run that has the view, and the rows of the view; for the view `memory` they are its MemoryPicture."""
 
     __slots__ = ("rows", "run", "session")
 
@@ -81,14 +82,14 @@ class _Viewed:
 
 
 def facts_of_view(view: str) -> tuple[Fact[Any], ...]:
-    """What JSON has of a run that has the view."""
+    """Return the facts of a run in the JSON of the view."""
     run = (RUN, Fact("label", TEXT, "Its name for people", at("run.label")))
     if view == "memory":
         from jaxprof.facts.memory import MEMORY
 
         return (*run, Fact(view, OBJECT, "Its memory", at("rows"), inside=MEMORY))
     facts, _ = view_of(view)
-    rows: Fact[_Viewed] = Fact(view, ROWS, "The rows of the view", at("rows"), inside=facts)
+    rows: Fact[_ViewedRun] = Fact(view, ROWS, "The rows of the view", at("rows"), inside=facts)
     if view == "steps":
         from jaxprof.analysis.profile import device_steps
         from jaxprof.facts.captures import DEVICE_STEPS
@@ -104,17 +105,16 @@ def facts_of_view(view: str) -> tuple[Fact[Any], ...]:
 
 
 def view_json(session: Session, view: str) -> dict[str, Any]:
-    """The view of every run that has it."""
-    record = recorder(facts_of_view(view))
-    return {"runs": [record(viewed) for viewed in _viewed(session, view)]}
+    """Return the view of every run that has it, as JSON-ready data."""
+    return {"runs": list(map(recorder(facts_of_view(view)), _viewed_runs(session, view)))}
 
 
-def _viewed(session: Session, view: str) -> Iterator[_Viewed]:
+def _viewed_runs(session: Session, view: str) -> Iterator[_ViewedRun]:
     if view == "memory":
         from jaxprof.analysis.memory import buffers_of
 
         pictures = ((run, buffers_of(session, run.id)) for run in session.runs.values())
-        yield from (_Viewed(session, run, picture) for run, picture in pictures if picture is not None)
+        yield from (_ViewedRun(session, run, picture) for run, picture in pictures if picture is not None)
         return
     _, rows_of = view_of(view)
     for run in session.runs.values():
@@ -123,17 +123,18 @@ def _viewed(session: Session, view: str) -> Iterator[_Viewed]:
         if view == "compile":
             listed.sort(key=lambda row: row.node.self_seconds, reverse=True)
         if listed or (view == "steps" and rows is not None):
-            yield _Viewed(session, run, listed)
+            yield _ViewedRun(session, run, listed)
 
 
 def view_csv(session: Session, view: str) -> str:
-    """A row for each kernel, pass, step, buffer or row of trust."""
+    """Return the view of every run as CSV: a row for each kernel, pass, step, buffer, frame or trust check."""
     facts, rows = view_of(view)
     return to_csv_text(joined(RUN.key, facts, ((run.id, rows(session, run) or ()) for run in session.runs.values())))
 
 
 def view_text(session: Session, view: str) -> str:
-    """The view for people, of every run that has it; the kernels of a profile's programs as one table."""
+    """Return the view of every run that has it as text. The kernels of a profile are one table over all its
+    programs."""
     if view == "kernels" and is_profile(session):
         from jaxprof.analysis.measured import whole_profile
 
@@ -149,12 +150,13 @@ def view_text(session: Session, view: str) -> str:
 
 
 def is_profile(session: Session) -> bool:
-    """Whether the session holds only a profile that another tool recorded."""
+    """Return whether the session holds only a profile that another tool recorded."""
     return bool(session.runs) and all(run.plan.how == "imported" for run in session.runs.values())
 
 
 def profile_text(session: Session) -> str:
-    """A profile at a glance: its kernels, where the time of its steps went, and every doubt."""
+    """Return a profile at a glance: its kernels, where the time of its steps went, and every trust check that is not
+    good."""
     from jaxprof.analysis.measured import whole_profile
     from jaxprof.facts.captures import trust_rows
 
@@ -181,13 +183,14 @@ def _kernels(session: Session, run: Run) -> Iterator[str]:
 
 
 def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
-    """What the capture of a run holds besides kernels: copies, and time that belongs to none, a line each."""
+    """Yield what the capture of a run holds besides kernels, a line each: copies, and time that no kernel accounts
+    for."""
     from jaxprof.facts.kernels import LEAST_SHARE
 
     if measured_run.kernels:
         unmatched = measured_run.unmatched_share
         if unmatched is not None and unmatched >= LEAST_SHARE:
-            yield f"{percent(unmatched)} of the time is of no kernel of the HLO"
+            yield f"{percent(unmatched)} of the time belongs to no kernel in the HLO"
     for row in measured_run.transfers:
         took = row.total_seconds
         rate = f", {scaled(row.bytes / took, 'B/s')}" if row.bytes and took else ""
@@ -199,12 +202,12 @@ def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
 
 
 def kernels_lines(kernels: Sequence[MeasuredKernel], *, programs: bool = False) -> list[str]:
-    """The table of measured kernels as text."""
+    """Return the table of measured kernels as text."""
     return list(text_lines(measured_table(kernels, programs=programs)))
 
 
 def measured_table(kernels: Sequence[MeasuredKernel], *, programs: bool = False) -> Table[MeasuredKernel]:
-    """Measured kernels, with `programs` each with its program."""
+    """Return the table of measured kernels. `programs` adds a column with the program of each."""
     from jaxprof.facts.kernels import MEASURED
 
     several = any(len(kernel.devices) > 1 for kernel in kernels)
@@ -241,7 +244,7 @@ def _compile(_: Session, run: Run) -> Iterator[str]:
     from jaxprof.facts.captures import pass_rows
 
     rows = list(pass_rows(run.compile_passes.tree))
-    shown = [row for row in rows if row.depth <= _DEEPEST and (row.share is None or row.share >= _WORTH_SHOWING)]
+    shown = [row for row in rows if row.depth <= _DEEPEST and (row.share is None or row.share >= _LEAST_SHARE_SHOWN)]
     stages = ", ".join(f"{stage.stage} {seconds(stage.seconds)}" for stage in stage_times(run.compile_passes.tree))
     notes = (f"self time by stage, over all threads: {stages}",)
     yield from text_lines(Table(PASSES_TEXT, shown, notes=notes), width=WIDTH)
@@ -263,11 +266,11 @@ def _steps(_: Session, run: Run) -> Iterator[str]:
     yield _parts_line(run.steps.steps)
     for device in run.steps.devices[:_DEVICES_SHOWN]:
         if device.idle_causes:
-            yield safe(f"  while {device.device} was idle in them, the host: {causes_text(device.idle_causes)}")
+            yield safe(f"  while {device.device} was idle in these steps, the host: {causes_text(device.idle_causes)}")
 
 
 def _device_lines(run: Run) -> Iterator[str]:
-    """Of each device its steps, how they were found and how much they differ, and how idle it was."""
+    """Yield a line for each device: its steps, how they were found, how much they differ, and how idle it was."""
     from jaxprof.analysis.profile import device_steps
 
     devices = device_steps(run.steps)
@@ -277,7 +280,7 @@ def _device_lines(run: Run) -> Iterator[str]:
 
 
 def device_columns() -> tuple[Fact[Any], ...]:
-    """The steps of each device as people read them."""
+    """Return the columns that show the steps of each device to people."""
     from jaxprof.analysis.profile import FOUND_BY
     from jaxprof.facts.captures import DEVICE_STEPS
 

@@ -1,11 +1,11 @@
-"""What the session of a process comes to, in tables of some tens of kilobytes: Parquet files beside the sessions.
+"""Summary tables (roll-ups) of the sessions of a job: Parquet files of some tens of kilobytes beside each session.
 
-A job of a thousand processes is looked at through these files, and by other engines; the sessions are read where there
-are none, and for details. Needs the extra `query` (DuckDB and Arrow), which is imported where it is used.
+Reports and screens of a job with a thousand processes read these files, and so can other engines; a session is read if
+it has none, and for details. Needs the extra `query` (DuckDB and Arrow), which is imported where it is used.
 """
 
 from typing import Final
 
 FOLDER: Final = "rollup"
-"""In the folder of a job: it holds a folder for each table."""
+"""Name of the folder of roll-ups in the folder of a job. It holds a folder for each table."""
 ENDING: Final = ".parquet"

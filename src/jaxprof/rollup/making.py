@@ -1,4 +1,4 @@
-"""Roll-ups made of sessions that are there: one at a time, in any process on any host; or all of a job at once."""
+"""Make roll-ups of existing sessions: of one, in any process on any host, or of all sessions of a job at once."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RollUpReport:
-    """What became of the session of one process."""
+    """Result of making the roll-up of one session."""
 
     process: int
     session: str
     bytes: int | None
-    """Size of the roll-up; None if there is none."""
+    """Size of the roll-up; None if it was not made."""
     session_bytes: int | None
+    """Size of the session; None if the roll-up was not made."""
     error: str = ""
-    """Why there is none."""
+    """Why the roll-up was not made; empty if it was."""
     notices: tuple[str, ...] = ()
     """What could not be read of the session."""
 
 
 def roll_up(session_path: Path, folder: Path) -> RollUpReport:
-    """Make the roll-up of a session in the folder of its job, wherever this runs. It raises nothing: an error is in the
-    report, so that one damaged session ends no other."""
+    """Make the roll-up of a session in the folder of its job, in any process. An error is reported and not raised, so
+    that a damaged session does not stop the others."""
     from jaxprof.rollup.files import build, write
 
     index = process_number(session_path.name)
@@ -58,8 +59,8 @@ def roll_up(session_path: Path, folder: Path) -> RollUpReport:
 def in_processes(
     make: Callable[[T], RollUpReport], sessions: Sequence[T], workers: int | None = None
 ) -> Iterator[RollUpReport]:
-    """What `make` makes of each, in worker processes of this machine, as they are done: as many as it has processors
-    unless told otherwise. Raises FileRefusedError if a worker process was killed."""
+    """Yield the result of `make` for each session, from worker processes of this machine, by default one for each
+    processor. Raises FileRefusedError if a worker process is killed."""
     count = min(len(sessions), workers or processors())
     if count <= 1:
         yield from map(make, sessions)
@@ -72,5 +73,5 @@ def in_processes(
         except BrokenProcessPool as error:
             raise FileRefusedError(
                 "a worker process was killed while it read a session",
-                "Memory may be short: fewer workers, --workers 1.",
+                "Memory may be short: use fewer workers, --workers 1.",
             ) from error

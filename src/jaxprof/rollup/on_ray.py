@@ -1,7 +1,7 @@
-"""Roll-ups made by the tasks of a Ray cluster: each fetches one session, or reads it on a disk that all share.
+"""Make roll-ups with tasks of a Ray cluster. A task fetches one session, or reads it from a disk that all nodes share.
 
-The cluster has to have jaxprof on its nodes, in this version: otherwise the tables would not be those that are made
-here. Needs the extra `ray`, which is imported where it is used.
+All nodes of the cluster need this version of jaxprof: with another one, the tables would differ from those made here.
+Needs the extra `ray`, which is imported where it is used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -21,19 +21,20 @@ from jaxprof.version import __version__
 
 ADDRESS_VARIABLE: Final = "RAY_ADDRESS"
 LOCAL: Final = "local"
-"""As an address: a cluster of this machine alone, which is started and ended here."""
-_TOGETHER: Final = 4
-"""Tasks for each processor that wait or run: so many results are on their way, however many sessions there are."""
+"""Address of a cluster on this machine alone, which is started and ended here."""
+_TASKS_PER_PROCESSOR: Final = 4
+"""Most tasks that wait or run for each processor of the cluster, however many sessions there are."""
 _CHECK_SECONDS: Final = 120.0
 _MOST_NAMED: Final = 4
 _ANSWER_SECONDS: Final = 10.0
-_HINT: Final = "`ray status` says how a cluster is."
+_HINT: Final = "`ray status` shows the state of a cluster."
 
 
 @contextmanager
 def cluster(address: str | None, workers: int | None = None) -> Iterator[Any]:
-    """`ray`, connected to the cluster at the address (`RAY_ADDRESS` without one), all of whose nodes have this jaxprof.
-    `local` starts one with so many workers. Raises UsageError."""
+    """Connect to the Ray cluster at `address`, by default `RAY_ADDRESS`, and check that all its nodes have this version
+    of jaxprof. `local` starts a cluster with `workers` processors. The context is the module `ray`. Raises
+    UsageError."""
     try:
         import ray
     except ImportError as error:
@@ -46,17 +47,15 @@ def cluster(address: str | None, workers: int | None = None) -> Iterator[Any]:
             "--address HOST:PORT, or RAY_ADDRESS, names one; `ray start --head` starts one here, --address auto finds "
             "it; --address local starts one for this command alone.",
         )
-    _refuse_deaf(where)
-    own = {"num_cpus": workers or os.cpu_count(), "include_dashboard": False} if where == LOCAL else {}
-    if own:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # jaxprof sends nothing anywhere
+    _check_listening(where)
+    local = {"num_cpus": workers or os.cpu_count(), "include_dashboard": False} if where == LOCAL else {}
+    if local:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # jaxprof sends no data anywhere
     try:
-        ray.init(address=where, log_to_driver=False, logging_level="ERROR", namespace="jaxprof", **own)
+        ray.init(address=where, log_to_driver=False, logging_level="ERROR", namespace="jaxprof", **local)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         words = " ".join(str(error).split())[:300]
-        raise UsageError(
-            f"the Ray cluster at {where} cannot be used: {words}", "`ray status` says how it is."
-        ) from error
+        raise UsageError(f"the Ray cluster at {where} cannot be used: {words}", _HINT) from error
     try:
         _check_nodes(ray)
         yield ray
@@ -64,8 +63,8 @@ def cluster(address: str | None, workers: int | None = None) -> Iterator[Any]:
         ray.shutdown()
 
 
-def _refuse_deaf(address: str) -> None:
-    """Raises UsageError if nobody listens at the address: Ray itself waits for minutes there, and says so on stderr."""
+def _check_listening(address: str) -> None:
+    """Raise UsageError if nothing listens at the address. Ray itself would wait for minutes, with notes on stderr."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdecimal():
         return
@@ -77,9 +76,9 @@ def _refuse_deaf(address: str) -> None:
 
 
 def roll_up_on(ray: Any, sessions: Sequence[SessionPlace]) -> Iterator[RollUpReport]:
-    """The roll-ups of these sessions, as they are done. A task that fails is an error in its report."""
+    """Yield the reports of these sessions as their roll-ups are done. A failed task is an error in its report."""
     task = ray.remote(max_retries=1)(roll_up_at)
-    most = max(2, round(_TOGETHER * ray.cluster_resources().get("CPU", 1)))
+    most = max(2, round(_TASKS_PER_PROCESSOR * ray.cluster_resources().get("CPU", 1)))
     waiting: dict[Any, SessionPlace] = {}
     rest = iter(sessions)
     try:
@@ -89,11 +88,11 @@ def roll_up_on(ray: Any, sessions: Sequence[SessionPlace]) -> Iterator[RollUpRep
             if not waiting:
                 return
             done, _ = ray.wait(list(waiting), num_returns=1)
-            for each in done:
-                yield _report(ray, each, waiting.pop(each))
+            for result in done:
+                yield _report(ray, result, waiting.pop(result))
     finally:
-        for each in waiting:
-            ray.cancel(each)
+        for result in waiting:
+            ray.cancel(result)
 
 
 def _report(ray: Any, result: Any, session: SessionPlace) -> RollUpReport:
@@ -107,49 +106,49 @@ def _report(ray: Any, result: Any, session: SessionPlace) -> RollUpReport:
 
 
 def _check_nodes(ray: Any) -> None:
-    """Raises UsageError unless every node that takes tasks has this version of jaxprof, and what roll-ups need."""
+    """Raise UsageError unless every node that takes tasks has this version of jaxprof, and what roll-ups need."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    asked = {}
+    tasks = {}
     for node in ray.nodes():
         if node["Alive"] and node["Resources"].get("CPU"):
             strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            asked[node["NodeManagerAddress"]] = ray.remote(scheduling_strategy=strategy)(_question()).remote()
-    if not asked:
+            tasks[node["NodeManagerAddress"]] = ray.remote(scheduling_strategy=strategy)(_node_check()).remote()
+    if not tasks:
         raise UsageError("the Ray cluster has no node with a processor for tasks", _HINT)
     try:
-        said = dict(zip(asked, ray.get(list(asked.values()), timeout=_CHECK_SECONDS), strict=True))
+        answers = dict(zip(tasks, ray.get(list(tasks.values()), timeout=_CHECK_SECONDS), strict=True))
     except ray.exceptions.RayError as error:
         raise UsageError(
-            f"the Ray cluster runs no task: {type(error).__name__}", "`ray status` says what it waits for."
+            f"the Ray cluster runs no task: {type(error).__name__}", "`ray status` shows what it waits for."
         ) from error
-    lacking = {host: missing for host, (_, missing) in said.items() if missing}
+    lacking = {host: missing for host, (_, missing) in answers.items() if missing}
     if lacking:
         what = " and ".join(sorted({name for missing in lacking.values() for name in missing}))
         raise UsageError(
             f"{_hosts(lacking)} of the Ray cluster have no {what}",
             f"On each node: jaxprof {__version__} with its extras query and remote, in the Python that Ray runs.",
         )
-    others = {host: version for host, (version, _) in said.items() if version != __version__}
+    others = {host: version for host, (version, _) in answers.items() if version != __version__}
     if others:
         raise UsageError(
             f"{_hosts(others)} of the Ray cluster have jaxprof {', '.join(sorted(set(others.values())))}, "
             f"and this is {__version__}",
-            "The same version on all makes the same tables.",
+            "Install the same version on all: another one may make other tables.",
         )
 
 
-def _hosts(of: dict[str, Any]) -> str:
-    named = sorted(of)
+def _hosts(hosts: Iterable[str]) -> str:
+    named = sorted(hosts)
     more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
     return f"the nodes {', '.join(named[:_MOST_NAMED])}{more}"
 
 
-def _question() -> Callable[[], tuple[str, list[str]]]:
-    """Asks a node what it has. Defined in a function, so that Ray sends its code and not its name: a node without
-    jaxprof has to understand it."""
+def _node_check() -> Callable[[], tuple[str, list[str]]]:
+    """Return the task that reports the version of jaxprof on a node, and the packages that the node lacks. The task is
+    a nested function, so that Ray sends its code instead of its name: a node without jaxprof has to run it."""
 
-    def has() -> tuple[str, list[str]]:
+    def check() -> tuple[str, list[str]]:
         from importlib.util import find_spec
 
         missing = [name for name in ("jaxprof", "duckdb", "pyarrow") if find_spec(name) is None]
@@ -159,4 +158,4 @@ def _question() -> Callable[[], tuple[str, list[str]]]:
 
         return str(import_module("jaxprof.version").__version__), missing
 
-    return has
+    return check

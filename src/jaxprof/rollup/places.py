@@ -1,6 +1,6 @@
-"""The sessions of a job, wherever its folder is, and the roll-up of one of them where it is: on a disk, or in a store.
+"""Find the sessions of a job, on a disk or in a store, and make the roll-up of one of them there.
 
-What is made does not depend on who makes it: a process of this machine, or a task on another host.
+A roll-up does not depend on what makes it: a process of this machine, or a task on another host.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ class SessionPlace:
     """A session in the folder of a job."""
 
     folder: str
-    """A path that every worker sees, or a URL."""
+    """Path that every worker sees, or URL."""
     name: str
 
 
 def due_in(folder: str, *, every: bool = False) -> tuple[list[SessionPlace], list[str]]:
-    """The sessions whose roll-up does not hold all of them (or all sessions, with `every`), and what was left out.
+    """Return the sessions whose roll-up is missing or does not hold all of them (with `every`, all sessions), and what
+    was left out.
 
     Raises UsageError and FileRefusedError if the folder, or the store, cannot be used or has no session.
     """
@@ -60,7 +61,7 @@ def due_in(folder: str, *, every: bool = False) -> tuple[list[SessionPlace], lis
 
 
 def roll_up_at(session: SessionPlace) -> RollUpReport:
-    """Make the roll-up of one session in the folder of its job. It raises nothing: an error is in the report."""
+    """Make the roll-up of one session in the folder of its job. An error is reported and not raised."""
     from jaxprof.remote.store import StoreFailure
 
     try:
@@ -77,19 +78,19 @@ def roll_up_at(session: SessionPlace) -> RollUpReport:
 
 
 def roll_up_here(sessions: Sequence[SessionPlace], workers: int | None = None) -> Iterator[RollUpReport]:
-    """Roll-ups of these sessions by worker processes of this machine."""
+    """Make the roll-ups of these sessions in worker processes of this machine; yield a report for each."""
     return in_processes(roll_up_at, sessions, workers)
 
 
 def is_stored(folder: str) -> bool:
-    """Whether the folder is at a URL."""
+    """Return whether the folder is at a URL."""
     from jaxprof.remote.place import is_url
 
     return is_url(folder)
 
 
 def _current(store: Store, files: dict[str, StoredFile], sessions: Sequence[tuple[int, str]]) -> set[int]:
-    """The processes whose roll-up in the store holds all of their session."""
+    """Return the processes whose roll-up in the store holds all of their session."""
     from jaxprof.rollup.reading import connected, read_processes
 
     with TemporaryFolder("rollup") as folder:
@@ -115,22 +116,22 @@ def _roll_up_stored(session: SessionPlace) -> RollUpReport:
         path = folder / session.name
         file = store.file(session.name)
         store.fetch(file, path)
-        if file.modified_seconds is not None:  # the roll-up says when its session was written, not when it was fetched
+        if file.modified_seconds is not None:  # a roll-up keeps when its session was written, not when it was fetched
             os.utime(path, (file.modified_seconds, file.modified_seconds))
         report = roll_up(path, folder)
         if report.bytes is None:
             return report
-        for name in TABLES:  # `processes` last, as they are written: it says of what session the tables are
+        for name in TABLES:  # `processes` last, as they are written: it names the session of all tables
             table = file_of(folder, name, report.process)
             if table.exists():
                 store.put(table, table.relative_to(folder).as_posix())
             else:
-                _drop(store, table.relative_to(folder).as_posix())
+                _delete(store, table.relative_to(folder).as_posix())
     return report
 
 
-def _drop(store: Store, name: str) -> None:
-    """Delete the table of an earlier roll-up; usually there is none."""
+def _delete(store: Store, name: str) -> None:
+    """Delete the table of an earlier roll-up, if there is one."""
     from jaxprof.remote.store import StoreFailure
 
     with suppress(StoreFailure):

@@ -1,8 +1,8 @@
-"""Roll-ups of the processes of a job, read in one go by DuckDB: only those that are of the sessions that are there.
+"""Read the roll-ups of all processes of a job at once, with DuckDB.
 
-What was not written by this version of jaxprof, or is damaged, is left out with a notice; its session is read instead.
-Those of many processes are kept as one file in a folder of its own, `rollup/all/`. Its name says which files it was
-made of, with their sizes and times: it is used as long as they are the same.
+A roll-up that is damaged, or that another version of jaxprof wrote, is left out with a notice; its session is read
+instead. For many processes, each table is also kept as one file in `rollup/all/`. The name of that file is a hash of
+the names, sizes and times of the files that it was made of, and it is used as long as these are the same.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ T = TypeVar("T")
 
 _MOST_NAMED: Final = 4
 _MOST_ROWS: Final = 1_000_000
-"""Of an answer: a job of 4096 processes has fewer in every table that is read row by row."""
+"""Most rows of an answer. A job of 4096 processes has fewer in every table that is read row by row."""
 MANY: Final = 128
-"""Processes, from which on their sample windows are put together."""
+"""Processes from which on sample windows are merged, and tables are kept as one file."""
 WINDOWS_OF_MANY: Final = 40
-_WANTED: Final = (
+"""Most sample windows of a process after windows are merged."""
+_COLUMNS: Final = (
     "process", "path", "session_id", "job", "process_count", "jaxprof", "complete", "session_bytes",
     "session_modified_ns", "clock_seconds", "began_seconds", "unit", "numbered_by", "begins", "ends", "windows",
     "figures",
@@ -55,11 +56,11 @@ class RolledUp:
 
     process: int
     path: str
-    """Name of the file that it was made of."""
+    """Name of the session's file."""
     session_id: str
     job: str
     process_count: int | None
-    """None where it was not known. Roll-ups of earlier versions have 0 for it."""
+    """Processes of the job; None if unknown. Roll-ups of earlier versions have 0 instead."""
     jaxprof: str
     complete: bool
     session_bytes: int
@@ -70,30 +71,30 @@ class RolledUp:
     numbered_by: str | None
     begins: float | None
     ends: float | None
-    """Where its loop begins and ends, in its unit."""
+    """Where the loop ends. `begins` and `ends` are in `unit`."""
     windows: int
-    """Rows of its table `parts`."""
+    """Number of rows in the table `parts`."""
     figures: ProcessFigures
 
     def is_of(self, path: Path) -> bool:
-        """Whether it holds all of the session at this path, which is over."""
+        """Return whether the roll-up holds all of the session at this path, which has ended."""
         with suppress(OSError):
             return self.holds(path.name, path.stat().st_size)
         return False
 
     def holds(self, name: str, size: int) -> bool:
-        """Whether it holds all of the session of that name, which has so many bytes and is over."""
+        """Return whether the roll-up holds all of the session of that name with `size` bytes, which has ended."""
         return self.complete and name == self.path and size == self.session_bytes
 
     @property
     def age_seconds(self) -> float:
-        """How long ago its session was looked at last."""
+        """Time since the session was written, as of the roll-up."""
         return max(0.0, time.time() - self.session_modified_ns * 1e-9)
 
 
 @contextmanager
 def connected(folder: Path) -> Iterator[Any]:
-    """A database that can read the roll-ups in the folder of a job, and nothing else."""
+    """Connect to a database that can read the roll-ups in the folder of a job, and nothing else."""
     connection = connect(folder=folder / FOLDER)
     try:
         yield connection
@@ -102,22 +103,19 @@ def connected(folder: Path) -> Iterator[Any]:
 
 
 def files_of(folder: Path, table: str) -> list[Path]:
-    """The files of a table; none without roll-ups. What is no regular file is none of them: Arrow and DuckDB would wait
+    """Return the files of a table; none without roll-ups. Only regular files count, because Arrow and DuckDB would wait
     for a named pipe for ever."""
     with suppress(OSError), os.scandir(folder / FOLDER / table) as entries:
-        return sorted(Path(entry.path) for entry in entries if _is_file_name(entry.name) and entry.is_file())
+        named = (entry for entry in entries if entry.name.startswith("process-") and entry.name.endswith(ENDING))
+        return sorted(Path(entry.path) for entry in named if entry.is_file())
     return []
-
-
-def _is_file_name(name: str) -> bool:
-    return name.startswith("process-") and name.endswith(ENDING)
 
 
 def sound_rows(
     connection: Any, folder: Path, table: str, select: str, notices: list[str], most: int = _MOST_ROWS
 ) -> list[tuple[Any, ...]]:
-    """The rows of `select`, in which `{files}` stands for a table's files. Files that cannot be read, or are not this
-    table, are left out with a notice, and so are rows after the first `most`."""
+    """Return the rows of `select`, in which `{files}` stands for the files of a table. Files that cannot be read, or do
+    not hold this table, are left out with a notice, and so are rows after the first `most`."""
     rows = _sound(connection, folder, table, select, notices, lambda answer: answer.fetchmany(most + 1)) or []
     if len(rows) > most:
         notices.append(f"the roll-ups of {table} have more than {integer(most)} rows: the others are left out")
@@ -127,22 +125,23 @@ def sound_rows(
 def sound_columns(
     connection: Any, folder: Path, table: str, select: str, notices: list[str]
 ) -> dict[str, Array] | None:
-    """As `sound_rows`, the columns of numbers by their names, with NaN for what is not known; None without rows."""
+    """Return the columns of `select` by name, all numbers, with NaN for unknown; None without rows. Files that cannot
+    be read are left out as in `sound_rows`."""
     columns = _sound(connection, folder, table, select, notices, lambda answer: answer.fetchnumpy()) or {}
     if not any(map(len, columns.values())):
         return None
-    return {name: np.ma.filled(np.ma.asarray(each, dtype="f8"), np.nan) for name, each in columns.items()}
+    return {name: np.ma.filled(np.ma.asarray(column, dtype="f8"), np.nan) for name, column in columns.items()}
 
 
 def _sound(
     connection: Any, folder: Path, table: str, select: str, notices: list[str], fetch: Callable[[Any], T]
 ) -> T | None:
-    """What `fetch` makes of the answer; None without one."""
+    """Return what `fetch` makes of the answer to `select`; None without an answer."""
     files = files_of(folder, table)
-    together = compacted(folder, table, files)
-    if together is not None:
+    whole = compacted(folder, table, files)
+    if whole is not None:
         with _bounded(connection):
-            return fetch(connection.execute(select.format(files=_listed([together]))))
+            return fetch(connection.execute(select.format(files=_listed([whole]))))
     while files:
         with _bounded(connection):
             return fetch(connection.execute(select.format(files=_listed(files))))
@@ -159,8 +158,9 @@ def _sound(
 
 @contextmanager
 def _bounded(connection: Any) -> Iterator[None]:
-    """Inside, a query takes no more time and memory than one that a user asks, whatever files of a few kilobytes
-    unpack to; where it would, or cannot read them, the block ends there."""
+    """Give the queries in the block the limits of time and memory of a user's query, because a file of a few kilobytes
+    may unpack to anything. A query beyond the limits, or one that cannot read its files, ends the block without an
+    error."""
     timer = threading.Timer(QUERY_TIME.most, connection.interrupt)
     timer.daemon = True
     timer.start()
@@ -172,8 +172,8 @@ def _bounded(connection: Any) -> Iterator[None]:
 
 
 def compact_all(folder: Path) -> str:
-    """One file for each table that is read of all processes, where there are many. Returns why there is none, or an
-    empty text."""
+    """Write one file for each table that is read of all processes, if there are many of them. Returns why a file cannot
+    be written, or an empty text."""
     with connected(folder) as connection:
         for table in TABLES_OF_ALL:
             files = files_of(folder, table)
@@ -189,12 +189,12 @@ def compact_all(folder: Path) -> str:
 
 
 def _listed(files: Sequence[Path]) -> str:
-    quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
-    return f"read_parquet([{quoted}])"
+    """Return the SQL that reads these files."""
+    return f"read_parquet([{', '.join(map(_quoted, files))}])"
 
 
 def _is_sound(path: Path, table: str) -> bool:
-    from jaxprof.rollup.files import read_table  # imports Arrow, which takes longer than reading all sound files
+    from jaxprof.rollup.files import read_table  # importing Arrow takes longer than reading all sound files
 
     try:
         with bounded_memory():
@@ -205,38 +205,38 @@ def _is_sound(path: Path, table: str) -> bool:
 
 
 def read_processes(connection: Any, folder: Path, notices: list[str]) -> dict[int, RolledUp]:
-    """By index, the roll-ups of the processes. What cannot be used is in the notices."""
-    select = f"SELECT format, {', '.join(_WANTED)} FROM {{files}}"
-    found: dict[int, RolledUp] = {}
+    """Return the roll-ups of the processes by index. Roll-ups that cannot be used add a notice."""
+    select = f"SELECT format, {', '.join(_COLUMNS)} FROM {{files}}"
+    rolled: dict[int, RolledUp] = {}
     others = 0
     rows = sound_rows(connection, folder, "processes", select, notices, 4 * PROCESSES_READ.most)
     for version, *values in rows:
-        row: dict[str, Any] = dict(zip(_WANTED, values, strict=True))
+        row: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
         try:
             if version != FORMAT:
                 raise ValueError(version)
             figures = msgspec.json.decode(row.pop("figures") or "", type=ProcessFigures)
             row |= {name: row[name] or "" for name in ("path", "session_id", "job", "jaxprof")}
-            found[row["process"]] = RolledUp(**row, figures=figures)
+            rolled[row["process"]] = RolledUp(**row, figures=figures)
         except (ValueError, TypeError, msgspec.MsgspecError):
             others += 1
     if others:
         notices.append(f"{others} roll-ups are not of this version of jaxprof: their sessions are read")
-    return found
+    return rolled
 
 
 def read_windows(
     connection: Any, folder: Path, rolled: Mapping[int, RolledUp], notices: list[str]
 ) -> dict[int, LoopWindows]:
-    """The sample windows of these processes. Of many processes some windows are put together, so that a thousand of
-    them are read at once."""
-    most = max((each.windows for each in rolled.values()), default=0)
-    together = max(1, -(-most // WINDOWS_OF_MANY)) if len(rolled) > MANY else 1
+    """Return the sample windows of these processes by index. For many processes, neighbouring windows are merged, so
+    that those of a thousand processes can be read at once."""
+    most = max((roll_up.windows for roll_up in rolled.values()), default=0)
+    merged = max(1, -(-most // WINDOWS_OF_MANY)) if len(rolled) > MANY else 1
     sums = ", ".join(f"sum({name}) AS {name}" for name in ("seconds", "samples", *PART_COLUMNS.values()))
     own = "CASE WHEN count(own_seconds) = count(*) THEN sum(own_seconds) END AS own_seconds"
     select = (
         f"SELECT process, min(began_seconds) AS began, {own}, min(first_step) AS first_step, {sums} FROM {{files}} "
-        f"WHERE process IN ({numbers(rolled)}) GROUP BY process, number // {together} ORDER BY process, began"
+        f"WHERE process IN ({numbers(rolled)}) GROUP BY process, number // {merged} ORDER BY process, began"
     )
     columns = sound_columns(connection, folder, "parts", select, notices)
     if columns is None:
@@ -257,7 +257,8 @@ def read_windows(
 
 
 def process_rows(connection: Any, folder: Path, indices: Iterable[int]) -> dict[int, Any]:
-    """By index, the row of a process as queries have it, of those that recorded a program: an Arrow table."""
+    """Return the rows of the table of processes that queries read, by index, each as an Arrow table; only for processes
+    that recorded a program."""
     import pyarrow as pa
 
     from jaxprof.query.columnar import arrow_schema
@@ -270,58 +271,56 @@ def process_rows(connection: Any, folder: Path, indices: Iterable[int]) -> dict[
 
 
 def processes_in(connection: Any, folder: Path, table: str) -> set[int]:
-    """The processes of which a table has rows."""
+    """Return the processes that have rows in a table."""
     return {index for (index,) in sound_rows(connection, folder, table, "SELECT DISTINCT process FROM {files}", [])}
 
 
 def numbers(indices: Iterable[int]) -> str:
-    """For IN: NULL is in no list."""
+    """Return the indices as a list for SQL's IN; for none NULL, which IN never matches."""
     return ", ".join(map(str, indices)) or "NULL"
 
 
 def read_collectives(
     connection: Any, folder: Path, hosts: Mapping[int, str], notices: list[str]
 ) -> list[dict[str, CollectiveEvents]]:
-    """The captured collectives of these processes, by name."""
+    """Return the captured collectives of each process by name."""
     select = (
         "SELECT process, name, opcode, bytes, devices, least_seconds, list(began_seconds ORDER BY instance), "
         "list(seconds ORDER BY instance), list(exposed_seconds ORDER BY instance) FROM {files} "
         f"WHERE process IN ({numbers(hosts)}) GROUP BY ALL ORDER BY ALL"
     )
-    found: dict[int, dict[str, CollectiveEvents]] = {}
-    for process, name, opcode, exchanged, devices, least, began, *took in sound_rows(
-        connection, folder, "collectives", select, notices
-    ):
-        starts = np.asarray(began, dtype="f8")
-        seconds, exposed = (np.asarray(each, dtype="f8") for each in took)
-        moved = Exchanged(opcode, exchanged, devices, least) if opcode is not None else None
-        found.setdefault(process, {})[name] = CollectiveEvents(
-            process, hosts[process], name, starts, starts + seconds, exposed, moved
+    events: dict[int, dict[str, CollectiveEvents]] = {}
+    rows = sound_rows(connection, folder, "collectives", select, notices)
+    for process, name, opcode, size, devices, least, *lists in rows:
+        starts, seconds, exposed = (np.asarray(values, dtype="f8") for values in lists)
+        exchanged = Exchanged(opcode, size, devices, least) if opcode is not None else None
+        events.setdefault(process, {})[name] = CollectiveEvents(
+            process, hosts[process], name, starts, starts + seconds, exposed, exchanged
         )
-    return list(found.values())
+    return list(events.values())
 
 
 TABLES_OF_ALL: Final = ("processes", "overview", "parts")
-"""Those that are read of all processes at once."""
+"""Tables that are read of all processes at once."""
 _ALL: Final = "all"
 
 
 def compacted(folder: Path, table: str, files: list[Path]) -> Path | None:
-    """The one file that holds what these files of a table do; None if there is none."""
+    """Return the one file that holds what these files of a table hold; None if there is none."""
     if table not in TABLES_OF_ALL or len(files) < 2:
         return None
     with suppress(OSError):
-        path = _place(folder, table, files)
+        path = _compacted_path(folder, table, files)
         return path if path.is_file() else None
     return None
 
 
 def compact(connection: Any, folder: Path, table: str, files: list[Path]) -> Path:
-    """Write the one file, and remove the ones before it. Raises OSError, and duckdb.Error for files that cannot be read
-    together. `connection` may read and write the folder of roll-ups."""
-    path = _place(folder, table, files)
+    """Write one file with the rows of all files of a table, and remove earlier ones. `connection` can read and write
+    the folder of roll-ups. Raises OSError, and duckdb.Error for files that cannot be read together."""
+    path = _compacted_path(folder, table, files)
     path.parent.mkdir(parents=True, exist_ok=True)
-    quoted = ", ".join(_quoted(each) for each in files)
+    quoted = ", ".join(map(_quoted, files))
     with taking_place(path, only_regular=True) as fresh:
         connection.execute(
             f"COPY (SELECT * FROM read_parquet([{quoted}]) ORDER BY process) TO {_quoted(fresh)} "
@@ -333,12 +332,12 @@ def compact(connection: Any, folder: Path, table: str, files: list[Path]) -> Pat
     return path
 
 
-def _place(folder: Path, table: str, files: list[Path]) -> Path:
-    made_of = hashlib.sha256()
+def _compacted_path(folder: Path, table: str, files: list[Path]) -> Path:
+    sources = hashlib.sha256()
     for path in files:
         status = path.stat()
-        made_of.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return folder / FOLDER / _ALL / f"{table}-{made_of.hexdigest()[:24]}.parquet"
+        sources.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return folder / FOLDER / _ALL / f"{table}-{sources.hexdigest()[:24]}.parquet"
 
 
 def _quoted(path: Path) -> str:

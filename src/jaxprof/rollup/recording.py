@@ -1,8 +1,8 @@
-"""The roll-up of a session that is being recorded, rewritten as it grows.
+"""Write the roll-up of a session while it is recorded, again and again as the session grows.
 
-It has a thread and a fold of its own, so that no event of the recording waits for it, and it belongs to the process
-that records: the program's own process has no part in it. A roll-up is a convenience: if one cannot be written, the
-session has everything.
+It is written by a thread with a fold of its own, so that no event of the recording waits for it. The thread runs in the
+process that records, not in that of the program. If a roll-up cannot be written, nothing is lost: the session has
+everything.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from jaxprof.session.log.job_folder import JobMember
 from jaxprof.session_names import process_number
 
 FIRST_SECONDS: Final = 10.0
-"""After so long a roll-up is written for the first time. The session of a shorter program is read as fast."""
+"""Time until the first roll-up. The session of a shorter program can be read as fast as a roll-up."""
 _GROWTH: Final = 1.5
+"""Ratio of each pause to the one before."""
 _LONGEST_SECONDS: Final = 300.0
 _COST: Final = 0.005
-"""Share of one processor that writing may take, over the pause that follows."""
+"""Most of one processor that writing may take, as a share of the pause that follows."""
 _FAILURES: Final = (
     OSError,
     ValueError,
@@ -36,21 +37,22 @@ _FAILURES: Final = (
     RuntimeError,
     MemoryError,
 )
-"""Of a file system, of Arrow, of damaged or surprising events."""
+"""Errors of the file system and of Arrow, and those from damaged or unexpected events."""
 
 
 class RollUpRecorder:
     """Writes the roll-up of one process of a job, from the events of its session."""
 
     def __init__(self, header: Header, path: Path, first_seconds: float = FIRST_SECONDS) -> None:
-        """`path`: of the session, in the folder of its job. Raises ValueError if no session of a job has that name."""
+        """`path`: file of the session, in the folder of its job. Raises ValueError if it is not named as the session of
+        a process."""
         index = process_number(path.name)
         if index is None:
             raise ValueError(f"{path.name} is not the session of a process")
         self.written = 0
-        """How often it was."""
+        """Number of times that a write was tried."""
         self.failure: Exception | None = None
-        """Why it could not be written the last time; None if it was."""
+        """Why the last write failed; None if it did not."""
         self._index, self._path, self._session = index, path, Session(header)
         self._first_seconds = first_seconds
         self._arrived: deque[Sequence[Event]] = deque()
@@ -59,11 +61,11 @@ class RollUpRecorder:
         self._thread.start()
 
     def listen(self, events: Sequence[Event]) -> None:
-        """Take the events that were recorded last. It only keeps them, since the session's lock is held meanwhile."""
+        """Queue the events that were recorded last. The caller holds the session's lock, so nothing else is done."""
         self._arrived.append(events)
 
     def close(self) -> None:
-        """Write it for the last time, once the session is closed; not at all if the program was short."""
+        """Write the roll-up for the last time, after the session was closed; not at all if the program was short."""
         self._over.set()
         self._thread.join()
 
@@ -75,24 +77,25 @@ class RollUpRecorder:
             self._write()
 
     def _write(self) -> float:
-        """Returns the processor time that it took, in seconds."""
+        """Write the roll-up. Returns the processor time that it took, in seconds."""
         began = time.thread_time()
         try:
             from jaxprof.rollup.files import build, write
 
-            began = time.thread_time()  # what is imported is imported once
-            status = self._path.stat()  # before its events are taken: what is in the file by now is in the roll-up
+            began = time.thread_time()  # the import does not count, because it happens once
+            status = self._path.stat()  # before the events are taken: the roll-up has all that this size covers
             while self._arrived:
                 self._session.extend(self._arrived.popleft())
             member = JobMember(self._index, self._path, self._session, not self._session.complete)
             write(self._path.parent, self._index, build(member, status.st_size, status.st_mtime_ns)[0])
             self.failure = None
-        except _FAILURES as error:  # a full disk, or a fault of ours, is no reason to disturb the recording
+        except _FAILURES as error:  # neither a full disk nor a bug here may disturb the recording
             self.failure = error
         self.written += 1
         return time.thread_time() - began
 
 
 def roll_up_recorder(header: Header, path: Path) -> RollUpRecorder | None:
-    """What writes the roll-up of the session at `path`; None without the extra `query`, and for other sessions."""
+    """Return a recorder of the roll-up of the session at `path`; None without the extra `query`, and for a session that
+    belongs to no job."""
     return RollUpRecorder(header, path) if has_extra() and process_number(path.name) is not None else None

@@ -1,4 +1,4 @@
-"""The columns of a roll-up, derived from the session of one process."""
+"""Derive the columns of a roll-up from the session of one process."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.analysis.timeline import session_timelines
 from jaxprof.facts import Encoded, Part
 from jaxprof.facts.processes import PART_SECONDS
+from jaxprof.facts.programs import text_of
 
 if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import Exchanged
@@ -24,39 +25,39 @@ WORKED: Final = "worked_seconds"
 PART_COLUMNS: Final = {part: PART_SECONDS[part].key for part in PARTS}
 """The column of each part of the loop."""
 MOST_STEPS: Final = 1 << 14
-"""Rows of `steps`: more of them are put together by twos, by threes and so on."""
+"""Most rows of `steps`: of a longer loop, two or more neighbouring steps share a row."""
 MOST_WINDOWS: Final = 1 << 9
-"""Rows of `parts`."""
+"""Most rows of `parts`."""
 MOST_BLOCKS: Final = 1 << 9
-"""Rows of `overview`."""
+"""Most rows of `overview`."""
 MOST_FUNCTIONS: Final = 200
 MOST_OPS: Final = 200
 MOST_READINGS: Final = 256
-"""Of one device."""
+"""Most readings of one device, about."""
 MOST_COLLECTIVES: Final = 4
-"""Different ones."""
+"""Most different collectives."""
 MOST_INSTANCES: Final = 1000
-"""Of one collective."""
+"""Most executions of one collective."""
 _BITS: Final = 14
-"""Times are rounded to so many significant bits, 0.006 %: the rest is noise of clocks, which does not compress."""
+"""Significant bits of times, a precision of 0.006 %: the rest is noise of clocks, which does not compress."""
 _MILLISECOND: Final = 1e3
 
 
 def window_count(file: ProcessFile) -> int:
-    """Rows of `parts`."""
+    """Return the number of rows in `parts`."""
     return len(_groups(len(file.trace.windows), MOST_WINDOWS)) if file.trace is not None else 0
 
 
 def stored_figures(file: ProcessFile) -> str:
-    """The figures as JSON, without the sample windows, which are the table `parts`, and without the folder, which may
-    be another one where they are read."""
+    """Return the figures of a process as JSON, without the sample windows, which are the table `parts`, and without the
+    folder, which may be another one for a reader."""
     import msgspec
 
     return msgspec.json.encode(replace(file.figures, windows=(), path=file.path.name)).decode()
 
 
 def steps(file: ProcessFile) -> Part | None:
-    """The timed passes of the hot loop."""
+    """Derive `steps`, the timed steps of the hot loop; None without any."""
     trace = file.trace
     if trace is None or not len(trace.counts):
         return None
@@ -70,7 +71,8 @@ def steps(file: ProcessFile) -> Part | None:
 
 
 def overview(file: ProcessFile) -> Part | None:
-    """The loop in at most `MOST_BLOCKS` blocks of equal size, of `2 ** n` steps each."""
+    """Derive `overview`, the loop in at most `MOST_BLOCKS` blocks of equal size, of `2 ** n` steps each; None without a
+    loop."""
     trace = file.trace
     extent = extent_of([trace]) if trace is not None else None
     if trace is None or extent is None or extent[1] <= extent[0]:
@@ -105,7 +107,7 @@ def _block_edges(begin: float, end: float, *, whole: bool) -> Array:
 
 
 def parts(file: ProcessFile) -> Part | None:
-    """The sample windows of the hot loop."""
+    """Derive `parts`, the sample windows of the hot loop; None without any."""
     trace = file.trace
     if trace is None or not len(trace.windows):
         return None
@@ -126,35 +128,36 @@ def parts(file: ProcessFile) -> Part | None:
 
 
 def compiles(file: ProcessFile) -> Part | None:
-    """The compile ledger by function, those that cost most."""
+    """Derive `compiles`, the compile ledger by function, the most expensive ones; None if nothing was compiled."""
     functions = file.result.functions[:MOST_FUNCTIONS] if file.result is not None else ()
     if not functions:
         return None
-    reasons = [each.reasons[0] if each.reasons else None for each in functions]
+    reasons = [function.reasons[0] if function.reasons else None for function in functions]
     return {
-        "function": [each.function for each in functions],
-        "defined_at": [each.defined_at.text if each.defined_at else None for each in functions],
-        "called_from": [each.called_from.text if each.called_from else None for each in functions],
-        "count": [each.count for each in functions],
-        "again": [sum(reason.count for reason in each.reasons if reason.code != "first") for each in functions],
-        "seconds": [each.seconds for each in functions],
+        "function": [function.function for function in functions],
+        "defined_at": [text_of(function.defined_at) for function in functions],
+        "called_from": [text_of(function.called_from) for function in functions],
+        "count": [function.count for function in functions],
+        "again": [sum(reason.count for reason in function.reasons if reason.code != "first") for function in functions],
+        "seconds": [function.seconds for function in functions],
         "reason_code": [reason.code if reason is not None else None for reason in reasons],
         "reason": [reason.text if reason is not None else None for reason in reasons],
-        "library": [each.library or each.op_by_op for each in functions],
+        "library": [function.library or function.op_by_op for function in functions],
     }
 
 
 def ops(file: ProcessFile) -> Part | None:
-    """What ran in the captures, with the spread of its durations; those that took most."""
-    found: dict[tuple[str, str, str | None, str], list[Array]] = {}
+    """Derive `ops`, what ran in the captures with the spread of its durations, those that took most; None without
+    captures."""
+    durations_of: dict[tuple[str, str, str | None, str], list[Array]] = {}
     for run, timeline in session_timelines(file.session, file.notices):
         for lane in timeline.lanes:
             durations, labels = np.asarray(lane.durations, dtype="f8") * 1e-9, np.asarray(lane.label_of, dtype="i8")
             for number, (name, op) in enumerate(lane.labels):
                 if op is not None:
                     key = (run.id, lane.device, timeline.ops[op].module, timeline.ops[op].name or name)
-                    found.setdefault(key, []).append(durations[labels == number])
-    taken = {key: np.concatenate(each) for key, each in found.items()}
+                    durations_of.setdefault(key, []).append(durations[labels == number])
+    taken = {key: np.concatenate(arrays) for key, arrays in durations_of.items()}
     most = sorted((key for key in taken if len(taken[key])), key=lambda key: -taken[key].sum())[:MOST_OPS]
     if not most:
         return None
@@ -172,39 +175,40 @@ def ops(file: ProcessFile) -> Part | None:
 
 
 def collectives(file: ProcessFile) -> Part | None:
-    """The executions of the collectives that took most time."""
-    found = collective_events(file.index, file.session)
-    names = sorted(found, key=lambda name: -float(np.sum(found[name].ends - found[name].starts)))[:MOST_COLLECTIVES]
-    if not names:
+    """Derive `collectives`, the executions of the collectives that took most time; None without any."""
+    by_name = collective_events(file.index, file.session)
+    longest = sorted(by_name.values(), key=lambda events: -float(np.sum(events.ends - events.starts)))
+    kept = longest[:MOST_COLLECTIVES]
+    if not kept:
         return None
-    kept = [slice(0, min(len(found[name].starts), MOST_INSTANCES)) for name in names]
-    starts = np.concatenate([found[name].starts[rows] for name, rows in zip(names, kept, strict=True)])
-    ends = np.concatenate([found[name].ends[rows] for name, rows in zip(names, kept, strict=True)])
+    counts = [min(len(events.starts), MOST_INSTANCES) for events in kept]
+    starts = np.concatenate([events.starts[:MOST_INSTANCES] for events in kept])
+    ends = np.concatenate([events.ends[:MOST_INSTANCES] for events in kept])
+    exposed = np.concatenate([events.exposed[:MOST_INSTANCES] for events in kept])
+    names = [events.name for events in kept]
     return {
-        "name": Encoded(names, np.repeat(np.arange(len(names)), [rows.stop for rows in kept])),  # type: ignore[arg-type]
-        "instance": np.concatenate([np.arange(rows.stop) for rows in kept]),
+        "name": Encoded(names, np.repeat(np.arange(len(names)), counts)),  # type: ignore[arg-type]
+        "instance": np.concatenate([np.arange(count) for count in counts]),
         "began_seconds": starts,
         "seconds": rounded(ends - starts),
-        "exposed_seconds": rounded(
-            np.concatenate([found[name].exposed[rows] for name, rows in zip(names, kept, strict=True)])
-        ),
-        **_exchanged([found[name].exchanged for name in names], [rows.stop for rows in kept]),
+        "exposed_seconds": rounded(exposed),
+        **_exchange_columns([events.exchanged for events in kept], counts),
     }
 
 
-def _exchanged(of_names: list[Exchanged | None], counts: list[int]) -> dict[str, list[Any]]:
-    """What is exchanged, in each row the same of one collective."""
-    every = [each for each, count in zip(of_names, counts, strict=True) for _ in range(count)]
+def _exchange_columns(exchanges: list[Exchanged | None], counts: list[int]) -> dict[str, list[Any]]:
+    """Return what each collective exchanges, repeated for each of its executions."""
+    rows = [exchanged for exchanged, count in zip(exchanges, counts, strict=True) for _ in range(count)]
     return {
-        "opcode": [each.opcode if each is not None else None for each in every],
-        "bytes": [each.bytes if each is not None else None for each in every],
-        "devices": [each.devices if each is not None else None for each in every],
-        "least_seconds": [each.bound_seconds if each is not None else None for each in every],
+        "opcode": [row.opcode if row is not None else None for row in rows],
+        "bytes": [row.bytes if row is not None else None for row in rows],
+        "devices": [row.devices if row is not None else None for row in rows],
+        "least_seconds": [row.bound_seconds if row is not None else None for row in rows],
     }
 
 
 def readings(file: ProcessFile) -> Part | None:
-    """Readings of the devices, thinned."""
+    """Derive `readings`, the readings of the devices, evenly thinned; None without any."""
     offset = file.clock_seconds
     kept = [
         reading
@@ -214,28 +218,28 @@ def readings(file: ProcessFile) -> Part | None:
     if not kept:
         return None
     columns: dict[str, list[Any]] = {
-        "device": [each.device for each in kept],
-        "at_seconds": [round(each.monotonic_seconds + offset, 3) for each in kept],
-        "memory_bytes": [each.memory_used_bytes for each in kept],
-        "throttled": [each.throttle_reasons or None for each in kept],
+        "device": [reading.device for reading in kept],
+        "at_seconds": [round(reading.monotonic_seconds + offset, 3) for reading in kept],
+        "memory_bytes": [reading.memory_used_bytes for reading in kept],
+        "throttled": [reading.throttle_reasons or None for reading in kept],
     }
     for name in ("utilisation", "power_watts", "temperature_celsius", "clock_hertz"):
-        columns[name] = [getattr(each, name) for each in kept]
+        columns[name] = [getattr(reading, name) for reading in kept]
     return columns
 
 
 def rounded(values: Array, bits: int = _BITS) -> Array:
-    """The values with so many significant bits."""
+    """Round the values to `bits` significant bits."""
     fraction, exponent = np.frexp(values)
-    found: Array = np.ldexp(np.round(np.ldexp(fraction, bits)), exponent - bits)
-    return found
+    result: Array = np.ldexp(np.round(np.ldexp(fraction, bits)), exponent - bits)
+    return result
 
 
 def _groups(count: int, most: int) -> Array:
-    """Where groups of as many neighbours begin as leave at most so many groups."""
+    """Divide `count` neighbours into groups of equal size, at most `most`. Returns the first index of each group."""
     return np.arange(0, count, max(1, -(-count // most)))
 
 
 def _last(groups: Array, count: int) -> Array:
-    """The last one of each group."""
+    """Return the last index of each group."""
     return np.append(groups[1:], count) - 1

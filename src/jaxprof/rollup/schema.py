@@ -1,7 +1,7 @@
-"""The tables of a roll-up: each column with its type, its unit and its meaning, and how it is derived from a session.
+"""Tables of a roll-up: each column with its type, its unit and its meaning, and how it is derived from a session.
 
-Another reader than jaxprof may rely on what stands here: `FORMAT` changes with the meaning of any column. Tables are
-bounded, whatever the session is: long loops are kept in fewer entries, of several steps each.
+Readers other than jaxprof may rely on this schema: `FORMAT` changes with the meaning of any column. The size of a table
+is bounded, whatever the session is: a row of a long loop holds several steps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, NUMBER, SECONDS, SHAR
 from jaxprof.rollup import rows
 
 FORMAT: Final = 4
-"""Counted up whenever the meaning of a table changes."""
+"""Version of the tables. Count it up whenever the meaning of a table changes."""
 PROCESS: Final = FIGURES[0]
 _OF_FILE: Final[tuple[Fact[ProcessFile], ...]] = (
     Fact("windows", COUNT, "Its rows in the table parts", rows.window_count),
@@ -26,31 +26,31 @@ _OF_FILE: Final[tuple[Fact[ProcessFile], ...]] = (
     Fact("format", INDEX, "Version of these tables", lambda file: FORMAT),
     Fact("figures", TEXT, "All figures of the process for jaxprof itself, as JSON", rows.stored_figures),
 )
-"""What only a roll-up has: of which session it is."""
+"""Facts that only a roll-up has: its format, and the session that it was made of."""
 
 
-def _kept(fact: Fact[Any]) -> Fact[Any]:
-    """The folder of the session may be another one where the roll-up is read."""
+def _without_folder(fact: Fact[Any]) -> Fact[Any]:
+    """Return a fact for a roll-up, whose path is the name of the file: the folder may be another one for a reader."""
     return replace(fact, read=at("path.name")) if fact.key == "path" else fact
 
 
 PROCESSES: Final = Relation(
     "processes",
     "A row for each process of the job",
-    (*map(_kept, OF_JOB.facts), *_OF_FILE),
+    (*map(_without_folder, OF_JOB.facts), *_OF_FILE),
     lambda file: [file],
 )
 _PARTS: Final = tuple(PART_SECONDS.values())
 
 
 def _columns(derive: Callable[[Any], Part | None]) -> Callable[[SessionFile], Iterator[Part]]:
-    """Rows that are arrays; none where `derive` has none."""
+    """Return the columns that `derive` has for a process, with the column `process`; none if it has none."""
 
     def parts(file: SessionFile) -> Iterator[Part]:
         assert isinstance(file, ProcessFile)
-        found = derive(file)
-        if found is not None:
-            yield {"process": Repeated(file.index), **found}
+        columns = derive(file)
+        if columns is not None:
+            yield {"process": Repeated(file.index), **columns}
 
     return parts
 
@@ -83,8 +83,8 @@ OVERVIEW: Final = Relation(
         Fact(
             rows.WORKED,
             SECONDS,
-            "What the process did itself: by the CPU clock of its main thread and the compile ledger, without such a "
-            "clock the sum of the parts below except device_seconds",
+            "Time in which the process itself worked: by the CPU clock of its main thread and the compile ledger, "
+            "without such a clock the sum of the parts below except device_seconds",
         ),
         *_PARTS,
     ),
@@ -99,8 +99,8 @@ PARTS_TABLE: Final = Relation(
         Fact("ends", NUMBER, "Where it ends, in the same unit"),
         Fact("number", INDEX, "Which one it is, from 0"),
         Fact("began_seconds", UNIX_TIME, "When it began, in Unix time of the host, to the millisecond"),
-        Fact("seconds", SECONDS, "Spent in the loop; the parts add up to it without first compilations"),
-        Fact("own_seconds", SECONDS, "In which the main thread worked itself, by its CPU clock"),
+        Fact("seconds", SECONDS, "Time in the loop; the parts add up to it, except for first compilations"),
+        Fact("own_seconds", SECONDS, "CPU time of the main thread"),
         Fact("first_step", NUMBER, "Number of the first step that began in it, as the program counts"),
         Fact("samples", NUMBER, "Samples of the stack, in the loop"),
         *_PARTS,
@@ -149,11 +149,11 @@ COLLECTIVES: Final = Relation(
         Fact("instance", INDEX, "Which execution in this capture, from 0; captures may begin at different ones"),
         Fact("began_seconds", UNIX_TIME, "When this process arrived, in Unix time of its host"),
         Fact("seconds", SECONDS, "Until it ended: the exchange, and waiting for those that arrived later"),
-        Fact("exposed_seconds", SECONDS, "Of these: the device ran no other kernel"),
-        Fact("opcode", TEXT, "Of its HLO; null where that is not known, as the following"),
-        Fact("bytes", BYTES, "Of the whole array that is gathered, reduced or sent"),
-        Fact("devices", COUNT, "How many exchange with each other"),
-        Fact("least_seconds", SECONDS, "At the bandwidth of the links of the device, if that is known"),
+        Fact("exposed_seconds", SECONDS, "Part of it in which the device ran no other kernel"),
+        Fact("opcode", TEXT, "The HLO operation; null if unknown, as are the next three columns"),
+        Fact("bytes", BYTES, "Size of the whole array that is gathered, reduced or sent"),
+        Fact("devices", COUNT, "Devices that exchange with each other"),
+        Fact("least_seconds", SECONDS, "Lower bound by the bandwidth of the device's links; null if unknown"),
     ),
     arrays=_columns(rows.collectives),
 )
@@ -163,7 +163,7 @@ READINGS: Final = Relation(
     (
         PROCESS,
         Fact("device", TEXT, "gpu:0, cpu:0"),
-        Fact("at_seconds", UNIX_TIME, "When, in Unix time of the host"),
+        Fact("at_seconds", UNIX_TIME, "When it was taken, in Unix time of the host"),
         Fact("utilisation", SHARE, "Share of the time in which it was busy, in 0..1"),
         Fact("memory_bytes", BYTES, "Memory in use"),
         Fact("power_watts", NUMBER, "Power"),
@@ -176,4 +176,4 @@ READINGS: Final = Relation(
 TABLES: Final = {
     table.name: table for table in (STEPS, OVERVIEW, PARTS_TABLE, COMPILES, OPS, COLLECTIVES, READINGS, PROCESSES)
 }
-"""In the order in which they are written: `processes` vouches for the others."""
+"""Tables by name, in the order in which they are written: `processes` last, because it vouches for the others."""

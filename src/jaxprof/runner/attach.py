@@ -1,4 +1,4 @@
-"""Takes a profile of a program that runs `jax.profiler.start_server`, over the network.
+"""Take a profile of a program that runs `jax.profiler.start_server`, over the network.
 
 JAX's own `jax.collect_profile` does the work, in a child of the chosen interpreter: it needs the package xprof, which
 is large and not installed with jaxprof. Once the profile is written the child is ended, because it would go on to
@@ -25,7 +25,7 @@ from jaxprof.runner.interpreter import Interpreter
 
 CONNECT_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 60.0
-"""In addition to the requested seconds: time to start the child, and to send and write a large profile."""
+"""Time allowed in addition to the requested seconds: to start the child, and to send and write a large profile."""
 _WRITTEN: Final = b"Dumped profiling information"
 _EXAMPLE: Final = "jaxprof open --seconds 2 localhost:9999, if it called jax.profiler.start_server(9999)."
 _LISTENS_ELSEWHERE: Final = "Is the program still running, and did it call jax.profiler.start_server with this port?"
@@ -33,7 +33,7 @@ _LISTENS_ELSEWHERE: Final = "Is the program still running, and did it call jax.p
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a profiler server listens."""
+    """Address of a profiler server."""
 
     host: str
     port: int
@@ -43,7 +43,7 @@ class Address:
 
 
 def read_address(text: str) -> Address:
-    """Parses `host:port`, `[::1]:port`, or the port alone for this machine. Raises UsageError."""
+    """Parse `host:port`, `[::1]:port`, or the port alone for this machine. Raises UsageError."""
     match = re.fullmatch(r"(?:(?:\[([^\[\]]+)\]|([^:\[\]/\s]+)):)?(\d{1,5})", text.strip())
     if match is None or not 0 < int(match[3]) < 65536:
         raise UsageError(f"{text!r} is not HOST:PORT", _EXAMPLE)
@@ -51,9 +51,9 @@ def read_address(text: str) -> Address:
 
 
 def collect(address: Address, seconds: float, folder: Path, interpreter: Interpreter) -> None:
-    """Makes the program at `address` profile itself for so long, and writes the profile into `folder`.
+    """Make the program at `address` profile itself for `seconds`, and write the profile into `folder`.
 
-    Raises UsageError if nobody listens there or xprof is missing, WorkerError if no profile came.
+    Raises UsageError if nothing listens there or xprof is missing, WorkerError if no profile came.
     """
     if interpreter.jax is None:
         raise UsageError(f"{interpreter.path} has no jax", "--python PATH names one that has jax and xprof.")
@@ -76,7 +76,7 @@ def collect(address: Address, seconds: float, folder: Path, interpreter: Interpr
 
 
 def _reachable(address: Address) -> str:
-    """The numeric address that accepts connections. Raises UsageError."""
+    """Return the numeric address that accepts connections. Raises UsageError."""
     try:
         with socket.create_connection((address.host, address.port), CONNECT_SECONDS) as connection:
             return str(connection.getpeername()[0])
@@ -90,7 +90,7 @@ def _reachable(address: Address) -> str:
 
 @contextmanager
 def _child(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Ends the child at the end of the block, whatever happens in it."""
+    """Run the child during the block, and end it afterwards whatever happens in it."""
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}  # the child computes nothing, and must not take a device
     process = subprocess.Popen(
         command,
@@ -110,7 +110,7 @@ def _child(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _output_until_written(process: subprocess.Popen[bytes], until: float) -> bytes | None:
-    """What the child wrote until it reported the profile as written, or until its end; None if time ran out."""
+    """Return what the child wrote until it reported the profile as written, or until its end; None if time ran out."""
     assert process.stdout is not None
     output = b""
     while _WRITTEN not in output:

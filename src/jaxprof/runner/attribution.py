@@ -1,4 +1,4 @@
-"""Names for the kernels of a GPU run whose capture has none: a second child, with command buffers off.
+"""Name the kernels of a GPU run whose capture has no names, with a second child and command buffers off.
 
 XLA runs most of a program on a GPU as command buffers (CUDA graphs), in which a profiler sees kernels without the HLO
 op that they belong to. The headline stays the default run's; this capture shows each op's share. Whether it is needed,
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 KIND: Final = "attribution"
 FLAG: Final = "--xla_gpu_enable_command_buffer="
-"""With an empty list: no operation goes into a command buffer."""
+"""Flag with an empty list, so that no operation goes into a command buffer."""
 UNNAMED_SHARE: Final = 0.01
-"""Share of the kernels' time: less time without a name is not worth a second child."""
+"""Least share of the kernels' time without a name that is worth a second child."""
 LIMIT_SECONDS: Final = 300.0
-"""The second child is given up after this long."""
+"""The second child is cancelled after this long."""
 _GPUS: Final = ("cuda", "rocm", "gpu")
 _KEPT: Final = (CaptureTaken, KernelsMeasured, TrustReported)
 
@@ -48,7 +48,8 @@ _KEPT: Final = (CaptureTaken, KernelsMeasured, TrustReported)
 def is_needed(
     device: str, flags: str, capture: CaptureTaken | None, measured: KernelsMeasured | None, *, how: str = "jit"
 ) -> bool:
-    """Whether the kernels of a run on `device`, under these `XLA_FLAGS`, lack names that a second child could provide.
+    """Return whether the kernels of a run on `device`, under these `XLA_FLAGS`, lack names that a second child could
+    provide.
 
     `capture` and `measured` are those of the run itself. False if nothing was captured, if command buffers were off
     already, or if the program is not compiled as a whole.
@@ -62,12 +63,12 @@ def is_needed(
 
 
 def named_seconds(measured: KernelsMeasured) -> float:
-    """Time of the kernels that name their HLO op, on all devices."""
+    """Return the time of the kernels that name their HLO op, on all devices."""
     return sum(row.self_seconds for row in measured.rows)
 
 
 def unnamed_seconds(measured: KernelsMeasured) -> float:
-    """Time of the kernels that name none, on all devices; copies are not kernels."""
+    """Return the time of the kernels that name no HLO op, on all devices; copies are not kernels."""
     copies: dict[str, float] = {}
     for row in measured.transfers:
         copies[row.device] = copies.get(row.device, 0.0) + row.total_seconds
@@ -75,7 +76,7 @@ def unnamed_seconds(measured: KernelsMeasured) -> float:
 
 
 def comparison(default: KernelsMeasured | None, named: KernelsMeasured | None) -> TrustCheck | None:
-    """The row of trust that compares the two captures, a call each; None if one of them is missing."""
+    """Return the row of trust that compares the two captures, a call each; None if one of them is missing."""
     if default is None or named is None or not default.calls or not named.calls:
         return None
     before = (named_seconds(default) + unnamed_seconds(default)) / default.calls
@@ -95,22 +96,22 @@ def comparison(default: KernelsMeasured | None, named: KernelsMeasured | None) -
 
 
 def environment(placed: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the second child: the first one's, with the flag at the end of `XLA_FLAGS`."""
+    """Return the environment of the second child: the first one's, with the flag at the end of `XLA_FLAGS`."""
     return {**placed, "XLA_FLAGS": f"{xla_flags(placed)} {FLAG}".strip()}
 
 
 def xla_flags(placed: Mapping[str, str]) -> str:
-    """The `XLA_FLAGS` of a child with this environment."""
+    """Return the `XLA_FLAGS` of a child with this environment."""
     return placed.get("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
 
 
 def request(of: RunRequest) -> RunRequest:
-    """The request to the second child: the capture alone."""
+    """Return the request to the second child: the capture alone."""
     return replace(of, spec=replace(of.spec, check=False), attribution=True, keep_trace="")
 
 
 def follow(process: EngineProcess, asked: RunRequest, poll_seconds: float) -> Iterator[Event]:
-    """The events of the second child's capture, as they come; at the end, if it failed, the reason.
+    """Yield the events of the second child's capture, as they come; at the end, if it failed, the reason.
 
     Everything else that the child reports belongs to a run that is measured already, and is left out.
     """
@@ -140,7 +141,7 @@ def capture(
     placed: Mapping[str, str],
     hold: Callable[[EngineProcess | None], object],
 ) -> None:
-    """Takes the second capture of the run `measured`, as one of its phases; if it fails, reports why instead.
+    """Take the second capture of the run `measured`, as one of its phases; if it fails, report why instead.
 
     `asked` and `placed` are the first child's request and environment. `hold` is called with the running child, so that
     it can be cancelled, and with None at its end.
@@ -171,6 +172,6 @@ def capture(
 
 
 def untaken(run: str, why: str) -> TrustReported:
-    """Reports that the names could not be obtained."""
+    """Return the event that reports that the names could not be obtained."""
     row = TrustCheck(code="not_captured", message=f"not captured: {why}")
     return TrustReported(run=run, kind=KIND, rows=[row])

@@ -1,9 +1,9 @@
-"""A child process of ours and its pipes: starting it, reading what it sends and prints, ending it, explaining its end.
+"""Run a child process of ours: start it, read what it sends and prints, end it, explain its end.
 
 The engine and a recorded program are such children. Events come on a pipe of their own, one JSON object a line, and
 requests go to the child on another. Captured output becomes `LogLine` events, because native code writes to it at any
-moment. The child's end is detected by waiting for the process as well as for the end of its pipes: a process that it
-leaves behind may hold them open.
+moment. The child's end is detected by waiting for the process as well as for the end of its pipes, because a process
+that the child leaves behind may hold them open.
 
 The modules that read events are imported with the first event, so that a recorded program starts earlier.
 """
@@ -37,7 +37,7 @@ class Exit:
     what: str
     advice: str
     known_cause: bool = False
-    """Whether the system says so."""
+    """Whether the system reports the cause."""
 
 
 _BY_SIGNAL = {  # by name: Windows has only a few of them
@@ -53,19 +53,20 @@ _BY_SIGNAL = {  # by name: Windows has only a few of them
     "SIGTERM": Exit("terminated (SIGTERM)", "Another process ended it; the machine may be shutting down."),
     "SIGKILL": Exit(
         "killed (SIGKILL)",
-        "Somebody killed it, or memory ran out: `dmesg` shows whether the kernel did it.",
+        "Another process killed it, or memory ran out: `dmesg` shows whether the kernel did.",
     ),
 }
 
 
 KILLED_AFTER_TERM = Exit(
     "killed (SIGKILL): it had not ended after SIGTERM",
-    "Whoever started it ends it so: jaxprof script -n and batch systems do when another process has failed.",
+    "Its launcher killed it: jaxprof script -n and batch systems do this when another process has failed.",
 )
 
 
 def explain(returncode: int | None, oom_kills: int = 0, words: str = "") -> Exit:
-    """`returncode` as from subprocess; `oom_kills`: how many processes the kernel killed in this cgroup meanwhile."""
+    """Explain the end of a child. `returncode`: as from subprocess; `oom_kills`: number of processes that the kernel
+    killed for memory in this cgroup meanwhile; `words`: what the child last wrote to stderr."""
     last = f" It last wrote: {words}" if words else ""
     if returncode is None:
         return Exit("the worker stopped responding", "The worker was ended." + last)
@@ -85,7 +86,7 @@ def explain(returncode: int | None, oom_kills: int = 0, words: str = "") -> Exit
 
 
 def oom_kill_count() -> int:
-    """The number of this cgroup's (v2) processes that the kernel has killed for memory; 0 if that cannot be read."""
+    """Return how many processes of this cgroup (v2) the kernel has killed for memory; 0 if that cannot be read."""
     try:
         for line in Path("/sys/fs/cgroup/memory.events").read_text(encoding="utf-8").splitlines():
             name, _, count = line.partition(" ")
@@ -97,12 +98,12 @@ def oom_kill_count() -> int:
 
 
 LOG_LINE_LIMIT = 8192
-"""Characters of a line that are kept. A line that never ends is cut here."""
+"""Longest line that is kept, in characters; a longer line is cut here."""
 DRAIN_READS = 256
-"""How often a pipe is read after the process has ended: a process that it left behind may go on writing for ever."""
+"""Number of reads from a pipe after the process has ended: a process that it left behind may go on writing for ever."""
 _READ_BYTES = 1 << 20
 _BYTES_SHOWN = 200
-"""How much of a line that is not an event is shown in the log."""
+"""Number of bytes shown in the log of a line that is not an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +117,12 @@ class Pipes:
 
     @classmethod
     def open(cls) -> Pipes:
-        """Makes both pipes."""
+        """Open both pipes."""
         return cls(*os.pipe(), *os.pipe())
 
 
 class ChildProcess:
-    """A running child. One thread owns it; a subclass names what may be called from others."""
+    """A running child. One thread owns it; a subclass names the methods that may be called from others."""
 
     def __init__(
         self,
@@ -136,17 +137,17 @@ class ChildProcess:
         directory: str = "",
         process: subprocess.Popen[bytes] | None = None,
     ) -> None:
-        """Starts `command`. `name` is the subject of error messages. `descriptors`: the ends of `pipes` that the child
-        inherits. `captured`: which of its outputs come as events; it shares the others with us. `own_group`: whether it
-        leads a session and a process group of its own, with an empty stdin. `process`: the child, if it runs already.
-        Raises WorkerError if it cannot be started."""
+        """Start `command`. `name` is the subject of error messages. `descriptors`: the ends of `pipes` that the child
+        inherits. `captured`: the outputs that come as events; the child shares the others with us. `own_group`: whether
+        the child leads a session and a process group of its own, with an empty stdin. `process`: the child, if it runs
+        already. Raises WorkerError if it cannot be started."""
         self.began_seconds = time.monotonic()
         self.last_sign_seconds = self.began_seconds
-        """When the child last sent an event or a heartbeat."""
+        """Monotonic time when the child last sent an event or a heartbeat."""
         self.heartbeat_seen = False
-        """Whether a heartbeat has come."""
+        """Whether the child has sent a heartbeat."""
         self.over = False
-        """Whether the latest `read` found the child ended: it returned the last events."""
+        """Whether the latest `read` found the child ended, and so returned the last events."""
         self._own_group = own_group
         self._last_words = ""
         self._oom_kills = oom_kill_count()
@@ -175,7 +176,7 @@ class ChildProcess:
         self._watch_all(pipes)
 
     def _watch_all(self, pipes: Pipes) -> None:
-        """Has `read` woken by the pipes, by the captured outputs and by the end of the process."""
+        """Watch the pipes, the captured outputs and the end of the process in `read`."""
         self._control = pipes.control_write
         self._end = _end_descriptor(self._process.pid)
         self._events = pipes.events_read
@@ -194,21 +195,21 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """The child's process id; also that of its process group, if it leads one."""
+        """The child's process id; also the id of its process group, if it leads one."""
         return self._process.pid
 
     @property
     def returncode(self) -> int | None:
-        """As in subprocess: minus the signal's number after a signal; None while it runs."""
+        """Exit code as in subprocess: minus the signal's number after a signal; None while the child runs."""
         return self._process.poll()
 
     @property
     def alive(self) -> bool:
-        """Whether the process still exists."""
+        """Whether the process still runs."""
         return self.returncode is None
 
     def read(self, timeout_seconds: float) -> list[Event]:
-        """What came within `timeout_seconds`, or at once if something is there."""
+        """Return the events that come within `timeout_seconds`, or at once those that are there."""
         events: list[Event] = []
         for key, _ in self._selector.select(self._wait_seconds(timeout_seconds) if self.alive else 0):
             events += self._take(key.data, key.fd) or []
@@ -218,11 +219,11 @@ class ChildProcess:
         return events + self._after_read()
 
     def kill(self) -> None:
-        """Kills it at once, together with all its children if it leads a group."""
+        """Kill the child at once, together with all its children if it leads a group."""
         self._signal_all(signal.SIGKILL)
 
     def close(self) -> None:
-        """Kills it if it still runs, and frees everything. May be called twice."""
+        """Kill the child if it still runs, and free everything. May be called twice."""
         if self._events < 0:
             return
         if self.alive:
@@ -238,19 +239,19 @@ class ChildProcess:
                 stream.close()
 
     def explain(self) -> Exit:
-        """Why it has ended."""
+        """Return why the child has ended."""
         return explain(self.returncode, oom_kill_count() - self._oom_kills, self._last_words)
 
     def _wait_seconds(self, at_most_seconds: float) -> float:
-        """How long a read may wait."""
+        """Return how long a read may wait."""
         return at_most_seconds
 
     def _after_read(self) -> list[Event]:
-        """What is due after each read, and the events that come of it."""
+        """Do what is due after each read, and return the events that result."""
         return []
 
     def _received(self, name: str, data: bytes) -> list[Event]:
-        """The events in what came on the pipe `name`."""
+        """Return the events in the data that came on the pipe `name`."""
         buffer = self._lines[name]
         events = self._parse(name, [line for line in buffer.feed(data) if line])
         for _ in range(buffer.take_left_out()):
@@ -258,12 +259,12 @@ class ChildProcess:
         return events
 
     def _over(self, name: str) -> list[Event]:
-        """The events in what is left when the pipe `name` has ended; half an event is none."""
+        """Return the events in what is left when the pipe `name` has ended; half an event is none."""
         rest = self._lines[name].end()
         return self._parse(name, [rest]) if rest and name != "events" else []
 
     def _events_in(self, line: bytes) -> list[Event]:
-        """The events on a line of the event pipe. A heartbeat is noted and not returned."""
+        """Return the events on a line of the event pipe. A heartbeat is noted and not returned."""
         from jaxprof.events import Heartbeat
 
         self.last_sign_seconds = time.monotonic()
@@ -275,11 +276,11 @@ class ChildProcess:
         return events
 
     def _heartbeat(self, heartbeat: Heartbeat) -> None:
-        """Takes note of a sign of life."""
+        """Note a heartbeat of the child."""
         self.heartbeat_seen = True
 
     def _signal_all(self, number: int) -> None:
-        """Sends a signal to the child's group, or to the child alone if the group is ours."""
+        """Send a signal to the child's group, or to the child alone if the group is ours."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if self._own_group:
                 os.killpg(self.pid, number)
@@ -294,7 +295,7 @@ class ChildProcess:
         return {key.data: key.fd for key in self._selector.get_map().values()}
 
     def _take(self, name: str, descriptor: int) -> list[Event] | None:
-        """The events in what a descriptor holds; None if there is nothing to read."""
+        """Return the events in what a descriptor holds; None if there is nothing to read."""
         if name == "end":
             self._selector.unregister(descriptor)
             self._process.wait()
@@ -311,7 +312,7 @@ class ChildProcess:
         return self._over(name)
 
     def _drain(self) -> list[Event]:
-        """What the pipes still hold. The child has ended, so all that it wrote is there: nothing is waited for."""
+        """Return the events still in the pipes. The child has ended, so all that it wrote is there: no read waits."""
         events: list[Event] = []
         for name, descriptor in self._watched().items():
             if name == "end":
@@ -338,7 +339,7 @@ class ChildProcess:
 
 
 def _output_text(line: bytes) -> str:
-    """A line of output; of a progress bar that overwrites itself, only what it showed last."""
+    """Return a line of output; of a progress bar that overwrites itself, only what it showed last."""
     shown = line.rstrip(b"\r")
     if b"\r" in shown:
         shown = shown.rsplit(b"\r", 1)[-1]
@@ -346,7 +347,7 @@ def _output_text(line: bytes) -> str:
 
 
 def _read_line(line: bytes) -> list[Event]:
-    """The event on `line`, and a `LogLine` for each damaged part; no event for a type of another version."""
+    """Return the event on `line`, and a `LogLine` for each damaged part; no event for a type of another version."""
     from jaxprof.events import LogLine
     from jaxprof.session.log.codec import UnknownEvent, decode_line
 
@@ -364,7 +365,7 @@ def _read_line(line: bytes) -> list[Event]:
 
 
 def _end_descriptor(pid: int) -> int:
-    """A descriptor that becomes readable once the process has ended; -1 if the system has none."""
+    """Return a descriptor that becomes readable once the process has ended; -1 if the system has none."""
     if not hasattr(os, "pidfd_open"):
         return -1
     try:

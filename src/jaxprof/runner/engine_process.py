@@ -1,6 +1,7 @@
-"""One child process that runs the engine: start, request, read, cancel, end.
+"""Run the engine in one child process: start, request, read, cancel, end.
 
-Also the questions that only a process with the user's jax can answer: the devices, and the user's workloads.
+This module also answers the questions that only a process with the user's jax can answer: the devices, and the user's
+workloads.
 """
 
 from __future__ import annotations
@@ -45,57 +46,58 @@ if TYPE_CHECKING:
 
 ENGINE = Path(__file__).resolve().parent.parent / "engine" / "__main__.py"
 ASK_SECONDS = 1.0
-"""How long a cancelled run may take to stop by itself; a compile cannot be stopped."""
+"""How long a cancelled run may take to end by itself; a compile cannot be interrupted."""
 TERMINATE_SECONDS = 2.0
-"""How long SIGTERM may take after that."""
+"""How long the engine may take to end after SIGTERM."""
 MUTE_SECONDS = 1.0
-"""How long an engine may live without its event pipe: it closes when the process ends, and a moment before."""
+"""How long an engine may live without its event pipe, which closes a moment before the process ends."""
 IDLE_HEARTBEATS = 5
-"""An engine that sends so many in a row without working at its latest request has ended it, and said so on a line that
-was lost. The first may be older than it seems: it waits for the pipe."""
+"""An engine that sends this many heartbeats in a row without working at its latest request has ended it, and its report
+was lost. The first heartbeat may be older than it seems, because it waits for the pipe."""
 _MUTE = Exit(
-    "the worker closed the pipe on which it reports, and ran on",
+    "the worker closed its event pipe and kept running",
     "The measured code closes file descriptors that are not its own (os.closerange, a daemon).",
 )
 _IDLE = Exit(
-    "the worker waits, and what it last reported could not be read",
+    "the worker is idle, and its last report could not be read",
     "Measured code may write to file descriptors that are not its own; the log has what was left out.",
 )
 _END_SECONDS = 0.2
-"""How long an engine that has nothing to do may take to end by itself."""
+"""How long an idle engine may take to end by itself."""
 FREEZE_SECONDS = 0.1
-"""How long `freeze` waits for a child to stop, at most."""
+"""Longest time that `freeze` waits for a child to stop."""
 _FREEZE_POLL_SECONDS = 2e-4
 _ANSWER = msgspec.json.Decoder(EngineAnswer)
 PROBE_ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3"}
-"""Listing devices must not take a GPU's memory."""
+"""Variables that keep a listing of devices from taking a GPU's memory."""
 
 
 class EngineProcess(ChildProcess):
-    """A running engine, in a group of its own. One thread owns it; only `cancel` and `kill` may be called from
+    """A running engine, in a process group of its own. One thread owns it; only `cancel` and `kill` may be called from
     others."""
 
     def __init__(
         self, interpreter: Interpreter, environment: Mapping[str, str] | None = None, *, import_jax: bool = False
     ) -> None:
-        """Starts the engine; `environment` is laid over ours. Raises WorkerError if it cannot be started, UsageError on
+        """Start the engine; `environment` is laid over ours. Raises WorkerError if it cannot be started, UsageError on
         Windows."""
         refuse_to_run("measuring")
         self.environment = dict(environment or {})
         self.answer: EngineAnswer | None = None
         """The latest reply to a request for data."""
         self._cancelled_seconds: float | None = None
-        self._steps_taken = 0
+        self._signals_sent = 0
         self._mute_seconds: float | None = None
-        """Since when its event pipe is closed."""
+        """Monotonic time when its event pipe was found closed; None if it is open."""
         self._run = ""
-        """The run of the latest request."""
-        self._asked_seconds: float | None = None
-        """When that was sent; None once all of it has come, and while the run waits for its turn."""
+        """Id of the run of the latest request."""
+        self._requested_seconds: float | None = None
+        """Monotonic time when that request was sent; None once its result has come, and while the run waits for its
+        turn."""
         self._idle_heartbeats = 0
-        """How many in a row, since then, named no request."""
-        self._ended_as: Exit | None = None
-        """Why it was killed from here; None if it was not, or was cancelled."""
+        """Number of heartbeats in a row, since then, that named no run."""
+        self._kill_reason: Exit | None = None
+        """Why we killed the engine; None if we did not, or if it was cancelled."""
         self._frozen = False
         self._scratch = _scratch()
         pipes = Pipes.open()
@@ -117,16 +119,16 @@ class EngineProcess(ChildProcess):
         REAPER.add(self.pid, self._scratch)
 
     def send(self, request: Request) -> None:
-        """Writes a request. Raises WorkerError if the child has gone."""
+        """Send a request. Raises WorkerError if the child has ended."""
         self._run = getattr(request, "run", self._run)
-        self._asked_seconds, self._idle_heartbeats = time.monotonic(), 0
+        self._requested_seconds, self._idle_heartbeats = time.monotonic(), 0
         try:
             os.write(self._control, encode_request(request))
         except OSError as error:
             raise WorkerError("the worker is gone", self.explain().what) from error
 
     def cancel(self) -> None:
-        """Asks the run to stop; if the child does not, `read` terminates it and finally kills it. A second call skips
+        """Ask the run to end; if the child does not, `read` terminates it and finally kills it. A second call skips
         the wait."""
         if self._cancelled_seconds is None:
             self._cancelled_seconds = time.monotonic()
@@ -136,9 +138,9 @@ class EngineProcess(ChildProcess):
             self._cancelled_seconds -= ASK_SECONDS
 
     def freeze(self) -> None:
-        """Stops it, with every thread and process of its group, until `thaw`. Returns once it has stopped: on a busy
-        machine a thread takes the signal only when it gets a processor. It gives no sign of life meanwhile, and ends at
-        nothing but `kill` and `close`. Only the thread that reads it may freeze and thaw it."""
+        """Stop the engine, with every thread and process of its group, until `thaw`. Return once it has stopped: on a
+        busy machine a thread takes the signal only when it gets a processor. A frozen engine sends no heartbeats, and
+        only `kill` and `close` end it. Only the thread that reads it may freeze and thaw it."""
         if not self._frozen and self.alive:
             self._frozen = True
             self._signal_all(signal.SIGSTOP)
@@ -147,7 +149,8 @@ class EngineProcess(ChildProcess):
                 time.sleep(_FREEZE_POLL_SECONDS)
 
     def _has_stopped(self) -> bool:
-        """Whether it is stopped by a signal: all its threads, where `is_stopped` looks at the first; or has ended."""
+        """Return whether a signal has stopped all its threads (`is_stopped` looks only at the first), or it has
+        ended."""
         if sys.platform != "linux":
             return is_stopped(self.pid)
         try:
@@ -156,7 +159,7 @@ class EngineProcess(ChildProcess):
             return True
 
     def thaw(self) -> None:
-        """Lets it go on."""
+        """Let a frozen engine go on."""
         if self._frozen:
             self._frozen = False
             self._signal_all(signal.SIGCONT)
@@ -167,11 +170,11 @@ class EngineProcess(ChildProcess):
         return self._cancelled_seconds is not None
 
     def close(self) -> None:
-        """Ends the child if it still runs, and frees everything. May be called twice."""
+        """End the child if it still runs, and free everything. May be called twice."""
         if self._control < 0:
             return
         self.thaw()
-        os.close(self._control)  # the order to end
+        os.close(self._control)  # which makes the engine end
         self._control = -1
         if not self._ended_within(_END_SECONDS):
             self._signal_all(signal.SIGTERM)
@@ -182,8 +185,8 @@ class EngineProcess(ChildProcess):
         REAPER.drop(self.pid)
 
     def explain(self) -> Exit:
-        """Why it has ended."""
-        return self._ended_as or super().explain()
+        """Return why the engine has ended."""
+        return self._kill_reason or super().explain()
 
     def _remove_scratch(self) -> None:
         if self._scratch:
@@ -195,52 +198,52 @@ class EngineProcess(ChildProcess):
         return not self.alive
 
     def _after_read(self) -> list[Event]:
-        """Ends a cancelled child that does not stop by itself, and one that can no longer say anything."""
+        """End a cancelled child that does not end by itself, and one that can no longer report anything."""
         if self.over:
             return []
         if "events" not in self._watched():
             self._mute_seconds = self._mute_seconds or time.monotonic()
             if time.monotonic() - self._mute_seconds > MUTE_SECONDS:
-                self._end_as(_MUTE)
+                self._kill_because(_MUTE)
         if self._idle_heartbeats >= IDLE_HEARTBEATS:
-            self._end_as(_IDLE)
+            self._kill_because(_IDLE)
         if self._cancelled_seconds is None:
             return []
         waited = time.monotonic() - self._cancelled_seconds
-        if waited > ASK_SECONDS + TERMINATE_SECONDS and self._steps_taken == 1:
-            self._steps_taken = 2
+        if waited > ASK_SECONDS + TERMINATE_SECONDS and self._signals_sent == 1:
+            self._signals_sent = 2
             self.kill()
-        elif waited > ASK_SECONDS and self._steps_taken == 0:
-            self._steps_taken = 1
+        elif waited > ASK_SECONDS and self._signals_sent == 0:
+            self._signals_sent = 1
             self._signal_all(signal.SIGTERM)
         return []
 
-    def _end_as(self, why: Exit) -> None:
-        if self._ended_as is None:
-            self._ended_as = why
+    def _kill_because(self, why: Exit) -> None:
+        if self._kill_reason is None:
+            self._kill_reason = why
             self.kill()
 
     def _events_in(self, line: bytes) -> list[Event]:
         if line.startswith((b'{"type": "answer"', b'{"type":"answer"')):
             self.answer = _answer(line)
-            self._asked_seconds = None
+            self._requested_seconds = None
             return []
         events = super()._events_in(line)
         for event in events:
             self._idle_heartbeats = 0
             if event.type in ("run_finished", "turn_awaited") and event.run == self._run:
-                self._asked_seconds = None
+                self._requested_seconds = None
         return events
 
     def _heartbeat(self, heartbeat: Heartbeat) -> None:
         super()._heartbeat(heartbeat)
-        asked = self._asked_seconds
+        asked = self._requested_seconds
         is_idle = asked is not None and not heartbeat.run and heartbeat.monotonic_seconds > asked
         self._idle_heartbeats = self._idle_heartbeats + 1 if is_idle else 0
 
 
 def _answer(line: bytes) -> EngineAnswer:
-    """The engine's answer on `line`; one with an error if it cannot be read."""
+    """Return the engine's answer on `line`; one with an error if it cannot be read."""
     try:
         answer = _ANSWER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -253,7 +256,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Devices:
-    """The answer to a `DevicesRequest`."""
+    """The data of the answer to a `DevicesRequest`."""
 
     devices: list[dict[str, Any]] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
@@ -261,7 +264,7 @@ class _Devices:
 
 
 def _scratch() -> str:
-    """A folder for what an engine keeps while it works; empty if none can be made, and then it looks for one itself."""
+    """Make a folder for temporary files of an engine; empty if none can be made, the engine then finds one itself."""
     try:
         return tempfile.mkdtemp(prefix="jaxprof-engine-")
     except OSError:
@@ -271,9 +274,9 @@ def _scratch() -> str:
 def ask(
     interpreter: Interpreter, request: Request, environment: Mapping[str, str], timeout_seconds: float, kind: type[T]
 ) -> T:
-    """Sends one request for data to a new engine and returns the answer's data, as `kind`.
+    """Send one request for data to a new engine and return the answer's data, as `kind`.
 
-    Raises WorkerError with the engine's own words if it fails, ends, or does not answer in time, and if the answer
+    Raises WorkerError, with the engine's message if it fails, ends, or does not answer in time, and if the answer
     cannot be read as `kind`.
     """
     process = EngineProcess(interpreter, environment)
@@ -291,7 +294,7 @@ def ask(
                 raise WorkerError(ended.what, ended.advice)
         advice = "Try again."
         if isinstance(request, DescribeRequest):
-            advice = "A file is imported to find its functions: what it runs at its top level has to come to an end."
+            advice = "A file is imported to find its functions: code at its top level must finish."
         raise WorkerError(f"no answer from {interpreter.path} within {timeout_seconds:g} s", advice)
     except msgspec.ValidationError as error:
         raise WorkerError(f"the answer of {interpreter.path} cannot be used: {error}") from error
@@ -300,14 +303,14 @@ def ask(
 
 
 def host_devices(count: int) -> dict[str, str]:
-    """Variables that make JAX create so many CPU devices, which stand for devices that are not here."""
+    """Return variables that make JAX create `count` CPU devices, which stand for devices that are not here."""
     return {"JAX_NUM_CPU_DEVICES": str(count)} if count > 1 else {}
 
 
 def jax_devices(
     interpreter: Interpreter, environment: Mapping[str, str] | None = None, timeout_seconds: float = 60.0
 ) -> dict[str, Any]:
-    """What JAX sees there, as the engine answers it. Raises WorkerError. Blocks; a child does the work."""
+    """Return what JAX sees there, as the engine answers it. Blocks while a child does the work. Raises WorkerError."""
     answer = ask(interpreter, DevicesRequest(), {**PROBE_ENVIRONMENT, **(environment or {})}, timeout_seconds, _Devices)
     if not all(device.get("id") for device in answer.devices):
         raise WorkerError(f"the answer of {interpreter.path} cannot be used: a device has no id")
@@ -317,7 +320,7 @@ def jax_devices(
 def describe_inputs(
     interpreter: Interpreter, spec: RunSpec, variables: Mapping[str, str] | None = None, timeout_seconds: float = 120.0
 ) -> list[KeptLeaf]:
-    """What a run of `spec` would be called with. A child makes the inputs. Raises WorkerError."""
+    """Return the inputs with which a run of `spec` would be called. A child makes them. Raises WorkerError."""
     environment = {"JAX_PLATFORMS": "cpu", **(variables or {})}
     return ask(interpreter, InputsRequest(spec=spec), environment, timeout_seconds, list[KeptLeaf])
 
@@ -331,8 +334,8 @@ def describe(
     variables: Mapping[str, str] | None = None,
     inputs_from: str = "",
 ) -> list[WorkloadInfo]:
-    """The workloads at `targets`. The user's code is imported in a child, never here; the child has so many `devices`
-    of its CPU, and these `variables` in its environment. Those that do not say what their inputs are take those of
+    """Return the workloads at `targets`. The user's code is imported in a child, never here; the child has `devices`
+    CPU devices, and `variables` in its environment. Workloads that do not describe their inputs take those of
     `inputs_from`. Raises WorkerError."""
     request = DescribeRequest(targets=list(targets), arguments=list(arguments), inputs_from=inputs_from)
     environment = {"JAX_PLATFORMS": "cpu", **host_devices(devices), **(variables or {})}

@@ -1,8 +1,8 @@
-"""One engine at work on one run: its events are recorded, its device is read, its silence and its end are reported.
+"""Follow one engine at work on one run: record its events, read its device, report its silence and its end.
 
-On Windows, where the engine's process is not available, a profile is read in a thread of this process: that lacks what
-a separate process is for: a profile that does not fit into memory takes jaxprof down with it, and native code that
-reads a profile cannot be interrupted.
+On Windows, where the engine's process is not available, a thread of this process reads a profile. It lacks the
+protection of a separate process: a profile that does not fit into memory takes jaxprof down with it, and native code
+that reads a profile cannot be interrupted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _CancelledError(Exception):
 
 
 class ProfileReader:
-    """Reads one profile. `cancel` and `kill` may be called from any thread, everything else from one."""
+    """Reads one profile in a thread. `cancel` and `kill` may be called from any thread, everything else from one."""
 
     def __init__(self) -> None:
         self.environment: Mapping[str, str] = {}
@@ -45,23 +45,23 @@ class ProfileReader:
 
     @property
     def alive(self) -> bool:
-        """Whether something is still to come."""
+        """Whether events may still come."""
         return self._thread is None or self._thread.is_alive()
 
     @property
     def last_sign_seconds(self) -> float:
-        """A thread of this process always gives a sign of life."""
+        """Monotonic time now: a thread of this process is always alive."""
         return time.monotonic()
 
     def send(self, request: Request) -> None:
-        """Starts reading. Raises TypeError for any request other than one for a profile."""
+        """Start reading. Raises TypeError for any request other than one for a profile."""
         if not isinstance(request, OpenTraceRequest):
             raise TypeError(f"{type(request).__name__} needs an engine")
         self._thread = threading.Thread(target=self._read, args=(request,), name="jaxprof-profile", daemon=True)
         self._thread.start()
 
     def read(self, timeout_seconds: float) -> list[Event]:
-        """What came within `timeout_seconds`, or at once if something is there."""
+        """Return the events that come within `timeout_seconds`, or at once those that are there."""
         self.over = not self.alive
         events: list[Event] = []
         try:
@@ -72,19 +72,19 @@ class ProfileReader:
             return events
 
     def cancel(self) -> None:
-        """Asks it to stop at the next piece of the file."""
+        """Ask the thread to end at the next piece of the file."""
         self.cancelled = True
 
     def kill(self) -> None:
-        """Like `cancel`: a thread cannot be ended from outside."""
+        """Do the same as `cancel`: a thread cannot be ended from outside."""
         self.cancel()
 
     def close(self) -> None:
-        """Stops a reading that is still under way; one that has ended leaves nothing to free."""
+        """End a reading that is still under way; one that has ended leaves nothing to free."""
         self.cancel()
 
     def explain(self) -> Exit:
-        """Why it ended without a final event."""
+        """Return why the reading ended without a final event."""
         return Exit("reading the profile ended early", "Report it, with the profile if you can.")
 
     def _read(self, request: OpenTraceRequest) -> None:
@@ -122,17 +122,17 @@ Worker = EngineProcess | ProfileReader
 SILENCE_SECONDS = 15.0
 """Report the worker as silent after this long without a heartbeat (one a second)."""
 MAX_SILENCE_SECONDS = 300.0
-"""End a worker that gives no sign of life for so long: native code holds the interpreter's lock, or it is stopped."""
+"""End a worker that sends nothing for this long: native code holds the interpreter's lock, or the worker is stopped."""
 CAP_GRACE_SECONDS = 5.0
-"""How much longer than its hard cap a run may take before it is cancelled from here: the engine keeps it as well."""
+"""How far a run may exceed its hard cap before it is cancelled from here; the engine checks the cap, too."""
 SILENT_CAP_GRACE_SECONDS = 2.0
-"""The same for an engine that has sent no heartbeat for as long, and so keeps nothing."""
+"""The same for an engine that has sent no heartbeat for this long, and so checks nothing."""
 START_UP_SECONDS = 60.0
-"""How long importing and backend start may take on top of the hard cap."""
+"""Time allowed for importing and backend start on top of the hard cap."""
 
 
 class EngineRun:
-    """A run in the hands of one worker. It belongs to the thread that drives the queue, but for `process.cancel`."""
+    """A run on which one worker works. Only the thread that runs the queue uses it, except `process.cancel`."""
 
     def __init__(
         self,
@@ -150,31 +150,31 @@ class EngineRun:
         self.run = run
         self.process = process
         self.made: dict[str, str] = {}
-        """Runs that the engine made itself (programs of a profile): our id for each of its names."""
+        """Ids in this session of the runs that the engine made itself (programs of a profile), by its own names."""
         self.keep: Callable[[Event], bool] | None = None
-        """Which events are recorded; None: all."""
+        """Returns whether an event is recorded; None: all are."""
         self._recorder = recorder
         self._watch = watch
         self._max_seconds = max_seconds
         self._max_silence_seconds = max_silence_seconds
         self._worked_seconds: float | None = None
-        """How long it has worked on the run in earlier calls of `follow`; None while it starts up."""
+        """Seconds it has worked on the run in earlier calls of `follow`; None while it starts up."""
         self._timed_out = ""
-        """Why it was ended from here; empty if it was not."""
+        """Why we ended the worker; empty if we did not."""
         self._let_go = let_go
-        self._silent_told = False
+        self._silence_reported = False
         self._end: Event | None = None
-        """The worker's final event, where it came together with one that was waited for."""
+        """The worker's final event, if it came together with one that `follow` was to return."""
 
     def send(self, request: Request) -> None:
-        """Sends a request. A worker that has gone is no error here: `follow` reads its last words and says whether it
-        crashed or was cancelled."""
+        """Send a request. A worker that has ended raises no error here: `follow` reads what it last sent and reports
+        whether it crashed or was cancelled."""
         with contextlib.suppress(WorkerError):
             self.process.send(request)
 
     def follow(self, until: Callable[[Event], bool] = lambda event: False) -> Event:
-        """Records what the worker reports until its final event, or the first one that `until` accepts; returns that
-        one."""
+        """Record what the worker reports until its final event, or the first one that `until` accepts; return that
+        event."""
         began = time.monotonic()
         try:
             return self._follow(until, began)
@@ -201,23 +201,23 @@ class EngineRun:
             self._recorder.flush_when_due()
             if self.process.over:
                 return self._ended()
-            self._tell(self._watch.take_when_due(now))
+            self._record(self._watch.take_when_due(now))
             silent_seconds = now - max(began, self.process.last_sign_seconds)
             self._report_silence(silent_seconds)
             self._end_in_time(now - began, silent_seconds)
 
     def freeze(self) -> None:
-        """Stops the worker until `thaw`; it cannot be followed meanwhile."""
+        """Stop the worker until `thaw`; it cannot be followed meanwhile."""
         if isinstance(self.process, EngineProcess):
             self.process.freeze()
 
     def thaw(self) -> None:
-        """Lets the worker go on."""
+        """Let the worker go on."""
         if isinstance(self.process, EngineProcess):
             self.process.thaw()
 
     def processor_seconds(self) -> float | None:
-        """What the worker's process has used so far, its threads together; None where that cannot be read."""
+        """Return the processor time of the worker's process and its threads so far; None if it cannot be read."""
         import psutil
 
         try:
@@ -226,19 +226,19 @@ class EngineRun:
             return None
         return float(times.user + times.system)
 
-    def tell_readings(self) -> None:
-        """Takes a reading of the device now, and records it."""
-        self._tell(self._watch.take())
+    def record_readings(self) -> None:
+        """Take a reading of the device now, and record it."""
+        self._record(self._watch.take())
 
-    def _tell(self, readings: Sequence[DeviceReading]) -> None:
+    def _record(self, readings: Sequence[DeviceReading]) -> None:
         for reading in readings:
             self._recorder.emit(replace(reading, run=self.run))
 
     def close(self) -> None:
-        """Ends the worker, after a last reading of its device."""
+        """End the worker, then take a last reading of its device."""
         self._let_go()
         self.process.close()
-        self.tell_readings()
+        self.record_readings()
         self._watch.close()
 
     def _take(self, event: Event) -> None:
@@ -248,28 +248,28 @@ class EngineRun:
             self._recorder.take(event, self.run, self.made)
 
     def _ends(self, event: Event) -> bool:
-        """Whether it is the engine's final event for the requested run."""
+        """Return whether `event` is the engine's final event for the requested run."""
         return isinstance(event, RunFinished) and event.run in ("", self.run)
 
     def _report_silence(self, silent_seconds: float) -> None:
-        if self._silent_told or silent_seconds <= SILENCE_SECONDS:
+        if self._silence_reported or silent_seconds <= SILENCE_SECONDS:
             return
-        self._silent_told = True
+        self._silence_reported = True
         self._recorder.emit(
             WarningRaised(
                 run=self.run,
                 code="worker_silent",
-                message=f"the worker has given no sign of life for {SILENCE_SECONDS:g} s",
+                message=f"the worker has sent no heartbeat for {SILENCE_SECONDS:g} s",
                 advice="It may be stopped, or hang in native code: cancel the run to end it.",
             )
         )
 
     def _end_in_time(self, following_seconds: float, silent_seconds: float) -> None:
-        """Ends a worker that is past its hard cap, or that has been silent for too long."""
+        """End a worker that is past its hard cap, or that has been silent for too long."""
         if self._timed_out or self.process.cancelled:
             return
         if silent_seconds > self._max_silence_seconds:
-            self._timed_out = f"gave no sign of life for {seconds(self._max_silence_seconds)}"
+            self._timed_out = f"sent no heartbeat for {seconds(self._max_silence_seconds)}"
             self.process.kill()
         if self._max_seconds is None:
             return
@@ -290,7 +290,7 @@ class EngineRun:
             run=self.run,
             status="timed out",
             error=f"the worker {self._timed_out}",
-            advice="Native code may hang with the interpreter's lock; --max-seconds and --max-silence set the limits.",
+            advice="Native code may hang while it holds the GIL; --max-seconds and --max-silence set the limits.",
         )
 
     def _ended(self) -> RunFinished:

@@ -1,7 +1,8 @@
-"""How long runs will take, before they begin and while they go on: as the last time, or from what a call needs.
+"""Estimate how long runs will take, before they begin and while they go on: from the last time, or from what a call
+needs.
 
-Nothing is kept for it: the log of every session says when its runs began and ended. What is said is an estimate, and
-says what it stands on. An accelerator's speed is not guessed, nor is a call of a function that was never measured.
+Nothing is stored for it: the log of every session says when its runs began and ended. Each estimate names its basis.
+An accelerator's speed is not guessed, nor is a call of a function that was never measured.
 """
 
 from __future__ import annotations
@@ -23,41 +24,41 @@ from jaxprof.stats.turns import LEAST_SAMPLES, least_blocks
 from jaxprof.units import counted, seconds
 
 LOOKED_AT = 40
-"""Kept sessions, from the newest on, in which the same runs are looked for."""
+"""Number of kept sessions, from the newest on, that are searched for the same runs."""
 _FLOPS_PER_SECOND_OF_A_CORE = 40e9
 _BYTES_PER_SECOND = 10e9
-"""What a core and a memory of these years reach within a factor of three: only the first run of a workload on a machine
-is estimated by them."""
+"""What a core and memory of these years reach, within a factor of three; only the first run of a workload on a machine
+is estimated from it."""
 _START_SECONDS, _START_SECONDS_NUMPY = 1.0, 0.2
-"""From the start of a process to its first call."""
+"""Time from the start of a process to its first call."""
 _TURNS_SHARE = 2.0
-"""The turns of short calls take twice their budget: after each, the caches are filled again (3.6 to 4.2 s for 2 s)."""
+"""Turns of short calls take twice their budget, because each refills the caches (3.6 to 4.2 s for 2 s)."""
 _COLD_CALLS, _LATER_CALLS = 2, 3
-"""Calls before the turns of each launch, and after those of the first: dispatch, capture, check."""
+"""Calls before the turns of each launch, and after those of the first launch (dispatch, capture, check)."""
 
 
 class Basis(IntEnum):
-    """What an estimate stands on, the best first."""
+    """Basis of an estimate, the best first."""
 
     LAST_TIME = 0
     """The same runs, measured the same way on this machine."""
     ROUGH = 1
-    """What a call needs; corrected by other runs of the same workload here, if there were any."""
+    """What a call needs, corrected by other runs of the same workload here, if there were any."""
     LEAST = 2
-    """Start-up and time budget alone: what a call takes is not known."""
+    """Start-up and time budget alone: the time of a call is not known."""
     UNKNOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTime:
-    """How long runs will take."""
+    """How long runs will take, and what the estimate is based on."""
 
     seconds: float | None
     basis: Basis
 
     @property
     def words(self) -> str:
-        """`≈ 23 s, as last time`."""
+        """The estimate in words: `≈ 23 s, as last time`."""
         if self.basis == Basis.LEAST:
             return f"at least {seconds(self.seconds, 2)}"
         if self.basis == Basis.UNKNOWN:
@@ -69,16 +70,16 @@ class ExpectedTime:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredGroup:
-    """Runs that were measured together and all went well, and how long they took."""
+    """Runs that were measured together and all succeeded, and how long they took."""
 
     specs: tuple[RunSpec, ...]
     seconds: float
 
 
 def measured_groups(entries: Iterable[Entry], host: str | None = None) -> list[MeasuredGroup]:
-    """What the sessions say that were recorded on this machine, the newest first; `entries` come newest first."""
+    """Return the groups measured on this machine, the newest first; `entries` come newest first."""
     here = socket.gethostname() if host is None else host
-    found: list[MeasuredGroup] = []
+    measured: list[MeasuredGroup] = []
     for entry in entries:
         if entry.header is None or entry.header.host != here:
             continue
@@ -86,19 +87,19 @@ def measured_groups(entries: Iterable[Entry], host: str | None = None) -> list[M
         groups: dict[str, list[tuple[str, RunSpec]]] = {}
         for plan in entry.planned:
             groups.setdefault(plan.spec.baseline or plan.run, []).append((plan.run, plan.spec))
-        of_this: list[MeasuredGroup] = []
+        in_session: list[MeasuredGroup] = []
         for members in groups.values():
             ends = [closed[run] for run, _ in members if run in closed]
             if len(ends) == len(members) and all(end.status == "ok" and end.wall_seconds is not None for end in ends):
                 began = min(end.monotonic_seconds - (end.wall_seconds or 0.0) for end in ends)
                 took = max(end.monotonic_seconds for end in ends) - began
-                of_this.append(MeasuredGroup(tuple(spec for _, spec in members), took))
-        found += reversed(of_this)
-    return found
+                in_session.append(MeasuredGroup(tuple(spec for _, spec in members), took))
+        measured += reversed(in_session)
+    return measured
 
 
 def expected_time(specs: Sequence[RunSpec], before: Sequence[MeasuredGroup]) -> ExpectedTime:
-    """How long these runs take, which are measured together; `before` is what was measured here, the newest first."""
+    """Return how long runs measured together take; `before` is what was measured here, the newest first."""
     same = [group for group in before if _work(group.specs[0]) == _work(specs[0])]
     last = next((group for group in same if _measured_alike(group.specs) == _measured_alike(specs)), None)
     if last is not None:
@@ -119,11 +120,11 @@ class Expectation:
 
     whole: ExpectedTime
     of_groups: Mapping[PlannedRun, float]
-    """Seconds of the runs that are measured together, by the first of them; without those of which nothing is known."""
+    """Seconds of the runs that are measured together, by the first of them; groups of unknown length are left out."""
 
 
 def expect(planned: Sequence[PlannedRun], before: Sequence[MeasuredGroup]) -> Expectation:
-    """How long `planned` will take; `before` is what was measured here, the newest first."""
+    """Return how long `planned` will take; `before` is what was measured here, the newest first."""
     groups: dict[PlannedRun, list[PlannedRun]] = {}
     for plan in planned:
         groups.setdefault(plan.baseline or plan, []).append(plan)
@@ -131,34 +132,34 @@ def expect(planned: Sequence[PlannedRun], before: Sequence[MeasuredGroup]) -> Ex
         members[0]: expected_time([spec_in_log(plan) for plan in members], before) for members in groups.values()
     }
     known = {first: each.seconds for first, each in expected.items() if each.seconds is not None}
-    return Expectation(in_sum(list(expected.values())), known)
+    return Expectation(total_time(list(expected.values())), known)
 
 
 def measured_before() -> list[MeasuredGroup]:
-    """What the newest kept sessions say. Reads files: for threads only, in the app."""
+    """Return the groups in the newest kept sessions. Reads files, so the app calls it only in threads."""
     return measured_groups(Library().entries(LOOKED_AT))
 
 
 def few_samples(specs: Sequence[RunSpec]) -> list[str]:
-    """Which runs the hard cap will end before their fewest samples, in words."""
+    """Return a line for each run that its hard cap will end before it has the least number of samples."""
     calls = [(spec, cap, _call_seconds(spec)) for spec in specs if (cap := spec.max_seconds) is not None]
     return [
-        f"{spec.workload} {spec.variant} will have about {counted(max(0, int(cap / call) - 1), 'sample')}, not "
+        f"{spec.workload} {spec.variant} will get about {counted(max(0, int(cap / call) - 1), 'sample')}, not "
         f"{LEAST_SAMPLES}: one call takes ≈ {seconds(call, 2)}, a rough estimate, and --max-seconds ends the run"
         for spec, cap, call in calls
         if call and (LEAST_SAMPLES + 1) * call > cap
     ]
 
 
-def in_sum(parts: Sequence[ExpectedTime]) -> ExpectedTime:
-    """One after the other; it stands on what the weakest of them stands on."""
+def total_time(parts: Sequence[ExpectedTime]) -> ExpectedTime:
+    """Return the time of all parts one after the other, with the weakest basis among them."""
     known = [part.seconds for part in parts if part.seconds is not None]
     basis = max((part.basis for part in parts), default=Basis.UNKNOWN)
     return ExpectedTime(math.fsum(known) if basis < Basis.UNKNOWN else None, basis)
 
 
 def seconds_left(runs: Iterable[Run], now_seconds: float) -> float | None:
-    """What is left of these runs' measuring, at a monotonic time; None where something of it is not known, and 0 where
+    """Return the seconds left for measuring these runs, at a monotonic time; None if a part of it is unknown, and 0 if
     nothing is left."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
@@ -169,7 +170,7 @@ def seconds_left(runs: Iterable[Run], now_seconds: float) -> float | None:
 
 
 def left_in_words(left_seconds: float | None) -> str:
-    """`≈ 25 s left`, in steps that an estimate is worth; empty if it is unknown or nothing."""
+    """Return `≈ 25 s left`, rounded as coarsely as an estimate deserves; empty if it is unknown or nothing."""
     if not left_seconds:
         return ""
     if left_seconds > 110:
@@ -202,13 +203,13 @@ def _size(spec: RunSpec) -> tuple[object, ...]:
 
 
 def _measured_alike(specs: Sequence[RunSpec]) -> list[RunSpec]:
-    """Equal for runs that do the same; the name of a preset, the seed and the ids of runs do not matter."""
+    """Return the specs in comparable form: presets' names, seeds and the ids of runs do not matter."""
     alike = [replace(spec, baseline="", preset="", seed=0) for spec in specs]
     return sorted(alike, key=lambda spec: (spec.side, spec.variant, spec.device))
 
 
 def _model(specs: Sequence[RunSpec]) -> tuple[float, bool]:
-    """Seconds of these runs from what a call needs, and whether that is known for all of them."""
+    """Return the seconds of these runs estimated from what a call needs, and whether that is known for all of them."""
     calls = [_call_seconds(spec) for spec in specs]
     total = 0.0
     for spec, known in zip(specs, calls, strict=True):
@@ -223,7 +224,7 @@ def _model(specs: Sequence[RunSpec]) -> tuple[float, bool]:
 
 
 def _call_seconds(spec: RunSpec) -> float | None:
-    """About how long a call takes on this host; None for an accelerator, and for a function of the user's."""
+    """Return about how long a call takes on this host; None for an accelerator, and for a function of the user's."""
     if spec.target or not spec.device.startswith("cpu:"):
         return None
     from jaxprof.workloads import built_in

@@ -1,7 +1,8 @@
-"""A fix that changes no code is tried: a measured function as it is, beside itself with one setting changed.
+"""Try a fix that changes no code: measure a function as it is, beside itself with one setting changed.
 
-Both are planned from their session's records alone, and compared as the sides of `compare` are. A session can come from
-anywhere: its function is asked for first (`from_file`), and has to be that of the same machine, unchanged.
+Both sides are planned from their session's records alone, and compared like the sides of `compare`. A session can come
+from anywhere: the user is asked first whether to run its function (`from_file`), which has to be unchanged and recorded
+on the same machine.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from jaxprof.runner.from_file import (
 )
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.rerun import plan_again, recorded_starts
-from jaxprof.runner.sides import compared_as, how_long, output_file, same_inputs
+from jaxprof.runner.sides import compared_as, duration_fields, output_file, same_inputs
 from jaxprof.stats import MARGIN
 
 if TYPE_CHECKING:
@@ -35,22 +36,24 @@ if TYPE_CHECKING:
 _RECORD_AGAIN: Final = "Record it again here, then jaxprof explain --try."
 
 
-def of_this_machine(session: Session) -> None:
-    """Raises UsageError for a session that another machine wrote."""
+def _check_machine(session: Session) -> None:
+    """Raise UsageError for a session that another machine wrote."""
     if session.header.host != socket.gethostname():
         where = f" ({session.header.host})" if session.header.host else ""
         raise UsageError(f"the session is from another machine{where}", _RECORD_AGAIN)
 
 
-def nothing_redacted(argv: Sequence[str]) -> None:
-    """Raises UsageError for a command line of which a session did not keep each word."""
+def _check_unredacted(argv: Sequence[str]) -> None:
+    """Raise UsageError for a command line of which a session did not keep each word."""
     if any(REDACTED in word for word in argv):
-        raise UsageError(f"its command line holds what looks like a secret ({REDACTED})", "Give that by a variable.")
+        raise UsageError(
+            f"a possible secret in its command line was redacted ({REDACTED})", "Pass the secret in a variable."
+        )
 
 
-def unchanged(file: Path, session: Session, run: Run) -> None:
-    """Raises UsageError for a file that is not here, or is not what it was when the run was recorded: its findings may
-    be about other lines by now."""
+def check_unchanged(file: Path, session: Session, run: Run) -> None:
+    """Raise UsageError for a file that is not here, or that changed after the run was recorded: its findings may be
+    about other lines by now."""
     if not file.is_file():
         raise UsageError(f"{file} is not here", _RECORD_AGAIN)
     if not is_as_recorded(str(file), run.sources, session.header.wall_seconds):
@@ -63,27 +66,27 @@ _OF_THE_DEVICE: Final = frozenset(
 )  # fmt: skip
 """Variables that choosing the device sets."""
 _SPARE_SECONDS: Final = 60.0
-"""How much longer than the budget a process may live: its end is that of a call that never returns."""
+"""How much longer than the budget a process may live, so that a call that never returns ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedSide:
-    """What B has that A has not."""
+    """The differences of side B from side A."""
 
     title: str
     environment: Mapping[str, str]
     donated: tuple[int, ...] = ()
     ask: Ask
-    """Is asked before anything is started."""
+    """Called with what would start, before anything is started."""
     python: Interpreter | None = None
-    """The interpreter that the user named."""
+    """The interpreter that the user named; None if none."""
 
 
 def plan_fix(
     session: Session, run: Run, fixed: FixedSide, budget_seconds: float, folder: Path
 ) -> tuple[list[PlannedRun], Interpreter]:
-    """The sides A and B, with the interpreter of all of them. Their results are written to `folder`. Raises
-    UsageError where the run cannot be had again as it was. Blocks: a child makes the inputs."""
+    """Plan the sides A and B, and return them with the interpreter of both. Their results are written to `folder`.
+    Raises UsageError if the run cannot be repeated as it was. Blocks while a child makes the inputs."""
     again = _again(session, run)
     interpreter = known_interpreter(run.python, fixed.python)
     before = _settings(run)
@@ -91,7 +94,7 @@ def plan_fix(
     fixed.ask([f"{line}{with_variables(new)}, by {interpreter.path}" for line in recorded_starts(session, run)])
     spec = replace(
         again.spec,
-        **how_long(None, budget_seconds, budget_seconds + _SPARE_SECONDS),
+        **duration_fields(None, budget_seconds, budget_seconds + _SPARE_SECONDS),
         check=False,
         capture=False,
         fresh_arguments=bool(fixed.donated),
@@ -133,22 +136,22 @@ def plan_fix(
 
 
 def _again(session: Session, run: Run) -> PlannedRun:
-    of_this_machine(session)
+    _check_machine(session)
     if run.plan.side:
         raise UsageError(f"{run.label} is a side of a comparison already", "jaxprof run measures the function alone.")
     if run.status != "ok":
         raise UsageError(f"{run.id} {run.label} {run.status}", "Measure it again.")
     planned = plan_again(session, run.id)[-1]
-    nothing_redacted(planned.spec.argv)
+    _check_unredacted(planned.spec.argv)
     place = planned.spec.target.rpartition(":")[0]
     if place.endswith(".py"):
-        unchanged(Path(place), session, run)
+        check_unchanged(Path(place), session, run)
     return planned
 
 
 def _settings(run: Run) -> dict[str, str]:
-    """The variables that the run had, those of its device left out. Raises UsageError for one that is set here and was
-    not there: what is laid over an environment cannot unset it."""
+    """Return the variables that the run had, without those of its device. Raises UsageError for one set here that
+    was not set there: a variable laid over an environment cannot unset it."""
     recorded: Mapping[str, object] = run.environment.settings if run.environment is not None else {}
     laid: dict[str, str] = {}
     for name in (*SETTINGS, *FLAGS):
@@ -156,7 +159,7 @@ def _settings(run: Run) -> dict[str, str]:
         if name in _OF_THE_DEVICE:
             continue
         if value is None and name in os.environ and recorded:
-            raise UsageError(f"{name} is set here, and was not when it was measured", f"unset {name}")
+            raise UsageError(f"{name} is set here, but was not set when it was measured", f"unset {name}")
         if value is not None and HIDDEN not in str(value) and kept_value(name, str(value)) == value:
             laid[name] = str(value)
     return laid

@@ -1,4 +1,4 @@
-"""Which Python runs the engine: the user's own, with the jax that their training uses.
+"""Choose the Python that runs the engine: the user's own, with the jax that their training uses.
 
 jaxprof may live in an environment of its own (pipx, uv tool). The default is the interpreter that runs jaxprof if that
 has jax, otherwise the active virtual or conda environment; `--python PATH` names another.
@@ -37,13 +37,13 @@ class Interpreter:
 
     path: str
     jax: str | None
-    """The version of its jax; None if it has none (NumPy variants still run)."""
+    """Version of its jax; None if it has none (NumPy variants still run)."""
     chosen: str
-    """Why this interpreter was chosen: `--python`, `the one jaxprof runs in`, `the active environment`."""
+    """Where it comes from: `--python`, `the one jaxprof runs in`, `the active environment`."""
 
 
 def find_interpreter(path: Path | None = None) -> Interpreter:
-    """The interpreter for the engine. Raises UsageError if `path` is not a Python that can run it."""
+    """Return the interpreter for the engine. Raises UsageError if `path` is not a Python that can run it."""
     if path is not None:
         return probe(_executable(path), "--python")
     if find_spec("jax") is not None:
@@ -61,12 +61,12 @@ def find_interpreter(path: Path | None = None) -> Interpreter:
 
 
 def own_interpreter() -> Interpreter:
-    """The interpreter that runs jaxprof, which has numpy."""
+    """Return the interpreter that runs jaxprof, which has numpy."""
     return Interpreter(sys.executable, None, "the one jaxprof runs in")
 
 
 def probe(executable: str, chosen: str) -> Interpreter:
-    """Asks an interpreter for its versions, without importing jax in it. Raises UsageError."""
+    """Ask an interpreter for its versions, without importing jax in it. Raises UsageError."""
     try:
         done = subprocess.run(
             [executable, "-I", "-c", _PROBE],
@@ -102,9 +102,9 @@ def _executable(path: Path) -> str:
 
 
 def _own_version(name: str) -> str | None:
-    """The version of a package installed here. `importlib.metadata` takes 25 ms to import, for which a recorded program
-    would have to wait; the name of the folder beside the package gives the same version, if there is only one such
-    folder."""
+    """Return the version of a package installed here. `importlib.metadata` takes 25 ms to import, for which a recorded
+    program would have to wait; the name of the folder beside the package gives the same version, if there is only one
+    such folder."""
     spec = find_spec(name)
     folder = Path(spec.origin).parent.parent if spec is not None and spec.origin else None
     beside = [path.name for path in folder.glob(f"{name}-*.dist-info")] if folder is not None else []

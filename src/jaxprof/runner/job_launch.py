@@ -1,15 +1,15 @@
-"""Starts the processes of a job on this machine, and waits for them as a launcher does.
+"""Start the processes of a job on this machine, and wait for them as a launcher does.
 
-Each is `jaxprof script` itself, told by variables which process it is, as `srun` would tell it: there is one way of
-recording a process of a job. They share our terminal and our process group. Once a process has failed, the others are
-given a moment to fail by themselves (most wait in a collective for the one that has gone), and are ended then.
+Each is `jaxprof script` itself, with variables that say which process it is, as `srun` sets them: there is one way of
+recording a process of a job. The processes share our terminal and our process group. When one has failed, the others
+get a moment to fail by themselves (most wait in a collective for the one that has ended), and are then ended.
 
-Which of them take the capture (`--capture-ranks 0,slowest`): indices are known before the start. The slowest one is
-known only once the job runs, and each process, under `srun`, sees no other one than in the folder of the job. So the
-process with the least index decides, once the time of the capture has come: it reads the sessions of all so far, takes
-the one whose own work (data, Python, dispatch, copies, compiling) has the largest share of its loop, and writes its
-choice into the folder, whole or not at all. The others wait for that file. So all of them come to one answer, and begin
-within `LOOK_SECONDS` of each other, without a common clock.
+This module also chooses the processes that take the capture (`--capture-ranks 0,slowest`). Indices are known before the
+start. The slowest process is known only once the job runs, and under `srun` each process sees the others only through
+the job's folder. So the process with the least index decides, when the time of the capture has come: it reads the
+sessions of all processes, takes the one whose own work (data, Python, dispatch, copies, compiling) has the largest
+share of its loop, and writes its choice into the folder, whole or not at all. The others wait for that file. So all of
+them use the same choice, and begin within `LOOK_SECONDS` of each other, without a common clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,24 +37,25 @@ if TYPE_CHECKING:
     from jaxprof.engine.protocol.recording import RecordingOptions
 
 GRACE_SECONDS: Final = 5.0
-"""After the first failure, until the others are asked to end, and from there until they are killed."""
+"""Time from the first failure until the others are sent SIGTERM, and from there until they are killed."""
 _LOOK_SECONDS: Final = 0.05
 _GLOO: Final = {"JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo"}
-"""So that processes on CPUs can compute together; a program's own setting, or that of its user, comes first."""
+"""Setting that lets processes on CPUs compute together; a value already in the environment comes first."""
 
 
 class JobLaunch:
     """The processes of one job. `signal` may be called from any thread and from a signal handler."""
 
     def __init__(self, command: Sequence[str], count: int, job: str, *, output: int | None = None) -> None:
-        """Starts `command` `count` times. `output`: a descriptor that takes the place of their stdout. The first one
+        """Start `command` `count` times. `output`: a descriptor that takes the place of their stdout. The first process
         has our stdin, the others have none. Raises WorkerError if one cannot be started; none is left then."""
         self._processes: list[subprocess.Popen[bytes]] = []
         port = _free_port()
         for index in range(count):
             environment = _GLOO | dict(os.environ) | variables_for(index, count, job, port)
             try:
-                self._processes.append(_start(command, environment, output, first=index == 0))
+                stdin = None if index == 0 else subprocess.DEVNULL
+                self._processes.append(subprocess.Popen(command, env=environment, stdin=stdin, stdout=output))
             except OSError as error:
                 self._kill_all()
                 raise WorkerError(
@@ -62,15 +63,15 @@ class JobLaunch:
                 ) from error
 
     def signal(self, number: int) -> None:
-        """Passes a signal on to the processes that run; each passes it on to its program."""
+        """Pass a signal on to the processes that run; each passes it on to its program."""
         for process in self._processes:
             with suppress(ProcessLookupError, PermissionError):
                 process.send_signal(number)
 
     def wait(self, failed: Callable[[int, int], None]) -> int:
-        """Waits for all of them. Returns 0, or the exit code of the process that failed first.
+        """Wait for all of them. Return 0, or the exit code of the process that failed first.
 
-        `failed` is called with index and exit code of each failure, in their order, until the others are ended by us.
+        `failed` is called with index and exit code of each failure, in order, until we end the others.
         """
         first_failure, ended_by_us = 0, False
         running = dict(enumerate(self._processes))
@@ -104,14 +105,8 @@ class JobLaunch:
             process.wait()
 
 
-def _start(
-    command: Sequence[str], environment: Mapping[str, str], output: int | None, *, first: bool
-) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, env=environment, stdin=None if first else subprocess.DEVNULL, stdout=output)
-
-
 def _kill_programs(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Kills the programs; the processes that record them note that, and end their sessions."""
+    """Kill the programs; the processes that record them note that, and end their sessions."""
     import psutil
 
     for process in processes:
@@ -122,7 +117,7 @@ def _kill_programs(processes: Iterable[subprocess.Popen[bytes]]) -> None:
 
 
 def _free_port() -> int:
-    """Of the loopback interface, for the coordinator: nobody has it now."""
+    """Return a port of the loopback interface that is free now, for the coordinator."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -131,12 +126,12 @@ def _free_port() -> int:
 SLOWEST: Final = "slowest"
 ALL: Final = "all"
 CHOICE: Final = "capture.json"
-"""In the folder of a job: which processes capture."""
+"""File in the folder of a job that lists the processes that capture."""
 DEFAULT_AFTER_SECONDS: Final = 10.0
-"""Until the slowest process is looked for, where nobody says."""
+"""Default delay before the slowest process is looked for."""
 LOOK_SECONDS: Final = 0.05
 _PATIENCE_SECONDS: Final = 60.0
-"""How long the choice is waited for, or tried again while a process has not been seen in its loop for long enough."""
+"""How long to wait for the choice, and to repeat it while a process has spent too little time in its loop."""
 _AGAIN_SECONDS: Final = 2.0
 _LONGEST_CHOICE: Final = 1 << 20
 _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
@@ -144,20 +139,20 @@ _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 @dataclass(frozen=True, slots=True)
 class CaptureRanks:
-    """The processes that are to capture."""
+    """The processes that take the capture."""
 
     ranges: tuple[tuple[int, int], ...] = ()
-    """First and last index of each range."""
+    """First and last index of each range, both included."""
     slowest: bool = False
-    """Besides, the slowest one of the others."""
+    """Whether the slowest of the other processes captures, too."""
 
     def names(self, index: int) -> bool:
-        """Whether the process is named by its index."""
+        """Return whether `index` is in one of the ranges."""
         return any(first <= index <= last for first, last in self.ranges)
 
 
 def read_ranks(text: str, count: int) -> CaptureRanks | None:
-    """`0,4-7,slowest` of a job of `count` processes (0: not known); None for `all`. Raises UsageError."""
+    """Read `0,4-7,slowest`, of a job of `count` processes (0: unknown); None for `all`. Raises UsageError."""
     words = [word.strip() for word in text.split(",")]
     if words == [ALL]:
         return None
@@ -182,7 +177,8 @@ def read_ranks(text: str, count: int) -> CaptureRanks | None:
 
 
 def options_of(ranks: CaptureRanks | None, index: int, options: RecordingOptions) -> RecordingOptions:
-    """The options of one process: without a window of its own where it has none, or only once the slowest is known."""
+    """Return the options of one process: without a capture window if it takes none, or if the slowest is not known
+    yet."""
     from dataclasses import replace
 
     if ranks is None or (ranks.names(index) and not ranks.slowest):
@@ -191,9 +187,9 @@ def options_of(ranks: CaptureRanks | None, index: int, options: RecordingOptions
 
 
 def slowest(processes: Sequence[ProcessFigures], ranks: CaptureRanks, *, guess: bool = False) -> int | None:
-    """The one, of those that are not named by their index, whose own work takes the largest share of its loop.
+    """Return the index of the process whose own work takes the largest share of its loop, of those not in the ranges.
 
-    None while one of them has not been seen in its loop for long enough; with `guess` that one is left out.
+    None while one of them has not been in its loop for long enough; with `guess` that one is left out.
     """
     from jaxprof.analysis.jobs.late import OWN
 
@@ -205,7 +201,7 @@ def slowest(processes: Sequence[ProcessFigures], ranks: CaptureRanks, *, guess: 
 
 
 class CaptureChoice:
-    """Waits, in a thread of its own, for the time of the capture, and asks for it if this process is to take it."""
+    """Waits in a thread for the time of the capture, and requests it if this process is to take it."""
 
     def __init__(
         self,
@@ -217,18 +213,18 @@ class CaptureChoice:
     ) -> None:
         """`capture` requests the window; it is called once, from the thread."""
         self._ranks, self._index, self._folder = ranks, index, folder
-        self._after, self._capture = after_seconds, capture
+        self._after_seconds, self._capture = after_seconds, capture
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="jaxprof-capture-choice", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """The program has ended: nothing is chosen any more."""
+        """End the choice, because the program has ended."""
         self._over.set()
         self._thread.join()
 
     def _run(self) -> None:
-        if self._over.wait(self._after):
+        if self._over.wait(self._after_seconds):
             return
         chosen = self._chosen()
         if chosen is not None and self._index in chosen and not self._over.is_set():
@@ -238,9 +234,9 @@ class CaptureChoice:
         until = time.monotonic() + _PATIENCE_SECONDS
         decides = None
         while not self._over.is_set() and time.monotonic() < until:
-            found = read_choice(self._folder)
-            if found is not None:
-                return found
+            chosen = read_choice(self._folder)
+            if chosen is not None:
+                return chosen
             decides = self._decides() if decides is None else decides
             if decides:
                 self._decide(last=time.monotonic() + _AGAIN_SECONDS >= until)
@@ -257,7 +253,8 @@ class CaptureChoice:
             return False
 
     def _decide(self, *, last: bool) -> None:
-        """Writes the choice, if there is one; with `last`, whoever is named by index, so that nobody waits in vain."""
+        """Write the choice, if there is one; with `last`, at least the processes in the ranges, so that none waits in
+        vain."""
         from jaxprof.analysis.jobs.figures import process_figures
         from jaxprof.session import Session
         from jaxprof.session.log.job_folder import read_job
@@ -266,7 +263,7 @@ class CaptureChoice:
             job = read_job(self._folder, Session)
         except FileRefusedError:
             return
-        late = slowest([process_figures(each) for each in job.members], self._ranks, guess=last)
+        late = slowest([process_figures(member) for member in job.members], self._ranks, guess=last)
         if (late is None or job.missing) and not last:
             return
         named = [member.index for member in job.members if self._ranks.names(member.index)]
@@ -276,7 +273,7 @@ class CaptureChoice:
 
 
 def read_choice(folder: Path) -> set[int] | None:
-    """The processes that were chosen; None while there is no choice that can be read."""
+    """Return the indices of the chosen processes; None while there is no choice that can be read."""
     try:
         with open_regular(folder / CHOICE) as file:
             chosen = json.loads(file.read(_LONGEST_CHOICE))["processes"]

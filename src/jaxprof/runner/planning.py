@@ -1,4 +1,4 @@
-"""Turns what a user chose into the list of runs: every variant on every device at every size, the baseline first."""
+"""Turn the user's options into the list of runs: every variant on every device at every size, the baseline first."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ SWEEP_LIMIT = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlannedRun:
-    """One run to be made. Two runs with equal fields are different runs: identity distinguishes them."""
+    """One run to be made. Plans with equal fields are different runs: identity distinguishes them."""
 
     spec: RunSpec
     baseline: PlannedRun | None = None
     """The run that this one is compared with; None for the baseline itself."""
     compile_only: bool = False
-    """Lowered and compiled, and not run."""
+    """Whether the program is lowered and compiled, and not run."""
     elsewhere: Target | None = None
-    """Compiled for devices that are not here; `spec.device` is then their label."""
+    """Devices not on this machine for which it is compiled; `spec.device` is then their label."""
     mesh: Mapping[str, int] = field(default_factory=dict)
-    """Names and sizes of the mesh axes over the devices elsewhere, which become the program's context; empty: the
+    """Names and sizes of the mesh axes over the devices of `elsewhere`, which become the program's context; empty: the
     program's own."""
     shard: tuple[str, ...] = ()
-    """`ARGUMENT=SPEC`: how inputs are split over several devices elsewhere."""
+    """`ARGUMENT=SPEC`: how inputs are split over the devices of `elsewhere`."""
     exported: str = ""
-    """A file with the program that is compiled elsewhere, as in `CompileRequest`; empty: the program of the spec."""
+    """File with the program compiled for `elsewhere`, as in `CompileRequest`; empty: the program of the spec."""
     donated: tuple[int, ...] = ()
-    """The arguments that it donates."""
+    """Positions of the arguments that the exported program donates."""
     profile: ProfileOptions | None = None
-    """A profile that was recorded elsewhere, to be read; nothing is run."""
+    """Profile recorded elsewhere that is read; nothing is run."""
     interpreter: Interpreter | None = None
-    """Whose jax is measured; None: the queue's."""
+    """Interpreter whose jax is measured; None: that of the queue."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables of its processes, laid over those that its device needs."""
+    """Variables for its processes, laid over those that its device needs."""
     keep_output: str = ""
-    """Where its result is written; empty: nowhere."""
+    """File to which its result is written; empty: none."""
     comparison: ComparisonPlanned | None = None
-    """Of the first side of a comparison: what is compared."""
+    """The comparison that starts with this run; None unless it is the first side of one."""
     stays_at: str = ""
-    """Where its target will be found again, if `spec.target` is a copy that does not last; empty: where it is."""
+    """Where its target is found later, if `spec.target` is a temporary copy; empty: `spec.target` itself."""
     group_seconds: float | None = None
-    """How long it may be measured together with the runs that are compared with it: no launch begins that would not end
-    in time, and no block after it; None: as long as its launches take."""
+    """Seconds for measuring it together with the runs compared with it: no launch begins that would not end in time,
+    and no block after it; None: as long as its launches take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,11 @@ class ProfileOptions:
 
     path: str
     run: str = ""
-    """Empty for the newest."""
+    """Name of the profile; empty for the newest."""
     hosts: tuple[str, ...] = ()
-    """Empty for all."""
+    """Hosts to read; empty for all."""
     views: tuple[str, ...] = ()
-    """Which parts to read, of `trace.summary.VIEWS`; empty for all."""
+    """Parts to read, of `trace.summary.VIEWS`; empty for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +78,16 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """What applies to all runs of a plan."""
+    """Options that apply to all runs of a plan."""
 
     preset: str = "quick"
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Parameters set by hand, as text."""
+    """Values of parameters that the user set, as text."""
     variants: Sequence[str] = ()
-    """Only these variants; empty for all. The baseline is always timed."""
+    """Names of the variants to measure; empty for all. The baseline is always timed."""
     devices: Sequence[str] = (HOST,)
     sweep: str = ""
-    """`n=1e3..1e7` or `n=1e3..1e7:12` (points) or `n=100,200,400`."""
+    """The sweep as text: `n=1e3..1e7`, `n=1e3..1e7:12` (points) or `n=100,200,400`; empty for none."""
     budget_seconds: float = DEFAULT_BUDGET_SECONDS
     max_seconds: float | None = None
     arguments: Sequence[str] = ()
@@ -95,16 +95,17 @@ class PlanOptions:
     compilation_cache: bool = False
     check: bool = True
     capture: bool = True
-    """Whether kernels and compile passes are captured, in a separate pass."""
+    """Whether kernels and compile passes are captured, apart from the timed calls."""
     keep_trace: bool = False
     """Whether the raw profile is kept beside the session."""
     seed: int = 0
     launches: int = DEFAULT_LAUNCHES
-    """How many fresh processes measure each run."""
+    """Number of fresh processes that measure each run."""
 
 
 def plan_runs(infos: Sequence[WorkloadInfo], choice: PlanOptions | None = None) -> list[PlannedRun]:
-    """The runs, in order: workload, size, baseline, then device by device. Raises UsageError for a wrong name or value.
+    """Plan the runs, by workload, size, variant and device, the baseline first. Raises UsageError for a wrong name or
+    value.
 
     A NumPy variant runs on the host whatever the devices are, and is planned once.
     """
@@ -130,7 +131,7 @@ def plan_compiles(
     shard: Sequence[str] = (),
     mesh: Mapping[str, int] | None = None,
 ) -> list[PlannedRun]:
-    """Compiles one variant (by default the first that is compiled as a whole): here, or for each of `targets`.
+    """Plan compiling one variant (by default the first that is compiled as a whole): here, or for each of `targets`.
 
     Raises UsageError for a wrong name or value, a variant that NumPy runs, a mesh that does not use all the devices,
     and a split that names no argument.
@@ -176,17 +177,15 @@ def plan_compiles(
 
 
 def _compiled_variant(info: WorkloadInfo) -> VariantInfo:
-    for variant in info.variants:
-        if variant.how == "jit":
-            return variant
-    for variant in info.variants:
-        if variant.how == "eager":
-            return variant
+    for how in ("jit", "eager"):
+        for variant in info.variants:
+            if variant.how == how:
+                return variant
     raise UsageError(f"{info.name} has no JAX variant to compile", "Its variants are all NumPy.")
 
 
 def read_sweep(text: str, parameters: Sequence[Parameter]) -> Sweep:
-    """The sweep that `text` describes, for a workload's parameters. Raises UsageError naming what is wrong."""
+    """Return the sweep that `text` describes, for a workload's parameters. Raises UsageError naming what is wrong."""
     name, equals, span = text.partition("=")
     by_name = {parameter.name: parameter for parameter in parameters}
     example = "A sweep looks like n=1e3..1e7, n=1e3..1e7:12 (points) or n=100,200,400."
@@ -216,14 +215,14 @@ def read_sweep(text: str, parameters: Sequence[Parameter]) -> Sweep:
 
 
 def _chosen_variants(info: WorkloadInfo, names: Sequence[str]) -> list[VariantInfo]:
-    """The baseline first, then the chosen variants in the workload's order."""
+    """Return the baseline, then the chosen variants in the workload's order."""
     baseline = info.variant(info.baseline)
     wanted = [info.variant(name) for name in names] if names else list(info.variants)
     return [baseline, *(variant for variant in info.variants if variant in wanted and variant is not baseline)]
 
 
 def _settings_of(info: WorkloadInfo, settings: Mapping[str, str], *, alone: bool) -> dict[str, str]:
-    """The settings that apply to this workload; with several workloads, each takes those that it has."""
+    """Return the settings that apply to this workload; of several workloads, each takes those that it has."""
     if alone:
         return dict(settings)
     names = {parameter.name for parameter in info.parameters}

@@ -1,4 +1,4 @@
-"""Profiles that an engine reads: those that were recorded elsewhere, and those of a program's capture windows.
+"""Read profiles with an engine: those recorded elsewhere, and those of a program's capture windows.
 
 Reading takes numpy and no jax, so the interpreter that runs jaxprof does it.
 """
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 NOT_KNOWN_YET: Final = "profile"
-"""The device of a profile that has not been read yet."""
+"""Device of a profile that has not been read yet."""
 WINDOW: Final = "capture window"
-"""The name of the run that reads the profile of a capture window."""
+"""Workload name of the run that reads the profile of a capture window."""
 
 
 def plan_profile(path: Path, run: str = "", hosts: Sequence[str] = (), views: Sequence[str] = ()) -> PlannedRun:
-    """Plans the reading of a profile, for a Scheduler; with `views`, only what these need.
+    """Plan the reading of a profile, for a Scheduler; with `views`, only the parts that these need.
 
     Raises UsageError and FileRefusedError if there is no such profile.
     """
@@ -53,10 +53,10 @@ def session_of_profile(
     listen: Callable[[list[Event]], None] = lambda events: None,
     begin: Callable[[Scheduler], None] = lambda scheduler: None,
 ) -> Session:
-    """Reads the profile at `path` into a session file at `target`, in a new engine. Blocks.
+    """Read the profile at `path` into a session file at `target`, in a new engine. Blocks.
 
-    `listen` is called with the engine's events; `begin` is called, before the reading begins, with a function that
-    cancels it. Raises FileRefusedError if `path` is not a profile, and StorageError if the session cannot be written.
+    `listen` is called with the engine's events, and `begin` with the scheduler before the reading begins. Raises
+    FileRefusedError if `path` is not a profile, and StorageError if the session cannot be written.
     """
     from jaxprof.runner.scheduler import Scheduler
     from jaxprof.session.log import LogWriter, new_header
@@ -79,12 +79,12 @@ def session_of_profile(
 
 
 def session_name(path: Path) -> str:
-    """The name of the session made from the profile at `path`."""
+    """Return the name of the session made from the profile at `path`."""
     return (path.name.split(".")[0] or "profile") + EXTENSION
 
 
 def open_window(session_recorder: SessionRecorder, folder: str) -> bool:
-    """Blocks until the profile in `folder` has been read; its programs are then runs of the session. Returns whether it
+    """Block until the profile in `folder` has been read; its programs are then runs of the session. Return whether it
     succeeded."""
     run = session_recorder.new_id()
     made: dict[str, str] = {}

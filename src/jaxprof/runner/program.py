@@ -1,15 +1,15 @@
-"""One program of the user's as a child process: started unchanged, followed from outside, and sent requests.
+"""Run one program of the user's as a child process: started unchanged, followed from outside, and sent requests.
 
 The child is `PYTHON FILE ARGS`, nothing else: the recorder enters through Python's own start-up (`recorder.inject`).
 The program either shares our terminal and process group, so that ctrl+c, job control and stdin are what they would be
 without us, or it leads a group of its own and its output is captured.
 
-The lines of JAX's transfer guard are taken out of its stderr, and the copies that they report are counted. Everything
-else is passed on byte for byte. A line of the guard may follow half a line of the program's (a progress
-bar), and may come in two pieces: text that could be its beginning is held back, for `HOLD_SECONDS` at most.
+The lines of JAX's transfer-guard log are taken out of the program's stderr, and their copies are counted.
+All other text is passed on byte for byte. A line of the log may follow half a line of the program's (a progress bar),
+and may come in two pieces: text that could be its beginning is held back, for `HOLD_SECONDS` at most.
 
-A line is read leniently, because its wording is not promised. Copies on JAX's fast path for jitted calls are logged
-without what was copied (0.7 to 0.12), so their type and size are unknown. A copy to several devices is logged once for
+Lines are read leniently, because JAX does not promise their wording. Copies on JAX's fast path for jitted calls are
+logged without the array (0.7 to 0.12), so their type and size are unknown. A copy to several devices is logged once for
 each, with the type of the whole array.
 """
 
@@ -60,13 +60,13 @@ _BOOL: Final = frozenset({"bool", "pred", "kpred"})
 _LONGEST_TYPE: Final = 80
 HOLD_SECONDS: Final = 0.05
 MOST_KINDS: Final = 256
-"""Types counted separately; the others are counted together."""
+"""Number of types counted separately; the others are counted together."""
 OTHER_TYPES: Final = "other types"
 COLLECT_SECONDS: Final = 1.0
 _LONGEST: Final = 4096
-"""Length of a line of the guard in bytes: a write of this size reaches a pipe in one piece."""
+"""Longest line of the transfer-guard log, in bytes: a write of this size reaches a pipe in one piece."""
 _MOST_READ: Final = 1024
-"""Different lines whose parsed form is cached."""
+"""Number of different lines whose parsed form is cached."""
 _LINE: Final = re.compile(
     rb"[IWEF]\d{4} \d\d:\d\d:\d+\.\d+ +\d+ \w+\.cc:\d+\] "
     rb"(?P<direction>(?:host|device)-to-(?:host|device)) transfer:(?P<detail>[^\n]{0,%d})\n" % _LONGEST
@@ -75,23 +75,24 @@ _BEGINNING: Final = re.compile(
     rb"[IWEF](?:\d{0,4}|\d{4} [\d:]{0,20}|\d{4} \d\d:\d\d:\d+\.[\d ]{0,40}"
     rb"(?:\w+(?:\.(?:c(?:c(?::\d*(?:\](?: (?:[hd][^\n]{0,%d})?)?)?)?)?)?)?)?)\Z" % _LONGEST
 )
-"""The beginning of a line of the guard, at the end of the text so far."""
+"""The beginning of a line of the transfer-guard log, at the end of the text so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One copy, as far as the line describes it."""
+    """One copy that the transfer-guard log reports, as far as the line describes it."""
 
     direction: str
     """`host_to_device`, `device_to_host` or `device_to_device`."""
     type: str
-    """`f32[4]`, of the whole array; empty if the line does not give it."""
+    """Type of the whole array, such as `f32[4]`; empty if the line does not give it."""
     bytes: int | None
     """Bytes copied to this device; None if the line does not give them."""
 
 
 def read_copy(direction: str, detail: str) -> Copy:
-    """`direction` as in the line (`host-to-device`), `detail` the text after `transfer:`."""
+    """Read the copy on a line: `direction` as it stands there (`host-to-device`), `detail` the text after
+    `transfer:`."""
     direction = direction.replace("-", "_")
     typed = next((match for pattern in _TYPED if (match := pattern.search(detail))), None)
     if typed is None:
@@ -108,7 +109,8 @@ def read_copy(direction: str, detail: str) -> Copy:
 
 
 def _dtype(name: str) -> tuple[str, int | None]:
-    """`float32` → `f32`, 4 bytes. Types of less than a byte take one on the host."""
+    """Return the short name and the size of a type in bytes: `float32` is `f32`, 4. Types of less than a byte take one
+    on the host."""
     if name.lower() in _BOOL:
         return "bool", 1
     match = _DTYPE.match(name)
@@ -119,8 +121,8 @@ def _dtype(name: str) -> tuple[str, int | None]:
 
 
 def _parts(detail: str) -> int | None:
-    """The number of parts into which the array is split over devices; one of them was copied. None if it cannot be
-    read."""
+    """Return the number of parts into which the array is split over devices, of which one was copied; None if the line
+    does not show it."""
     to = _TO.search(detail)
     if to is None or to["sharding"] == "SingleDeviceSharding":
         return 1
@@ -139,8 +141,8 @@ class _Count:
 
 
 class GuardFilter:
-    """Call `feed` with the input and pass on what it returns; call `collect` for the counts now and then. For one
-    thread."""
+    """Takes the transfer-guard log out of a program's stderr and counts its copies. For one thread. Call `feed` with
+    the input and pass on what it returns; call `collect` for the counts now and then."""
 
     def __init__(self) -> None:
         self._held = b""
@@ -151,7 +153,7 @@ class GuardFilter:
         self._collected = 0.0
 
     def feed(self, data: bytes, now: float) -> bytes:
-        """The program's own part of `data` and of what was held back."""
+        """Return the program's own part of `data` and of the text held back before."""
         rest = _LINE.sub(self._take, self._held + data)
         beginning = _BEGINNING.search(rest, max(rest.rfind(b"\n") + 1, len(rest) - 2 * _LONGEST))
         if beginning is None:
@@ -162,16 +164,17 @@ class GuardFilter:
         return rest[: beginning.start()]
 
     def wait_seconds(self, now: float) -> float | None:
-        """How long the held-back text may wait; None if there is none."""
+        """Return how long the held-back text may still wait; None if there is none."""
         return max(0.0, self._held_until - now) if self._held else None
 
     def release(self) -> bytes:
-        """The held-back text: it has waited long enough, or nothing more will come."""
+        """Return the held-back text, which has waited long enough or is the last."""
         held, self._held = self._held, b""
         return held
 
     def collect(self, now: float, *, last: bool = False) -> TransfersSeen | None:
-        """The counts since the last call; None if there are none, or less than a second has passed."""
+        """Return the counts since the last call; None if there are none, or if less than `COLLECT_SECONDS` has
+        passed."""
         if not self._counts or (not last and now - self._collected < COLLECT_SECONDS):
             return None
         from jaxprof.events import CopiesSeen, TransfersSeen
@@ -210,13 +213,13 @@ class GuardFilter:
 
 
 STDERR = 2
-_LOOKS = 10
-_LOOK_SECONDS = 0.002
+_ENVIRONMENT_READS = 10
+_ENVIRONMENT_READ_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramCommand:
-    """The program to run, as one would type it after `python`."""
+    """The program to run, as a user would type it after `python`."""
 
     path: str
     """The file, or with `module` the name after `-m`."""
@@ -226,22 +229,22 @@ class ProgramCommand:
     """The working directory; empty for the current one."""
     options: RecordingOptions = field(default_factory=RecordingOptions)
     keep_trace: bool = False
-    """Whether the folders with its capture windows' raw profiles are kept."""
+    """Whether the folders with the raw profiles of its capture windows are kept."""
 
     @property
     def name(self) -> str:
-        """Its name on screens: that of the file or the module."""
+        """Name of the program on screens: that of the file or the module."""
         return self.path if self.module else Path(self.path).name
 
     @property
     def argv(self) -> list[str]:
-        """As it would be typed after `python`."""
+        """The program and its arguments, as a user would type them after `python`."""
         return (["-m"] if self.module else []) + [self.path, *self.arguments]
 
 
 class ProgramProcess(ChildProcess):
     """A running program. `signal` may be called from any thread; one thread owns the rest. Processes that the program
-    leaves behind stay, because it does so on purpose."""
+    leaves behind are not ended, because it leaves them on purpose."""
 
     def __init__(
         self,
@@ -252,14 +255,14 @@ class ProgramProcess(ChildProcess):
         keep_stderr: bool = False,
         started: Started | None = None,
     ) -> None:
-        """Starts the program, unless it was `started` early. `inherit`: it gets our stdin, stdout and stderr, and our
-        process group; otherwise stdin is empty and the output comes as events. With the option `transfers`, and with
-        `keep_stderr`, stderr is always a pipe, and an inherited one is passed on; `keep_stderr` has it as events, too.
-        Raises WorkerError if the program cannot be started, UsageError on Windows."""
+        """Start the program, unless it was `started` early. `inherit`: the program gets our stdin, stdout and stderr,
+        and our process group; otherwise stdin is empty and the output comes as events. With the option `transfers`, or
+        with `keep_stderr`, stderr is always a pipe, and an inherited one is passed on; `keep_stderr` also reports it as
+        events. Raises WorkerError if the program cannot be started, UsageError on Windows."""
         refuse_to_run("recording a program")
         self._inherit, self._keep_stderr = inherit, keep_stderr
-        self._asked_to_end = False
-        self._guard = _guard(program.options)
+        self._termination_sent = False
+        self._guard = GuardFilter() if program.options.transfers else None
         pipes = Pipes(*started.pipes) if started is not None else Pipes.open()
         enlarge(pipes.events_write)
         descriptors = (pipes.events_write, pipes.events_read, pipes.control_read)
@@ -284,19 +287,20 @@ class ProgramProcess(ChildProcess):
 
     @property
     def exit_code(self) -> int | None:
-        """As in a shell: 128 plus the signal's number after a signal; None while it runs."""
+        """The program's exit code as a shell gives it: 128 plus the signal's number after a signal; None while it
+        runs."""
         code = self.returncode
         return code if code is None or code >= 0 else 128 - code
 
     @property
     def silenced(self) -> bool:
-        """Whether the event pipe was closed: nothing more that happens inside can be seen."""
+        """Whether the event pipe was closed, so that nothing more that happens inside can be seen."""
         return "events" not in self._watched()
 
     def replaced(self) -> bool | None:
-        """Whether the process has become another program (exec): its environment is not the one that we gave it. None
-        if that cannot be seen: it is ending, or the system does not report it."""
-        for _ in range(_LOOKS):
+        """Return whether the process has become another program (exec): its environment is not the one we gave it. None
+        if that cannot be seen: the process is ending, or the system does not show its environment."""
+        for _ in range(_ENVIRONMENT_READS):
             try:
                 started_with = Path(f"/proc/{self.pid}/environ").read_bytes()
             except OSError:
@@ -305,41 +309,42 @@ class ProgramProcess(ChildProcess):
                 return f"{VARIABLE}=".encode() not in started_with
             if not self.alive:
                 return None
-            time.sleep(_LOOK_SECONDS)  # in the middle of an exec there is momentarily no environment
+            time.sleep(_ENVIRONMENT_READ_SECONDS)  # in the middle of an exec there is momentarily no environment
         return None
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Requests a window in which JAX's profiler is on. A program that does not read requests gets none."""
-        self._ask(CaptureRequest(seconds=seconds, steps=steps))
+        """Request a window in which JAX's profiler is on. A program that does not read requests gets none."""
+        self._send(CaptureRequest(seconds=seconds, steps=steps))
 
     def end_capture(self) -> None:
-        """Ends the window that is on or waiting."""
-        self._ask(EndCaptureRequest())
+        """End the window that is on or waiting."""
+        self._send(EndCaptureRequest())
 
     def signal(self, number: int) -> None:
-        """Passes a signal on to the program, for which its sender meant it."""
-        self._asked_to_end = self._asked_to_end or number == signal.SIGTERM
+        """Pass on a signal that was sent to us but meant for the program."""
+        self._termination_sent = self._termination_sent or number == signal.SIGTERM
         with contextlib.suppress(ProcessLookupError, PermissionError):
             self._process.send_signal(number)
 
     def interrupt(self) -> None:
-        """Interrupts it as ctrl+c does."""
+        """Interrupt the program as ctrl+c does."""
         self.signal(signal.SIGINT)
 
     def terminate(self) -> None:
-        """Asks it to end."""
+        """Send SIGTERM to the program."""
         self.signal(signal.SIGTERM)
 
     def explain(self) -> Exit:
-        """Why it has ended. Launchers kill what has not ended some time after SIGTERM: no lack of memory."""
-        found = super().explain()
-        if self.returncode != -signal.SIGKILL or not self._asked_to_end or found.known_cause:
-            return found
+        """Return why the program has ended. SIGKILL some time after SIGTERM comes from its launcher, not from a lack of
+        memory."""
+        ended = super().explain()
+        if self.returncode != -signal.SIGKILL or not self._termination_sent or ended.known_cause:
+            return ended
         return KILLED_AFTER_TERM
 
     def end(self, patience_seconds: float) -> None:
-        """Ends it together with all its children, as ctrl+c and then SIGTERM would, each with half of the patience;
-        kills what is left after that."""
+        """End the program together with all its children, as ctrl+c and then SIGTERM would, each with half of the
+        patience; kill what is left after that."""
         for number in (signal.SIGINT, signal.SIGTERM):
             self._signal_all(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -347,7 +352,7 @@ class ProgramProcess(ChildProcess):
                 break
         self.kill()
 
-    def _ask(self, request: ProgramRequest) -> None:
+    def _send(self, request: ProgramRequest) -> None:
         with contextlib.suppress(OSError):
             os.write(self._control, encode_program_request(request))
 
@@ -359,34 +364,33 @@ class ProgramProcess(ChildProcess):
         if name != "stderr":
             return super()._received(name, data)
         if self._guard is None:
-            return self._let_through(data)
-        return self._let_through(self._guard.feed(data, time.monotonic()))
+            return self._forward(data)
+        return self._forward(self._guard.feed(data, time.monotonic()))
 
     def _over(self, name: str) -> list[Event]:
         if self._guard is None or name != "stderr":
             return super()._over(name)
-        return self._let_through(self._guard.release()) + super()._over(name)
+        return self._forward(self._guard.release()) + super()._over(name)
 
     def _after_read(self) -> list[Event]:
-        """The copies that the guard has reported; lets through what was held back for it, once it has waited long
-        enough."""
+        """Return the copies counted so far, and the text held back once it has waited long enough."""
         if self._guard is None:
             return []
         now = time.monotonic()
         due = self.over or self._guard.wait_seconds(now) == 0
-        events = self._let_through(self._guard.release()) if due else []
+        events = self._forward(self._guard.release()) if due else []
         counted = self._guard.collect(now, last=self.over)
         return events if counted is None else [*events, counted]
 
-    def _let_through(self, data: bytes) -> list[Event]:
-        """The program's own part of its stderr: goes to ours if that is inherited, and into events if it is not, or is
-        to be kept."""
+    def _forward(self, data: bytes) -> list[Event]:
+        """Pass the program's own part of its stderr on to ours if that is inherited, and return it as events if it is
+        not inherited, or is to be kept."""
         if self._inherit:
             self._pass_on(data)
         return super()._received("stderr", data) if self._keep_stderr or not self._inherit else []
 
     def _pass_on(self, data: bytes) -> None:
-        """Writes all of it to our stderr. If nobody reads that any more, the program's is closed, so that it notices
+        """Write all of `data` to our stderr. If nobody reads ours any more, close the program's, so that it notices
         itself."""
         try:
             _write_all(STDERR, data)
@@ -399,16 +403,10 @@ class ProgramProcess(ChildProcess):
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
-    """Writes all of `data`, as soon as the descriptor takes it; the descriptor may be non-blocking. Raises OSError."""
+    """Write all of `data` as soon as the descriptor takes it; the descriptor may be non-blocking. Raises OSError."""
     rest = memoryview(data)
     while rest:
         try:
             rest = rest[os.write(descriptor, rest) :]
         except BlockingIOError:
             select.select([], [descriptor], [])
-
-
-def _guard(options: RecordingOptions) -> GuardFilter | None:
-    if not options.transfers:
-        return None
-    return GuardFilter()

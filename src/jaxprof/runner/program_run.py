@@ -1,8 +1,8 @@
-"""A program that is being recorded, seen from outside: its process, its events, its devices, its end, in one session.
+"""Record one program from outside, in one session: its process, its events, its devices, its end.
 
-It has the interface of `Scheduler`, so that screens and the command line treat both alike, but has one run, which
-exists from the start. The program's own end event is completed with what only its parent can know: the exit code, the
-wall time, and what could not be seen of it.
+`ProgramScheduler` has the interface of `Scheduler`, so that screens and the command line treat both alike, but it has
+one run, which exists from the start. The program's own end event is completed with what only its parent can know: the
+exit code, the wall time, and what could not be seen of the program.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ from jaxprof.runner.session_recorder import DeviceWatch, Listener, RecordingSche
 from jaxprof.session.log import LogWriter
 
 WATCHED_AFTER_SECONDS = 0.5
-"""Looking for devices takes longer than a short program."""
+"""Delay before devices are watched: looking for them takes longer than a short program."""
 BATCH_SECONDS, LONGEST_BATCH_SECONDS = 1.0, 5.0
-"""A program runs for hours beside us: a screen that shows it anew more often takes more of its processor than it tells.
-The first event after a pause is passed on at once."""
+"""Shortest and longest time between flushes. A program runs for hours beside us, and a screen redrawn more often
+takes more of its processor than it is worth. The first event after a pause is passed on at once."""
 OUR_SHARE = 0.02
-"""Of one processor, for all that we do: a screen that takes more is shown anew less often."""
+"""Largest share of one processor that jaxprof may use; a screen that takes more is redrawn less often."""
 PATIENCE_SECONDS = 2.0
-"""How long a program may take to end by itself when the app is left: to write its checkpoint, and its last events."""
+"""How long a program may take to end when the user quits the app: to write its checkpoint and its last events."""
 _MOST_SOURCES = 200
-"""Source files of which a session keeps the digest."""
+"""Number of source files whose digest a session keeps."""
 HOST = "host"
-"""The device of a run that may use several devices, or none."""
+"""Device of a run that may use several devices, or none."""
 
 
 class _Pace:
-    """How long a batch lasts, by what the last two have cost: the first one has the start in it."""
+    """Length of a batch, set by the cheaper of the last two batches, because the first one includes the start-up."""
 
     def __init__(self) -> None:
         self.seconds = BATCH_SECONDS
         self._used, self._cost = time.process_time(), 0.0
 
     def flushed(self, used: float) -> None:
-        """A batch is over; `used`: CPU seconds of this process so far."""
+        """Note that a batch is over; `used`: CPU seconds of this process so far."""
         before, self._cost = self._cost, used - self._used
         self._used = used
         self.seconds = min(LONGEST_BATCH_SECONDS, max(BATCH_SECONDS, min(before, self._cost) / OUR_SHARE))
@@ -86,10 +86,10 @@ class ProgramScheduler(RecordingScheduler):
         self._run = ""
         self._made: dict[str, str] = {}
         self._process = process
-        self._said: ProgramEnded | None = None
-        self._silence_told = False
+        self._end_event: ProgramEnded | None = None
+        self._silence_noted = False
         self._notes: list[Note] = []
-        self._asked = 0
+        self._cancel_requests = 0
         self._windows: list[threading.Thread] = []
         self._closed = False
         self._working = False
@@ -107,7 +107,7 @@ class ProgramScheduler(RecordingScheduler):
         return self._process.exit_code if self._process is not None else None
 
     def start(self) -> str:
-        """Starts the program unless it runs; returns the id of its run. Raises WorkerError if it cannot be started."""
+        """Start the program unless it runs; return the id of its run. Raises WorkerError if it cannot be started."""
         self._working = True
         self._run = self._session_recorder.new_id()
         self._emit(RunPlanned(spec=RunSpec(workload=self.program.name, variant="program", how="program", device=HOST)))
@@ -135,12 +135,12 @@ class ProgramScheduler(RecordingScheduler):
         return self._run
 
     def add(self, planned: Sequence[object]) -> list[str]:
-        """For callers that know only the interface of `Scheduler`: starts the program; the plan is ignored."""
+        """Start the program, for callers that know only the interface of `Scheduler`; `planned` is empty."""
         assert not planned
         return [self.start()]
 
     def run(self) -> None:
-        """Follows the program to its end."""
+        """Follow the program to its end."""
         process = self._process
         if process is None:
             return
@@ -161,8 +161,9 @@ class ProgramScheduler(RecordingScheduler):
                 if process.over:
                     break
                 watch = watch or self._watch(process)
-                self._tell_readings(watch)
-                self._look_for_silence(process)
+                for reading in watch.take_when_due(time.monotonic()) if watch is not None else ():
+                    self._emit(reading)
+                self._check_silence(process)
             for thread in self._windows:
                 thread.join()
         finally:
@@ -174,33 +175,34 @@ class ProgramScheduler(RecordingScheduler):
             self._over.set()
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Requests a window in which JAX's profiler is on."""
+        """Request a window in which JAX's profiler is on."""
         if self._process is not None:
             self._process.capture(seconds, steps)
 
     def end_capture(self) -> None:
-        """Ends the window that is on."""
+        """End the window that is on."""
         if self._process is not None:
             self._process.end_capture()
 
     def cancel(self, run: str) -> None:
-        """As ctrl+c would; a second call sends SIGTERM, a third one SIGKILL. Other ids are ignored."""
+        """Interrupt the program as ctrl+c would; a second call sends SIGTERM, a third one SIGKILL. Other ids are
+        ignored."""
         if run != self._run or self._process is None:
             return
-        self._asked += 1
+        self._cancel_requests += 1
         steps: tuple[Callable[[], None], ...] = (
             self._process.interrupt,
             self._process.terminate,
             self._process.kill,
         )
-        steps[min(self._asked, len(steps)) - 1]()
+        steps[min(self._cancel_requests, len(steps)) - 1]()
 
     def cancel_all(self) -> None:
-        """Cancels the program."""
+        """Cancel the program."""
         self.cancel(self._run)
 
     def close(self, reason: str = "finished") -> None:
-        """Ends the program if it runs, and closes the log with its last event. The program may take `PATIENCE_SECONDS`
+        """End the program if it runs, and close the log with its last event. The program may take `PATIENCE_SECONDS`
         to clean up, and its events until then are kept."""
         if not self._closed:
             self._end_program()
@@ -213,7 +215,7 @@ class ProgramScheduler(RecordingScheduler):
     def _end_program(self) -> None:
         if self._process is None or not self._process.alive:
             return
-        self._asked += 1
+        self._cancel_requests += 1
         self._process.end(PATIENCE_SECONDS)
         if self._follower not in (None, threading.current_thread()):
             self._over.wait(PATIENCE_SECONDS / 4)
@@ -223,14 +225,14 @@ class ProgramScheduler(RecordingScheduler):
 
     def _take(self, event: Event) -> None:
         if isinstance(event, ProgramEnded):
-            self._said = event
+            self._end_event = event
             return
         self._session_recorder.take(event, self._run, self._made)
         if isinstance(event, CaptureWindow) and event.state == "ended":
             self._open(event.path)
 
     def _open(self, folder: str) -> None:
-        """Reads the profile of a window while the program goes on."""
+        """Read the profile of a window while the program goes on."""
         from jaxprof.runner.profiles import open_window
 
         def work() -> None:
@@ -242,41 +244,36 @@ class ProgramScheduler(RecordingScheduler):
         thread.start()
 
     def _watch(self, process: ProgramProcess) -> DeviceWatch | None:
-        """Begins only when the program has run for a moment."""
+        """Return a watch on the devices once the program has run for a moment; None before."""
         if time.monotonic() - process.began_seconds < WATCHED_AFTER_SECONDS:
             return None
         return DeviceWatch(self.interpreter.path)
 
-    def _tell_readings(self, watch: DeviceWatch | None) -> None:
-        if watch is not None:
-            for reading in watch.take_when_due(time.monotonic()):
-                self._emit(reading)
-
-    def _look_for_silence(self, process: ProgramProcess) -> None:
-        """The pipe may be closed while the program goes on."""
-        if self._said is not None or self._silence_told or not (process.silenced and process.heartbeat_seen):
+    def _check_silence(self, process: ProgramProcess) -> None:
+        """Note once that the event pipe is closed while the program goes on."""
+        if self._end_event is not None or self._silence_noted or not (process.silenced and process.heartbeat_seen):
             return
         replaced = process.replaced()
         if replaced is None:
             return
-        self._silence_told = True
+        self._silence_noted = True
         if replaced:
             self._note("replaced", "the program replaced itself with another one (exec), which is not recorded")
         else:
-            self._note("pipe_closed", "the program closed descriptors that are not its own; the rest is not recorded")
+            self._note("pipe_closed", "the program closed the recorder's file descriptors; the rest is not recorded")
 
     def _note(self, code: str, message: str) -> None:
         self._notes.append(Note(code, message))
 
     def _finish(self, process: ProgramProcess) -> None:
         wall = time.monotonic() - process.began_seconds
-        if self._said is not None and self.program.options.function:
-            wall = self._said.wall_seconds  # the function was measured after the program's own end
+        if self._end_event is not None and self.program.options.function:
+            wall = self._end_event.wall_seconds  # the function was measured after the program's own end
         self._complete_notes(process)
         self._emit_sources()
-        said = self._said if self._said is not None else ProgramEnded(exit_code=None, wall_seconds=wall)
-        notes = [*said.notes, *self._notes]
-        self._emit(replace(said, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
+        ended = self._end_event or ProgramEnded(exit_code=None, wall_seconds=wall)
+        notes = [*ended.notes, *self._notes]
+        self._emit(replace(ended, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
         finished = self._finished(process)
         for made in self._made.values():
             if self.session.runs[made].closed is None:
@@ -286,8 +283,8 @@ class ProgramScheduler(RecordingScheduler):
         self._session_recorder.flush()
 
     def _emit_sources(self) -> None:
-        """The contents of the files that the recording names. One that was changed since the program began may not be
-        what ran, and is left out."""
+        """Emit the digests of the files that the recording names, except files changed since the program began, which
+        may not be what ran."""
         program, began = self.session.runs[self._run].program, self.session.header.wall_seconds
         if program is None:
             return
@@ -312,20 +309,22 @@ class ProgramScheduler(RecordingScheduler):
         if not process.heartbeat_seen:
             self._note(
                 "not_recorded",
-                "nothing inside the program could be seen: its Python did not read jaxprof's sitecustomize "
+                "nothing inside the program was recorded: its Python did not load jaxprof's sitecustomize "
                 "(-I, -E or -S is in force, or it ended before that)",
             )
-        elif self._said is None and not self._silence_told:
+        elif self._end_event is None and not self._silence_noted:
             why = "a signal ended it" if (process.returncode or 0) < 0 else "os._exit, exec, or all descriptors closed"
-            self._note("not_unwound", f"the program's last moments are not recorded: it had no orderly end ({why})")
-        elif program is not None and program.jax is None and not self._silence_told:
+            self._note(
+                "not_unwound", f"the program did not exit normally, so its last moments are not recorded ({why})"
+            )
+        elif program is not None and program.jax is None and not self._silence_noted:
             self._note("no_jax", "the program did not import jax")
 
     def _finished(self, process: ProgramProcess) -> RunFinished:
         code = process.returncode
         if code == 0:
             return RunFinished(status="ok")
-        if self._asked or code == -2:
+        if self._cancel_requests or code == -2:
             return RunFinished(status="cancelled", error="interrupted")
         if code is None or code < 0:
             ended = process.explain()

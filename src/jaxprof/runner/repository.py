@@ -1,4 +1,4 @@
-"""The git repository that holds what is measured."""
+"""Ask git about the repository that holds the measured code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxprof.events import RevisionRead
 from jaxprof.files import with_home
 
 PATIENCE_SECONDS = 2.0
-"""How long a run waits for git to say whether there are changes."""
+"""How long a run waits for git to report whether there are changes."""
 _OF_A_HOOK = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -23,11 +23,11 @@ _OF_A_HOOK = (
     "GIT_PREFIX",
     "GIT_NAMESPACE",
 )
-"""What git sets for its hooks: there they would name the hook's own index for every command (`git rev-parse
+"""Variables that git sets for its hooks, where they would name the hook's own index for every command (`git rev-parse
 --local-env-vars`)."""
 
 _RUNS_NOTHING = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
-"""What a repository's own configuration could name to be run, whatever git is asked."""
+"""Options that disable the programs a repository's own configuration could name, whatever git is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Repository:
     folder: Path
 
     def commit(self, name: str) -> str | None:
-        """The abbreviated hash of the commit that `name` means; None if it means none."""
+        """Return the abbreviated hash of the commit that `name` means; None if it means none."""
         return git(
             self.folder, "rev-parse", "--verify", "--quiet", "--short", "--end-of-options", f"{name}^{{commit}}"
         ).answer
@@ -48,7 +48,8 @@ class Repository:
         return bool(self._status())
 
     def dirty_within(self, seconds: float) -> bool | None:
-        """The same; None where git takes longer, as in a large tree on a slow disk."""
+        """Return whether tracked files have uncommitted changes; None if git takes longer than `seconds`, as in a large
+        tree on a slow disk."""
         status = self._status(seconds)
         return None if status is None else bool(status)
 
@@ -66,12 +67,12 @@ class Repository:
 
 
 def repository_of(target: str) -> Repository:
-    """The repository that holds `target`: a file of it, or a module of the present folder. Raises UsageError if there
-    is no git, no such folder, or no repository, with git's own words where it refuses one."""
+    """Return the repository that holds `target`: one of its files, or a module of the present folder. Raises UsageError
+    if there is no git, no such folder, or no repository, with git's own words if it refuses one."""
     place = target.rpartition(":")[0] or target
     start = with_home(place).resolve().parent if is_file(place) else Path.cwd()
     if not start.is_dir():
-        raise UsageError(f"there is no folder {start}", "Revisions are those of a file that is here.")
+        raise UsageError(f"there is no folder {start}", "A revision needs the target's file on this machine.")
     top = git(start, "rev-parse", "--show-toplevel")
     if top.answer is None:
         if "not a git repository" in top.error:
@@ -83,8 +84,8 @@ def repository_of(target: str) -> Repository:
 
 
 def revisions(targets: Iterable[tuple[str, str]]) -> Iterator[RevisionRead]:
-    """Of each run, by id and target, the revision of the file that it measures; nothing for modules, built-in
-    workloads, and files that are in no repository. Asks git once for each folder."""
+    """Yield, for runs given by id and target, the revision of the file that each measures; none for modules, built-in
+    workloads, and files in no repository. Asks git once for each folder."""
     known: dict[Path, RevisionRead | None] = {}
     for run, target in targets:
         place = target.rpartition(":")[0]
@@ -112,23 +113,23 @@ def _revision(target: str) -> RevisionRead | None:
 
 
 def is_file(place: str) -> bool:
-    """Whether the first part of a target names a file, and not a module or a workload."""
+    """Return whether the first part of a target names a file, and not a module or a workload."""
     return place.endswith(".py") or "/" in place
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What git said."""
+    """The result of a git command."""
 
     answer: str | None
-    """None where it refused."""
+    """Standard output; None if git failed."""
     error: str = ""
     hint: str = ""
 
 
 def git(folder: Path, *words: str, seconds: float | None = None) -> Answer:
-    """Ask git about the repository at `folder`, whatever a hook says, and without running one; an answer that takes
-    longer than `seconds` is none. Raises UsageError without git."""
+    """Ask git about the repository at `folder`, ignoring the variables of a hook and running none; an answer that takes
+    longer than `seconds` counts as failed. Raises UsageError without git."""
     variables = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a planned run becomes: its worker's environment, the event for the log, the request to the engine."""
+"""Turn a planned run into its worker's environment, the event for the log, and the request to the engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jaxprof.workloads import names
 
 
 def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
-    """The environment for one planned run. Raises JaxprofError for a device that does not exist or cannot be used.
+    """Return the environment for one planned run. Raises JaxprofError for a device that is missing or unusable.
 
     A worker that compiles for devices elsewhere runs on the CPU. It has their compiler beside its jax, and as many CPU
     devices as there are devices elsewhere, from which the program's own meshes are made.
@@ -49,20 +49,20 @@ def plan_event(
     batch: int | None = None,
     expected_seconds: float | None = None,
 ) -> RunPlanned:
-    """The event that a run joined the queue; `ids` holds the ids of all runs so far."""
+    """Return the event that a run joined the queue; `ids` holds the ids of all runs so far."""
     baseline = ids[plan.baseline] if plan.baseline is not None else ""
     spec = replace(spec_in_log(plan), baseline=baseline)
     return RunPlanned(run=run, spec=spec, batch=batch, expected_seconds=expected_seconds)
 
 
 def spec_in_log(plan: PlannedRun) -> RunSpec:
-    """Its spec as a log has it, valid from any folder; without the id of its baseline."""
+    """Return the run's spec as a log has it, valid from any folder; without the id of its baseline."""
     lender = _found_again_at(plan.baseline) or plan.spec.inputs_from if plan.baseline and plan.spec.inputs_from else ""
     return replace(plan.spec, target=_found_again_at(plan), inputs_from=lender)
 
 
 def _found_again_at(plan: PlannedRun) -> str:
-    """The target of a user's function, valid from any folder; empty for a built-in workload."""
+    """Return the target of a user's function, valid from any folder; empty for a built-in workload."""
     target = plan.stays_at or plan.spec.target
     if plan.profile is not None or target in names():
         return ""
@@ -71,7 +71,7 @@ def _found_again_at(plan: PlannedRun) -> str:
 
 
 def run_request(run: str, plan: PlannedRun, device: str, log: Path | None) -> Request:
-    """The request to the engine; `device` is the device's name in the worker, `log` the session's file."""
+    """Return the request to the engine; `device` is the device's name in the worker, `log` the session's file."""
     if plan.profile is not None:
         return OpenTraceRequest(
             run=run,

@@ -1,11 +1,11 @@
-"""Plans runs of a kept session once more, from the session's records: for `jaxprof run --from` and for the app.
+"""Plan runs of a kept session once more, from the session's records: for `jaxprof run --from` and for the app.
 
-The sides of a comparison are planned together, with what told them apart; what cannot be had again (a git revision, an
-interpreter, a file) is an error that names it.
+The sides of a comparison are planned together, with the differences between them; a part that is no longer available (a
+git revision, an interpreter, a file) is an error that names it.
 
 Each run is planned beside a fresh measurement of its baseline, because a speed-up computed from times of different
-hours means little. A user's function is found by its file or module, and its arguments are made from their specs, as
-the session has them. If the session lacks these, that is reported.
+hours means little. A user's function is found by its file or module, and its arguments are made from their specs in the
+session. An error reports it if the session lacks these.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ from jaxprof.runner.from_file import (
     side_words,
 )
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.runner.sides import SideTree, compared_as, how_long, output_file, same_inputs, tree_note, variables
+from jaxprof.runner.sides import SideTree, compared_as, duration_fields, output_file, same_inputs, tree_note, variables
 from jaxprof.session import Run, Session
 from jaxprof.workloads import names
 
 NOT_AGAIN = {
     "program": ("is a program", "jaxprof script FILE ARGS records a program."),
-    "imported": ("was read from a profile: there is nothing to run", "Its own program records another one."),
+    "imported": ("was read from a profile: there is nothing to run", "Run its program again to record another one."),
     "compile": ("was compiled and not run", "jaxprof hlo TARGET compiles it again."),
 }
-"""By how a run was made, if it cannot be repeated from a session: what it is instead, and what to do."""
+"""Runs that cannot be repeated from a session, by how they were made: what they are instead, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SidesAgain:
-    """What the sides of a comparison need, as long as they are measured."""
+    """Resources that the sides of a comparison need while they are measured."""
 
     folder: Path | None = None
-    """Where the engines write their results; None: nowhere, and they are not compared."""
+    """Folder in which the engines write their results; None: results are neither written nor compared."""
     check_out: Callable[[str, str], tuple[str, SideTree]] | None = None
-    """Checks out a commit of the repository that holds a target: the target there, and what its side keeps of the tree.
-    None where no revision can be checked out."""
+    """Check out a commit of the repository that holds a target: return the target there, and the tree of its side. None
+    if no revision can be checked out."""
     ask: Ask = nobody_asked
-    """Is asked before anything is checked out or started."""
+    """Called with what would start, before anything is checked out or started."""
     present: Callable[[str], SideTree] = lambda target: SideTree()
-    """What a side whose files are those on disk keeps of the tree that holds its target."""
+    """Return the tree that holds a target, for a side whose files are those on disk."""
 
 
 def plan_again(session: Session, run_id: str, sides: SidesAgain | None = None) -> list[PlannedRun]:
-    """The run `run_id`, its baseline first if it has one; of a side, the whole comparison. Raises UsageError if it
-    cannot be repeated."""
+    """Plan the run `run_id` again, its baseline first if it has one; for a side, the whole comparison. Raises
+    UsageError if it cannot be repeated."""
     run = session.runs[run_id]
     if run.plan.side:
         return _comparison(session, session.runs.get(run.plan.baseline, run), sides or SidesAgain())
@@ -72,8 +72,8 @@ def plan_again(session: Session, run_id: str, sides: SidesAgain | None = None) -
 
 
 def plan_all_again(session: Session, wanted: str = "", sides: SidesAgain | None = None) -> list[PlannedRun]:
-    """All runs of `session` that can be repeated, or those that match `wanted`: a run's id, its workload, its function.
-    With a side comes the whole comparison.
+    """Plan all runs of `session` that can be repeated, or those that match `wanted`: a run's id, its workload, its
+    function. A side brings the whole comparison with it.
 
     Raises UsageError if there is no such run, or if a named one (or every one) cannot be repeated.
     """
@@ -95,7 +95,7 @@ def plan_all_again(session: Session, wanted: str = "", sides: SidesAgain | None 
 
 
 def chosen_runs(session: Session, wanted: str) -> list[Run]:
-    """The runs that `wanted` names; all of them where it is empty. Raises UsageError if there is none."""
+    """Return the runs that `wanted` names; all of them if it is empty. Raises UsageError if there is none."""
     chosen = [
         run
         for run in session.runs.values()
@@ -108,9 +108,9 @@ def chosen_runs(session: Session, wanted: str) -> list[Run]:
 
 
 def recorded_starts(session: Session, run: Run) -> list[str]:
-    """What running `run` and its baseline again would start that is not ours, a line each, from the records alone;
-    nothing for a built-in workload. Sides of a comparison set variables and name interpreters, so they are always
-    said. No line is repeated, and each says if the session was recorded elsewhere."""
+    """Return what running `run` and its baseline again would start that is not part of jaxprof, a line each, from the
+    records alone; nothing for a built-in workload. Sides of a comparison set variables and name interpreters, so they
+    are always listed. No line is repeated, and each says if the session was recorded elsewhere."""
     elsewhere = recorded_on(session)
     return [f"{line}{elsewhere}" for line in dict.fromkeys(_starts(session, run))]
 
@@ -118,11 +118,11 @@ def recorded_starts(session: Session, run: Run) -> list[str]:
 def _starts(session: Session, run: Run) -> list[str]:
     first = session.runs.get(run.plan.baseline)
     if not run.plan.side:
-        return [_call(session, each) for each in (first, run) if each is not None and each.plan.target not in names()]
+        return [_call(session, kept) for kept in (first, run) if kept is not None and kept.plan.target not in names()]
     first = first or run
     specs = {spec.label: spec for spec in first.comparison.sides} if first.comparison is not None else {}
-    sides = [each for each in _sides(session, first) if each.plan.side in specs]
-    return [side_words(each.plan.target or each.plan.workload, specs[each.plan.side]) for each in sides]
+    sides = [side for side in _sides(session, first) if side.plan.side in specs]
+    return [side_words(side.plan.target or side.plan.workload, specs[side.plan.side]) for side in sides]
 
 
 def _call(session: Session, run: Run) -> str:
@@ -159,7 +159,7 @@ def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> Planned
 
 
 def with_changes(planned: PlannedRun, changes: Mapping[str, Any], baseline: PlannedRun | None) -> PlannedRun:
-    """`planned` with other options than the session's (fields of `RunSpec`) and another baseline."""
+    """Return `planned` with `changes` to the session's options (fields of `RunSpec`) and another baseline."""
     if not planned.spec.side:
         return replace(planned, spec=replace(planned.spec, **changes), baseline=baseline)
     fields = {name: value for name, value in changes.items() if name not in ("launches", "budget_seconds")}
@@ -167,31 +167,31 @@ def with_changes(planned: PlannedRun, changes: Mapping[str, Any], baseline: Plan
     if changes.keys() & {"launches", "budget_seconds"}:
         launches = changes.get("launches") or (None if "budget_seconds" in changes else planned.spec.launches)
         group_seconds = None if launches else changes["budget_seconds"]
-        fields |= how_long(launches, group_seconds or 0.0, changes.get("max_seconds"))
+        fields |= duration_fields(launches, group_seconds or 0.0, changes.get("max_seconds"))
     comparison = planned.comparison and replace(planned.comparison, group_seconds=group_seconds)
     spec = replace(planned.spec, **fields)
     return replace(planned, spec=spec, baseline=baseline, group_seconds=group_seconds, comparison=comparison)
 
 
 def _by_run(session: Session, side: Run, planned: list[PlannedRun]) -> dict[str, PlannedRun]:
-    """The sides planned again, by the id of the run that each repeats."""
+    """Return the sides planned again, by the id of the run that each repeats."""
     first = session.runs.get(side.plan.baseline, side)
     return dict(zip((run.id for run in _sides(session, first)), planned, strict=True))
 
 
 def _sides(session: Session, first: Run) -> list[Run]:
-    """The sides of the comparison whose first one is `first`, in order."""
+    """Return the sides of the comparison whose first one is `first`, in order."""
     return [first, *(run for run in session.runs.values() if run.plan.side and run.plan.baseline == first.id)]
 
 
 def _comparison(session: Session, first: Run, sides: SidesAgain) -> list[PlannedRun]:
-    """All sides of the comparison whose first one is `first`, as they were. Raises UsageError. Blocks: children make
-    the inputs."""
+    """Plan all sides of the comparison whose first one is `first`, as they were. Raises UsageError. Blocks while
+    children make the inputs."""
     plan = first.comparison
     if plan is None:
         raise UsageError(
-            f"{first.plan.workload} is side {first.plan.side} of a comparison, and its session does not keep what it "
-            "was run with",
+            f"{first.plan.workload} is side {first.plan.side} of a comparison, and its session does not hold its "
+            "options",
             "jaxprof compare A B compares again.",
         )
     sides.ask(recorded_starts(session, first))
@@ -201,7 +201,9 @@ def _comparison(session: Session, first: Run, sides: SidesAgain) -> list[Planned
     for run in runs:
         label = run.plan.side
         if label not in specs:
-            raise UsageError(f"the session does not keep what side {label} was", "jaxprof compare A B compares again.")
+            raise UsageError(
+                f"the session does not hold the options of side {label}", "jaxprof compare A B compares again."
+            )
         try:
             planned.append(_side(session, run, specs[label], plan, planned[0] if planned else None, sides))
         except (UsageError, WorkerError) as error:
@@ -246,7 +248,7 @@ def _side(
 
 
 def _in_present_tree(spec: SideSpec, present: Callable[[], SideTree]) -> SideSpec:
-    """A side as it is now: that of a revision is what it was, the others are of the present tree."""
+    """Return a side as it is now: that of a revision is unchanged, the others have the commit of the present tree."""
     if spec.revision or not spec.commit:
         return spec
     tree = present()
@@ -254,11 +256,11 @@ def _in_present_tree(spec: SideSpec, present: Callable[[], SideTree]) -> SideSpe
 
 
 def _other_tree(was: SideSpec, now: SideSpec) -> str:
-    """What is to be said of a side whose files may be others than they were."""
+    """Return a note on a side whose files may differ from those measured before; empty if they do not."""
     if (was.commit, was.dirty) == (now.commit, now.dirty) and not was.dirty:
         return ""
-    state = " with changes that were not committed" if was.dirty else ""
-    return f"{was.label} was the tree at {was.commit}{state}, and is the tree as it is now"
+    state = " with uncommitted changes" if was.dirty else ""
+    return f"{was.label} was commit {was.commit}{state}; it is now the present tree"
 
 
 def _target(run: Run) -> str:
@@ -273,26 +275,26 @@ def _target(run: Run) -> str:
     refuse_fetched(place)
     if place.endswith(".py") and not Path(place).is_file():
         raise UsageError(
-            f"{plan.workload} cannot be run again: there is no file {place}",
+            f"{plan.workload} cannot be run again, because there is no file {place}",
             "It was recorded on another machine, or the file was moved: jaxprof run FILE:NAME runs it from elsewhere.",
         )
     return plan.target
 
 
 def _argv(session: Session, run: Run) -> tuple[str, ...]:
-    """`sys.argv` for the run. Raises UsageError where the session left out a part of it: `[redacted]` is an argument of
-    nobody's."""
+    """Return `sys.argv` for the run. Raises UsageError if the session redacted a part of it, because `[redacted]` would
+    be passed as an argument."""
     argv = run.plan.argv or _program_argv(session)
     if any(REDACTED in word for word in argv) and run.plan.target not in names():
         raise UsageError(
-            f"{run.plan.workload} was started with what looks like a secret, which the session does not have",
+            f"{run.plan.workload} was started with a possible secret, which the session does not hold",
             "Start its program again with its arguments: jaxprof script FILE ARGS.",
         )
     return argv
 
 
 def _program_argv(session: Session) -> tuple[str, ...]:
-    """How the session's program was started; empty if it recorded none, or one whose arguments belong to a notebook."""
+    """Return the arguments of the session's program; empty if it recorded none, or if they belong to a notebook."""
     for run in session.runs.values():
         started = run.program.started if run.program is not None else None
         if started is not None and started.how != "cell":

@@ -1,7 +1,7 @@
-"""The queue of runs: fresh engine processes measure them; their events are numbered, written to the log and passed on.
+"""Run the queue: fresh engine processes measure its runs; their events are numbered, written to the log and passed on.
 
-It draws nothing and prints nothing. `run` blocks its thread until the queue is empty; everything else may be called
-from another thread. Whatever happens to a child, its run is closed in the log and the next one starts.
+The scheduler draws nothing and prints nothing. `run` blocks its thread until the queue is empty; everything else may be
+called from another thread. Whatever happens to a child, its run is closed in the log and the next one starts.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Scheduler(RecordingScheduler):
         """Guards the queue, `_current` and `_working`. The thread of `run` reads and closes the children without the
         lock; others only cancel or kill them, with the lock held."""
         self.max_silence_seconds = MAX_SILENCE_SECONDS
-        """How long an engine may give no sign of life before it is ended."""
+        """How long an engine may send nothing, not even a heartbeat, before it is ended."""
         self._queue: deque[tuple[str, PlannedRun]] = deque()
         self._ids: dict[PlannedRun, str] = {}
         self._current: dict[str, Side] = {}
-        """The runs that are measured together now."""
+        """Runs that are measured together now, by run id."""
         self._working: dict[str, Worker] = {}
-        """The child that works on a run, by run id."""
+        """Child that works on a run, by run id."""
         self._waiting: Worker | None = None
         self._batches, self._blocks = itertools.count(1), itertools.count(1)
         self._closed = False
@@ -64,9 +64,9 @@ class Scheduler(RecordingScheduler):
             return bool(self._current or self._queue)
 
     def add(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> list[str]:
-        """Adds a batch of runs to the queue and emits an event for each; returns their ids, in the same order.
+        """Add a batch of runs to the queue and emit an event for each; return their ids, in the same order.
 
-        `expected`: how long the runs that are measured together will take, by the first of them, as far as it is known.
+        `expected`: seconds that the runs measured together will take, by the first of them, where that is known.
         """
         ids: list[str] = []
         with self._lock:
@@ -82,7 +82,7 @@ class Scheduler(RecordingScheduler):
         return ids
 
     def prepare(self, planned: PlannedRun) -> None:
-        """Starts a child that imports jax and waits, so that the next run like `planned` need not do so. Best
+        """Start a child that imports jax and waits, so that the next run like `planned` need not do so. Best
         effort."""
         if planned.spec.how == "numpy" or self.interpreter.jax is None or planned.interpreter is not None:
             return
@@ -96,7 +96,7 @@ class Scheduler(RecordingScheduler):
                 self._waiting = None
 
     def run(self) -> None:
-        """Runs the queue until it is empty."""
+        """Run the queue until it is empty."""
         while True:
             with self._lock:
                 if not self._queue or self._closed:
@@ -108,7 +108,7 @@ class Scheduler(RecordingScheduler):
                 if _is_measured(first.plan):
                     self._measure(list(self._current.values()))
                 else:
-                    self._one(first.run, first.plan)
+                    self._run_untimed(first.run, first.plan)
             finally:
                 with self._lock:
                     self._current = {}
@@ -116,7 +116,7 @@ class Scheduler(RecordingScheduler):
                     self._session_recorder.flush()
 
     def _next_group(self) -> dict[str, Side]:
-        """Takes the next run off the queue, and those that are compared with it; by run id."""
+        """Take the next run off the queue, and those that are compared with it; return them by run id."""
         run, planned = self._queue.popleft()
         group = {run: Side(run, planned)}
         head = planned.baseline or planned
@@ -129,7 +129,7 @@ class Scheduler(RecordingScheduler):
         return group
 
     def cancel(self, run: str) -> None:
-        """Cancels a waiting or running run; a second call skips the patience. Other ids are ignored."""
+        """Cancel a waiting or running run; a second call skips the patience. Other ids are ignored."""
         with self._lock:
             if run in self._current:
                 self._current[run].cancelled = True
@@ -146,7 +146,7 @@ class Scheduler(RecordingScheduler):
                     return
 
     def cancel_all(self) -> None:
-        """Cancels the waiting runs and the current ones."""
+        """Cancel the waiting runs and the current ones."""
         with self._lock:
             waiting = [run for run, _ in self._queue]
             current = list(self._current)
@@ -154,7 +154,7 @@ class Scheduler(RecordingScheduler):
             self.cancel(run)
 
     def close(self, reason: str = "finished") -> None:
-        """Ends the children and closes the log with its last event. Runs that wait or run are closed as cancelled."""
+        """End the children and close the log with its last event. Runs that wait or run are closed as cancelled."""
         with self._lock:
             if self._closed:
                 return
@@ -170,7 +170,7 @@ class Scheduler(RecordingScheduler):
             self._session_recorder.close(reason, before_the_end=remember)
 
     def _measure(self, sides: list[Side]) -> None:
-        """Measures runs that are compared with each other, and closes them."""
+        """Measure runs that are compared with each other, and close them."""
         for revision in revisions((side.run, side.plan.spec.target) for side in sides if not side.plan.stays_at):
             self._session_recorder.emit(revision)
         group = Group(
@@ -191,7 +191,7 @@ class Scheduler(RecordingScheduler):
         return planned.interpreter or self.interpreter
 
     def _place(self, planned: PlannedRun) -> WorkerEnvironment:
-        """The environment of its processes. Raises JaxprofError."""
+        """Return the environment of the run's processes. Raises JaxprofError."""
         placement = self._placement(planned, self._interpreter(planned))
         environment = {**placement.environment, **planned.environment}
         paths = [variables.get("PYTHONPATH") for variables in (planned.environment, placement.environment)]
@@ -205,7 +205,7 @@ class Scheduler(RecordingScheduler):
         return request
 
     def _engine_run(self, side: Side, placement: WorkerEnvironment) -> EngineRun:
-        """A worker for that run, which `cancel` reaches from now on. Raises JaxprofError."""
+        """Start a worker for the side's run, which `cancel` reaches from now on. Raises JaxprofError."""
         process = self._start(side.plan, placement)
         watch = DeviceWatch(self._interpreter(side.plan).path, side.plan.spec.device)
         self._hold(side.run, process)
@@ -219,8 +219,8 @@ class Scheduler(RecordingScheduler):
             max_silence_seconds=self.max_silence_seconds,
         )
 
-    def _one(self, run: str, planned: PlannedRun) -> None:
-        """One run that is not timed (a compile, a profile), from the start of its process to the event that closes
+    def _run_untimed(self, run: str, planned: PlannedRun) -> None:
+        """Do a run that is not timed (a compile, a profile), from the start of its process to the event that closes
         it."""
         try:
             placement = self._place(planned)
@@ -237,7 +237,7 @@ class Scheduler(RecordingScheduler):
             for text in placement.notes:
                 self._session_recorder.emit(WarningRaised(run=run, code="placement", message=text))
             engine.send(run_request(run, planned, placement.device, self.writer.path))
-            engine.tell_readings()
+            engine.record_readings()
             finished = engine.follow()
         except JaxprofError as error:
             finished = RunFinished(run=run, status="crashed", error=error.what, advice=error.hint)
@@ -250,7 +250,7 @@ class Scheduler(RecordingScheduler):
         self._session_recorder.close_run(run, finished)
 
     def _after_first(self, side: Side) -> None:
-        """What is done once, when the first launch of a run and of those beside it has gone well."""
+        """Do what is due once, when the first launch of a run and of those beside it has succeeded."""
         self._attribute(side)
         baseline = side.plan.baseline
         if baseline is not None and side.plan.keep_output and baseline.keep_output:
@@ -264,7 +264,7 @@ class Scheduler(RecordingScheduler):
                 self._session_recorder.emit(warning)
 
     def _attribute(self, side: Side) -> None:
-        """If the run's kernels have no names, captures them again in a second child that makes them report their
+        """If the run's kernels have no names, capture them again in a second child that makes them report their
         names."""
         if side.placement is None:
             return
@@ -282,7 +282,7 @@ class Scheduler(RecordingScheduler):
             )
 
     def _hold(self, run: str, process: Worker | None) -> None:
-        """Sets the child that works on a run, which is the one to cancel; None if there is none."""
+        """Set the child that works on a run, which is the one to cancel; None if there is none."""
         with self._lock:
             if process is None:
                 self._working.pop(run, None)
@@ -306,5 +306,5 @@ class Scheduler(RecordingScheduler):
 
 
 def _is_measured(planned: PlannedRun) -> bool:
-    """Whether it is a run that is timed."""
+    """Return whether the run is timed."""
     return not planned.compile_only and planned.profile is None

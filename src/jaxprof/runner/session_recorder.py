@@ -1,4 +1,4 @@
-"""The only place where a session is made: events are numbered, written, folded, and passed on in batches.
+"""Make a session, the only place that does: number events, write them, fold them, and pass them on in batches.
 
 Whatever executes a run emits into it, from any thread. Events of runs that a child made itself (the programs of a
 profile, a function measured inside a program) get ids of this session here. Devices are read while something runs on
@@ -31,16 +31,16 @@ from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
 
 BATCH_SECONDS = 0.05
-"""Events are passed on in batches of this length: one message for a screen, however many events came."""
+"""Length of a batch of events: a screen gets one message, however many events came."""
 
 _LINE_COST = 100
-"""What a line of output takes in the log besides its text, in bytes."""
+"""Bytes that a line of output takes in the log besides its text."""
 
 Listener = Callable[[list[Event]], None]
 
 
 class SessionRecorder:
-    """Writes one session."""
+    """Records the events of one session: writes, folds and passes them on."""
 
     def __init__(self, writer: LogWriter, listen: Listener) -> None:
         self.writer = writer
@@ -54,16 +54,16 @@ class SessionRecorder:
         self._flushed_seconds = time.monotonic()
         self._count = 0
         self._output_bytes: dict[str, int] = {}
-        """By run, what its children printed."""
+        """Bytes that the children of a run printed, by run id."""
 
     def new_id(self) -> str:
-        """The id for a new run."""
+        """Return the id for a new run."""
         with self.lock:
             self._count += 1
             return f"r{self._count}"
 
     def emit(self, event: Event) -> None:
-        """Records an event, stamped now if it has no time."""
+        """Record an event, stamped now if it has no time."""
         with self.lock:
             if not event.monotonic_seconds:
                 event = replace(event, monotonic_seconds=time.monotonic())
@@ -72,13 +72,13 @@ class SessionRecorder:
             self._batch.append(stamped)
 
     def show(self, event: Event) -> None:
-        """Passes an event on without keeping it."""
+        """Pass an event on without keeping it."""
         with self.lock:
             self.session.apply(event)
             self._batch.append(event)
 
     def take(self, event: Event, run: str, made: dict[str, str]) -> None:
-        """Records an event of a child that works on `run`; `made`: our ids of the runs that the child made, by its own
+        """Record an event of a child that works on `run`; `made`: our ids of the runs that the child made, by its own
         names."""
         event = replace(event, run=self._id_of(event, run, made))
         if isinstance(event, LogLine):
@@ -89,7 +89,7 @@ class SessionRecorder:
             self.emit(event)
 
     def _take_output(self, line: LogLine) -> None:
-        """Records a line that a child printed; shows it only once the run has printed too much."""
+        """Record a line that a child printed; only show it once the run has printed too much."""
         with self.lock:
             former = self._output_bytes.get(line.run, 0)
             self._output_bytes[line.run] = now = former + len(line.text) + _LINE_COST
@@ -102,13 +102,13 @@ class SessionRecorder:
             self.show(line)
 
     def close_run(self, run: str, finished: RunFinished) -> None:
-        """Ends a run, with its summary."""
+        """End a run, with its summary."""
         with self.lock:
             self.emit(replace(finished, run=run))
             self.emit(closing(self.session.runs[run], finished))
 
     def close(self, reason: str, before_the_end: Callable[[Session], object] | None = None) -> None:
-        """Closes the open runs and the log; `before_the_end` is called with the whole session."""
+        """Close the open runs and the log; `before_the_end` is called with the whole session."""
         with self.lock:
             for run in self.session.runs.values():
                 if run.closed is None:
@@ -120,14 +120,14 @@ class SessionRecorder:
             self.writer.close()
 
     def flush_when_due(self, every_seconds: float = BATCH_SECONDS) -> bool:
-        """Passes on the batch if the last one is long enough ago; returns whether it did."""
+        """Pass on the batch if the last one is long enough ago; return whether it was."""
         due = time.monotonic() - self._flushed_seconds >= every_seconds
         if due:
             self.flush()
         return due
 
     def flush(self) -> None:
-        """Passes on the batch."""
+        """Pass on the batch."""
         with self.lock:
             self._flushed_seconds = time.monotonic()
             if self._batch:
@@ -143,7 +143,7 @@ class SessionRecorder:
 
 
 def closing(run: Run, finished: RunFinished) -> RunClosed:
-    """The summary at the end of a run."""
+    """Return the summary at the end of a run."""
     samples = run.samples("run")
     summary = None
     if samples:
@@ -166,13 +166,13 @@ def closing(run: Run, finished: RunFinished) -> RunClosed:
 
 
 RUN_SECONDS = 2.0
-"""How often the device of a run is read."""
+"""Time between readings of a run's device."""
 PROGRAM_SECONDS = 0.5
-"""How often the devices of a recorded program are read."""
+"""Time between readings of the devices of a recorded program."""
 
 
 class RecordingScheduler:
-    """What the schedulers of runs and of programs have in common: each writes one session."""
+    """Common part of the schedulers of runs and of programs: each writes one session."""
 
     def __init__(self, writer: LogWriter, interpreter: Interpreter, listen: Listener) -> None:
         self.writer = writer
@@ -186,31 +186,31 @@ class RecordingScheduler:
 
     @property
     def storage_failure(self) -> StorageError | None:
-        """Why the session is not being written, if it is not."""
+        """Why the session is not being written; None if it is."""
         return self.writer.failure
 
     @property
     def file_change(self) -> str:
-        """What had happened to the session's file while it was written, known after `close`; empty: nothing."""
+        """What happened to the session's file while it was written, known after `close`; empty: nothing."""
         return self.writer.changed
 
     def move_to(self, path: Path) -> None:
-        """Continues the session in another file, which gets everything so far. Raises StorageError."""
+        """Continue the session in another file, which gets everything so far. Raises StorageError."""
         with self._session_recorder.lock:
             self.writer.move_to(path)
 
 
 class DeviceWatch:
-    """Reads devices of this machine. What cannot be read here gives no readings and no error."""
+    """Reads devices of this machine. A device that cannot be read gives no readings and no error."""
 
     def __init__(self, python: str, device: str = "") -> None:
-        """Watches the device with this id for a run, or all of them for a program. `python`: the interpreter whose
+        """Watch the device with this id for a run, or all devices for a program. `python`: the interpreter whose
         environment decides which GPUs JAX sees."""
         # A fifth of what following a program imports, and a short program ends before its devices are read.
         from jaxprof.devices.inventory.machine import gather, local_devices
         from jaxprof.devices.live.monitor import Monitor
 
-        devices = [each for each in local_devices(gather(python)) if device in ("", each.id)]
+        devices = [known for known in local_devices(gather(python)) if device in ("", known.id)]
         self._monitor = Monitor(devices) if devices else None
         self._interval_seconds: float | None = RUN_SECONDS if device else PROGRAM_SECONDS
         if device.startswith("cpu:"):  # only before and after a run: reading takes none of its cores
@@ -218,16 +218,16 @@ class DeviceWatch:
         self.take()  # the shares of the host's cores refer to the time since the previous reading
 
     def take(self) -> list[DeviceReading]:
-        """Takes a reading now."""
+        """Take a reading now."""
         self._last = time.monotonic()
         return self._monitor.read() if self._monitor is not None else []
 
     def take_when_due(self, now: float) -> list[DeviceReading]:
-        """A reading, if the last one is long enough ago."""
+        """Return a reading if the last one is long enough ago."""
         due = self._interval_seconds is not None and now - self._last >= self._interval_seconds
         return self.take() if due else []
 
     def close(self) -> None:
-        """Releases the driver's library."""
+        """Release the driver's library."""
         if self._monitor is not None:
             self._monitor.close()

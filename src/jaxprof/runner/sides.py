@@ -1,4 +1,4 @@
-"""The sides of a comparison as runs: A, B, C...
+"""Plan the sides of a comparison as runs: A, B, C...
 
 All of them are compared with A, so they are measured in one group, in turns.
 """
@@ -26,48 +26,48 @@ MOST_LAUNCHES = 10
 HALF_WIDTH = 0.02
 """Launches end once the speed-up is known to ± this share."""
 LAUNCH_SECONDS = 1.5
-"""How long a side is sampled in each launch, whose start takes some three seconds a side. In half a second, beside a
-neighbour that works in bursts, a launch had nine pairs of blocks and was known to 5 to 20 %."""
+"""Time for which a side is sampled in each launch, whose start takes about three seconds a side. In half a second,
+beside a neighbour that works in bursts, a launch had nine pairs of blocks and was known to 5 to 20 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideTree:
-    """The git tree that a side's files are of, where two revisions are compared."""
+    """The git tree that holds a side's files, where two revisions are compared."""
 
     revision: str = ""
-    """As it was asked for; empty: the files on disk."""
+    """The revision as the user gave it; empty: the files on disk."""
     commit: str = ""
-    """Its abbreviated hash; of the files on disk, that of HEAD."""
+    """Abbreviated hash of the commit; for the files on disk, that of HEAD."""
     repository: str = ""
     dirty: bool | None = None
     """Whether the files differ from `commit`; None without git."""
     stays_at: str = ""
-    """Where the target of a checked out revision is found in the present tree."""
+    """Target in the present tree to which the target of a checked-out revision corresponds."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """What makes Python import the modules of a checked out revision."""
+    """Variables that make Python import the modules of a checked-out revision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedSide:
-    """One side: a target with everything that it is run with."""
+    """One side of a comparison: a target with everything that it is run with."""
 
     label: str
-    """`A`, `B`..."""
+    """Letter of the side: `A`, `B`..."""
     title: str
-    """What it is, for people: `train.py:step, XLA_FLAGS=...`."""
+    """Description for people: `train.py:step, XLA_FLAGS=...`."""
     workload: WorkloadInfo
     interpreter: Interpreter
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     variant: str = ""
-    """Where it is not that of all sides."""
+    """The side's own variant; empty: that of all sides."""
     precision: str = ""
     arguments: Sequence[str] = ()
-    """Argument specs of its own, in place of those of all sides."""
+    """The side's own argument specs, in place of those of all sides."""
     tree: SideTree = field(default_factory=SideTree)
 
     def spec(self) -> SideSpec:
-        """What the session keeps of it."""
+        """Return the record of the side that the session keeps."""
         return SideSpec(
             label=self.label,
             title=self.title,
@@ -83,31 +83,31 @@ class ComparedSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideOptions:
-    """What all sides have in common."""
+    """Options that all sides have in common."""
 
     variant: str = "jit"
     device: str = "cpu:0"
     preset: str = "quick"
     launches: int | None = None
-    """None: as many as the width of the interval needs."""
+    """Number of launches; None: as many as the width of the interval needs."""
     half_width: float | None = HALF_WIDTH
-    """Without `launches`: how well the time of a call has to be known; None: what happens once in a process is
-    compared, too, and the time or the most launches end it."""
+    """Without `launches`: how well the time of a call has to be known, as a share. None: work that happens once in a
+    process is compared, too, and only the time or `MOST_LAUNCHES` ends the launches."""
     budget_seconds: float = 60.0
     max_seconds: float | None = None
     max_silence_seconds: float = MAX_SILENCE_SECONDS
     margin: float = MARGIN
-    """Within this share of each other, two sides are the same."""
+    """Sides whose times differ by less than this share count as the same."""
     arguments: Sequence[str] = ()
     check: bool = True
     capture: bool = False
     seed: int = 0
     folder: Path | None = None
-    """Where the engines write their results; None: nowhere."""
+    """Folder in which the engines write their results; None: none is written."""
 
 
 def plan_sides(sides: Sequence[ComparedSide], options: SideOptions) -> list[PlannedRun]:
-    """The runs in order: A, B... Raises UsageError for a variant or parameter that a side does not have."""
+    """Plan the runs in order: A, B... Raises UsageError for a variant or parameter that a side does not have."""
     baseline = _planned(sides[0], options, None)
     return [baseline, *(_planned(side, options, baseline) for side in sides[1:])]
 
@@ -123,7 +123,7 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         parameters=workload.resolve(options.preset, side.settings),
         preset=options.preset,
         precision=side.precision or variant.precision,
-        **how_long(options.launches, options.budget_seconds, options.max_seconds, options.half_width),
+        **duration_fields(options.launches, options.budget_seconds, options.max_seconds, options.half_width),
         arguments=tuple(side.arguments or options.arguments),
         inputs_from=workload.inputs_from,
         check=options.check,
@@ -143,18 +143,18 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
 
 
 def tree_note(sides: Sequence[SideSpec]) -> str:
-    """Which tree each side is of, where A is a git revision; empty where it is not."""
+    """Return a note on the tree of each side, if A is a git revision; empty otherwise."""
     then, now = sides[0], sides[-1]
     if not then.revision:
         return ""
-    state = "with the changes that are not committed" if now.dirty else "which has no uncommitted changes"
+    state = "with uncommitted changes" if now.dirty else "which has no uncommitted changes"
     return f"A is {then.revision} ({then.commit}), B the present tree of {now.repository}, {state}"
 
 
-def how_long(
+def duration_fields(
     launches: int | None, budget_seconds: float, max_seconds: float | None, half_width: float | None = HALF_WIDTH
 ) -> dict[str, Any]:
-    """The fields of a side's `RunSpec` that say how long it is measured. `launches` None: as the width needs."""
+    """Return the fields of a side's `RunSpec` that limit its measurement. `launches` None: as the width needs."""
     most = launches or MOST_LAUNCHES
     return {
         "launches": most,
@@ -165,18 +165,18 @@ def how_long(
 
 
 def output_file(folder: Path | None, label: str) -> str:
-    """Where the engine of the side `label` writes its result; empty without a folder."""
+    """Return the file to which the engine of the side `label` writes its result; empty without a folder."""
     return str(folder / f"{label}.npz") if folder is not None else ""
 
 
 def variables(tree: Mapping[str, str], environment: Mapping[str, str], precision: str) -> dict[str, str]:
-    """What is laid over the environment of a side's processes."""
+    """Return the variables laid over the environment of a side's processes."""
     return {**tree, **environment, **({"JAX_DEFAULT_MATMUL_PRECISION": precision} if precision else {})}
 
 
 @dataclass(frozen=True, slots=True)
 class SharedInputs:
-    """What the sides are called with."""
+    """The inputs with which all sides are called."""
 
     specs: tuple[str, ...]
     """Dtype and shape of each array."""
@@ -184,7 +184,7 @@ class SharedInputs:
 
 
 def same_inputs(planned: Sequence[PlannedRun]) -> SharedInputs:
-    """The inputs that all sides have. Raises UsageError if their arrays differ in number, dtype or shape. Blocks:
+    """Return the inputs of all sides. Raises UsageError if their arrays differ in number, dtype or shape. Blocks while
     children make them."""
     described: dict[str, list[KeptLeaf]] = {}
     for plan in planned:
@@ -198,28 +198,28 @@ def same_inputs(planned: Sequence[PlannedRun]) -> SharedInputs:
     for label, leaves in others:
         if unlike := difference(baseline, leaves):
             raise UsageError(
-                f"{first} and {label} are not called with the same arguments: {unlike}",
-                "A side that has inputs of its own makes them; --arg f32[1024,1024] gives all of them the same, --set "
-                "(e on Start) their sizes.",
+                f"{first} and {label} have different arguments: {unlike}",
+                "Sides with NAME_inputs() make their own; --arg f32[1024,1024] gives all sides the same, --set (e on "
+                "Start) their sizes.",
             )
     digests = {tuple(leaf.digest for leaf in leaves) for leaves in described.values()}
     return SharedInputs(tuple(leaf.spec for leaf in baseline), len(digests) == 1)
 
 
 def environments_differ(sides: Sequence[ComparedSide]) -> Mapping[str, str]:
-    """The jax of each side by its label, where they are not the same."""
+    """Return the jax version of each side by its label; empty if all are the same."""
     versions = {side.label: f"jax {side.interpreter.jax}" if side.interpreter.jax else "no jax" for side in sides}
     return versions if len(set(versions.values())) > 1 else {}
 
 
 def plan_comparison(sides: Sequence[ComparedSide], options: SideOptions, notes: Iterable[str] = ()) -> list[PlannedRun]:
-    """The runs in order, once the inputs of all sides are known to fit, with all that a session keeps of the
-    comparison: the first one has it. Raises UsageError. Blocks: children make the inputs."""
+    """Plan the runs in order, once the inputs of all sides are known to fit; the first run holds the record of the
+    comparison. Raises UsageError. Blocks while children make the inputs."""
     planned = plan_sides(sides, options)
     inputs = same_inputs(planned)
-    said = list(notes)
+    all_notes = list(notes)
     if versions := environments_differ(sides):
-        said.append(
+        all_notes.append(
             "environments differ: " + ", ".join(f"{label} has {version}" for label, version in versions.items())
         )
     comparison = ComparisonPlanned(
@@ -228,14 +228,14 @@ def plan_comparison(sides: Sequence[ComparedSide], options: SideOptions, notes: 
         group_seconds=planned[0].group_seconds,
         inputs=list(inputs.specs),
         same_inputs=inputs.same_numbers,
-        notes=said,
+        notes=all_notes,
     )
     return compared_as(comparison, planned)
 
 
 def compared_as(comparison: ComparisonPlanned, planned: Sequence[PlannedRun]) -> list[PlannedRun]:
-    """The sides `planned` with the comparison that they are; of other inputs no results are kept, for they would say
-    nothing."""
+    """Return the sides `planned` with the comparison they belong to. If their inputs differ, no results are kept,
+    because comparing them would mean nothing."""
     kept = [replace(plan, keep_output=plan.keep_output if comparison.same_inputs else "") for plan in planned]
     first = replace(kept[0], comparison=comparison)
     return [first, *(replace(plan, baseline=first) for plan in kept[1:])]

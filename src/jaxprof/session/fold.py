@@ -17,19 +17,20 @@ from jaxprof.session.run import PROGRAM_EVENTS, Phase, RecordedProgram, Run, Run
 from jaxprof.session.texts import Texts
 
 _MOST_NOTICES: Final = 100
-"""Different ones. A file can name a million runs, or types of events, that nobody knows."""
+"""Number of different notices kept: a file can name a million runs, or types of events, that are unknown."""
 
 
 class Session:
-    """The state of a session. Fed with `apply`; read by screens and reports, which change nothing."""
+    """The state of a session, changed only by `apply`. Screens and reports read it."""
 
     def __init__(self, header: e.Header | None = None) -> None:
         self.header = header if header is not None else e.Header()
         self.runs: dict[str, Run] = {}
         self.process_index, self.process_count = self.header.process_index, self.header.process_count
-        """Which process of a job it was recorded in. In a program that records itself, JAX may report it later."""
+        """Index of the recorded process in its job, and number of its processes. JAX may report them later, in a
+        program that records itself."""
         self.family: Counter[str] = Counter()
-        """How many runs are compared with each baseline: the intervals of all of them hold together."""
+        """Number of runs compared with each baseline: the intervals of all of them hold together."""
         self.texts = Texts()
         self.readings: dict[str, list[e.DeviceReading]] = {}
         """Device readings by device, in order of arrival."""
@@ -45,19 +46,19 @@ class Session:
 
     @property
     def elsewhere(self) -> str:
-        """The host that recorded it, if that is not this one; else empty. A file says what it likes of its host: this
-        warns of what came from elsewhere by itself, and vouches for nothing."""
+        """Host that recorded the session, if that is not this one; else empty. A file can claim any host: this warns of
+        sessions that come from elsewhere, and proves nothing."""
         host = self.header.host
         return host if host != socket.gethostname() else ""
 
     @property
     def notices(self) -> list[str]:
-        """What could not be read or used, and what was not kept, a line each."""
+        """Notices of what could not be read or used, and what was not kept, a line each."""
         unread = [text if count == 1 else f"{text} ({count} times)" for text, count in self._problems.items()]
         started = [run.program.started for run in self.runs.values() if run.program is not None]
         commands = [self.header.command, *(program.argv for program in started if program is not None)]
         if any(REDACTED in word for command in commands for word in command):
-            unread.append(f"what looks like a secret in the command line was not kept: {REDACTED} stands for it")
+            unread.append(f"a possible secret in the command line was replaced by {REDACTED}")
         return unread
 
     @property
@@ -66,7 +67,7 @@ class Session:
         return [run for run in self.runs.values() if run.is_program]
 
     def desert(self, *, deserted: bool = True) -> None:
-        """Note whether nobody writes it any more: then no run of it is waiting or running."""
+        """Note whether nobody writes the session any more: then no run of it is waiting or running."""
         for run in self.runs.values():
             run.deserted = deserted
 
@@ -76,7 +77,7 @@ class Session:
         self._problems[text if known else "something else could not be used"] += 1
 
     def text(self, run: str, name: str) -> str | None:
-        """The text of a run with that name (`hlo`, `jaxpr`...), decoded now; None if there is none.
+        """Return the text of a run with that name (`hlo`, `jaxpr`...), decoded now; None if there is none.
 
         Raises KeyError for an unknown run, and FileRefusedError if the text is damaged.
         """
@@ -108,7 +109,7 @@ class Session:
             self.apply(event)
 
     def _run(self, event: e.Event) -> Run:
-        """The run of an event. A run that was never planned is added, so that none of its events is lost."""
+        """Return the run of an event. A run that was never planned is added, so that none of its events is lost."""
         run = self.runs.get(event.run)
         if run is None:
             self.notice(f"run {event.run or '(without id)'} has no plan in this file")
@@ -200,7 +201,7 @@ def _identified(session: Session, event: e.ProcessIdentified) -> None:
 
 
 def _sources(session: Session, event: e.SourcesRead) -> None:
-    session._run(event).sources.update({each.file: each.digest for each in event.files})
+    session._run(event).sources.update({source.file: source.digest for source in event.files})
 
 
 def _reading(session: Session, event: e.DeviceReading) -> None:
@@ -212,7 +213,7 @@ def _program(session: Session, event: e.Event) -> None:
     if run.program is None:
         run.program = RecordedProgram()
     if isinstance(event, e.StepsTaken) and not are_passes(event):
-        session.notice("passes of a loop were left out: their times and counts do not fit")
+        session.notice("iterations of a loop were left out: their times and counts do not match")
         return
     run.program.apply(event)
 
@@ -229,20 +230,20 @@ _KEPT: Final[dict[type[e.Event], str]] = {
     e.CompilePasses: "compile_passes",
     e.BuffersReported: "buffers",
 }
-"""Events of which a run keeps the last one, as this attribute."""
+"""Events of which a run keeps the last one, with the attribute that holds it."""
 _LISTED: Final[dict[type[e.Event], str]] = {
     e.CompileObserved: "compiles",
     e.WarningRaised: "warnings",
     e.LogLine: "log",
 }
-"""Events of which a run keeps all."""
+"""Events of which a run keeps all, with the attribute that holds them."""
 _BY_KEY: Final[dict[type[e.Event], tuple[str, str]]] = {
     e.TextRecorded: ("texts", "name"),
     e.CaptureTaken: ("captures", "kind"),
     e.KernelsMeasured: ("measured", "kind"),
     e.TrustReported: ("trust", "kind"),
 }
-"""Events of which a run keeps the last one of each kind."""
+"""Events of which a run keeps the last one of each kind, with the attribute and the field that is the key."""
 _STEPS: Final[dict[type[e.Event], Callable[[Session, Any], None]]] = {
     e.RunPlanned: _planned,
     e.WorkerStarted: _worker_started,
@@ -259,4 +260,4 @@ _STEPS: Final[dict[type[e.Event], Callable[[Session, Any], None]]] = {
     e.SessionClosed: lambda session, event: setattr(session, "closed", event),
     **dict.fromkeys(PROGRAM_EVENTS, _program),
 }
-"""What all other events do."""
+"""Functions that fold all other events."""

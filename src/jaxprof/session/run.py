@@ -1,5 +1,5 @@
-"""One run, as its events report it, and what was recorded inside a program. Raw samples and facts only: `analysis`
-derives the statistics and tables on display."""
+"""The state of one run, as its events report it, and of what was recorded inside a program. Raw samples and facts only:
+`analysis` derives the statistics and tables on display."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jaxprof.light_dataclass import dataclass, field
 UNLIKE_RESULTS = "unlike_results"
 """Code of the warning that a side of a comparison returns other arrays than its baseline."""
 ENTRIES_AT_MOST: Final = 100_000
-"""In one `StepsTaken`: fifty times what the recorder sends."""
+"""Largest number of entries in one `StepsTaken`: fifty times what the recorder sends."""
 _LARGEST_NUMBER: Final = 1 << 53
-"""Passes beyond it would not be told apart in tables of floating-point numbers."""
+"""Largest number of an iteration: tables of floating-point numbers could not distinguish larger ones."""
 LOG_LINES_KEPT = 10_000
-"""Lines of the child's output held in memory for each run; the file has them all."""
+"""Lines of the child's output held in memory for each run; the file has all of them."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Phase:
 
     name: str
     started_seconds: float | None = None
-    """Monotonic."""
+    """Monotonic time when it started."""
     ended_seconds: float | None = None
     seconds: float | None = None
     bytes: int | None = None
@@ -50,28 +50,28 @@ class Turn:
     """Its place among the blocks of all runs of the session."""
     seconds: tuple[float, ...]
     first_seconds: float | None = None
-    """The first call after the pause, where it does not count; None in sessions of schema 1.8 and before."""
+    """Seconds of the first call after the pause, if it does not count; None in sessions of schema 1.8 and before."""
 
 
 @dataclass(slots=True)
 class RunLaunch:
-    """One fresh process that measured a run. What is `None` or empty did not happen in it, or not yet."""
+    """One fresh process that measured a run. A field that is `None` or empty did not happen in it, or not yet."""
 
     number: int
-    """From 1."""
+    """Number of the launch, from 1."""
     started_seconds: float | None = None
-    """Monotonic."""
+    """Monotonic time when the process started."""
     phases: dict[str, Phase] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
-    """Those of its steady run, in order; empty in sessions of jaxprof 0.1, which measured one run after the other."""
+    """Turns of its steady run, in order; empty in sessions of jaxprof 0.1, which measured one run after the other."""
     alone: list[float] = field(default_factory=list)
-    """Its calls in one go, before the first turn, in seconds a call."""
+    """Seconds of each call measured alone, before the first turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """`status` is one of `events.STATUSES`, or `interrupted`; `queued` and `running` only in a session that is still
-    being written."""
+    """The end of a run. `status` is one of `events.STATUSES`, or `interrupted`; `queued` and `running` only in one
+    that is still being written."""
 
     status: str
     error: str
@@ -79,13 +79,13 @@ class RunEnd:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the run has ended."""
         return self.status not in ("queued", "running")
 
 
 def are_passes(event: e.StepsTaken) -> bool:
-    """Whether the entries of an event from outside can be passes one after another: as many counts as times, none of
-    them negative, none of them out of bounds."""
+    """Return whether the entries of an event from outside can be successive iterations: as many counts as times, none
+    of them negative or out of bounds."""
     counts = event.counts
     return (
         0 < len(event.seconds) <= ENTRIES_AT_MOST
@@ -102,10 +102,10 @@ class RecordedProgram:
 
     started: e.ProgramStarted | None = None
     jax: e.JaxImported | None = None
-    """None until JAX is imported."""
+    """The import of JAX; None until it is imported."""
     compiled: list[e.Compiled] = field(default_factory=list)
     running: dict[str, e.StageRunning] = field(default_factory=dict)
-    """The current stage by thread name (empty: the main thread)."""
+    """Current stage by thread name (empty: the main thread)."""
     sampled: list[e.ProgramSampled] = field(default_factory=list)
     steps: list[e.StepsCounted] = field(default_factory=list)
     passes: list[e.StepsTaken] = field(default_factory=list)
@@ -113,7 +113,7 @@ class RecordedProgram:
     transfers: list[e.TransfersSeen] = field(default_factory=list)
     windows: list[e.CaptureWindow] = field(default_factory=list)
     stops: list[e.ProgramStopped] = field(default_factory=list)
-    """A stop that was found in two ways is here twice."""
+    """Pauses of the process; one that was found in two ways is here twice."""
     ended: e.ProgramEnded | None = None
 
     def apply(self, event: e.Event) -> None:
@@ -148,37 +148,37 @@ _PROGRAM_LISTED: Final[dict[type[e.Event], str]] = {
     e.CaptureWindow: "windows",
 }
 PROGRAM_EVENTS: Final = (*_PROGRAM_KEPT, *_PROGRAM_LISTED, e.StageRunning, e.ProgramStopped)
-"""What is recorded inside a program."""
+"""Types of events recorded inside a program."""
 
 
 @dataclass(slots=True)
 class Run:
-    """One run so far."""
+    """The state of one run so far."""
 
     id: str
     plan: e.RunSpec
-    """How it was requested."""
+    """The run as it was requested."""
     batch: int | None = None
-    """The runs that joined the queue together have one number; None where none was recorded."""
+    """Number shared by the runs that joined the queue together; None if none was recorded."""
     expected_seconds: float | None = None
-    """How long it and the runs that are measured together with it were expected to take, on the first of them."""
+    """Seconds that it and the runs measured together with it were expected to take; only on the first of them."""
     status: str = "queued"
-    """`queued`, `running`, or one of `events.STATUSES`."""
+    """One of `queued`, `running`, or `events.STATUSES`."""
     pid: int | None = None
     python: str = ""
     started_seconds: float | None = None
     ended_seconds: float | None = None
     launches: list[RunLaunch] = field(default_factory=list)
     phases: dict[str, Phase] = field(default_factory=dict)
-    """Those of the first launch."""
+    """Phases of the first launch, by name."""
     current_phase: str = ""
     series: dict[str, Series] = field(default_factory=dict)
     """Samples of all launches, in the order in which they were taken."""
     fraction: float | None = None
     remaining_seconds: float | None = None
-    """What was left of its group's measuring at `progress_seconds`; an estimate."""
+    """Estimated seconds left for measuring its group at `progress_seconds`."""
     progress_seconds: float | None = None
-    """Monotonic."""
+    """Monotonic time of the last report of progress."""
     note: str = ""
     environment: e.EnvironmentRead | None = None
     sources: dict[str, str] = field(default_factory=dict)
@@ -190,7 +190,7 @@ class Run:
     check: e.CheckReported | None = None
     compiles: list[e.CompileObserved] = field(default_factory=list)
     captures: dict[str, e.CaptureTaken] = field(default_factory=dict)
-    """By kind: `run`, `compile`, `attribution`, `imported`."""
+    """Captures by kind: `run`, `compile`, `attribution`, `imported`."""
     measured: dict[str, e.KernelsMeasured] = field(default_factory=dict)
     """Kernel times by the kind of their capture."""
     steps: e.StepsMeasured | None = None
@@ -200,19 +200,19 @@ class Run:
     warnings: list[e.WarningRaised] = field(default_factory=list)
     log: deque[e.LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES_KEPT))
     comparison: e.ComparisonPlanned | None = None
-    """Of the first side of a comparison: what is compared."""
+    """The comparison of which this run is the first side; None otherwise."""
     results: e.ResultsCompared | None = None
-    """Of the other sides: how far their result is from the first one's. None: the two were not compared."""
+    """For the other sides, how far their result is from the first one's; None if the two were not compared."""
     program: RecordedProgram | None = None
-    """If the run is a program: what was recorded inside it."""
+    """What was recorded inside the run, if it is a program; else None."""
     finished: e.RunFinished | None = None
     closed: e.RunClosed | None = None
     deserted: bool = False
-    """Whether nobody writes its session any more, as far as whoever shows it knows."""
+    """Whether nobody writes its session any more, as far as the viewer knows."""
 
     def end(self, *, deserted: bool) -> RunEnd:
-        """How it ended; every view shows this. `deserted`: nobody writes its session any more, so that a run which was
-        not over stays so. `queued` and `running` are only those of a session that is being written."""
+        """Return how the run ended; every view shows this. `deserted`: nobody writes its session any more, a run that
+        was not over never will be. Only a session that is being written has `queued` and `running` runs."""
         if self.over or not deserted:
             return RunEnd(self.status, self.error, self.advice)
         again = "Run it again to get its result."
@@ -223,17 +223,17 @@ class Run:
 
     @property
     def shown(self) -> RunEnd:
-        """How it ended, as a screen shows it."""
+        """How the run ended, as a screen shows it."""
         return self.end(deserted=self.deserted)
 
     @property
     def present_phases(self) -> dict[str, Phase]:
-        """Those of the launch that was started last."""
+        """Phases of the launch that was started last, by name."""
         return self.launches[-1].phases if self.launches else self.phases
 
     @property
     def error(self) -> str:
-        """Why it failed; empty if it did not."""
+        """Why the run failed; empty if it did not."""
         if self.closed is not None and self.closed.error:
             return self.closed.error
         return self.finished.error if self.finished is not None else ""
@@ -247,7 +247,7 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the run has ended."""
         return self.status not in ("queued", "running")
 
     @property
@@ -257,24 +257,24 @@ class Run:
 
     @property
     def label(self) -> str:
-        """`selu jit cpu:0`, for people; `A selu jit cpu:0` for a side of a comparison."""
+        """Name of the run, for people: `selu jit cpu:0`; `A selu jit cpu:0` for a side of a comparison."""
         plan = self.plan
         return " ".join([*([plan.side] if plan.side else []), plan.workload, plan.variant, plan.device])
 
     @property
     def as_baseline(self) -> str:
-        """What others are said to be faster than: the side in a comparison, else the variant."""
+        """Name of the run as a baseline: its side in a comparison, else its variant."""
         return self.plan.side or self.plan.variant
 
     @property
     def variant(self) -> str:
-        """`jit`; `A jit` for a side of a comparison."""
+        """The variant, `jit`; `A jit` for a side of a comparison."""
         return f"{self.plan.side} {self.plan.variant}".lstrip()
 
     @property
     def device_kind(self) -> str:
-        """The kind of its device, `NVIDIA H100 80GB HBM3`; where it was not reported, the platform. A worker may number
-        its device otherwise than the plan."""
+        """Kind of its device, `NVIDIA H100 80GB HBM3`; if it was not reported, the platform. A worker may number its
+        device differently from the plan."""
         platform = self.plan.device.partition(":")[0]
         devices = self.environment.devices if self.environment is not None else []
         own = [device for device in devices if device.get("id") == self.plan.device]
@@ -282,6 +282,6 @@ class Run:
         return str(own[0]["kind"]) if own and own[0].get("kind") else platform
 
     def samples(self, series: str) -> list[float]:
-        """The raw samples of a series, in seconds per call; empty if there are none."""
+        """Return the raw samples of a series, in seconds per call; empty if there are none."""
         recorded = self.series.get(series)
         return recorded.seconds if recorded is not None else []

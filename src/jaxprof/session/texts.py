@@ -16,14 +16,14 @@ from jaxprof.events import Event, TextChunk, TextRecorded
 from jaxprof.files import unpacked
 
 INLINE_BYTES = 64 * 1024
-"""A longer text is stored separately, in chunks."""
+"""Size of the longest text that its event holds; a longer text is stored separately, in chunks."""
 CHUNK_CHARACTERS = 256 * 1024
-"""The most characters of base64 in one chunk."""
+"""Largest number of base64 characters in one chunk."""
 
 
 def in_pieces(event: Event) -> Iterator[Event]:
-    """`event`; a long text as its chunks and the event that names them. Whoever makes the text does it, so that no
-    reader of events ever meets a line that is as long as a module."""
+    """Yield `event`; for a long text, its chunks and the event that names them. The maker of a text splits it, so that
+    no reader of events meets a line as long as a module."""
     if isinstance(event, TextRecorded) and event.text:
         yield from split(event.name, event.text, event.run, event.monotonic_seconds)
     else:
@@ -31,7 +31,7 @@ def in_pieces(event: Event) -> Iterator[Event]:
 
 
 def split(name: str, text: str, run: str = "", monotonic_seconds: float = 0.0) -> Iterator[TextChunk | TextRecorded]:
-    """The events that record `text`: one event, or its chunks and then the event that names them."""
+    """Yield the events that record `text`: one event, or its chunks and then the event that names them."""
     raw = text.encode("utf-8", "backslashreplace")
     if len(raw) <= INLINE_BYTES:
         yield TextRecorded(run=run, monotonic_seconds=monotonic_seconds, name=name, text=text, bytes=len(raw))
@@ -64,11 +64,11 @@ class Texts:
         self._counts[chunk.digest] = chunk.count
 
     def __contains__(self, digest: str) -> bool:
-        """Whether all chunks of the text have arrived."""
+        """Return whether all chunks of the text have arrived."""
         return digest in self._pieces and len(self._pieces[digest]) == self._counts[digest]
 
     def decode(self, digest: str) -> str:
-        """The text. Raises FileRefusedError if a chunk is missing or damaged, or beyond the limit `unpacked`."""
+        """Return the text. Raises FileRefusedError if a chunk is missing or damaged, or beyond the limit `unpacked`."""
         if digest not in self:
             raise FileRefusedError(
                 f"the text {digest[:12]} is not whole in this session",

@@ -22,7 +22,7 @@ SEED = 20_260_101
 
 
 def bootstrap_medians(samples: Sequence[float], draws: int = DRAWS, seed: int = SEED) -> NDArray[np.float64]:
-    """`draws` bootstrap replicates of the median of `samples`, shape (draws,), in the samples' unit.
+    """Return `draws` bootstrap replicates of the median of `samples`, shape (draws,), in the samples' unit.
 
     Raises ValueError where there are no samples.
     """

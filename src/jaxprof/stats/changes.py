@@ -1,12 +1,12 @@
-"""Where in a history of medians something changed for good, as opposed to what varies from session to session.
+"""Find where a history of medians changed for good, apart from the variation between sessions.
 
 E-divisive (D. S. Matteson and N. A. James, "A nonparametric approach for multiple change point analysis of multivariate
-data", 2014), which MongoDB, Hunter and Apache Otava use on benchmark histories: the cut that maximises the energy
-distance between the values before and after it, tested by permuting, then again within both parts. That supposes values
-that are independent of each other, and sessions are not: a machine is slower for an afternoon. So a step must also
-explain the values much better than neighbours that resemble each other do: the ratio of the two likelihoods must be
-larger than those of random walks, in which nothing but neighbours counts. A cut that permuting finds, and a walk has
-just as well, is no change and no constant history either: there is no verdict.
+data", 2014), which MongoDB, Hunter and Apache Otava use on benchmark histories, looks for the cut that maximises the
+energy distance between the values before and after it, tests it by permuting, then repeats this within both parts. It
+supposes independent values, and sessions are not: a machine is slower for an afternoon. So a step must also explain the
+values much better than correlated neighbours do: the ratio of the two likelihoods must exceed those of random walks, in
+which only neighbours are related. A cut that passes the permutation test but not this one is neither a change nor a
+constant history: there is no verdict.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SHORTEST = 3
-"""The fewest values between two changes: one slow session, or two, are no change. Three are, after eight others."""
+"""Least number of values between two changes: one slow session, or two, are no change. Three are, after eight."""
 SIGNIFICANCE = 0.01
-"""The chance that a history without a change is said to have one."""
+"""Probability of reporting a change in a history without one."""
 PERMUTATIONS = 399
 LONGEST = 200
-"""Of a longer history the newest values are looked at: the work grows with the square of their number."""
+"""Number of the newest values examined of a longer history: the work grows with the square of their number."""
 _SEED = 20_140_101
 _CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-"""Of neighbours, among which the likeliest is taken; a random walk is near the last of them."""
+"""Correlations of neighbours, of which the likeliest is taken; a random walk is near the last of them."""
 _SCATTER = (0.0, 0.2, 0.5)
-"""Shares of the variance that belong to each value alone, likewise."""
+"""Shares of the variance that belong to each value alone, of which the likeliest is taken, too."""
 _MOST_WALKS, _VALUES_WALKED = 999, 24_000
-"""Random walks of each sort, and the values of all of them: 120 long ones take as much time as 999 short ones."""
+"""Number of random walks of each sort, and of values in all of them: 120 long walks take as long as 999 short ones."""
 _WALKS = (0.0, 1.0)
-"""Scatter of each value of the random walks that a step is held against, in their own steps. Of autoregressive series
-with any correlation and scatter, none has larger ratios of likelihoods than the larger of these two."""
+"""Scatter of each value of the random walks with which a step is compared, in units of their steps. No autoregressive
+series, with any correlation and scatter, has larger ratios of likelihoods than the larger of these two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class ChangePoint:
     """A lasting change in a series of times."""
 
     index: int
-    """The first value after the change."""
+    """Index of the first value after the change."""
     before: float
-    """The median from the change before it (or the beginning) to this one, in the values' unit."""
+    """Median from the previous change (or the beginning) to this one, in the values' unit."""
     after: float
-    """The median from this change to the next one, or the end."""
+    """Median from this change to the next one, or the end."""
     p_value: float
-    """The share of histories without a change, permuted or of values that depend on each other, with as large a one:
-    the greater of the two."""
+    """Share of histories without a change that have as large a one: the greater of the shares for permuted values and
+    for correlated ones."""
 
     @property
     def ratio(self) -> float:
@@ -66,17 +66,17 @@ class ChangePoint:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What was found in a series of times."""
+    """The changes in a series of times."""
 
     found: tuple[ChangePoint, ...] = ()
-    """In their order."""
+    """The changes, in order."""
     move_together: bool = False
-    """Whether there is a cut that independent values would hardly have, and values that resemble their neighbours do:
-    whether something changed there cannot be told."""
+    """Whether there is a cut that independent values would hardly have, but correlated neighbours do: whether something
+    changed there is unknown."""
 
 
 def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -> Changes:
-    """The lasting changes of a series of times (the medians of successive sessions, in any unit).
+    """Return the lasting changes of a series of times (the medians of successive sessions, in any unit).
 
     Raises ValueError for values that are not times: zero, negative, infinite, not a number.
     """
@@ -120,8 +120,8 @@ def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -
 def _p_value(
     parts: Sequence[NDArray[np.float64]], largest: float, significance: float, random: np.random.Generator
 ) -> float:
-    """The share of permutations, each part on its own, whose largest cut is no smaller. Counting ends once that is
-    above `significance`, which saves nearly all the work for a history without a change."""
+    """Return the share of permutations, each part on its own, whose largest cut is no smaller. Counting ends once that
+    is above `significance`, which saves nearly all the work for a history without a change."""
     as_large = 1
     for _ in range(PERMUTATIONS):
         as_large += max(_best_cut(random.permutation(part))[0] for part in parts) >= largest
@@ -131,7 +131,7 @@ def _p_value(
 
 
 def _p_value_of_step(part: NDArray[np.float64]) -> float:
-    """The share of random walks of this length of which a step explains as much: the greater of two sorts of walks."""
+    """Return the share of random walks of this length that a step explains as well, the greater of two sorts."""
     (ratio,) = _step_ratios(part[None, :])
     return max((1 + int((walks >= ratio).sum())) / (1 + len(walks)) for walks in _ratios_of_walks(len(part)))
 
@@ -147,11 +147,11 @@ def _ratios_of_walks(count: int) -> tuple[NDArray[np.float64], ...]:
 
 
 def _step_ratios(series: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The logarithm of the ratio of two likelihoods, for each row of `series`: of neighbours that resemble each other
-    about a level with one step, wherever it fits best, and of such neighbours about one level. Both normal, each with
-    the likeliest correlation and scatter (an autoregressive process of the first order seen through noise).
+    """Return, for each row of `series`, the logarithm of the ratio of two likelihoods: of correlated neighbours about a
+    level with one step, wherever it fits best, and of such neighbours about one level. Both are normal, each with the
+    likeliest correlation and scatter (an autoregressive process of the first order seen through noise).
 
-    A row counts until the end that its best cut has: a step that is undone later is one, too."""
+    A row counts until the end of its best cut, so that a step that is undone later is found, too."""
     import numpy as np
 
     ends = np.array([_best_cut(row)[2] for row in series])
@@ -163,8 +163,8 @@ def _step_ratios(series: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _ratios_until(series: NDArray[np.float64], whole: int) -> NDArray[np.float64]:
-    """The ratios of rows that are the first values of series of `whole`: what makes those independent begins with what
-    makes these independent."""
+    """Return the ratios of rows that are the first values of series of length `whole`: the matrix that makes the series
+    independent begins with the one that makes the rows independent."""
     import numpy as np
 
     rows, count = series.shape
@@ -184,33 +184,33 @@ def _ratios_until(series: NDArray[np.float64], whole: int) -> NDArray[np.float64
         explained = ((values @ shapes.T) ** 2).max(axis=1)
         np.maximum(level, -count / 2 * np.log(np.maximum(left, smallest)) - size, out=level)
         np.maximum(stepped, -count / 2 * np.log(np.maximum(left - explained, smallest)) - size, out=stepped)
-    found: NDArray[np.float64] = stepped - level
-    return found
+    ratios: NDArray[np.float64] = stepped - level
+    return ratios
 
 
 _EXACT = 1e-12
-"""Share of the variance below which what is left is rounding."""
+"""Share of the variance below which the remainder is rounding."""
 
 
 @lru_cache(maxsize=4)
 def _whitenings(count: int) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]:
-    """For each correlation and scatter the matrix that makes such values independent, and the logarithms of the roots
-    of their variances, each given those before it."""
+    """Return, by correlation and scatter, the matrix that makes such values independent, and the logarithms of the
+    standard deviations of the values, each given those before it."""
     import numpy as np
 
     apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
-    found = []
+    whitenings = []
     for correlation, scatter in product(_CORRELATIONS, _SCATTER):
         if scatter and not correlation:
             continue  # scatter alone, again
         root = np.linalg.cholesky((1 - scatter) * correlation**apart + scatter * np.eye(count))
-        found.append((np.linalg.inv(root), np.log(root.diagonal())))
-    return tuple(found)
+        whitenings.append((np.linalg.inv(root), np.log(root.diagonal())))
+    return tuple(whitenings)
 
 
 def _best_cut(values: NDArray[np.float64]) -> tuple[float, int, int]:
-    """The largest energy distance between the values before a cut and those from it to some later end, weighed by their
-    numbers, and where that cut and that end are; 0 where there are too few values to cut."""
+    """Return the largest energy distance between the values before a cut and those from it to some later end, weighted
+    by their numbers, and the positions of that cut and that end; zeros if there are too few values to cut."""
     import numpy as np
 
     count = len(values)
@@ -230,8 +230,8 @@ def _best_cut(values: NDArray[np.float64]) -> tuple[float, int, int]:
 
 @lru_cache(maxsize=8)
 def _weights(count: int) -> tuple[NDArray[np.float64], ...]:
-    """By cut and end, what the distances across, before and after the cut weigh; and minus infinity for ends that are
-    too near. They depend on the number of values alone, and each permutation has the same."""
+    """Return, by cut and end, the weights of distances across, before and after the cut, with minus infinity for ends
+    that are too near. They depend on the number of values alone, so all permutations share them."""
     import numpy as np
 
     cuts = np.arange(SHORTEST, count - SHORTEST + 1)[:, None]

@@ -1,9 +1,9 @@
-"""Which of two is faster: a ratio with its interval, and one of four verdicts, of which one says that it is not known.
+"""Compare two sides: a ratio with its interval, and one of four verdicts, one of which is that nothing is known.
 
-Calls of one process are alike, and two processes of one program differ: what counts is the launch or, where there was
-one, the pair of neighbouring blocks. The ratio is worked out on the log scale, where faster and slower are alike. Over
-launches its interval is Student's; `bench/verdict_simulated.py` shows what it holds against, and what does not.
-Nothing here knows why a comparison may not be made (a failed check, another device): who knows says so with `refuse`.
+Calls of one process are alike, and two processes of one program differ: the unit is the launch or, with one launch, the
+pair of neighbouring blocks. The ratio is computed on the log scale, where faster and slower are symmetric. Over
+launches its interval is Student's; `bench/verdict_simulated.py` shows what it withstands, and what not. This module
+does not know why a comparison may be invalid (a failed check, another device): callers pass the reason to `refuse`.
 """
 
 from __future__ import annotations
@@ -17,58 +17,60 @@ from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, l
 from jaxprof.stats.turns import Block, LaunchBlocks, middle, not_times
 
 MARGIN = 0.02
-"""Within this of each other, two are the same."""
+"""Two sides that differ by less than this share are the same."""
 FEWEST_TO_STOP = {"launch": 5, "pair of blocks": 20}
-"""Before so many units a width does not stop the measuring: it may be small by chance."""
+"""Least number of units before the interval's width ends the measuring: with fewer it may be small by chance."""
 _STOPPING = 5 / 3
-"""How many times as small the error of an interval has to be, where its own width ended the measuring. Looking after
-each launch ends it when the spread comes out too small: 95 % intervals miss in up to 8 % of such sessions, 97 % ones in
-up to 5 % (`bench/verdict_simulated.py`)."""
+"""Factor by which an interval's error probability must shrink if its own width ended the measuring. Looking after each
+launch stops when the spread comes out too small: 95 % intervals miss in up to 8 % of such sessions, 97 % ones in up to
+5 % (`bench/verdict_simulated.py`)."""
 ONE_LAUNCH = 0.10
-"""One launch calls no difference up to this: two processes of one program differed by 3 to 10 % beside a neighbour that
-works in bursts, and by about 1 % on a quiet machine, and one launch cannot know on which it is."""
+"""One launch reports no difference up to this share: two processes of one program differed by 3 to 10 % beside a
+neighbour that works in bursts, and by about 1 % on a quiet machine, and one launch cannot know which it is on."""
 ROUGH = 4.0
-"""An interval whose ends are further apart than this many times does not say how large a difference is."""
+"""An interval whose ends are further apart than this factor does not show how large a difference is."""
 MOST_LAUNCHES = 1000
-"""More launches than that are not proposed."""
+"""Largest number of launches that is proposed."""
 
 Verdict = Literal["faster", "slower", "same", "inconclusive"]
 Unit = Literal["launch", "pair of blocks"]
 Measured = Literal["in turns", "launches in turns", "apart"]
-"""Blocks took turns; short launches took turns; neither, as in sessions of different times."""
+"""How the sides were measured: blocks took turns; short launches took turns; neither, as in sessions of different
+times."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeComparison:
-    """How many times as fast `other` is as the baseline."""
+    """Ratio of the times of the baseline and of `other`, with its interval and its verdict."""
 
     ratio: float | None
-    """The baseline's time over the other's: above 1, the other is faster. None where a side has no usable sample."""
+    """The baseline's time over the other's: above 1, the other is faster. None if a side has no usable sample."""
     spreads: tuple[Spread, ...]
-    """Where the error of the logarithm of `ratio` comes from; the widest source makes the interval. None: unknown."""
+    """Sources of the error of the logarithm of `ratio`; the widest makes the interval. Empty: the error is unknown."""
     units: int
-    """How many units the interval stands on."""
+    """Number of units from which the interval is computed."""
     unit: Unit
     launches: int
-    """How many launches have both sides; apart, the fewer of the two sides' launches."""
+    """Number of launches with both sides; if measured apart, the fewer of the two sides' launches."""
     between_share: float | None
-    """Of the variance of one launch's log ratio, the share (0..1) that its blocks do not explain: what differs between
+    """Share (0..1) of the variance of one launch's log ratio that its blocks do not explain: the differences between
     processes. Near 0, longer launches help; near 1, only more of them. None with one launch."""
     measured: Measured
     family: int = 1
-    """Among how many comparisons this one is read. The intervals of all of them hold together with 95 %."""
+    """Number of comparisons among which this one is read. The intervals of all of them hold together with 95 %."""
     of_fast_calls: bool = False
-    """Whether the effect of a launch is the ratio of both sides' fast calls, because other processes worked beside."""
+    """Whether the effect of a launch is the ratio of both sides' fast calls, because other processes worked beside
+    them."""
     by_width: bool = False
     """Whether the number of launches was not fixed beforehand, but depended on the interval's width."""
     refusal: str = ""
-    """Why no verdict may be given, whatever the times are."""
+    """Why no verdict may be given, whatever the times are; empty if one may."""
     margin: float = MARGIN
-    """Within this share of each other, the two are the same."""
+    """Two sides that differ by less than this share are the same."""
 
     @property
     def together(self) -> bool:
-        """Whether the sides were measured in turns, so that the ratio means the programs and not the hour."""
+        """Whether the sides were measured in turns, so that the ratio reflects the programs and not the hour."""
         return self.measured != "apart"
 
     @property
@@ -77,7 +79,7 @@ class TimeComparison:
         return f"{self.measured}, by their fast calls beside other processes" if self.of_fast_calls else self.measured
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
-        """The bounds of `ratio` with `confidence` (0..1); None where its error is not known."""
+        """Return the bounds of `ratio` with `confidence` (0..1); None if its error is not known."""
         half = self._half_width(confidence)
         if half is None or self.ratio is None:
             return None
@@ -86,7 +88,7 @@ class TimeComparison:
 
     @property
     def low(self) -> float | None:
-        """The lower end of the 95 % interval of `ratio`."""
+        """Lower end of the 95 % interval of `ratio`; None if it is not known."""
         return _end(self.interval(0.95), 0)
 
     @property
@@ -95,38 +97,38 @@ class TimeComparison:
 
     @property
     def half_width(self) -> float | None:
-        """Half the 95 % interval, as a share of the ratio: the `± 0.9 %` on screen."""
+        """Half the 95 % interval, as a share of the ratio: the `± 0.9 %` on screen; None if it is not known."""
         half = self._half_width(0.95)
         return None if half is None else bounded_exp(half) - 1
 
     def verdict(self, margin: float | None = None) -> Verdict:
-        """What may be said of `other`.
+        """Return the verdict on `other`.
 
         `same`: the 90 % interval lies wholly within ± `margin` (two one-sided tests: D. J. Schuirmann, 1987), even if
-        it excludes 1: a difference that small is none to act on. Else `faster` or `slower`: the 95 % interval excludes
-        1; with one launch it has to lie beyond `ONE_LAUNCH`, as two processes of one program differ, too. Else, and
-        whenever `reason` has one, `inconclusive`. `margin` is the comparison's own unless it is given. Raises
-        ValueError for a negative one.
+        it excludes 1: nobody acts on so small a difference. Otherwise `faster` or `slower`: the 95 % interval excludes
+        1, and the ratio itself lies beyond `margin`; with one launch the interval has to lie beyond `ONE_LAUNCH`,
+        because two processes of one program differ, too. Otherwise, and whenever `reason` gives one, `inconclusive`.
+        `margin` is the comparison's own unless it is given. Raises ValueError for a negative one.
         """
         return self._judge(margin)[0]
 
     def reason(self, margin: float | None = None) -> str:
-        """Why the verdict is `inconclusive`, in a few words; empty where it is not."""
+        """Return why the verdict is `inconclusive`, in a few words; empty if it is not."""
         return self._judge(margin)[1]
 
     def launches_to_decide(self, margin: float | None = None) -> int | None:
-        """How many more launches would give a verdict, if ratio and spread stay as they are.
+        """Return how many more launches would give a verdict, if ratio and spread stay as they are.
 
-        None where that is not known (one launch, a refusal) or more than `MOST_LAUNCHES` would be needed; 0 where
-        there is a verdict.
+        None if that is not known (one launch, a refusal) or more than `MOST_LAUNCHES` would be needed; 0 if there is a
+        verdict.
         """
         if self.verdict(margin) != "inconclusive":
             return 0
         return self.launches_until(lambda times: times.verdict(margin) != "inconclusive")
 
     def launches_until(self, decided: Callable[[TimeComparison], bool]) -> int | None:
-        """How many more launches would make it `decided`, if ratio and spread stay as they are. None where that is not
-        known, or more than `MOST_LAUNCHES` would be needed."""
+        """Return how many more launches would make it `decided`, if ratio and spread stay as they are. None if that is
+        not known, or more than `MOST_LAUNCHES` would be needed."""
         if self.unit != "launch" or not self.spreads or self.refusal or not self.together:
             return None
         enough, too_few = MOST_LAUNCHES, self.units
@@ -160,22 +162,19 @@ class TimeComparison:
         wide, narrow = self.interval(0.95), self.interval(0.90)
         if wide is None or narrow is None:
             return "inconclusive", "too few independent blocks"
-        verdict: Verdict
         edge = 1.0 if self.unit == "launch" else 1 + max(margin, ONE_LAUNCH)
         if _reach(narrow) < math.log1p(margin):
-            verdict = "same"
-        elif wide[0] > edge:
-            verdict = "faster"
-        elif wide[1] < 1 / edge:
-            verdict = "slower"
-        elif wide[0] <= 1 <= wide[1]:
-            return "inconclusive", "the interval holds 1"
-        else:
-            return "inconclusive", f"one launch cannot tell less than {100 * max(margin, ONE_LAUNCH):.0f} % apart"
-        return verdict, ""
+            return "same", ""
+        if wide[0] > edge or wide[1] < 1 / edge:
+            if 1 / (1 + margin) <= self.ratio <= 1 + margin:
+                return "inconclusive", f"the difference is about the margin of {100 * margin:g} %"
+            return ("faster" if self.ratio > 1 else "slower"), ""
+        if wide[0] <= 1 <= wide[1]:
+            return "inconclusive", "the interval contains 1"
+        return "inconclusive", f"one launch cannot show a difference under {100 * max(margin, ONE_LAUNCH):.0f} %"
 
     def _with_launches(self, launches: int) -> TimeComparison:
-        """This comparison after `launches` launches with the same spread."""
+        """Return this comparison as it would be after `launches` launches with the same spread."""
         shrunk = math.sqrt(self.units / launches)
         spreads = tuple(
             Spread(spread.standard_error * shrunk, (spread.degrees + 1) * launches / self.units - 1)
@@ -192,20 +191,20 @@ def compare(
     by_width: bool = False,
     beside_others: bool = False,
 ) -> TimeComparison:
-    """The side `other` compared with the side `baseline`, both measured in turns.
+    """Compare the side `other` with the side `baseline`, both measured in turns.
 
     Launches that lack one of them are left out. The effect of a launch is the trimmed mean of the log ratios of its
     pairs of neighbouring blocks (not in turns: the log ratio of the medians of its blocks). Over two or more launches
     the interval is Student's over their effects, and never narrower than the blocks within them allow. With one launch
-    it is that of its pairs, batched: it holds for these processes only. `by_width` says that there would have been
-    more or fewer launches, had the interval been wider or narrower.
+    it is that of its pairs, batched: it holds for these processes only. `by_width`: whether the number of launches
+    depended on the width of the interval.
 
-    `beside_others`: other processes worked meanwhile. What takes a processor away falls upon one block of a pair, again
-    and again: the pairs of a launch scatter by 20 to 60 %. Over launches the effect of each is then the ratio of both
-    sides' fast calls, the call that one in ten is faster than, which differed by a tenth of that.
+    `beside_others`: other processes worked meanwhile. They interrupt one block of a pair, again and again: the pairs of
+    a launch scatter by 20 to 60 %. Over launches the effect of each is then the ratio of both sides' fast calls (a
+    tenth of the calls are faster), which differed by a tenth of that.
 
-    No sample is ever left out on its own: where one is not a time (zero, negative, infinite, not a number), the
-    comparison is refused.
+    No sample is ever left out on its own: if one is not a time (zero, negative, infinite, not a number), the comparison
+    is refused.
     """
     effects = [effect for launch in launches if (effect := _effect(launch, baseline, other))]
     in_turns = all(launch.in_turns for launch in launches)
@@ -232,10 +231,10 @@ def compare(
 
 
 def compare_apart(baseline: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) -> TimeComparison:
-    """`other` compared with `baseline`, each the samples (seconds) of its launches, measured at different times.
+    """Compare `other` with `baseline`, each the samples (seconds) of its launches, measured at different times.
 
-    The verdict is always `inconclusive`: what differed between the two times is in the ratio. The interval, over the
-    medians of the launches, is there with two launches of both at least.
+    The verdict is always `inconclusive`, because the ratio includes all differences between the two times. The
+    interval, over the medians of the launches, exists with at least two launches of both.
     """
     sides = [
         [LaunchBlocks((Block(0, tuple(launch)),)) for launch in launches if len(launch)]
@@ -256,24 +255,24 @@ def compare_apart(baseline: Sequence[Sequence[float]], other: Sequence[Sequence[
 
 
 def is_rough(low: float | None, high: float | None) -> bool:
-    """Whether an interval of a ratio, whatever it excludes, leaves open how large the difference is: its ends lie far
-    apart (`ROUGH`), or one lies within `MARGIN` of 1. Without bounds it is."""
+    """Return whether an interval of a ratio, whatever it excludes, leaves the size of the difference open: its ends lie
+    far apart (`ROUGH`), or one lies within `MARGIN` of 1, or a bound is missing."""
     if low is None or high is None or not low > 0:
         return True
     return high / low > ROUGH or min(abs(math.log(low)), abs(math.log(high))) <= math.log1p(MARGIN)
 
 
 def refuse(comparison: TimeComparison, reason: str) -> TimeComparison:
-    """The comparison without a verdict: a side failed its check, has another device, dtype, size or precision, was
-    throttled. That says more than how they were measured, and stands in its place."""
+    """Return the comparison without a verdict, because a side failed its check, has another device, dtype, size or
+    precision, or was throttled. `reason` replaces any reason that lies in the measurement."""
     return replace(comparison, refusal=reason)
 
 
 def corrected(comparisons: Sequence[TimeComparison]) -> list[TimeComparison]:
-    """The comparisons of one table, so that all their intervals hold together with 95 %, and no verdict is wrong in
-    more than one table of twenty.
+    """Return the comparisons of one table, so that all their intervals hold together with 95 %, and no verdict is wrong
+    in more than one table of twenty.
 
-    Bonferroni's simultaneous intervals. Holm's steps would find a little more, but have no intervals: a row could say
+    Bonferroni's simultaneous intervals. Holm's steps would find a little more, but have no intervals: a row could show
     `inconclusive` beside an interval that excludes 1. Comparisons without an interval are not counted.
     """
     family = max(1, sum(bool(one.spreads) and one.together and not one.refusal for one in comparisons))
@@ -281,18 +280,18 @@ def corrected(comparisons: Sequence[TimeComparison]) -> list[TimeComparison]:
 
 
 def narrow_enough(comparison: TimeComparison, wanted: float) -> bool:
-    """Whether measuring may stop: half the 95 % interval is at most `wanted` (a share of the ratio), and there are
-    `FEWEST_TO_STOP` units at least.
+    """Return whether measuring may stop: half the 95 % interval is at most `wanted` (a share of the ratio), with at
+    least `FEWEST_TO_STOP` units.
 
-    The rule sees the width and never the ratio: measuring until a verdict comes finds one for the same program, sooner
-    or later. What is measured until it says so is compared with `by_width=True`.
+    The rule sees the width and never the ratio: measuring until a verdict appears finds one for the same program,
+    sooner or later. Samples measured under this rule are compared with `by_width=True`.
     """
     half = replace(comparison, by_width=True).half_width
     return half is not None and half <= wanted and comparison.units >= FEWEST_TO_STOP[comparison.unit]
 
 
 def _effect(launch: LaunchBlocks, baseline: int, other: int) -> Location | None:
-    """The log ratio within one launch, positive where `other` is faster; None where it has no pair, or no times."""
+    """Return the log ratio within one launch, positive if `other` is faster; None if it has no pair, or no times."""
     if not_times([launch], baseline, other):
         return None
     if launch.in_turns:
@@ -305,7 +304,7 @@ def _effect(launch: LaunchBlocks, baseline: int, other: int) -> Location | None:
 
 
 def _effect_of_fast_calls(launch: LaunchBlocks, baseline: int, other: int) -> Location | None:
-    """The log ratio of both sides' fast calls in one launch; how far off it can be shows over launches alone."""
+    """Return the log ratio of both sides' fast calls in one launch; only several launches show its error."""
     if not_times([launch], baseline, other) or not launch.pairs(baseline, other):
         return None
     calls = launch.fast_call(baseline), launch.fast_call(other)
@@ -317,7 +316,7 @@ def _unknown(launches: int, measured: Measured, refusal: str = "") -> TimeCompar
 
 
 def _reach(interval: tuple[float, float]) -> float:
-    """How far from 1 an interval reaches, on the log scale."""
+    """Return how far from 1 an interval reaches, on the log scale."""
     return max(-math.log(interval[0]), math.log(interval[1]))
 
 

@@ -1,9 +1,8 @@
-"""Whether a time has grown by more than a limit allows: the whole interval of its growth lies on one side of the limit,
-or nothing is decided.
+"""Judge whether a time has grown by more than a limit: the whole interval of its growth lies on one side, or
+nothing is decided.
 
-The rules are those of a verdict. Nothing is decided where the two were not measured together, where a comparison is
-refused, where one launch cannot tell, and where the baseline differs from itself by as much as the growth differs from
-the limit.
+The rules are those of a verdict. Nothing is decided if the two were not measured together, if a comparison is refused,
+if one launch cannot show it, or if the baseline differs from itself by as much as the growth differs from the limit.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ class GrowthVerdict:
 
     state: LimitState
     reason: str = ""
-    """Why it is undecided; else empty."""
+    """Why it is undecided; empty if it is not."""
     launches_to_decide: int | None = None
-    """How many more launches would decide it, if ratio and spread stay as they are; None: unknown, or more than
-    `MOST_LAUNCHES`."""
+    """Number of further launches that would decide it, if ratio and spread stay as they are; None: unknown, or more
+    than `MOST_LAUNCHES`."""
 
 
 def growth(times: TimeComparison) -> float | None:
-    """By which share the time of `other` is longer than the baseline's: 0.1 is 10 % more. None: unknown."""
+    """Return the share by which the time of `other` exceeds the baseline's: 0.1 is 10 % more. None: unknown."""
     return None if times.ratio is None else 1 / times.ratio - 1
 
 
 def growth_interval(times: TimeComparison) -> tuple[float, float] | None:
-    """The 95 % interval of `growth`; None where its error is not known."""
+    """Return the 95 % interval of `growth`; None if its error is not known."""
     interval = times.interval()
     return None if interval is None else (1 / interval[1] - 1, 1 / interval[0] - 1)
 
 
 def judge_growth(times: TimeComparison, most: float) -> GrowthVerdict:
-    """`passed`: the time has grown by more than the share `most`; `within`: by less. Raises ValueError for a negative
-    `most`."""
+    """Judge the growth: `passed` if the time has grown by more than the share `most`; `within` if by less. Raises
+    ValueError for a negative `most`."""
     if not most >= 0:
         raise ValueError(f"a limit is a share from 0 on, not {most}")
     state, reason = _judge(times, most)
@@ -64,7 +63,7 @@ def _judge(times: TimeComparison, most: float) -> tuple[LimitState, str]:
     limit = math.log1p(most)
     low, high, grown = -math.log(interval[1]), -math.log(interval[0]), -math.log(times.ratio)
     if low <= limit <= high:
-        return "undecided", "the interval holds the limit"
+        return "undecided", "the interval contains the limit"
     if times.unit != "launch" and low - math.log1p(ONE_LAUNCH) <= limit <= high + math.log1p(ONE_LAUNCH):
-        return "undecided", f"one launch cannot tell less than {100 * ONE_LAUNCH:.0f} % apart"
+        return "undecided", f"one launch cannot show a difference under {100 * ONE_LAUNCH:.0f} %"
     return ("passed" if grown > limit else "within"), ""

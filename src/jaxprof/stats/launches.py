@@ -1,4 +1,4 @@
-"""One variant's median, with an interval that says between what bounds another launch of it would lie on average."""
+"""Estimate one variant's median over its launches, with an interval for the mean of further launches."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ class LaunchSummary:
     """The median call of one variant, in seconds."""
 
     median: float
-    """The middle one of the launches' medians: a machine that takes 44 µs in one launch and 77 in the next takes 58 in
-    none. With one launch, its median block."""
+    """Middle one of the launches' medians, because the mean of 44 µs in one launch and 77 µs in the next occurs in no
+    launch. With one launch, the median of its blocks."""
     low: float | None
-    """The 95 % interval of their mean, which holds `median`; None where there are too few blocks for one."""
+    """Lower end of the 95 % interval of their mean, which holds `median`; None if there are too few blocks for one."""
     high: float | None
     unit: Literal["launch", "block"]
-    """What the interval stands on. On blocks it leaves out what differs between processes of the same program."""
+    """Unit from which the interval is computed. From blocks, it leaves out the differences between processes of the
+    same program."""
     units: int
     launches: int
 
     @property
     def relative_halfwidth(self) -> float | None:
-        """Half the interval's width over the median; None where it is unknown."""
+        """Half the interval's width over the median; None if it is unknown."""
         if self.low is None or self.high is None:
             return None
         return (self.high - self.low) / 2 / self.median
 
 
 def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> LaunchSummary | None:
-    """The median of one side over its launches; None where it has no samples, or one that is not a time.
+    """Return the median of one side over its launches; None if it has no samples, or one that is not a time.
 
     The interval is Student's over the logarithms of the launches' medians and never narrower than the blocks within
     them allow; with one launch it is that of its blocks, batched because neighbours are alike.
@@ -48,7 +49,7 @@ def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> Launc
     if not medians:
         return None
     mean, count = launch_mean(medians), len(medians)
-    centre = middle([each.value for each in medians])
+    centre = middle([median.value for median in medians])
     half = max((spread.half_width(0.95) for spread in mean.spreads), default=None)
     return LaunchSummary(
         median=bounded_exp(centre),
@@ -61,17 +62,17 @@ def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> Launc
 
 
 ALONE_MARGIN = 0.03
-"""What a run takes in turns may differ by so much from what it takes alone."""
+"""Largest difference between a run's time in turns and its time alone that is not reported, as a share."""
 ALONE_MARGIN_OF_ONE = 0.2
-"""The same of one launch: its calls alone are of one quarter of a second, in which others may have had the machine."""
+"""The same for one launch: its calls alone take a quarter of a second, in which others may have used the machine."""
 
 
 def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks]) -> tuple[float, bool] | None:
-    """A run's time in turns over its time alone (both as side 0, launch by launch), and whether the two differ: by more
-    than `ALONE_MARGIN`, and by more than the 95 % interval of their ratio. None where a launch lacks one of them.
-    With one launch the fast calls have to differ as well: bursts of other programs spare some.
+    """Return a run's time in turns over its time alone (both as side 0, launch by launch), and whether the two differ:
+    by more than `ALONE_MARGIN`, and by more than the 95 % interval of their ratio. None if a launch lacks one of them.
+    With one launch the fast calls have to differ as well, because bursts of other programs spare some.
 
-    Where the error is not known (one launch of few blocks), they do not differ.
+    If the error is not known (one launch of few blocks), they do not differ.
     """
     if not turns or len(turns) != len(alone) or not_times(turns, 0) or not_times(alone, 0):
         return None
@@ -97,11 +98,10 @@ def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks
 def summarise_run(
     samples: Sequence[float], launches: Sequence[LaunchBlocks] = (), calls_per_sample: int = 1
 ) -> Summary | None:
-    """The summary of a steady run (seconds a call); its interval stands on launches or blocks, not on calls.
+    """Return the summary of a steady run (seconds a call); its interval is computed from launches or blocks, not calls.
 
-    `launches` holds the run's blocks, as side 0; where a run was not measured in turns, its `samples` are cut into
-    blocks. With one launch the median is that of all samples, and the blocks say how far it is known. None where there
-    are no samples.
+    `launches` holds the run's blocks, as side 0; if a run was not measured in turns, its `samples` are cut into blocks.
+    With one launch the median is that of all samples, and the blocks give its interval. None if there are no samples.
     """
     summary = summarise(samples)
     if summary is None:

@@ -1,14 +1,14 @@
-"""Where a series of values that follow each other lies, and how far off that can be.
+"""Estimate the location of a series of successive values, and its error.
 
-The location is a trimmed mean: bursts of other work fall upon one block of a pair now and then, and a quarter of the
+The location is a trimmed mean: bursts of other work affect one block of a pair now and then, and a quarter of the
 values at either end may be anything. Its error is that of the mean of the Winsorised values (J. W. Tukey and
 D. H. McLaughlin, "Less vulnerable confidence and significance procedures for location based on a single sample", 1963).
 
-Values that follow each other are alike, which makes the error larger than their spread says. Two estimates allow for
-that, and the widest interval counts: neighbours are merged into ever longer batches (H. Flyvbjerg and H. G. Petersen,
-"Error estimates on averages of correlated data", 1989), which wants many values; and the correlation of neighbours says
-how many independent values they amount to (G. V. Bayley and J. M. Hammersley, "The 'effective' number of independent
-observations in an autocorrelated time series", 1946), which serves for few. What amounts to too few has no error.
+Successive values are correlated, which makes the error larger than their spread suggests. Two estimates allow for that,
+and the wider interval counts: neighbours are merged into ever longer batches (H. Flyvbjerg and H. G. Petersen, "Error
+estimates on averages of correlated data", 1989), which needs many values; and the correlation of neighbours gives the
+number of independent values they amount to (G. V. Bayley and J. M. Hammersley, "The 'effective' number of independent
+observations in an autocorrelated time series", 1946), which serves for few. Too few independent values have no error.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TRIMMED = 0.25
-"""The share of the values that is left out at either end."""
+"""Share of the values that is left out at either end."""
 FEWEST_BATCHES = 6
-"""Values are not merged into fewer batches: the spread of a few says little, and its quantile of t grows."""
+"""Least number of batches: the spread of a few is unreliable, and its quantile of t grows."""
 _ROUNDING = 1e-12
-"""Values that differ by less are the same, and their order says nothing."""
+"""Values that differ by less are the same, and their order means nothing."""
 FEWEST_VALUES = 5
-"""Below this many independent values the error is not known."""
+"""With fewer independent values the error is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The error of an estimate from one source: its standard error, with the degrees of freedom that it is known to."""
+    """The error of an estimate from one source: its standard error and its degrees of freedom."""
 
     standard_error: float
     degrees: float
 
     def half_width(self, confidence: float) -> float:
-        """Half of the interval that holds the truth with `confidence` (0..1), in the unit of the standard error."""
+        """Return half of the interval that holds the truth with `confidence` (0..1), in the unit of the standard
+        error."""
         return self.standard_error * t_quantile((1 + confidence) / 2, self.degrees)
 
 
@@ -51,27 +52,27 @@ class Location:
 
     value: float
     spread: Spread | None
-    """None with fewer than `FEWEST_VALUES` values, or where they are so alike that they amount to fewer."""
+    """Error of the value; None if the values amount to fewer than `FEWEST_VALUES` independent ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchMean:
-    """The mean of what several launches gave, in the values' unit."""
+    """The mean of the values of several launches, in the values' unit."""
 
     value: float
     between: Spread | None
-    """The error that the launches' differences leave: Student's, over launches. None with one."""
+    """Error from the differences between launches (Student's); None with one launch."""
     within: Spread | None
-    """The error that the values within them leave; None where that of a launch is not known."""
+    """Error from the values within the launches; None if that of a launch is not known."""
 
     @property
     def spreads(self) -> tuple[Spread, ...]:
-        """The sources of error that are known. The wider one counts: launches that agree by chance hide nothing."""
+        """Known sources of error. The wider one counts: launches that agree by chance hide nothing."""
         return tuple(spread for spread in (self.between, self.within) if spread)
 
     @property
     def between_share(self) -> float | None:
-        """Of the variance of one launch's value, the share (0..1) that the values within it do not explain."""
+        """Share (0..1) of the variance of one launch's value that the values within it do not explain."""
         if self.between is None or self.within is None:
             return None
         if self.between.standard_error <= self.within.standard_error:
@@ -80,7 +81,7 @@ class LaunchMean:
 
 
 def launch_mean(launches: Sequence[Location]) -> LaunchMean:
-    """The mean over launches, each counting the same. Raises ValueError for none."""
+    """Return the mean over launches, each with the same weight. Raises ValueError for none."""
     count = len(launches)
     if count == 0:
         raise ValueError("no launches")
@@ -95,7 +96,7 @@ def launch_mean(launches: Sequence[Location]) -> LaunchMean:
 
 
 def of_difference(one: Spread, other: Spread) -> Spread:
-    """The error of the difference of two independent estimates, with the degrees of freedom of B. L. Welch ("The
+    """Return the error of the difference of two independent estimates, with the degrees of freedom of B. L. Welch ("The
     generalization of 'Student's' problem when several different population variances are involved", 1947)."""
     error = math.hypot(one.standard_error, other.standard_error)
     if error == 0:
@@ -105,7 +106,7 @@ def of_difference(one: Spread, other: Spread) -> Spread:
 
 
 def location(values: Sequence[float]) -> Location:
-    """The trimmed mean of `values`, in the order measured. Raises ValueError for none."""
+    """Return the trimmed mean of `values`, in the order measured. Raises ValueError for none."""
     count = len(values)
     if count == 0:
         raise ValueError("no values")
@@ -124,12 +125,13 @@ def location(values: Sequence[float]) -> Location:
 
 
 def bounded_exp(value: float) -> float:
-    """exp, kept within what a float holds: the end of an interval that is as wide as can be is still a positive one."""
+    """Return exp(value), limited to what a float holds: the end of the widest possible interval is still positive."""
     return math.exp(min(max(value, -700.0), 700.0))
 
 
 def _widest_error(values: list[float], independent: float, most_degrees: float) -> Spread:
-    """The error of the mean of `values`, of the ways to allow for likeness the one with the widest 95 % interval."""
+    """Return the error of the mean of `values`: of the estimates that allow for correlation, the one with the widest
+    95 % interval."""
     count = len(values)
     alike = _variance(values) * (count - 1) / (count - count / independent) / independent
     errors = [Spread(math.sqrt(alike), min(int(independent) - 1, most_degrees))]
@@ -140,10 +142,10 @@ def _widest_error(values: list[float], independent: float, most_degrees: float) 
 
 
 def _independent(values: list[float]) -> float:
-    """How many independent values `values` amount to: all, where neighbours are no more alike than chance makes them.
+    """Return how many independent values `values` amount to: all, if neighbours are no more alike than by chance.
 
-    The correlation of neighbours in a short series comes out too low, by about (1 + 4 r) / n (M. G. Kendall, "Note on
-    bias in the estimation of autocorrelation", 1954), which is put right."""
+    The estimated correlation of neighbours in a short series is too low by about (1 + 4 r) / n (M. G. Kendall, "Note on
+    bias in the estimation of autocorrelation", 1954), which is corrected."""
     count = len(values)
     mean = math.fsum(values) / count
     off = [each - mean for each in values]

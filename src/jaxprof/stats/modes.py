@@ -1,10 +1,10 @@
-"""Whether samples have two modes: then no single number, neither the median nor the mean, says what a call takes.
+"""Detect two modes in samples: then no single number, neither the median nor the mean, describes a call.
 
-A cluster of fast calls and one of slow ones is not enough: every skewed or drifting series can be cut in two. What
-makes two modes is the valley between them. Of one mode the density halfway between two clusters is at least that of the
-lesser one, so of the samples near either, no fewer than half are expected halfway: a binomial test says how unlikely
-fewer are (the idea of excess mass: D. W. Müller and G. Sawitzki, "Excess mass estimates and tests for multimodality",
-1991).
+A cluster of fast calls and one of slow calls is not enough: every skewed or drifting series can be cut in two. Two
+modes have a valley between them. In a single mode the density halfway between two clusters is at least that of the
+lesser one, so at least half as many samples as near either cluster are expected halfway: a binomial test gives the
+probability of fewer (the idea of excess mass: D. W. Müller and G. Sawitzki, "Excess mass estimates and tests for
+multimodality", 1991).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 FEWEST_FOR_MODES = 20
-"""Below this many samples modes are not looked for."""
+"""With fewer samples modes are not looked for."""
 APART = 1.2
-"""The least ratio of the modes that is worth reporting."""
+"""Least ratio of the modes that is worth reporting."""
 LEAST_SHARE = 0.10
 """Least share of the samples in the lesser mode: fewer are outliers."""
 _CHANCE = 1e-4
-"""Largest probability of such a deep valley in samples of one mode. Small, because the clusters were chosen by looking,
-and samples that follow each other are alike."""
+"""Largest probability of such a deep valley in samples of one mode. It is small because the clusters were chosen by
+looking, and successive samples are correlated."""
 _MOST_CUTS = 3
-"""Outliers are split off twice at most: those of one side, and those of the other."""
+"""Largest number of cuts: outliers are split off at most twice, once on either side."""
 _DEEPEST_SHARE = 0.25
 """A valley holds at most this share of what the lesser mode holds: shallower ones are shoulders."""
 
@@ -38,18 +38,18 @@ class Modes:
     """Two clusters of samples, in seconds."""
 
     low: float
-    """The median of the faster samples."""
+    """Median of the faster samples."""
     high: float
     low_share: float
-    """Share of the samples, in 0..1."""
+    """Share of the samples in the faster mode (0..1)."""
     switches: int
-    """How often a sample is in another mode than the previous one: 1 is a single, lasting change."""
+    """Number of samples in another mode than the previous one: 1 is a single, lasting change."""
     border: float
-    """The fastest of the slower samples."""
+    """Fastest of the slower samples."""
 
 
 def two_modes(samples: Sequence[float]) -> Modes | None:
-    """The two modes of `samples`, in the order in which they were taken; None where one mode may be all there is."""
+    """Return the two modes of `samples`, in the order in which they were taken; None if there may be only one mode."""
     if len(samples) < FEWEST_FOR_MODES:
         return None
     import numpy as np
@@ -68,8 +68,8 @@ def two_modes(samples: Sequence[float]) -> Modes | None:
 
 
 def _cuts(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Iterator[tuple[int, int, int]]:
-    """Where two clusters may begin, part and end. What a cut splits off that is less than a mode is outliers, and what
-    is left is cut again, while it holds the most of all."""
+    """Yield where two clusters may begin, part and end. A part too small for a mode is outliers, and the rest is cut
+    again."""
     import numpy as np
 
     least = LEAST_SHARE * len(ordered)
@@ -83,8 +83,8 @@ def _cuts(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Iterator[tup
 
 
 def _cut(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
-    """How many of the ordered values belong to the lower cluster: the cut with the largest variance between the two
-    (N. Otsu, "A threshold selection method from gray-level histograms", 1979)."""
+    """Return how many of the ordered values belong to the lower cluster: the cut with the largest variance between the
+    two (N. Otsu, "A threshold selection method from gray-level histograms", 1979)."""
     import numpy as np
 
     count = len(ordered)
@@ -95,7 +95,7 @@ def _cut(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
 
 
 def _has_valley(ordered: np.ndarray[tuple[int], np.dtype[np.float64]], low: float, high: float) -> bool:
-    """Whether fewer samples lie halfway between the modes than around the lesser one, by more than chance."""
+    """Return whether fewer samples lie halfway between the modes than around the lesser one, by more than chance."""
     width = (high - low) / 3
 
     def around(centre: float) -> int:

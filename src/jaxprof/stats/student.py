@@ -15,7 +15,7 @@ _TINY = 1e-300
 
 @lru_cache(maxsize=1024)
 def t_quantile(probability: float, degrees: float) -> float:
-    """What a t variable with `degrees` > 0 degrees of freedom (a fraction is allowed) stays below with `probability`.
+    """Return the quantile of a t variable with `degrees` > 0 degrees of freedom (a fraction is allowed).
 
     Raises ValueError where `probability` is not between 0 and 1, or `degrees` is not positive.
     """
@@ -39,7 +39,7 @@ def t_quantile(probability: float, degrees: float) -> float:
 
 
 def _tails(squared: float, degrees: float) -> float:
-    """P(T² / degrees > `squared`)."""
+    """Return P(T² / degrees > `squared`)."""
     x, rest = 1 / (1 + squared), squared / (1 + squared)
     a, b = degrees / 2, 0.5
     scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * -math.log1p(squared) + b * math.log(rest)
@@ -49,7 +49,7 @@ def _tails(squared: float, degrees: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function at `x`, which has to be below its mean or near it."""
+    """Return the continued fraction of the incomplete beta function at `x`, which must be below its mean or near it."""
     c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, 500):

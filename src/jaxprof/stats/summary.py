@@ -1,4 +1,4 @@
-"""One series of samples in a few numbers, each with its uncertainty."""
+"""Summarise one series of samples in a few numbers, each with its uncertainty."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from jaxprof.stats.modes import Modes
 
 FEWEST_FOR_INTERVAL = 5
-"""Below this many samples no interval is given: the extremes themselves cover the median in under 94 % of cases."""
+"""With fewer samples no interval is given: the extremes themselves cover the median in under 94 % of cases."""
 
 FEWEST_FOR_P95 = 20
 _FAR = 5.0
-"""An outlier is so many standard deviations, as the MAD estimates them, from the median."""
+"""An outlier lies more than this many standard deviations, as the MAD estimates them, from the median."""
 _NORMAL_CONSISTENCY = 1.4826
 """MAD × this estimates the standard deviation of normal noise (Rousseeuw & Croux, 1993)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A summary of samples in seconds. `low` and `high` bound the median with 95 % confidence; None where there are too
+    """A summary of samples in seconds. `low` and `high` bound the median with 95 % confidence; None if there are too
     few."""
 
     count: int
@@ -37,15 +37,15 @@ class Summary:
     maximum: float
     mean: float
     p95: float | None
-    """What 95 % of the samples do not exceed; None for fewer than `FEWEST_FOR_P95`, where it would be a guess."""
+    """95th percentile; None for fewer than `FEWEST_FOR_P95` samples, where it would be a guess."""
     unit: Literal["call", "block", "launch"] = "call"
-    """What the interval stands on: calls that are taken to be independent, or blocks of neighbouring calls, or
-    launches. On blocks it leaves out what differs between processes of the same program."""
+    """Unit from which the interval is computed: calls, taken to be independent; blocks of neighbouring calls; or
+    launches. From blocks, it leaves out the differences between processes of the same program."""
     launches: int = 1
 
     @property
     def relative_halfwidth(self) -> float | None:
-        """Half the interval's width over the median: the `± 0.9 %` on screen; None where it is unknown."""
+        """Half the interval's width over the median: the `± 0.9 %` on screen; None if it is unknown."""
         if self.low is None or self.high is None or self.median <= 0:
             return None
         return (self.high - self.low) / 2 / self.median
@@ -57,7 +57,7 @@ class Summary:
 
 
 def summarise(samples: Sequence[float]) -> Summary | None:
-    """The summary of `samples` (seconds); None where there are none."""
+    """Return the summary of `samples` (seconds); None if there are none."""
     if not samples:
         return None
     import numpy as np
@@ -79,7 +79,8 @@ def summarise(samples: Sequence[float]) -> Summary | None:
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % percentile-bootstrap interval of the median, in the samples' unit; None for under five samples."""
+    """Return the 95 % percentile-bootstrap interval of the median, in the samples' unit; None for under five
+    samples."""
     if len(samples) < FEWEST_FOR_INTERVAL:
         return None
     import numpy as np
@@ -89,8 +90,8 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float] | None:
 
 
 def outliers(samples: Sequence[float], modes: Modes | None = None) -> list[bool]:
-    """Which samples lie more than `_FAR` scaled MADs from the median, or with two `modes` from both. They are marked,
-    and kept."""
+    """Return for each sample whether it lies more than `_FAR` scaled MADs from the median, or with two `modes` from
+    both medians. Outliers are marked, and kept."""
     if not samples:
         return []
     import numpy as np
@@ -108,10 +109,10 @@ def outliers(samples: Sequence[float], modes: Modes | None = None) -> list[bool]
 
 
 def histogram(samples: Sequence[float], bins: int, modes: Modes | None = None) -> tuple[list[int], float, float, int]:
-    """Counts in `bins` equal bins, the low and high edge, and how many samples lie above the last bin.
+    """Return the counts in `bins` equal bins, the low and high edge, and how many samples lie above the last bin.
 
-    The scale ends where the outliers begin, so that one slow call does not squeeze the others into one bin; two `modes`
-    are both on it. Raises ValueError for no samples or no bins.
+    The scale ends where the outliers begin, so that one slow call does not squeeze the others into one bin; it includes
+    both of two `modes`. Raises ValueError for no samples or no bins.
     """
     if not samples or bins < 1:
         raise ValueError("a histogram wants samples and bins")

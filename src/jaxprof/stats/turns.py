@@ -1,8 +1,8 @@
-"""What is measured in turns: blocks of calls, the order in which sides get them, and which blocks stand side by side.
+"""Plan measuring in turns: blocks of calls, the order in which sides get them, and which blocks are neighbours.
 
-Sides that are compared live at the same time and are given short blocks in turn, so that whatever slows the machine
-down meets all of them alike. A block is shorter than what disturbs (about 10 ms), and the pair of neighbouring blocks
-of two sides is the smallest thing that says anything about their ratio.
+Sides that are compared live at the same time and get short blocks in turn, so that a disturbance of the machine affects
+all of them alike. A block (about 10 ms) is shorter than most disturbances, and the pair of neighbouring blocks of two
+sides is the smallest unit that shows their ratio.
 """
 
 from __future__ import annotations
@@ -16,34 +16,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 BLOCK_SECONDS = 0.01
-"""How long a block is, where one call is not longer: beside a neighbour whose bursts last 50 to 800 ms, blocks of
-150 ms gave false verdicts in 2 of 6 comparisons, and blocks of 12 ms in none."""
+"""Length of a block, unless one call is longer: beside a neighbour whose bursts last 50 to 800 ms, 150 ms blocks gave
+false verdicts in 2 of 6 comparisons, and 12 ms blocks in none."""
 
 
 PROBES = 6
-"""Whole blocks of each side that show how soon its calls settle."""
+"""Number of whole blocks of each side that show how soon its calls settle."""
 PROBE_SECONDS = 0.08
-"""A million numbers through an elementwise function took 1.5 times as long after another process's turn, and had
-settled after 2 to 40 ms, from one turn to the next (its threads shared a core until then); a product of matrices after
-2 ms."""
+"""Length of such a block. A million numbers through an elementwise function took 1.5 times as long after another
+process's turn, and settled after 2 to 40 ms, varying from turn to turn (its threads shared a core until then); a matrix
+product settled after 2 ms."""
 LONGEST_PROBED_SECONDS = 0.25
-"""A call longer than this is not held up for long by what it finds in the caches: its first call counts."""
+"""Longest call that is probed. Cold caches delay a longer call only a little, so its first call counts."""
 UNPROBED_WARM_IN_SECONDS = 0.03
-"""Of a short call beside one too long to be probed."""
+"""Warm-in of a short call measured beside one too long to be probed."""
 SETTLED_WITHIN = 0.03
-"""Calls have settled where they take what later ones take, within this share."""
+"""Calls have settled if they take as long as later ones, within this share."""
 ALONE_SECONDS = 0.25
-"""How long each side is measured in one go, before any turn: a control of the turns."""
+"""Time for which each side is measured alone before any turn, as a control of the turns."""
 ALONE_SHARE = 0.4
-"""The same, as a share of its budget in a launch."""
+"""Largest share of a side's budget in a launch for measuring it alone."""
 ALONE_SAMPLES = 2_000
 ALONE_WARM_IN_SECONDS = 0.02
 LEAST_BLOCKS = 4
-"""The fewest blocks of a side in a launch, however long its calls: twice there and back."""
+"""Least number of blocks of a side in a launch, however long its calls: two rounds there and back."""
 LEAST_SAMPLES = 6
-"""The fewest of a side over all launches: four calls of two seconds, in one launch, said next to nothing."""
+"""Least number of samples of a side over all launches: four calls of two seconds, in one launch, showed almost
+nothing."""
 MOST_SAMPLES = 10_000
-"""Of one side, over all launches."""
+"""Largest number of samples of a side over all launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,9 @@ class Block:
     """Successive calls of one side, made while no other side ran."""
 
     side: int
-    """The number of the side, from 0 on."""
+    """Number of the side, from 0 on."""
     seconds: tuple[float, ...]
-    """The time of each call, in the order made."""
+    """Seconds of each call, in the order made."""
 
     @property
     def is_time(self) -> bool:
@@ -62,7 +63,7 @@ class Block:
 
     @property
     def median(self) -> float:
-        """The median call, in seconds. Raises ValueError for a block without calls."""
+        """Median of the calls, in seconds. Raises ValueError for a block without calls."""
         if not self.seconds:
             raise ValueError("a block without calls has no median")
         return middle(self.seconds)
@@ -74,47 +75,48 @@ class LaunchBlocks:
 
     blocks: tuple[Block, ...]
     in_turns: bool = True
-    """Whether the sides' processes lived together and their blocks took turns. Else the sides followed each other, each
-    as a short launch of its own: then only their medians can be compared, and only over several launches."""
+    """Whether the sides' processes lived together and their blocks took turns. If not, the sides followed each other,
+    each as a short launch of its own: then only their medians can be compared, and only over several launches."""
 
     def of_side(self, side: int) -> list[Block]:
-        """The blocks of one side that have calls."""
+        """Return the blocks of one side that have calls."""
         return [block for block in self.blocks if block.side == side and block.seconds]
 
     def fast_call(self, side: int) -> float | None:
-        """The call of one side that one in ten is faster than, in seconds: what other processes take a processor from
-        is the slower ones. None without calls."""
+        """Return the seconds that a tenth of one side's calls fall below: the calls slowed by other processes are above
+        it. None without calls."""
         calls = sorted(second for block in self.of_side(side) for second in block.seconds)
         return calls[len(calls) // 10] if calls else None
 
     def pairs(self, side: int, other: int) -> list[tuple[Block, Block]]:
-        """Blocks of the two sides that followed each other, each block in one pair at most, `side`'s first.
+        """Return pairs of blocks of the two sides that followed each other, each block in one pair at most, `side`'s
+        first.
 
-        Blocks of further sides may have stood between. A block whose partner is missing is left out."""
+        Blocks of further sides may lie between them. A block whose partner is missing is left out."""
         blocks = [block for block in self.blocks if block.side in (side, other) and block.seconds]
-        found = []
+        pairs = []
         position = 0
         while position + 1 < len(blocks):
             first, second = blocks[position : position + 2]
             if first.side == second.side:
                 position += 1
                 continue
-            found.append((first, second) if first.side == side else (second, first))
+            pairs.append((first, second) if first.side == side else (second, first))
             position += 2
-        return found
+        return pairs
 
 
 def middle(values: Sequence[float]) -> float:
-    """The median of one value or more, without NumPy: of a few, this is forty times as fast. The median of the
-    least and the largest times that a float holds is still a time."""
+    """Return the median of one or more values, without NumPy, which takes forty times as long for a few values. The
+    median of the least and the largest times that a float holds is still a time."""
     ordered, count = sorted(values), len(values)
     lower, upper = ordered[(count - 1) // 2], ordered[count // 2]
     return lower + (upper - lower) / 2
 
 
 def in_blocks(samples: Sequence[float], side: int = 0, seconds: float = BLOCK_SECONDS) -> tuple[Block, ...]:
-    """The successive `samples` (seconds) of one process cut into blocks of at least `seconds`, or a call where that is
-    longer. What is left over at the end is part of the last block."""
+    """Cut the successive `samples` (seconds) of one process into blocks of at least `seconds`, or one call if that is
+    longer. A shorter rest at the end joins the last block."""
     blocks: list[list[float]] = [[]]
     spent = 0.0
     for sample in samples:
@@ -130,13 +132,13 @@ def in_blocks(samples: Sequence[float], side: int = 0, seconds: float = BLOCK_SE
 
 
 def balanced_order(sides: int, blocks: int, seed: int = 0) -> tuple[int, ...]:
-    """Which side has each block: `blocks` for each of `sides` sides, `sides` × `blocks` in all.
+    """Return the side of each block: `blocks` for each of `sides` sides, `sides` × `blocks` in all.
 
     The order is made of rounds in which each side has one block. Two sides: ABBA BAAB or BAAB ABBA, so that neither a
-    steady nor a bending drift favours one. More: the rounds of a Williams square, in which each side stands in each
-    place, and follows each other side, equally often (E. J. Williams, "Experimental designs balanced for the estimation
-    of residual effects of treatments", 1949). `seed` says which side is called A and in which order the rounds come:
-    another one for each launch evens out what an unfinished square leaves.
+    steady nor a bending drift favours one. More: the rounds of a Williams square, in which each side takes each place,
+    and follows each other side, equally often (E. J. Williams, "Experimental designs balanced for the estimation of
+    residual effects of treatments", 1949). `seed` determines which side is called A and the order of the rounds: a
+    different seed for each launch evens out what an unfinished square leaves.
 
     Raises ValueError for no sides or a negative number of blocks.
     """
@@ -159,10 +161,10 @@ class TurnPlan:
     """The turns of one launch."""
 
     order: tuple[int, ...]
-    """Which side has each block."""
+    """Number of the side that has each block."""
     block_seconds: float
     most_samples: int
-    """Of a block."""
+    """Largest number of samples of a block."""
 
 
 def plan_turns(
@@ -174,9 +176,10 @@ def plan_turns(
     block_seconds: float = BLOCK_SECONDS,
     warm_in_seconds: Sequence[float] = (),
 ) -> TurnPlan:
-    """The turns of sides whose samples take `call_seconds` each, in one of `launches`; each side has `budget_seconds`
-    in it, with what its calls take to settle in each block (`warm_in_seconds`). Blocks are of `block_seconds`, or as
-    long as the longest sample, or half as long as the longest warm-in: many short ones show more than few long ones."""
+    """Plan the turns of sides whose samples take `call_seconds` each, in one of `launches`. Each side has
+    `budget_seconds` in it, including the time its calls take to settle in each block (`warm_in_seconds`). Blocks last
+    `block_seconds`, or as long as the longest sample, or half the longest warm-in: many short blocks show more than few
+    long ones."""
     warm_in = max(warm_in_seconds, default=0.0)
     longest = max(block_seconds, warm_in / 2, *call_seconds)
     rounds = max(least_blocks(launches), math.ceil(budget_seconds / (longest + warm_in)))
@@ -189,8 +192,8 @@ def plan_turns(
 
 
 def plan_probes(call_seconds: Sequence[float]) -> TurnPlan:
-    """Whole blocks that show how soon the calls of each side settle after the turn of another: before the turns that
-    count, once for each program. There are none for one side alone, nor beside calls too long to be probed."""
+    """Plan whole blocks that show how soon the calls of each side settle after the turn of another: before the turns
+    that count, once for each program. The plan is empty for one side alone, and if a call is too long to be probed."""
     probed = len(call_seconds) > 1 and max(call_seconds) <= LONGEST_PROBED_SECONDS
     return TurnPlan(
         order=balanced_order(len(call_seconds), PROBES) if probed else (),
@@ -203,13 +206,14 @@ _FEWEST_PROBED = 3
 
 
 def settling_seconds(blocks: Sequence[Sequence[float]]) -> float:
-    """How soon the calls of whole `blocks` (seconds of each call, in order) settle after the turn of another side: the
-    calls are compared by their place in their block, in groups that double, with those of the second half of the same
-    block. Where they still change at its end, it is half a block.
+    """Return how soon the calls of whole `blocks` (seconds of each call, in order) settle after the turn of another
+    side. The calls are compared by their place in their block, in groups that double, with those of the second half of
+    the same block. If they still change at its end, the result is half a block.
 
-    Calls of a place have not settled where they differ in a third of the blocks, in one direction: threads that a
-    scheduler woke on one core are apart now after 2, now after 40 ms. A difference counts if it is more than
-    `SETTLED_WITHIN` and than calls scatter. With fewer than two calls a block nothing can be seen: then it is 0.
+    Calls at a place have not settled if they differ in a third of the blocks, in one direction: threads that a
+    scheduler woke on one core separate sometimes after 2 ms, sometimes after 40 ms. A difference counts if it exceeds
+    `SETTLED_WITHIN` and the scatter of the calls. With fewer than two calls a block nothing can be seen, and the result
+    is 0.
     """
     length = min((len(block) for block in blocks), default=0)
     if length < 2:
@@ -230,13 +234,13 @@ def _doubling(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _elapsed(blocks: Sequence[Sequence[float]], calls: int) -> float:
-    """How long the first `calls` of a block take."""
+    """Return the median time of the first `calls` of a block, in seconds."""
     return middle([math.fsum(block[:calls]) for block in blocks]) if calls else 0.0
 
 
 def _changed(blocks: Sequence[Sequence[float]], early: slice, late: slice) -> bool:
-    """Whether the calls at two places of a block differ by more than the scatter of all blocks, in one direction in a
-    third of the blocks more than in the other one."""
+    """Return whether the calls at two places of a block differ by more than the scatter of all blocks, with one
+    direction a third of the blocks ahead of the other."""
     ends = [middle(block[late]) for block in blocks]
     scatter = middle([abs(call / end - 1) for block, end in zip(blocks, ends, strict=True) for call in block[late]])
     error = _ERROR_OF_MEDIAN * scatter * math.sqrt(1 / len(blocks[0][early]) + 1 / len(blocks[0][late]))
@@ -247,8 +251,8 @@ def _changed(blocks: Sequence[Sequence[float]], early: slice, late: slice) -> bo
 
 
 def change_within(blocks: Sequence[Sequence[float]]) -> float | None:
-    """By what share the calls of the second halves of `blocks` differ from those of the first ones; None where they do
-    not, or nothing can be seen. The middle call of an odd number counts with neither."""
+    """Return the share by which the calls in the second halves of `blocks` differ from those in the first halves; None
+    if they do not, or if nothing can be seen. The middle call of an odd number counts with neither."""
     halves: tuple[list[float], list[float]] = ([], [])
     for block in blocks:
         half = len(block) // 2
@@ -261,7 +265,7 @@ def change_within(blocks: Sequence[Sequence[float]]) -> float | None:
 
 
 _LEAST_HALF = 8
-"""Calls in the second half of a block, below which it is not asked whether they still change."""
+"""Least number of calls in the first halves of all blocks for `change_within` to compare them."""
 
 
 def _differ(some: Sequence[float], others: Sequence[float]) -> bool:
@@ -271,32 +275,32 @@ def _differ(some: Sequence[float], others: Sequence[float]) -> bool:
 
 
 _SURELY = 3.0
-"""Standard errors beyond which a difference is none by chance."""
+"""A difference beyond this many standard errors is not due to chance."""
 
 
 def _error_of_median(values: Sequence[float]) -> float:
-    """Its standard error, from the median absolute deviation, for values that are about normal."""
+    """Return the standard error of the median, from the median absolute deviation, for values that are about normal."""
     centre = middle(values)
     deviation = middle([abs(value - centre) for value in values])
     return _ERROR_OF_MEDIAN * deviation / math.sqrt(len(values))
 
 
 _ERROR_OF_MEDIAN = 1.4826 * 1.2533
-"""Of one value, in median absolute deviations."""
+"""Standard error of the median of one value, in median absolute deviations."""
 
 
 def least_blocks(launches: int) -> int:
-    """The fewest blocks of a side in each of so many launches, however long its calls."""
+    """Return the least number of blocks of a side in each of `launches`, however long its calls."""
     return max(LEAST_BLOCKS, math.ceil(LEAST_SAMPLES / launches))
 
 
 def _williams_square(sides: int) -> list[tuple[int, ...]]:
-    """`sides` rounds, or twice as many where `sides` is odd: each pair of sides stands in each order equally often."""
+    """Return `sides` rounds, or twice as many if `sides` is odd: each pair of sides is in each order equally often."""
     zigzag = [(place + 1) // 2 if place % 2 else -(place // 2) % sides for place in range(sides)]
     rounds = [tuple((place + shift) % sides for place in zigzag) for shift in range(sides)]
     return rounds + [row[::-1] for row in rounds] if sides % 2 else rounds
 
 
 def not_times(launches: Iterable[LaunchBlocks], *sides: int) -> bool:
-    """Whether any sample of these sides is not a time: zero, negative, infinite or not a number."""
+    """Return whether any sample of these sides is not a time: zero, negative, infinite or not a number."""
     return any(not block.is_time for launch in launches for block in launch.blocks if block.side in sides)

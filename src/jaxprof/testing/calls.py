@@ -34,45 +34,45 @@ class CallResult(ProgramFacts):
         self._program = program
         self._call = call
         self._leaves = leaves
-        """The arguments as they were given."""
+        """The arguments as they were given to the call."""
 
     @property
     def session(self) -> Session:
-        """That of the program, which has its times once they are measured."""
+        """The session of the program. It has the program's times once they are measured."""
         return self._program.session
 
     @property
     def compiles(self) -> int:
-        """How often the function has been compiled in this test so far, by this and any other call."""
+        """How often the function has been compiled in this test so far, by this call and all others."""
         return len(self.compilations)
 
     @property
     def compilations(self) -> tuple[Compiled, ...]:
-        """These compilations, with their reasons."""
+        """The compilations of the function in this test so far, with their reasons."""
         return self._call.function.compilations()
 
     @cached_property
     def facts(self) -> dict[str, float | None]:
-        """Those of the program, which several calls may share."""
+        """The facts of the program, which several calls may share."""
         return self._program.facts
 
     @property
     def median_seconds(self) -> float | None:
-        """Median time of a call, as `jaxprof.profile` measures it; None if that failed. The first reading takes some
-        seconds, in which the function is called many times. Donated arguments get made-up values."""
+        """Median time of a call, as `jaxprof.profile` measures it; None if measuring failed. The first reading takes
+        some seconds, in which the function is called many times. Donated arguments get random values."""
         if not self._program.timed:
             self._program.time(self._call, self._leaves)
         summary = result(self.session, self.run.id).summary
         return summary.median if summary is not None else None
 
     def for_device(self, device: str) -> ProgramFacts:
-        """The program compiled for one device that need not be here: `h100`, `tpu-v5e`. Skips the test if the compiler
-        is not installed. Raises UsageError for an unknown device, and what exporting the program raises."""
+        """Return the program, compiled for one device that need not be here: `h100`, `tpu-v5e`. Skip the test if the
+        compiler is not installed. Raises UsageError for an unknown device, and what exporting the program raises."""
         return self._program.for_device(device, self._call)
 
 
 class Caller:
-    """What the fixture `jaxprof` is: `result = jaxprof(fn, *args, **kwargs)`."""
+    """The fixture `jaxprof`, which tests call: `result = jaxprof(fn, *args, **kwargs)`."""
 
     def __init__(self, test: str, watch: CompileWatch) -> None:
         self.test = test
@@ -86,8 +86,8 @@ class Caller:
         return [program for function in self.functions for _, program in function.programs]
 
     def __call__(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> CallResult:
-        """Calls `fn(*args, **kwargs)` and returns the result with its program. A function that is not compiled already
-        (`jax.jit`, `nnx.jit`, `eqx.filter_jit`) is compiled by `jax.jit`.
+        """Call `fn(*args, **kwargs)` and return the result with its program. A function that is not compiled already
+        (by `jax.jit`, `nnx.jit`, `eqx.filter_jit`) is compiled by `jax.jit`.
 
         Raises UsageError for something that is not callable, and what the function raises.
         """
@@ -105,10 +105,10 @@ class Caller:
             if function.is_plain:
                 error.add_note("The fixture jaxprof compiles a plain function with jax.jit; give it a compiled one.")
             raise
-        own = function.took(before)
-        program = _same(call, function.programs) if own is None else None
+        compilation = function.took(before)
+        program = _same(call, function.programs) if compilation is None else None
         if program is None:
-            program = self._read(call, own)
+            program = self._read(call, compilation)
             function.programs.append((call, program))
         return CallResult(value, program, call, leaves)
 
@@ -117,15 +117,15 @@ class Caller:
             hash(fn)
             key: Any = fn
         except TypeError:
-            key = id(fn)  # it is kept alive below
+            key = id(fn)  # stays unique: CalledFunction keeps the function alive
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = CalledFunction(fn, self._watch)
             self.functions.append(known)
         return known
 
-    def _read(self, call: MadeCall, own: Compiled | None) -> CalledProgram:
-        """The program of a call that was just made. `own`: its compilation, if the call compiled it."""
+    def _read(self, call: MadeCall, compilation: Compiled | None) -> CalledProgram:
+        """Return the program of a call that was just made. `compilation`: the one that the call caused, if any."""
         from jaxprof.engine.measure.inprocess import compile_call, device_of
 
         name, types = call.function.name, _types(call.kept)
@@ -144,7 +144,7 @@ class Caller:
         args, kwargs = call.shapes
         with call.function.uncounted():
             compile_call("r1", spec, call.function.compiled, args, kwargs, events.append)
-        return CalledProgram(list(as_compiled(events, own)), call.function, f"({', '.join(types)})")
+        return CalledProgram(list(as_compiled(events, compilation)), call.function, f"({', '.join(types)})")
 
 
 def _call(function: CalledFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MadeCall:
@@ -161,8 +161,8 @@ def _call(function: CalledFunction, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _same(call: MadeCall, programs: list[tuple[MadeCall, CalledProgram]]) -> CalledProgram | None:
-    """The program that such a call has made before: with the same values of what is not an array, else with others,
-    which are then no static arguments."""
+    """Return the program that such a call has made before: with the same values of what is not an array, else with
+    others, which are then not static arguments."""
     alike = [(earlier, program) for earlier, program in reversed(programs) if earlier.types == call.types]
     for earlier, program in alike:
         if _equal(earlier.values, call.values):
@@ -178,7 +178,7 @@ def _equal(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> bool:
 
 
 def _types(kept: KeptArguments) -> tuple[str, ...]:
-    """The arguments in words: `f32[64,256]`; of many only the first, and the number and size of the others."""
+    """Return the arguments in words: `f32[64,256]`; of many only the first, and the number and size of the others."""
     from jaxprof.recorder.calls.kept_call import KeptArray
     from jaxprof.text import shorten
     from jaxprof.units import bytes_

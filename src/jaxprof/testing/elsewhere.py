@@ -1,4 +1,4 @@
-"""The program of a call, compiled for a device that is not here.
+"""Compile the program of a call for a device that is not here.
 
 The program is exported from the process of the tests, where its function may be anything that can be called, and
 compiled in a child that has the device's compiler.
@@ -7,14 +7,13 @@ compiled in a child that has the device's compiler.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jaxprof.api.session import Session
 from jaxprof.devices.targets import Target, parse_target, wheels
-from jaxprof.engine.measure.portable import ExportedProgram, export_for
+from jaxprof.engine.measure.portable import export_for
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import RunSpec
 from jaxprof.reaper import TemporaryFolder
@@ -24,11 +23,12 @@ from jaxprof.session.log import LogWriter, new_header
 
 
 def target_of(device: str) -> Target:
-    """The one device that `device` names: `h100`. Raises UsageError; skips the test without its compiler."""
+    """Return the one device that `device` names: `h100`. Skip the test if its compiler is not installed. Raises
+    UsageError."""
     target = parse_target(device)
     if target.devices != 1:
         raise UsageError(
-            f"{device} is {target.devices} devices", "In tests it is one; jaxprof hlo --for takes several."
+            f"{device} is {target.devices} devices", "Tests take one device; jaxprof hlo --for takes several."
         )
     try:
         wheels.environment(target.chip.vendor, find_interpreter().path)
@@ -38,28 +38,26 @@ def target_of(device: str) -> Target:
 
 
 def compile_for(target: Target, spec: RunSpec, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Session:
-    """The session of one run: the program, compiled. A compile that fails is a failed run. Raises what the function
-    and its export raise."""
+    """Compile the program, and return its session of one run. A compile that fails is a failed run. Raises what the
+    function and its export raise."""
     platform = "tpu" if target.chip.vendor == "tpu" else "cuda"
     program = export_for(platform, function, arguments)
-    with TemporaryFolder("program") as folder:
-        path = folder / "program"
-        path.write_bytes(program.data)
-        return _compiled(target, spec, program, path)
-
-
-def _compiled(target: Target, spec: RunSpec, program: ExportedProgram, path: Path) -> Session:
-    planned = PlannedRun(spec=spec, compile_only=True, elsewhere=target, exported=str(path), donated=program.donated)
     session = Session(new_header(command=[]))
 
     def listen(events: Any) -> None:
         for event in events:
             session.apply(event)
 
-    scheduler = Scheduler(LogWriter(session.header, None), find_interpreter(), listen)
-    try:
-        scheduler.add([planned])
-        scheduler.run()
-    finally:
-        scheduler.close()
+    with TemporaryFolder("program") as folder:
+        path = folder / "program"
+        path.write_bytes(program.data)
+        planned = PlannedRun(
+            spec=spec, compile_only=True, elsewhere=target, exported=str(path), donated=program.donated
+        )
+        scheduler = Scheduler(LogWriter(session.header, None), find_interpreter(), listen)
+        try:
+            scheduler.add([planned])
+            scheduler.run()
+        finally:
+            scheduler.close()
     return session

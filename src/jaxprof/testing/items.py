@@ -1,7 +1,7 @@
-"""The life of one test that uses the marker or the fixture: its watch, its limits, its end.
+"""One test that uses the marker or the fixture: its watch, its limits, its end.
 
-The marker `@pytest.mark.jaxprof(max_compiles=1, ...)` has the limits. A fact that is not known is no fact within a
-limit: the test fails, and says what is missing.
+The marker `@pytest.mark.jaxprof(max_compiles=1, ...)` has the limits. An unknown fact is not within any limit: the test
+fails, and reports what is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FACT_LIMITS: Final[Mapping[str, tuple[str, str]]] = {
     "max_bytes": ("bytes", "byte"),
     "max_peak_bytes": ("peak", "byte"),
 }
-"""The limits on the program of a call: the code of the fact, and its unit."""
+"""Limit on the program of a call → the code of the fact, and its unit."""
 COMPILES: Final = "max_compiles"
 LIMITS: Final = (COMPILES, *FACT_LIMITS)
 _LISTED: Final = 8
@@ -39,11 +39,11 @@ _ROUNDED_FROM: Final = 10_000
 
 
 def limits_of(item: pytest.Item) -> dict[str, float]:
-    """The limits of a test; of several markers the nearest one decides. Raises UsageError."""
+    """Return the limits of a test; of several markers the nearest one decides. Raises UsageError."""
     limits: dict[str, float] = {}
     for mark in item.iter_markers("jaxprof"):
         if mark.args:
-            raise UsageError(f"the marker jaxprof takes no {mark.args[0]!r} without a name", "Say max_compiles=1.")
+            raise UsageError(f"the marker jaxprof takes no {mark.args[0]!r} without a name", "Write max_compiles=1.")
         for name, value in mark.kwargs.items():
             if name not in LIMITS:
                 raise unknown_name("limit of the marker jaxprof", name, LIMITS)
@@ -63,16 +63,16 @@ def refuse_wrong_markers(items: Iterable[pytest.Item]) -> None:
 
 
 def exceeded(limits: Mapping[str, float], watch: CompileWatch, caller: Caller) -> list[str]:
-    """What exceeds the limits, each as a few lines; empty if nothing does."""
+    """Return what exceeds the limits, each as a few lines; empty if nothing does."""
     failures: list[str] = []
     if COMPILES in limits:
         failures += _compiled_too_often(limits[COMPILES], watch, caller)
-    wanted = {name: limits[name] for name in FACT_LIMITS if name in limits}
-    if wanted and not caller.programs:
-        names = " and ".join(wanted)
+    fact_limits = {name: limits[name] for name in FACT_LIMITS if name in limits}
+    if fact_limits and not caller.programs:
+        names = " and ".join(fact_limits)
         failures.append(f"{names}: the test has not called the fixture jaxprof, so there is no program to look at")
     for program in caller.programs:
-        failures += [line for name, most in wanted.items() if (line := _too_large(program, name, most))]
+        failures += [line for name, most in fact_limits.items() if (line := _too_large(program, name, most))]
     return failures
 
 
@@ -95,16 +95,16 @@ def _listed(rows: Sequence[Compiled], most: float) -> str:
 
 def _too_large(program: CalledProgram, name: str, most: float) -> str:
     code, unit = FACT_LIMITS[name]
-    found = program.facts[code]
+    value = program.facts[code]
     limit = f"{program.function.name}{program.signature}: {name}={most:g}"
-    if found is None:
+    if value is None:
         return safe(f"{limit}, not known{f': {program.failure}' if program.failure else ''}")
-    rounded = f" ({figure(found, unit)})" if unit and found >= _ROUNDED_FROM else ""
-    return safe(f"{limit}, found {found:.0f}{rounded}") if found > most else ""
+    rounded = f" ({figure(value, unit)})" if unit and value >= _ROUNDED_FROM else ""
+    return safe(f"{limit}, found {value:.0f}{rounded}") if value > most else ""
 
 
 class TestWatch:
-    """What is watched of one test."""
+    """What is watched during one test."""
 
     __test__ = False
 
@@ -123,7 +123,7 @@ _LINES = pytest.StashKey[list[str]]()
 
 @contextmanager
 def watched(item: pytest.Item) -> Iterator[TestWatch]:
-    """The watch of a test, from the fixture or the test's body on, whichever is first, to the end of the outer one."""
+    """Yield the watch of a test, from the fixture or the test's body on, whichever begins first, until that ends."""
     existing = item.stash.get(_WATCH, None)
     if existing is not None:
         yield existing
@@ -142,13 +142,13 @@ def watched(item: pytest.Item) -> Iterator[TestWatch]:
 
 
 def lines_of(item: pytest.Item) -> list[str]:
-    """The events of the programs that a finished test called, as lines of a session's log; empty if there are none."""
+    """Return the events of the programs that a finished test called, as lines of a session's log."""
     return item.stash.get(_LINES, [])
 
 
 @contextmanager
 def limited(item: pytest.Item) -> Iterator[None]:
-    """Around the test's body: fails the test if it passed and a limit of its marker is exceeded."""
+    """Run the test's body inside; if it passes and a limit of its marker is exceeded, the test fails."""
     try:
         limits = limits_of(item)
     except JaxprofError as error:

@@ -1,4 +1,4 @@
-"""The programs of a test: what a function was compiled to, as a session of one run, with its exact facts.
+"""The programs that a test compiles, each as a session of one run, with its exact facts.
 
 The facts are those of `jaxprof gate` and `jaxprof compare`; they are derived on first use. Times are measured,
 and other devices compiled for, on demand.
@@ -43,12 +43,12 @@ class Compilation:
     """One compilation of a test."""
 
     key: FunctionKey
-    """Compilations of the same function, wrapped in the same way, have the same key."""
+    """Identifies the function: compilations of the same function, wrapped in the same way, have the same key."""
     event: Compiled
 
 
 class CompileWatch:
-    """The compilations of this process from `start` to `stop`."""
+    """Watches the compilations of this process from `start` to `stop`."""
 
     def __init__(self) -> None:
         self.seen: list[Compilation] = []
@@ -56,7 +56,7 @@ class CompileWatch:
         self._ledger: Ledger | None = None
 
     def start(self) -> None:
-        """Empties JAX's caches, and begins. Raises ImportError without jax."""
+        """Empty JAX's caches, and begin to watch. Raises ImportError without jax."""
         import jax
 
         jax.clear_caches()
@@ -66,7 +66,7 @@ class CompileWatch:
         self.watching = True
 
     def stop(self) -> None:
-        """Ends. A second call does nothing."""
+        """End watching. A second call does nothing."""
         if self.watching and self._ledger is not None:
             self.watching = False
             self._ledger.finish()
@@ -74,7 +74,7 @@ class CompileWatch:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """What is compiled inside is not counted."""
+        """Do not count what is compiled inside."""
         if not self.watching or self._ledger is None:
             yield
             return
@@ -85,7 +85,7 @@ class CompileWatch:
             self._ledger.attach()
 
     def by_function(self) -> dict[FunctionKey, list[Compiled]]:
-        """The compilations of the test's own functions: neither single operations nor functions of libraries."""
+        """Return the compilations of the test's own functions: neither single operations nor functions of libraries."""
         grouped: dict[FunctionKey, list[Compiled]] = {}
         for compilation in self.seen:
             if not compilation.event.op_by_op and not compilation.event.library:
@@ -101,44 +101,45 @@ UNKNOWN_MEMORY = MemoryPicture("unknown", None, (), (), (), None)
 
 
 class ProgramFacts:
-    """A compiled program. What is not known of it is None."""
+    """A compiled program. Its unknown facts are None."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     @property
     def session(self) -> Session:
-        """The program as a session of one run: prints as text, can be saved, and holds the HLO."""
+        """The program as a session of one run, which prints as text, can be saved, and holds the HLO."""
         return self._session
 
     @property
     def kernels(self) -> int | None:
-        """How many kernels one call launches, those of a loop counted once."""
-        return _whole(self.facts["kernels"])
+        """Number of kernels that one call launches; those of a loop count once."""
+        kernels = self.facts["kernels"]
+        return None if kernels is None else int(kernels)
 
     @property
     def flops(self) -> float | None:
-        """FLOPs of one call, counted from the HLO; None where the trip count of a loop is unknown."""
+        """FLOPs of one call, counted from the HLO; None if the trip count of a loop is unknown."""
         return self.facts["flops"]
 
     @property
     def bytes(self) -> float | None:
-        """Bytes that the kernels of one call read and write, counted likewise."""
+        """Bytes that the kernels of one call read and write, counted like `flops`."""
         return self.facts["bytes"]
 
     @property
     def memory(self) -> MemoryPicture:
-        """What the program holds while it runs: `peak_bytes`, and what it is made of."""
+        """Memory that the program holds while it runs: `peak_bytes`, and what that is made of."""
         return buffers_of(self.session, self.run.id) or UNKNOWN_MEMORY
 
     @property
     def failure(self) -> str:
-        """Why the program is not known; empty if it is."""
+        """The error of the compilation; empty if there was none."""
         return self.run.error
 
     @property
     def run(self) -> Run:
-        """The one run of the session."""
+        """The only run of the session."""
         (run,) = self.session.runs.values()
         return run
 
@@ -155,14 +156,14 @@ class CalledProgram(ProgramFacts):
         super().__init__(_session(events))
         self.function = function
         self.signature = signature
-        """The types of its arguments, for people."""
+        """Types of the arguments, for people."""
         self.timed = False
         self._events = tuple(events)
         self._elsewhere: dict[str, ProgramFacts] = {}
 
     @property
     def events(self) -> Iterator[Event]:
-        """The events of its run, with the compilations of its function so far."""
+        """The events of the program's run, with the compilations of its function so far."""
         for event in self._events:
             if isinstance(event, RunFinished):
                 for row in self.function.compilations():
@@ -171,7 +172,7 @@ class CalledProgram(ProgramFacts):
             yield event
 
     def for_device(self, device: str, call: MadeCall) -> ProgramFacts:
-        """The program of such a call, compiled once for each device."""
+        """Return the program of such a call, compiled once for each device."""
         from jaxprof.testing.elsewhere import compile_for, target_of
 
         target = target_of(device)
@@ -184,13 +185,17 @@ class CalledProgram(ProgramFacts):
         return known
 
     def time(self, call: MadeCall, leaves: tuple[Any, ...]) -> None:
-        """Measures the time of such a call, and adds it to the run."""
-        taken: list[Event] = []
+        """Measure the time of such a call, and add it to the run."""
+        measured_events: list[Event] = []
         with self.function.uncounted():
-            _measure(call, leaves, taken.append)
-        kept = [event for event in taken if isinstance(event, SamplesTaken | WarningRaised) or _is_sampled(event)]
-        closed = next((event for event in taken if isinstance(event, RunClosed)), None)
-        failed = next((event for event in taken if isinstance(event, RunFinished) and event.status != "ok"), None)
+            _measure(call, leaves, measured_events.append)
+        kept = [
+            event for event in measured_events if isinstance(event, SamplesTaken | WarningRaised) or _is_sampled(event)
+        ]
+        closed = next((event for event in measured_events if isinstance(event, RunClosed)), None)
+        failed = next(
+            (event for event in measured_events if isinstance(event, RunFinished) and event.status != "ok"), None
+        )
         if failed is not None:
             kept.append(WarningRaised(run=failed.run, code="not_timed", message=f"not timed: {failed.error}"))
         events: list[Event] = []
@@ -219,7 +224,7 @@ class CalledFunction:
         self._keys: set[FunctionKey] = set()
 
     def by_position(self, call: MadeCall) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """The function and the shapes of a call, all given by position."""
+        """Return the function and the shapes of a call, all given by position."""
 
         def by_position(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
             return self.compiled(*args, **kwargs)
@@ -229,52 +234,49 @@ class CalledFunction:
         return by_position, call.shapes
 
     def uncounted(self) -> AbstractContextManager[None]:
-        """What is compiled inside is not the test's."""
+        """Do not count what is compiled inside as the test's."""
         return self._watch.paused()
 
     def compilations(self) -> tuple[Compiled, ...]:
-        """Its compilations in this test so far."""
+        """Return the function's compilations in this test so far."""
         return tuple(seen.event for seen in self._watch.seen if seen.key in self._keys)
 
     def by_key(self) -> dict[FunctionKey, list[Compiled]]:
-        """The same, by what tells a function from another of the same name."""
+        """Return the function's compilations by key, which tells it from another function of the same name."""
         return {key: [seen.event for seen in self._watch.seen if seen.key == key] for key in self._keys}
 
     def took(self, before: int) -> Compiled | None:
-        """The compilation of the function by a call that began after `before` compilations of the test."""
+        """Return the compilation of the function by a call that began after `before` compilations of the test; None if
+        the call compiled nothing."""
         during = self._watch.seen[before:]
         named = [seen for seen in during if seen.event.function == self.name]
-        own = named or [seen for seen in during if not seen.event.op_by_op]
-        self._keys |= {seen.key for seen in own}
-        return own[-1].event if own else None
+        candidates = named or [seen for seen in during if not seen.event.op_by_op]
+        self._keys |= {seen.key for seen in candidates}
+        return candidates[-1].event if candidates else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MadeCall:
-    """One call as it was made."""
+    """One call of a function by a test."""
 
     function: CalledFunction
     shapes: tuple[Any, ...]
-    """`(args, kwargs)` with shapes in the place of arrays."""
+    """`(args, kwargs)` with shapes in place of arrays."""
     kept: KeptArguments
     types: tuple[Any, ...]
-    """What tells its program from others: structure, shapes and dtypes of its arguments."""
+    """What tells its program from others: the structure of its arguments, their shapes and dtypes."""
     values: tuple[Any, ...]
-    """The leaves that are no arrays: a static one tells programs apart, too."""
+    """The leaves that are not arrays. A static one tells programs apart, too."""
 
 
-def as_compiled(events: Iterable[Event], own: Compiled | None) -> Iterator[Event]:
-    """The events of a program that was read after its call, with the times that its stages took in the call: reading
-    found them in a cache. `own`: its compilation, None if that is not known."""
+def as_compiled(events: Iterable[Event], compilation: Compiled | None) -> Iterator[Event]:
+    """Yield the events of a program that was read after its call, with the times that its stages took in the call:
+    reading found them in a cache. `compilation`: the program's compilation; None if unknown."""
     for event in events:
         if isinstance(event, PhaseEnded):
-            yield replace(event, seconds=getattr(own, f"{event.phase}_seconds", None), note="")
+            yield replace(event, seconds=getattr(compilation, f"{event.phase}_seconds", None), note="")
         elif not (isinstance(event, WarningRaised) and event.code == "compile_cached"):
             yield event
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
 
 
 def _session(events: Iterable[Event]) -> Session:
@@ -289,17 +291,17 @@ def _is_sampled(event: Event) -> bool:
 
 
 def _measure(call: MadeCall, leaves: tuple[Any, ...], emit: Callable[[Event], None]) -> None:
-    """Measures such a call, with the arguments that it had where they still exist."""
+    """Measure such a call, with its original arguments if they still exist."""
     import jax
 
     from jaxprof.engine.measure.inprocess import FunctionCall, measure_call, place_call
     from jaxprof.recorder.calls.call_capture import of_arrays_only
 
     if any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in leaves):
-        made = jax.tree.leaves(call.kept.made())
+        made_leaves = jax.tree.leaves(call.kept.made())
         leaves = tuple(
             other if isinstance(leaf, jax.Array) and leaf.is_deleted() else leaf
-            for leaf, other in zip(leaves, made, strict=True)
+            for leaf, other in zip(leaves, made_leaves, strict=True)
         )
     args, kwargs = jax.tree.unflatten(call.kept.structure, leaves)
     function = call.function.compiled
@@ -313,7 +315,7 @@ def _measure(call: MadeCall, leaves: tuple[Any, ...], emit: Callable[[Event], No
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as one that `jax.jit` can hash, under its own name."""
+    """Return the function as one that `jax.jit` can hash, under its own name."""
     try:
         hash(function)
     except TypeError:

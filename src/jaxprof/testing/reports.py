@@ -1,7 +1,8 @@
-"""The options of pytest, and what its end does with the programs of its tests: a table, a file, a comparison.
+"""The pytest plugin's options, and what it does at the end of a run with the tests' programs: a table, a file, a
+comparison.
 
-They are kept as one session in `.jaxprof` beside the tests, found again, and compared. A program is found again by the
-id of its test, the name of its function, and its number among the programs of that function in the test.
+The programs are kept as one session in `.jaxprof` beside the tests, found again, and compared. A program is found by
+the id of its test, the name of its function, and its number among the programs of that function in the test.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ def refuse_wrong_name(name: str) -> None:
 
 
 def session_of(lines: Mapping[str, Iterable[str]]) -> Session:
-    """One session of the programs of all tests, with their runs numbered. `lines`: by the test's id."""
+    """Return one session of the programs of all tests, with their runs numbered. `lines`: log lines by test id."""
     session = Session(new_header(header_environment()))
     count = 0
-    for of_test in lines.values():
+    for test_lines in lines.values():
         numbers: dict[str, str] = {}
-        for line in of_test:
+        for line in test_lines:
             event = decode_line(line.encode())
             if event.run not in numbers:
                 count += 1
@@ -67,7 +68,7 @@ def session_of(lines: Mapping[str, Iterable[str]]) -> Session:
 
 
 def save(session: Session, root: Path, name: str) -> Path:
-    """Writes `.jaxprof/0001_NAME.jaxprof` below `root`, with the next number. Raises StorageError."""
+    """Write `.jaxprof/0001_NAME.jaxprof` below `root`, with the next number. Raises StorageError."""
     folder = root / FOLDER
     for _ in range(_ATTEMPTS):
         numbers = [int(match["number"]) for path in _kept(folder) if (match := _NUMBERED.fullmatch(path.stem))]
@@ -79,46 +80,47 @@ def save(session: Session, root: Path, name: str) -> Path:
 
 
 def find(name: str, root: Path) -> Path:
-    """The session that `--jaxprof-compare` names: a path, one of `.jaxprof` by its number, its name (the newest) or
-    both, a baseline (`jaxprof gate baseline save`), or a session that `jaxprof sessions` lists. Raises UsageError."""
+    """Return the session that `--jaxprof-compare` names: a path; a session in `.jaxprof` by its number, its name (the
+    newest) or both; a baseline (`jaxprof gate baseline save`); or a session that `jaxprof sessions` lists. Raises
+    UsageError."""
     kept = _kept(root / FOLDER)
     for path in reversed(kept):
         match = _NUMBERED.fullmatch(path.stem)
         names = {path.name, path.stem, *(match.groups() if match is not None else ())}
         if name in names:
             return path
-    found = Baselines().search(name) or Library().search(name)
-    if found is None:
+    kept_session = Baselines().search(name) or Library().search(name)
+    if kept_session is None:
         raise not_found(f"session in {FOLDER}", name, [path.stem for path in kept])
-    return found
+    return kept_session
 
 
 def _kept(folder: Path) -> list[Path]:
-    """By number, the newest last."""
+    """Return the saved sessions by number, the newest last."""
     return sorted(folder.glob(f"*{EXTENSION}"), key=lambda path: (len(path.stem.partition("_")[0]), path.stem))
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedPrograms:
-    """The programs of the tests beside those of a base."""
+    """The programs of the tests, compared with those of a base."""
 
     base: Path
     pairs: Mapping[str, RunDifference]
-    """By the id of the run in the present session."""
+    """Run id in the present session → the difference to the base."""
     new: tuple[Run, ...]
-    """Those that the base does not have."""
+    """Programs that the base does not have."""
     gone: tuple[Run, ...]
-    """Those of the base that were not called this time."""
+    """Programs of the base that were not called this time."""
     limits: tuple[GateRow, ...]
 
     @property
     def passed(self) -> tuple[GateRow, ...]:
-        """The limits that were passed."""
+        """The limits that were exceeded."""
         return tuple(row for row in self.limits if row.state == "passed")
 
 
 def compared(base: Path, session: Session, limits: tuple[GateLimit, ...]) -> ComparedPrograms:
-    """Each program beside the one of the same test and name. Raises FileRefusedError if `base` is no session."""
+    """Compare each program with the one of the same test and name. Raises FileRefusedError if `base` is no session."""
     before = load(base)
     earlier = {_name(run): run for run in before.runs.values()}
     pairs: dict[str, RunDifference] = {}
@@ -144,18 +146,18 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What the options ask for."""
+    """What the plugin's options request."""
 
     root: Path
     name: str | None
-    """Of the file to save; empty for a number alone, None to save nothing."""
+    """Name of the file to save; empty for a number alone, None to save nothing."""
     base: Path | None
-    """What to compare with."""
+    """Session to compare with; None to compare nothing."""
     limits: tuple[GateLimit, ...]
 
 
 def read_options(root: Path, name: str | None, base: str | None, limits: Sequence[str]) -> ReportOptions:
-    """Raises pytest.UsageError for options that cannot be followed, before any test has run."""
+    """Read the options. Raises pytest.UsageError for options that cannot be followed, before any test has run."""
     try:
         if name is not None:
             refuse_wrong_name(name)
@@ -174,18 +176,21 @@ def read_options(root: Path, name: str | None, base: str | None, limits: Sequenc
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a run of pytest says at its end."""
+    """What a run of pytest prints at its end."""
 
     lines: tuple[str, ...]
     failed: bool
-    """Whether a limit was passed, or what was asked for could not be done."""
+    """Whether a limit was exceeded, or saving or comparing failed."""
 
 
 def report(options: ReportOptions, programs: Mapping[str, Sequence[str]]) -> RunReport:
-    """The table of the programs, saved and compared as the options ask. `programs`: events by the test's id."""
+    """Return the table of the programs, after saving and comparing as the options ask. `programs`: events by test
+    id."""
     if not programs:
-        asked = options.name is not None or options.base is not None
-        return RunReport(("no test has called the fixture jaxprof: nothing is saved or compared",) * asked, False)
+        is_requested = options.name is not None or options.base is not None
+        return RunReport(
+            ("no test has called the fixture jaxprof: nothing is saved or compared",) * is_requested, False
+        )
     session = session_of(programs)
     problems: list[str] = []
     comparison: ComparedPrograms | None = None
@@ -214,7 +219,7 @@ class _Row:
 
 
 def _summary_lines(session: Session, comparison: ComparedPrograms | None) -> Iterator[str]:
-    """The table, then what was compared."""
+    """Yield the table, then what was compared."""
     names = _names(list(session.runs.values()))
     rows = [_row(session, run, name, comparison) for run, name in zip(session.runs.values(), names, strict=True)]
     yield from text_lines(Table(_columns(), rows), indent="")
@@ -244,7 +249,7 @@ def _cell(row: _Row, code: str) -> str:
 
 
 def _growth(fact: FigureDifference) -> str:
-    """`+2` of what is counted one by one, `+12 %` of what is not."""
+    """Return the growth: `+2` of what is counted one by one, `+12 %` of everything else."""
     if fact.unit or fact.before is None or fact.after is None:
         return growth_text(fact)
     return f"{fact.after - fact.before:+.0f}"
@@ -258,7 +263,7 @@ def _median(row: _Row) -> str:
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """The names of the tests, with the function where a test called several, and the file where two have one name."""
+    """Return the names of the tests, with the function if a test called several, and the file if two have one name."""
     programs = Counter(run.plan.workload for run in runs)
     tests = Counter({run.plan.workload: run.plan.workload.rpartition("::")[2] for run in runs}.values())
     names = []
@@ -280,9 +285,9 @@ def _compared(comparison: ComparedPrograms, rows: Sequence[_Row]) -> Iterator[st
     outside = [row for row in comparison.limits if row.state != "within"]
     count = len(comparison.limits)
     if comparison.passed:
-        yield f"limits: {len(comparison.passed)} of {count} passed"
+        yield f"limits: {len(comparison.passed)} of {count} exceeded"
     elif outside:
-        yield f"limits: none of {count} passed, {len(outside)} undecided"
+        yield f"limits: none of {count} exceeded, {len(outside)} undecided"
     else:
         yield f"limits: all {count} held"
     if outside:

@@ -1,11 +1,11 @@
-"""Steps that the program annotates, on a device: the work that was launched within each annotation.
+"""Assign work on a device to the steps that the program annotates: the work that was launched within each annotation.
 
-A call returns before its work is done, so an annotation around it ends long before the device does. What a step
-launched is found by ids: a GPU's kernel carries the correlation id of its launch on the host. On CPUs and TPUs the
-executions of a program run in the order of its calls, so the n-th belongs to the n-th call of that name: this counts
-only where there are as many calls as executions, each of which begins after its call. Where neither is known, a
-program that waits within its annotations shows it: no execution crosses the border of one, and each holds some.
-Anything else is no link, and nothing is guessed.
+A call returns before its work is done, so an annotation around it ends long before the device does. Ids show what a
+step launched: a GPU's kernel carries the correlation id of its launch on the host. On CPUs and TPUs the executions of a
+program run in the order of its calls, so the n-th execution belongs to the n-th call of that name; this holds only if
+there are as many calls as executions, each of which begins after its call. If neither is known, a program that waits
+within its annotations shows it: no execution crosses the border of an annotation, and each annotation holds some.
+Anything else gives no link, and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -24,52 +24,52 @@ from jaxprof.trace.launch import correlations_of, launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, Ints, Trace
 
 _OUTSIDE: Final = -1
-"""Launched within no annotation."""
+"""Launched outside every annotation."""
 _UNKNOWN: Final = -2
-"""Nothing tells by which call it was launched."""
+"""The launching call is unknown."""
 _MOST_UNKNOWN: Final = 0.1
-"""Share of the device's time of unknown launch up to which the rest stands for all."""
+"""Largest share of the device's time with unknown launches for which the rest may stand for all."""
 _OTHER_WORK: Final = 0.1
-"""Work of others between two steps, as a share of the first one, from which that one ends with its own work."""
+"""Share of a step from which other work between two steps makes the first one end with its own work."""
 _JIT_CALL: Final = re.compile(r"PjitFunction\((.*)\)$", re.DOTALL)
 _NOT_IN_MODULE_NAMES: Final = re.compile(r"[^\w.-]")
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Steps on one device: the same index in all three."""
+    """Name, start and end of each step on one device: three columns of one length."""
 
     names: list[str]
     starts: Ints
     ends: Ints
     open_end: bool = False
-    """Whether the last one ends with its own work, and the others where the next one begins."""
+    """Whether the last step ends with its own work, and each other step where the next one begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """The outermost step annotations of one host, in the order of their begin."""
+    """Outermost step annotations of one host, in order of start."""
 
     names: list[str]
     starts: Ints
     ends: Ints
     threads: Ints
-    """The host thread of each; 0 where it is unknown."""
+    """Host thread of each; 0 if unknown."""
 
     def around(self, moments: Ints, threads: Ints) -> Ints:
-        """The annotation that each moment of a thread lies in, or `_OUTSIDE`.
+        """Return the annotation that holds each moment of a thread, or `_OUTSIDE`.
 
-        A thread that annotates nothing launches for those that do: there the time alone decides.
+        A thread without annotations launches for the threads that have some; there time alone decides.
         """
-        found = np.full(len(moments), _OUTSIDE, np.int64)
+        annotation_of = np.full(len(moments), _OUTSIDE, np.int64)
         annotating = np.isin(threads, self.threads) & (threads != 0)
         for thread in [None, *np.unique(self.threads[self.threads != 0]).tolist()]:
-            own = np.arange(len(self.starts)) if thread is None else np.flatnonzero(self.threads == thread)
+            on_thread = np.arange(len(self.starts)) if thread is None else np.flatnonzero(self.threads == thread)
             rows = np.flatnonzero(~annotating if thread is None else threads == thread)
-            at = np.searchsorted(self.starts[own], moments[rows], side="right") - 1
-            inside = (at >= 0) & (moments[rows] < self.ends[own[np.maximum(at, 0)]])
-            found[rows[inside]] = own[at[inside]]
-        return found
+            at = np.searchsorted(self.starts[on_thread], moments[rows], side="right") - 1
+            inside = (at >= 0) & (moments[rows] < self.ends[on_thread[np.maximum(at, 0)]])
+            annotation_of[rows[inside]] = on_thread[at[inside]]
+        return annotation_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +82,31 @@ class _Work:
 
     @property
     def is_known(self) -> bool:
-        """Whether the launches are known of nearly all of the time."""
+        """Whether the launches are known for nearly all of the time."""
         took = self.ends - self.starts
         return bool(len(took)) and int(took[self.owner == _UNKNOWN].sum()) <= _MOST_UNKNOWN * int(took.sum())
 
 
 def annotations_on(trace: Trace, host: str) -> Annotations:
-    """The outermost step annotations of a host: one inside another one of its thread is a part of that step."""
-    found: list[tuple[int, int, str, int]] = []
+    """Return the outermost step annotations of a host; one inside another of its thread is a part of that step."""
+    steps: list[tuple[int, int, str, int]] = []
     for lane in trace.annotations:
-        if lane.step is None or lane.device.rpartition("/")[0] != host:
+        if lane.step is None or lane.host != host:
             continue
         rows = np.flatnonzero(lane.step != ABSENT)
         rows = rows[outermost(lane.starts[rows], lane.ends[rows])]
-        found += [
+        steps += [
             (int(lane.starts[row]), int(lane.ends[row]), f"{lane.names[int(lane.name_of[row])]} {int(lane.step[row])}",
              lane.thread)
             for row in rows.tolist()
         ]  # fmt: skip
-    found.sort()
-    starts, ends, threads = (np.array([each[column] for each in found], np.int64) for column in (0, 1, 3))
-    return Annotations([each[2] for each in found], starts, ends, threads)
+    steps.sort()
+    starts, ends, threads = (np.array([step[column] for step in steps], np.int64) for column in (0, 1, 3))
+    return Annotations([step[2] for step in steps], starts, ends, threads)
 
 
 def outermost(starts: Ints, ends: Ints) -> Ints:
-    """The indices of the intervals that lie in no other one, in order of their start."""
+    """Return the indices of the intervals that lie in no other one, in order of start."""
     order = np.lexsort((-ends, starts))
     reached = np.maximum.accumulate(ends[order])
     first = np.ones(len(order), np.bool_)
@@ -117,19 +117,19 @@ def outermost(starts: Ints, ends: Ints) -> Ints:
 def annotated_steps(
     trace: Trace, device: str, annotations: Annotations, executions: Sequence[Executions]
 ) -> Windows | None:
-    """The annotated steps on a device; None where their annotations cannot be linked to what it did."""
+    """Return the annotated steps on a device; None if their annotations cannot be linked to its work."""
     if not len(annotations.starts):
         return None
     work = _by_correlation(trace, device, annotations)
     if not work.is_known or not (work.owner >= 0).any():
         work = _by_order(trace, device, annotations, executions)
     if work.is_known and (work.owner >= 0).any():
-        return _of_work(annotations, work)
+        return _windows_of_work(annotations, work)
     return _waited_for(annotations, executions)
 
 
 def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Work:
-    """The device's kernels and copies, by their launches on the host."""
+    """Assign the device's kernels and copies by their launches on the host."""
     nothing = np.zeros(0, np.int64)
     lanes = [lane for lane in trace.on_device(device) if lane.kind == "stream"]
     starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])
@@ -148,16 +148,19 @@ def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Wor
 
 
 def _by_order(trace: Trace, device: str, annotations: Annotations, executions: Sequence[Executions]) -> _Work:
-    """The executions of each program, by its calls on the host."""
+    """Assign the executions of each program by its calls on the host."""
     nothing = np.zeros(0, np.int64)
     host, on_tpu = device.rpartition("/")[0], "tpu:" in device
     calls = _calls(trace, host)
     by_name: dict[str, list[Executions]] = {}
-    for each in executions:
-        by_name.setdefault(_as_module(each.program[0]), []).append(each)
+    for program_executions in executions:
+        by_name.setdefault(_as_module(program_executions.program[0]), []).append(program_executions)
     starts, ends, owners = [nothing], [nothing], [nothing]
     for name, same in by_name.items():
-        begin, end = (np.concatenate([getattr(each, side) for each in same]) for side in ("starts", "ends"))
+        begin, end = (
+            np.concatenate([getattr(program_executions, side) for program_executions in same])
+            for side in ("starts", "ends")
+        )
         order = np.argsort(begin, kind="stable")
         begin, end = begin[order], end[order]
         moments, threads = calls.get(name, (nothing, nothing))
@@ -170,26 +173,27 @@ def _by_order(trace: Trace, device: str, annotations: Annotations, executions: S
 
 
 def _calls(trace: Trace, host: str) -> dict[str, tuple[Ints, Ints]]:
-    """Begin and thread of each call of a jitted function, by the name of its module, in order of their begin.
+    """Return start and thread of each call of a jitted function, by the name of its module, in order of start.
 
-    A call within a call is traced and not executed; so is one that holds no execution, where others of the name do.
+    A call within a call is traced and not executed; nor is a call without an execution, if other calls of that name
+    have one.
     """
-    found: dict[str, list[tuple[int, int, bool]]] = {}
+    calls_by_module: dict[str, list[tuple[int, int, bool]]] = {}
     for lane in trace.lanes:
-        if lane.kind != "host" or lane.device.rpartition("/")[0] != host:
+        if lane.kind != "host" or lane.host != host:
             continue
         modules = [_module_of(name) for name in lane.names]
         rows = np.flatnonzero(np.array([module != "" for module in modules], np.bool_)[lane.name_of])
         if not len(rows):
             continue
         rows = rows[outermost(lane.starts[rows], lane.ends[rows])]
-        executing = np.sort(lane.starts[np.array([bool(CALL.search(name)) for name in lane.names])[lane.name_of]])
+        executing = np.sort(lane.starts[lane.matching(CALL.search)])
         holds = np.searchsorted(executing, lane.ends[rows]) > np.searchsorted(executing, lane.starts[rows])
         for row, holding in zip(rows.tolist(), holds.tolist(), strict=True):
             module = modules[int(lane.name_of[row])]
-            found.setdefault(module, []).append((int(lane.starts[row]), lane.thread, holding))
+            calls_by_module.setdefault(module, []).append((int(lane.starts[row]), lane.thread, holding))
     calls = {}
-    for module, every in found.items():
+    for module, every in calls_by_module.items():
         executed = [call for call in every if call[2]] or every
         moments, threads, _ = zip(*sorted(executed), strict=True)
         calls[module] = (np.array(moments, np.int64), np.array(threads, np.int64))
@@ -197,19 +201,19 @@ def _calls(trace: Trace, host: str) -> dict[str, tuple[Ints, Ints]]:
 
 
 def _module_of(event: str) -> str:
-    """The name of the module that a call of a jitted function executes; empty for any other event."""
+    """Return the name of the module that a call of a jitted function executes; empty for any other event."""
     match = _JIT_CALL.match(event)
     return _as_module(f"jit_{match[1]}") if match else ""
 
 
 def _as_module(name: str) -> str:
-    """A name as that of a module: `jit__lambda` of `<lambda>`, to which some versions of JAX leave a last `_`."""
+    """Return a name as that of a module: `jit__lambda` for `<lambda>`, to which some versions of JAX append `_`."""
     return _NOT_IN_MODULE_NAMES.sub("_", name).rstrip("_")
 
 
-def _of_work(annotations: Annotations, work: _Work) -> Windows:
-    """The annotations' own times where each holds all of its work; else a step begins with its work, and ends where
-    that of the next step begins, or with its own work where other work follows."""
+def _windows_of_work(annotations: Annotations, work: _Work) -> Windows:
+    """Return the annotations' own times if each holds all of its work. Otherwise a step begins with its work, and ends
+    where the work of the next step begins, or with its own work if other work follows."""
     count = len(annotations.starts)
     begins, ends = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
     own = work.owner >= 0
@@ -230,7 +234,7 @@ def _of_work(annotations: Annotations, work: _Work) -> Windows:
 
 
 def _waited_for(annotations: Annotations, executions: Sequence[Executions]) -> Windows | None:
-    """The annotations' own times where the program evidently waits within them."""
+    """Return the annotations' own times if the program evidently waits within them; else None."""
     nothing = np.zeros(0, np.int64)
     starts = np.concatenate([nothing, *(each.starts for each in executions)])
     ends = np.concatenate([nothing, *(each.ends for each in executions)])

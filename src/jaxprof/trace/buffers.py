@@ -1,9 +1,9 @@
-"""What a compiled program holds in memory, buffer by buffer, from the assignment that XLA made for it.
+"""Buffers that a compiled program holds in memory, from the assignment that XLA made for it.
 
-An executable gives it, and so does the HLO in a profile: an `HloProto` holds the module, then the assignment. A dump
-has it as text (`NAME-buffer-assignment.txt`).
-The field numbers of `BufferAssignmentProto` and `HloModuleProto` are those of `xla/service/hlo.proto`. The assignment
-names instructions by number, so the module's own proto is needed beside it for their names.
+An executable provides the assignment, and so does the HLO in a profile: an `HloProto` holds the module, then the
+assignment. A dump has it as text (`NAME-buffer-assignment.txt`). The field numbers of `BufferAssignmentProto` and
+`HloModuleProto` are those of `xla/service/hlo.proto`. The assignment refers to instructions by number, so the module's
+own proto is needed for their names.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from jaxprof.hlo.read.wire import Message
 from jaxprof.trace.varints import DELIMITED, TruncatedError, fields, padded
 
 MOST_BUFFERS: Final = 256
-"""Number of buffers that are reported, the largest first."""
+"""Most buffers that are reported, largest first."""
 LARGEST_MODULE_BYTES: Final = 16 << 20
-"""Reading the names of a larger one takes seconds, which the run would wait for."""
+"""Largest module whose names are read; a larger one takes seconds, which the run would wait for."""
 _MODULE, _ASSIGNMENT = 1, 3
 """Fields of an `HloProto` (xla/service/hlo.proto)."""
 _BLOCK: Final = re.compile(
-    r"^allocation \d+: (?:0x[0-9a-f]+, )?size (?P<size>\d{1,18})(?P<said>.*):\n(?P<values>(?: value: .*\n)*)",
+    r"^allocation \d+: (?:0x[0-9a-f]+, )?size (?P<size>\d{1,18})(?P<description>.*):\n(?P<values>(?: value: .*\n)*)",
     re.MULTILINE,
 )
 _VALUE: Final = re.compile(
     r"^ value: <\d+ ([^\s{]+)(?:\{([\d,]*)\})? @\d+> \(size=(\d{1,18}),offset=(\d{1,18})\)", re.MULTILINE
 )
 _KIND_WORDS: Final = (("argument", ", parameter "), ("constant", ", constant"), ("output", ", maybe-live-out"))
-"""In the order in which they are looked for: an argument that is donated is also an output."""
+"""Kinds in the order of the search: an argument that is donated is also an output."""
 _PASSING_ON: Final = frozenset({"parameter", "tuple", "get-tuple-element", "while", "bitcast", "call", "conditional"})
 
 
 def buffers_in(proto: bytes, hlo: str) -> BuffersReported | None:
-    """The buffers of the program in an `HloProto`, whose text is `hlo`; None where it does not hold them."""
+    """Return the buffers of the program in an `HloProto`, whose text is `hlo`; None if the proto does not hold them."""
     parts: dict[int, bytes] = {}
     try:
         for number, kind, begin, end in fields(padded(proto), 0, len(proto)):
             if kind == DELIMITED:
-                parts[number] = parts.get(number, b"") + proto[begin:end]  # a field that comes twice is one message
+                parts[number] = parts.get(number, b"") + proto[begin:end]  # a repeated field is one message
     except (TruncatedError, IndexError):
         return None
     return buffers_of(parts.get(_ASSIGNMENT, b""), parts.get(_MODULE, b""), hlo)
 
 
 def buffers_of(assignment: bytes, module: bytes, hlo: str) -> BuffersReported | None:
-    """The buffers of a `BufferAssignmentProto` over a module, whose text is `hlo`; None where they cannot be
+    """Return the buffers of a `BufferAssignmentProto` over a module, whose text is `hlo`; None if they cannot be
     derived."""
     if not assignment or not module or max(len(hlo), len(module)) > LARGEST_MODULE_BYTES:
         return None
@@ -65,14 +65,18 @@ def buffers_of(assignment: bytes, module: bytes, hlo: str) -> BuffersReported | 
 
 
 def buffers_in_dump(dump: str, module: Module) -> BuffersReported | None:
-    """The buffers that the text of a `BufferAssignment` lists for a module; None where it lists none."""
-    holder = {each.name: computation.name for computation in module.computations.values() for each in computation}
+    """Return the buffers that the text of a `BufferAssignment` lists for a module; None if it lists none."""
+    holder = {
+        instruction.name: computation.name
+        for computation in module.computations.values()
+        for instruction in computation
+    }
     assigned: list[Allocation] = []
     for block in _BLOCK.finditer(dump):
-        said = block["said"]
-        if ", thread-local" in said or f", color {_HOST_MEMORY}" in said:
+        description = block["description"]
+        if ", thread-local" in description or f", color {_HOST_MEMORY}" in description:
             continue
-        kind = next((kind for kind, word in _KIND_WORDS if word in said), "temporary")
+        kind = next((kind for kind, word in _KIND_WORDS if word in description), "temporary")
         values = (
             Assigned(
                 holder.get(name, ""), name, tuple(map(int, filter(None, index.split(",")))), int(offset), int(size)
@@ -102,7 +106,8 @@ def _rows(assigned: Iterable[Allocation], module: Module) -> list[HeldBuffer]:
 
 
 def _by_place(allocation: Allocation) -> list[list[Assigned]]:
-    """Values in one place are one buffer: they are the same array under several names, or follow each other."""
+    """Return the values by place. Values in one place are one buffer: the same array under several names, or
+    successors."""
     places: dict[tuple[int, int], list[Assigned]] = {}
     for value in allocation.values:
         places.setdefault((value.offset, value.bytes), []).append(value)
@@ -110,7 +115,8 @@ def _by_place(allocation: Allocation) -> list[list[Assigned]]:
 
 
 def _others(value: Assigned, same: list[Assigned], allocation: Allocation) -> int:
-    """Values elsewhere in the allocation that take some of the same octets, and those of the very same place."""
+    """Return how many other values in the allocation share some of the same bytes, including those of the very same
+    place."""
     overlapping = sum(
         neighbour.offset < value.offset + value.bytes and value.offset < neighbour.offset + neighbour.bytes
         for neighbour in allocation.values
@@ -119,7 +125,8 @@ def _others(value: Assigned, same: list[Assigned], allocation: Allocation) -> in
 
 
 def _rank(value: Assigned, kind: str, module: Module) -> tuple[bool, bool, int]:
-    """The value that names a buffer best: for an argument its parameter, else what the first operation makes there."""
+    """Rank how well a value names its buffer: the parameter of an argument comes first, else what the first operation
+    makes there."""
     instruction = _instruction(value, module)
     if instruction is None:
         return (True, True, 0)
@@ -154,7 +161,7 @@ def _buffer(value: Assigned, kind: str, shared_with: int, module: Module) -> Hel
 
 _LOCAL: Final = (1 << 32) - 1
 _HOST_MEMORY: Final = 5
-"""The colour of what was offloaded to the host (`Layout::kHostMemorySpace`): it takes no device memory."""
+"""Memory space of values offloaded to the host (`Layout::kHostMemorySpace`), which take no device memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +171,7 @@ class Assigned:
     computation: str
     instruction: str
     index: tuple[int, ...]
-    """The element of the instruction's value, where that is a tuple."""
+    """Indices of the element within the instruction's value, if that is a tuple."""
     offset: int
     bytes: int
 
@@ -177,15 +184,15 @@ class Allocation:
     """`argument`, `output`, `temporary` or `constant`."""
     bytes: int
     values: tuple[Assigned, ...]
-    """The values in it, one after the other or side by side."""
+    """Values in the allocation, one after the other or side by side."""
 
 
 def allocations(assignment: bytes, module: bytes) -> tuple[Allocation, ...]:
-    """The allocations of the program on its device; those inside a fusion or a reduction, which take no memory, and
-    those in the host's memory are left out.
+    """Return the allocations of the program on its device, except those inside a fusion or a reduction, which take no
+    memory, and those in the host's memory.
 
-    `assignment`: a `BufferAssignmentProto`; `module`: the `HloModuleProto` (or `HloProto`) that it belongs to. Raises
-    HloError where either is broken, or the two do not belong together.
+    `assignment` is a `BufferAssignmentProto`; `module` is the `HloModuleProto` (or `HloProto`) that it belongs to.
+    Raises HloError if either is malformed, or the two do not belong together.
     """
     proto = Message(assignment)
     names = _names(module)
@@ -219,7 +226,7 @@ def _allocation(proto: Message, values: Mapping[int, tuple[str, str, tuple[int, 
 
 
 def _names(data: bytes) -> dict[int, tuple[str, str]]:
-    """Computation and instruction by the instruction's number, as older and as newer XLA counts them."""
+    """Return computation and instruction by the instruction's number, as older and newer XLA counts them."""
     outer = Message(data)
     proto = outer if 3 in outer else outer.message(1)
     by_number: dict[int, tuple[str, str]] = {}

@@ -1,7 +1,8 @@
-"""The Chrome trace that JAX writes beside its xplane (`.trace.json.gz`), and its Perfetto copy.
+"""Reader of the Chrome trace that JAX writes beside its xplane (`.trace.json.gz`), and of its Perfetto copy.
 
-Microseconds whatever `displayTimeUnit` says; all arguments are texts; an empty object ends the list; and it stops at a
-million events (five in newer versions). The file is read event by event, so that the events of a cut-off file are kept.
+Times are microseconds whatever `displayTimeUnit` says, all arguments are strings, an empty object ends the list, and
+JAX stops at a million events (five million in newer versions). The file is read event by event, so the events of a
+truncated file are kept.
 """
 
 from __future__ import annotations
@@ -39,22 +40,24 @@ from jaxprof.trace.model import (
 from jaxprof.units import counted
 
 EVENTS_READ: Final = 2_000_000
-"""JAX writes half of that at most; a larger file comes from another tool, and is cut."""
+"""Most events that are read. JAX writes at most half of that; a larger file comes from another tool and is
+truncated."""
 _EVENTS_AT_ONCE: Final = 1 << 14
-"""Events between two reports of progress."""
+"""Events between two progress reports."""
 _OWN_ZERO_PS: Final = 86_400 * 10**12
-"""JAX counts from the begin of the recording: that zero is kept. A later clock is the machine's."""
+"""Clock values below this keep their zero: JAX counts from the start of the recording. A later clock is the
+machine's."""
 _PS_IN_US: Final = 1_000_000
 _LIST: Final = re.compile(rb"\s*\[")
 _EVENTS: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 _PIECE: Final = 1 << 20
 """Bytes that are decoded at a time."""
 _LONGEST: Final = 1 << 20
-"""Characters of an event. JAX writes some hundred; a few bytes of JSON can become a hundred in memory."""
+"""Longest event in characters. JAX writes some hundred; a few bytes of JSON can take a hundred in memory."""
 _DECODE: Final = json.JSONDecoder().raw_decode
 _DECODE_EXACTLY: Final = json.JSONDecoder(parse_float=Decimal).raw_decode
 _FAR_TIME: Final = re.compile(rb'"ts"\s*:\s*"?(\d{13,18})[^\d]')
-"""A time of more than 115 days, since 1970 above all: a double has no digits left for its nanoseconds."""
+"""Pattern of a time beyond 115 days, usually Unix time, for which a double has no digits left for nanoseconds."""
 _UNIX_US: Final = range(10**15, 4 * 10**15)
 """Microseconds that can be Unix time: the years 2001 to 2096."""
 _BETWEEN: Final = re.compile(r"[\s,]*")
@@ -62,12 +65,12 @@ _WHOLE: Final = re.compile(r"-?\d{1,19}\Z")
 _IDENTITY: Final = re.compile(r"-?\d{1,20}\Z")
 HLO_KEY: Final = "jaxprofHlo"
 _HLO_FIELDS: Final = ("module", "program", "text")
-"""As `exports.perfetto` writes them."""
+"""Fields of a program's HLO, as `exports.perfetto` writes them."""
 LEFT_OUT_KEY: Final = "jaxprofLeftOut"
-"""In `otherData`: how many intervals the exported timeline lacked."""
+"""Key in `otherData`: number of intervals that the exported timeline lacked."""
 _LEFT_OUT: Final = re.compile(f'"{LEFT_OUT_KEY}":(\\d{{1,18}})'.encode())
 _TRACK: Final = re.compile(r" \(\d+\)$")
-"""Suffix of a line that was exported as several, because its events overlap."""
+"""Suffix of a line that was exported as several because its events overlap."""
 
 
 def _column_of_numbers() -> array[int]:
@@ -76,7 +79,7 @@ def _column_of_numbers() -> array[int]:
 
 @dataclass(slots=True)
 class _Thread:
-    """The columns of one thread of the trace, as they grow."""
+    """Columns of one thread of the trace while it is read."""
 
     starts: array[int] = field(default_factory=_column_of_numbers)
     durations: array[int] = field(default_factory=_column_of_numbers)
@@ -92,7 +95,7 @@ class _Thread:
     copies: dict[str, int] = field(default_factory=dict)
     copy_of: array[int] = field(default_factory=_column_of_numbers)
     numbers: tuple[array[int], ...] = ()
-    """The first seven, in this order."""
+    """The first seven columns, in this order."""
 
     def __post_init__(self) -> None:
         self.numbers = (
@@ -101,27 +104,27 @@ class _Thread:
 
 
 class _Reader:
-    """Collects the events of a file."""
+    """Collector of a file's events."""
 
     def __init__(self, zero_us: int = 0) -> None:
-        """`zero_us`: what the file's clock shows at the zero of the times that are read."""
+        """Read times relative to `zero_us` on the file's clock."""
         self.zero_us = zero_us
         self.threads: dict[tuple[int, int], _Thread] = {}
         self.process_names: dict[int, str] = {}
         self.thread_names: dict[tuple[int, int], str] = {}
         self.counters: dict[tuple[int, str, str], list[tuple[int, float]]] = {}
-        """Times and values, by process, name and unit."""
+        """Times and values of each counter, by process, name and unit."""
         self.ops = OpNumbers()
         self._numbers: dict[tuple[Any, Any, Any], int] = {}
-        """Numbers of the ops, by their arguments as they stand in the file."""
+        """Index of each op, by its arguments as they stand in the file."""
         self.events = 0
         self.refused = 0
         self.beyond = 0
-        """Events on more threads, and samples of more counters, than the limit `lines` allows."""
+        """Number of events on threads, and samples of counters, beyond the limit `lines`."""
         self._samples = 0
 
     def take(self, event: Any) -> None:
-        """Takes one event. Anything that is not an event of the format is counted, and left out."""
+        """Add one event; count and leave out anything that is not an event of the format."""
         if not isinstance(event, dict):
             self.refused += 1
             return
@@ -162,7 +165,7 @@ class _Reader:
                 self.beyond += 1
                 return
             thread = self.threads[place] = _Thread()
-        # Nothing can fail from here on: the columns keep one length.
+        # Nothing below can fail, so the columns keep the same length.
         for column, value in zip(thread.numbers, values, strict=True):
             column.append(value)
         thread.name_of.append(thread.names.setdefault(name, len(thread.names)))
@@ -200,7 +203,7 @@ class _Reader:
 
 
 def _picoseconds(microseconds: Any) -> int:
-    """Raises ValueError or OverflowError for anything but a time."""
+    """Convert microseconds. Raises ValueError or OverflowError if the argument is not a time."""
     picoseconds = round(float(microseconds) * _PS_IN_US)
     if not -(1 << 62) < picoseconds < 1 << 62:
         raise OverflowError(f"{microseconds} us")
@@ -220,26 +223,26 @@ def _text(numbers: dict[str, int], value: Any) -> int:
 
 
 class _Window:
-    """The JSON text, decoded a piece at a time: the whole would take a second and a third copy of the file."""
+    """JSON text that is decoded piece by piece; decoding it whole would take a second and a third copy of the file."""
 
     def __init__(self, raw: memoryview, begin: int, *, exactly: bool = False) -> None:
-        """`exactly`: numbers keep all of their digits, which takes longer."""
+        """Decode `raw` from `begin` on. `exactly` keeps all digits of numbers, which takes longer."""
         self._raw, self._next = raw, begin
         self._parse = _DECODE_EXACTLY if exactly else _DECODE
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self.text = ""
-        """What is decoded of it and not read yet, from `at` on."""
+        """Decoded text; what is before `at` has been read."""
         self.at = 0
 
     def share(self) -> float:
-        """How much of the file is decoded."""
+        """Return the share of the file that is decoded."""
         return self._next / max(1, len(self._raw))
 
     def more(self, longest: int) -> bool:
-        """Decodes another piece. False at the end, and where `longest` characters are decoded and not read."""
+        """Decode another piece. False at the end, or if `longest` characters are decoded and not yet read."""
         if self._next >= len(self._raw) or len(self.text) - self.at >= longest:
             return False
-        size = max(_PIECE, len(self.text) - self.at)  # doubled, so that a long text takes linear time
+        size = max(_PIECE, len(self.text) - self.at)  # doubled, so a long text takes linear time
         piece = self._raw[self._next : self._next + size]
         self._next += len(piece)
         self.text = self.text[self.at :] + self._decode(piece, final=self._next >= len(self._raw))
@@ -247,7 +250,7 @@ class _Window:
         return True
 
     def skip(self) -> str:
-        """Goes past white space and commas; the next character, empty at the end."""
+        """Skip white space and commas, and return the next character; empty at the end."""
         while True:
             self.at = _BETWEEN.match(self.text, self.at).end()  # type: ignore[union-attr]
             if self.at < len(self.text):
@@ -256,7 +259,7 @@ class _Window:
                 return ""
 
     def value(self, longest: int) -> Any:
-        """The next value. Raises ValueError if it is damaged, or longer than `longest`, and RecursionError."""
+        """Return the next value. Raises ValueError if it is damaged or longer than `longest`, and RecursionError."""
         while True:
             try:
                 value, end = self._parse(self.text, self.at)
@@ -264,7 +267,7 @@ class _Window:
                 if not self.more(longest):
                     raise
                 continue
-            if end == len(self.text) and self.more(longest):  # a number may go on
+            if end == len(self.text) and self.more(longest):  # a number may continue
                 continue
             self.at = end
             return value
@@ -273,9 +276,10 @@ class _Window:
 def parse_chrome(
     raw: bytes | bytearray | memoryview, name: str, advance: Callable[[float], None] = lambda share: None
 ) -> Trace:
-    """The trace in the JSON text `raw`; `advance` is called now and then with the share that is read, and may raise.
+    """Return the trace in the JSON text `raw`; `advance` is called regularly with the share that is read, and may
+    raise.
 
-    Raises FileRefusedError where there are no trace events in it.
+    Raises FileRefusedError if the text holds no trace events.
     """
     begin = _LIST.match(raw) or _EVENTS.search(raw)
     if begin is None:
@@ -305,7 +309,7 @@ def parse_chrome(
 
 
 def _events(window: _Window, advance: Callable[[float], None], zero_us: int) -> tuple[_Reader, str]:
-    """The events of the list, and what is wrong with it."""
+    """Return the events of the list, and what is wrong with it."""
     reader, read = _Reader(zero_us), 0
     while (character := window.skip()) != "]":
         if read >= EVENTS_READ:
@@ -325,8 +329,8 @@ def _events(window: _Window, advance: Callable[[float], None], zero_us: int) -> 
 
 
 def _modules(window: _Window) -> list[ProgramText]:
-    """The HLO that jaxprof writes after the events; empty in a trace that it did not export. Each value is read as what
-    it is there, a text: any other could unpack to much more than the file."""
+    """Return the HLO that jaxprof exports after the events; empty for a trace from elsewhere. Values are read as
+    strings only, because anything else could unpack to much more than the file."""
     found: list[ProgramText] = []
     try:
         if window.skip() != '"' or window.value(_LONGEST) != HLO_KEY:
@@ -358,7 +362,7 @@ def _expect(window: _Window, characters: str) -> None:
 
 
 def _text_value(window: _Window) -> str | None:
-    """The next text or null. Raises ValueError for anything else."""
+    """Return the next string or null. Raises ValueError for anything else."""
     if window.skip() not in ('"', "n"):
         raise ValueError("a text expected")
     value: str | None = window.value(FILE.most)
@@ -366,7 +370,7 @@ def _text_value(window: _Window) -> str | None:
 
 
 def _program(value: Any) -> int | None:
-    """The id of a program, as `Op.program`; texts of more than 19 digits too, because it is unsigned."""
+    """Return a program id as in `Op.program`; unsigned, so strings of more than 19 digits count as well."""
     text = str(value)
     return int(text) & PROGRAM_MASK if value is not None and _IDENTITY.match(text) else None
 
@@ -418,7 +422,7 @@ def _trace(reader: _Reader) -> Trace:
 
 
 def _device(plane: str) -> str:
-    """`gpu:0` of `/device:GPU:0`; the host of any other name."""
+    """Return `gpu:0` for `/device:GPU:0`, and `host` for any other name."""
     named = DEVICE.match(plane)
     return f"{named['platform'].lower().replace('custom', 'gpu')}:{named['number']}" if named is not None else HOST
 
@@ -457,7 +461,7 @@ def _column(texts: dict[str, int], which: array[int]) -> TextColumn | None:
 
 
 def _add_host(trace: Trace, lane: Lane, thread: _Thread, *, ops_here: bool) -> None:
-    """A thread of the host: on CPU its ops form lanes of their own, one for each device that it served."""
+    """Add a host thread. On CPU its ops form separate lanes, one for each device that the thread served."""
     marks = marks_in(lane)
     launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
     own = (lane.op_of != NO_OP) & ~launches & ops_here

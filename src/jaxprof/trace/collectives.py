@@ -1,8 +1,8 @@
-"""Which ops of a profile talk to other devices: by the opcode in the module that the profile holds.
+"""Find the ops of a profile that communicate with other devices, by the opcode in the module that the profile holds.
 
 JAX names an instruction after its primitive (`psum.14`, `ppermute`), and XLA's fusions and asynchronous pairs have
-names of their own, so a name proves nothing. Only where the module is missing does a name count, whole: that of an
-opcode, of one of JAX's primitives, or of NCCL's kernel.
+names of their own, so a name proves nothing. Only if the module is missing does a name count, and only a complete one:
+an opcode, one of JAX's primitives, or NCCL's kernel.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BY_NAME: Final = re.compile(
     r"psum|psum_scatter|psum_invariant|pmax|pmin|ppermute|pbroadcast|all_gather_invariant)([-_](start|done))?(\.\d+)*(\.remat\d*|\.clone)*$"
 )
 KERNEL_OF_COLLECTIVE: Final = re.compile(r"(void )?(nccl|rccl)", re.IGNORECASE)
-"""How the kernels of NCCL and RCCL are named, which may belong to no op."""
+"""Names of the kernels of NCCL and RCCL, which may belong to no op."""
 _LINE: Final = re.compile(r"\s+(?:ROOT )?%?([\w.-]+) = .*?[\s)}\]]([a-z][a-z-]*)\((.*)$")
 _HEADER: Final = re.compile(r"(?:ENTRY )?%?([\w.-]+) (?:\(.*)?\{$")
 _CALLED: Final = re.compile(r"(?:calls|to_apply|called_computations)=\{?%?([\w.-]+)")
@@ -49,52 +49,52 @@ class _Instruction:
 
 
 def collective_ops(trace: Trace) -> NDArray[np.bool_]:
-    """Which of the trace's ops are collectives or wait for one, and a last False for `NO_OP`."""
+    """Return which of the trace's ops are collectives or wait for one, and a last False for `NO_OP`."""
     of_program: dict[tuple[str, int | None], frozenset[str] | None] = {}
-    found = np.zeros(len(trace.ops) + 1, np.bool_)
+    is_collective = np.zeros(len(trace.ops) + 1, np.bool_)
     for index, op in enumerate(trace.ops):
         key = (op.module, op.program)
         if key not in of_program:
             held = program_text(trace, *key)
             of_program[key] = None if held is None else collective_names(held)
         names = of_program[key]
-        found[index] = op.name in names if names is not None else bool(_BY_NAME.match(op.name))
-    return found
+        is_collective[index] = op.name in names if names is not None else bool(_BY_NAME.match(op.name))
+    return is_collective
 
 
 def collective_names(held: ProgramText) -> frozenset[str] | None:
-    """The names of the module's instructions that are collectives; None where it cannot be read."""
+    """Return the names of the module's instructions that are collectives; None if the module cannot be read."""
     if not (_ANY.search(held.text) if held.text else _ANY_IN_BYTES.search(held.proto)):
-        return frozenset()  # the usual case, without reading it
+        return frozenset()  # the usual case, without reading the module
     try:
         instructions = list(_of_text(held.text) if held.text else _of_proto(held.proto))
     except HloError:
         return None
     within: dict[str, list[_Instruction]] = {}
-    for each in instructions:
-        within.setdefault(each.computation, []).append(each)
+    for instruction in instructions:
+        within.setdefault(instruction.computation, []).append(instruction)
     found: set[str] = set()
-    for each in instructions:
-        base = _HALF.sub("", each.opcode)
+    for instruction in instructions:
+        base = _HALF.sub("", instruction.opcode)
         if base in _BETWEEN_DEVICES:
-            exchanging = not each.to_host
+            exchanging = not instruction.to_host
         elif base in ("async", "fusion"):
-            held_opcodes = {inner.opcode for name in each.called for inner in _inside(within, name)}
+            held_opcodes = {inner.opcode for name in instruction.called for inner in _inside(within, name)}
             exchanging = bool({_HALF.sub("", opcode) for opcode in held_opcodes} & _BETWEEN_DEVICES) and not (
                 base == "fusion" and held_opcodes & _PRODUCTS
             )
-            exchanging = exchanging or (base == "async" and any(name in found for name in each.operands))
+            exchanging = exchanging or (base == "async" and any(name in found for name in instruction.operands))
         else:
             exchanging = False
         if exchanging:
-            found.add(each.name)
+            found.add(instruction.name)
     return frozenset(found)
 
 
 def _inside(within: dict[str, list[_Instruction]], computation: str, depth: int = 0) -> Iterator[_Instruction]:
-    for each in within.get(computation, ()):
-        yield each
-        for name in each.called if depth < 8 else ():
+    for instruction in within.get(computation, ()):
+        yield instruction
+        for name in instruction.called if depth < 8 else ():
             yield from _inside(within, name, depth + 1)
 
 

@@ -1,6 +1,7 @@
-"""What a line's events say, as columns: integers in any encoding, texts, and the HLO op that each belongs to.
+"""Values of a line's events as columns: integers in any encoding, texts, and the HLO op that each event belongs to.
 
-On GPUs and CPUs an event's own statistics name its op; on TPUs the metadata of its name do."""
+On GPUs and CPUs an event's own statistics name its op; on TPUs the metadata of its name do.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ _INTEGER = re.compile(r"-?\d{1,18}")
 
 
 def _examples(which: Ints) -> Ints:
-    """For each number in `which`, which holds all from 0 on, one index at which it stands."""
+    """Return one index of each number in `which`, which holds all numbers from 0 on."""
     rows = np.zeros(int(which.max()) + 1 if len(which) else 0, np.int64)
     rows[which] = np.arange(len(which))
     return rows
 
 
 def _keys(column: StatColumn | None, rows: Ints) -> Ints:
-    """Numbers that are equal where the statistics are equal: references and integers as they are, texts by their
+    """Return numbers that are equal if the statistics are equal: references and integers unchanged, texts by their
     hash."""
     if column is None:
         return np.zeros(len(rows), np.int64)
@@ -39,7 +40,7 @@ def _keys(column: StatColumn | None, rows: Ints) -> Ints:
 
 
 def text_at(plane: Plane, column: StatColumn | None, row: int) -> str:
-    """The statistic of one event as text; empty where it has none."""
+    """Return the statistic of one event as text; empty if it has none."""
     if column is None or not column.present[row]:
         return ""
     if column.text_end[row]:
@@ -50,7 +51,7 @@ def text_at(plane: Plane, column: StatColumn | None, row: int) -> str:
 
 
 def integers(plane: Plane, column: StatColumn, default: int) -> Ints:
-    """A column of integers; integers written as text are read too."""
+    """Return a column of integers; integers written as text are read too."""
     values = np.where(column.present & (column.text_end == 0) & ~column.is_reference, column.number, default)
     for row in np.flatnonzero(column.present & ((column.text_end > 0) | column.is_reference)).tolist():
         text = text_at(plane, column, row)
@@ -59,7 +60,7 @@ def integers(plane: Plane, column: StatColumn, default: int) -> Ints:
 
 
 def text_column(plane: Plane, column: StatColumn | None) -> TextColumn | None:
-    """A column of texts; None where no event has one."""
+    """Return a column of texts; None if no event has one."""
     if column is None or not column.present.any():
         return None
     rows = np.flatnonzero(column.present)
@@ -71,7 +72,7 @@ def text_column(plane: Plane, column: StatColumn | None) -> TextColumn | None:
 
 
 def ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops: OpNumbers) -> None:
-    """GPU and CPU: the event's own statistics name the op."""
+    """Set the ops of a GPU's or CPU's events, which their own statistics name."""
     correlation = columns.get("correlation_id")
     if correlation is not None and correlation.present.any():
         lane.correlation = integers(plane, correlation, ABSENT)
@@ -105,10 +106,11 @@ def ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops:
 
 
 def use_own_clock(plane: Plane, events: Events, lane: Lane) -> tuple[Ints, Ints] | None:
-    """TPU: the times by the device's own clock; the event's times are converted to the host's clock, which drifts.
+    """Set a TPU lane's times to the device's own clock; the event's times are converted to the host's clock, which
+    drifts.
 
-    The lane is moved as a whole, so that it stands beside the host's lanes and its intervals still nest. Returns the
-    begins and ends as they were, in order, and by how much each was corrected; None where there is no own clock.
+    The lane is moved as a whole, so it lines up with the host's lanes and its intervals still nest. Returns the starts
+    and ends as they were, in order, and the correction of each; None if there is no own clock.
     """
     columns = events.stats(plane.stat_ids("device_duration_ps", "device_offset_ps"))
     duration, offset = columns.get("device_duration_ps"), columns.get("device_offset_ps")
@@ -122,13 +124,13 @@ def use_own_clock(plane: Plane, events: Events, lane: Lane) -> tuple[Ints, Ints]
 
 
 def follow_clock(lane: Lane, clock: tuple[Ints, Ints]) -> None:
-    """TPU: times of events that lack the device's own clock, corrected as those of the ops around them were."""
+    """Correct the times of a TPU's events that lack the device's own clock like those of the ops around them."""
     starts, ends = (times + np.interp(times, *clock).astype(np.int64) for times in (lane.starts, lane.ends))
     lane.starts, lane.durations = starts, np.maximum(ends - starts, 0)
 
 
 def ops_of_metadata(plane: Plane, events: Events, lane: Lane, modules: dict[int, str], ops: OpNumbers) -> None:
-    """TPU: the event's metadata names the op, its program, and what it costs."""
+    """Set the ops of a TPU's events, whose metadata names the op, its program, and its cost."""
     ids, which = distinct(events.metadata_ids)
     numbers: NDArray[np.int64] = np.full(len(ids), NO_OP, np.int64)
     for index, key in enumerate(ids.tolist()):
@@ -147,5 +149,5 @@ def ops_of_metadata(plane: Plane, events: Events, lane: Lane, modules: dict[int,
 
 
 def _instruction(line: str) -> str:
-    """The name in a line of HLO: `copy-start.2` of `%copy-start.2 = (...) copy-start(...)`."""
+    """Return the name in a line of HLO: `copy-start.2` for `%copy-start.2 = (...) copy-start(...)`."""
     return line.lstrip("%").split(" ", 1)[0]

@@ -1,11 +1,11 @@
 """Quantities over time in an XSpace: the bytes that allocators had given out, and samples of a device's counters.
 
 A plane's line `_counters_` holds an event without a duration for each sample: its name is the counter's, its first
-statistic the value. XLA writes there what `gpu_pm_sample_counters` of NVIDIA (xla/backends/profiler/gpu,
-`PmSamples::PopulateCounterLine`) and AMD asks for, and libtpu power, temperature and performance counters
-(`tpu_power_trace_level`, `tpu_enable_periodic_counter_sampling`); xprof draws such lines as counters
-(xprof/convert/xplane_to_trace_container.cc, kCounterEventsLineName). A unit stands, where there is one, at the end of
-the name: `HBM FW Power Meter PL2(W)`.
+statistic the value. XLA writes there what NVIDIA's `gpu_pm_sample_counters` (xla/backends/profiler/gpu,
+`PmSamples::PopulateCounterLine`) and AMD's option request, and libtpu writes power, temperature and performance
+counters (`tpu_power_trace_level`, `tpu_enable_periodic_counter_sampling`); xprof draws such lines as counters
+(xprof/convert/xplane_to_trace_container.cc, kCounterEventsLineName). A unit, if any, is at the end of the name: `HBM FW
+Power Meter PL2(W)`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from jaxprof.trace.model import LONGEST_PS, Counter, Ints, Trace
 COUNTER_LINE: Final = "_counters_"
 _UNIT = re.compile(r"\(([^()]{1,16})\)\s*$")
 _UNITS: Final = {"W": "watts", "Watts": "watts", "B": "bytes", "Bytes": "bytes"}
-"""The units that are shown with prefixes; the others stay as the profile has them."""
+"""Units that are shown with prefixes; others stay as the profile has them."""
 
 
 def sampled_counters(trace: Trace, line: PlaneLine, device: str) -> None:
-    """Takes the counters of a plane's `_counters_` line; samples without a number or with an impossible time are
-    left out."""
+    """Read the counters of a plane's `_counters_` line; samples without a number or at an impossible time are left
+    out."""
     events = line.events
     values = events.first_numbers()
     times = _times(trace, line, events)
@@ -46,7 +46,7 @@ def sampled_counters(trace: Trace, line: PlaneLine, device: str) -> None:
 
 
 def allocated_bytes(trace: Trace, line: PlaneLine, device: str) -> None:
-    """Takes the bytes that each allocator had given out, from the marks of allocations on a thread."""
+    """Read the bytes that each allocator had given out, from the marks of allocations on a thread."""
     wanted = line.plane.stat_ids("bytes_allocated", "allocator_name")
     ids = {name: key for key, name in wanted.items()}
     if "bytes_allocated" not in ids:

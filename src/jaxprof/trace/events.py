@@ -1,4 +1,4 @@
-"""The events of a line, decoded into columns on request: one NumPy step reads the same field of all of them."""
+"""Events of a line, decoded into columns on request: one NumPy step reads the same field of all of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BYTES_TAG = (STAT_BYTES << 3) | DELIMITED
 _BLOCK = 1 << 14
 """Events that are decoded at once: temporary arrays then stay in the cache, and in memory that is already mapped."""
 _MOST_STATS = 64
-"""Statistics of one event that are read: more than any profiler writes."""
+"""Most statistics that are read of one event: more than any profiler writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,17 @@ class StatColumn:
     """Integers as they are; references as the id of a name; text as its position in the file (`text_end` is its
     end)."""
     text_end: NDArray[np.int64]
-    """0 where the value is not a text in place."""
+    """End of a text in the file; 0 if the value is not such a text."""
     is_reference: NDArray[np.bool_]
     blob: Blob
     """The file, which holds the texts."""
 
 
 class Events:
-    """Some events of a line as columns, in the order of the file."""
+    """Some events of a line as columns, in file order."""
 
     def __init__(self, plane: Plane, starts: Positions) -> None:
-        """`starts` says where in the file they begin."""
+        """Take the events that begin at `starts` in the file."""
         self.plane = plane
         self._data = plane.space.data
         self._starts = starts
@@ -70,9 +70,10 @@ class Events:
 
     @cached_property
     def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Positions, Positions]:
-        """Metadata ids, offsets and durations in ps, where each event's statistics begin, and where it ends.
+        """Metadata ids, offsets and durations in ps, the start of each event's statistics, and its end.
 
-        The profiler writes the three numbers in order and leaves a zero out; any other order is read one by one.
+        The profiler writes the three numbers in order and leaves a zero out; events in any other order are read one by
+        one.
         """
         count = len(self._starts)
         columns = tuple(np.zeros(count, np.int64) for _ in range(5))
@@ -83,7 +84,7 @@ class Events:
         return columns[0], columns[1], columns[2], columns[3], columns[4]
 
     def _numbers(self, starts: Positions) -> tuple[Positions, ...]:
-        """The five columns of `_columns`, of the events that begin there."""
+        """Return the five columns of `_columns` for the events that begin at `starts`."""
         data = self._data
         lengths, at = varints(data, starts + 1)
         end = _behind(at, lengths, np.full(len(at), len(data) - PADDING))
@@ -106,7 +107,7 @@ class Events:
         return (*columns, at, end)
 
     def _read_alone(self, start: int, index: int, columns: list[Positions], at: Positions, end: Positions) -> None:
-        """Reads an event whose fields come in another order, or include unknown ones."""
+        """Read one event whose fields come in another order, or include unknown ones."""
         data = self._data
         _, begin = varint(data, start + 1)
         first_stat = int(end[index])
@@ -120,21 +121,21 @@ class Events:
 
     @property
     def metadata_ids(self) -> NDArray[np.int64]:
-        """The metadata id of each event, in the order of the file."""
+        """Metadata id of each event, in file order."""
         return self._columns[0]
 
     @property
     def starts_ps(self) -> NDArray[np.int64]:
-        """When each event began, in picoseconds on the line's clock, from the line's `timestamp_ns`."""
+        """Start of each event in picoseconds on the line's clock, from the line's `timestamp_ns`."""
         return self._columns[1]
 
     @property
     def durations_ps(self) -> NDArray[np.int64]:
-        """How long each event took, in picoseconds."""
+        """Duration of each event, in picoseconds."""
         return self._columns[2]
 
     def stats(self, wanted: Mapping[int, str]) -> dict[str, StatColumn]:
-        """The statistics with these metadata ids (id → name), a column each over all of these events."""
+        """Return the statistics with these metadata ids (id → name), one column each over all of these events."""
         _, _, _, position, end = self._columns
         data = self._data
         count = len(self._starts)
@@ -157,7 +158,7 @@ class Events:
         return columns
 
     def first_numbers(self) -> NDArray[np.float64]:
-        """The first statistic of each of these events where it is a number; NaN where it is not."""
+        """Return the first statistic of each event if it is a number, else NaN."""
         _, _, _, position, end = self._columns
         data = self._data
         first = np.full(len(self._starts), np.nan)
@@ -184,7 +185,7 @@ class Events:
         at: Positions,
         until: Positions,
     ) -> None:
-        """Takes the statistics of these events, which begin at `at` and end before `until`, into the columns."""
+        """Read the statistics of these events, between `at` and `until`, into the columns."""
         data = self._data
         for number in range(1, _MOST_STATS + 1):
             if not len(rows):
@@ -209,11 +210,11 @@ class Events:
         inside: Positions,
         after: Positions,
     ) -> None:
-        """Takes one statistic of each of `rows` (bounds `inside`, `after`) into its column, where it is wanted."""
+        """Read one statistic of each of `rows` (bounds `inside`, `after`) into its column, if it is wanted."""
         data = self._data
         ids, value_at = varints(data, inside + 1)
         sound = (data[inside] == STAT_ID << 3) & (value_at < after)
-        alike = bool((ids == ids[0]).all() and sound.all())  # the usual case: an op's statistics come in one order
+        alike = bool((ids == ids[0]).all() and sound.all())  # the usual case: statistics come in one order
         for wanted_id in [int(ids[0])] if alike else np.unique(ids[sound]).tolist():
             if wanted_id not in wanted:
                 continue
@@ -233,6 +234,6 @@ class Events:
 
 
 def _behind(at: Positions, lengths: NDArray[np.uint64], limit: Positions) -> Positions:
-    """Where contents of these lengths end; a damaged length ends with the enclosing message."""
+    """Return where contents of these lengths end; a damaged length ends with the enclosing message."""
     behind: Positions = at + np.minimum(lengths, np.maximum(limit - at, 0).astype(np.uint64)).astype(np.int64)
     return behind

@@ -1,8 +1,8 @@
 """When programs ran on a device: each execution of each program as one interval.
 
-TPU and some GPU profiles have a line `XLA Modules` that lists them. On CPU the ops of one execution share a `run_id`. A
-GPU kernel's correlation id names its launch on the host, which lies within the call that executed the program. Where
-none of that is known, an execution ends where the ops that each execution has once come again.
+TPU and some GPU profiles have a line `XLA Modules` that lists executions. On CPU the ops of one execution share a
+`run_id`. A GPU kernel's correlation id names its launch on the host, which lies within the call that executed the
+program. If none of these is known, an execution ends where the ops that run once per execution repeat.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from jaxprof.trace.lanes import MODULE
 from jaxprof.trace.model import ABSENT, NO_OP, PROGRAM_MASK, Ints, Lane, Trace
 
 Program = tuple[str, int | None]
-"""A module's name and its program id."""
+"""Name and program id of a module."""
 CALL: Final = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalDevice|Execute[A-Z]\w*OnStream")
-"""The names that JAX's runtimes give to the host call that executes a program."""
+"""Names that JAX's runtimes give to the host call that executes a program."""
 _NOWHERE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """The executions of one program on one device, in order of their start. Picoseconds."""
+    """Executions of one program on one device, in order of start. Picoseconds."""
 
     program: Program
     starts: Ints
@@ -34,7 +34,7 @@ class Executions:
 
 
 def executions_on(trace: Trace, device: str) -> list[Executions]:
-    """All executions on a device, by program; the program that took the longest first."""
+    """Return all executions on a device, by program; the program that took the longest comes first."""
     named = [lane for lane in trace.on_device(device) if lane.kind == "modules"]
     if named:
         executions = _of_module_lanes(named)
@@ -107,13 +107,13 @@ def _grouped(program: Program, group: Ints, start: Ints, end: Ints) -> Execution
 
 
 def _calls_of_kernels(trace: Trace, lanes: list[Lane]) -> Ints:
-    """For each kernel of these lanes the number of the host call that launched it, `_NOWHERE` where it is unknown."""
+    """Return for each kernel of these lanes the number of the host call that launched it, `_NOWHERE` if unknown."""
     nothing = np.zeros(0, np.int64)
-    host = lanes[0].device.rpartition("/")[0]
+    host = lanes[0].host
     launches = [
         (lane.correlation, lane.starts, np.full(len(lane), lane.thread, np.int64))
         for lane in trace.launches
-        if lane.correlation is not None and lane.device.rpartition("/")[0] == host
+        if lane.correlation is not None and lane.host == host
     ]
     columns = [np.concatenate([nothing, *part]) for part in zip(*launches, strict=True)] or [nothing] * 3
     correlated = columns[0] != ABSENT
@@ -132,15 +132,15 @@ def _calls_of_kernels(trace: Trace, lanes: list[Lane]) -> Ints:
 
 
 def _calls_around(trace: Trace, host: str, moments: Ints, threads: Ints) -> Ints:
-    """The number of the call that each moment lies in: a call of its own thread, or the only call that there is."""
+    """Return the number of the call that holds each moment: a call of its own thread, or the only call at that time."""
     call_of = np.full(len(moments), _NOWHERE, np.int64)
     certain = np.zeros(len(moments), np.bool_)
     several = np.zeros(len(moments), np.bool_)
     number = 0
     for lane in trace.lanes:
-        if lane.kind != "host" or lane.device.rpartition("/")[0] != host:
+        if lane.kind != "host" or lane.host != host:
             continue
-        calls = np.array([bool(CALL.search(name)) for name in lane.names], np.bool_)[lane.name_of]
+        calls = lane.matching(CALL.search)
         if not calls.any():
             continue
         starts, ends = lane.starts[calls], lane.ends[calls]
@@ -161,7 +161,7 @@ def _calls_around(trace: Trace, host: str, moments: Ints, threads: Ints) -> Ints
 
 
 def _filled(calls: Ints, starts: Ints) -> Ints | None:
-    """The calls of a program's kernels, an unknown one taken from the kernel before; None where a tenth or more are
+    """Return the calls of a program's kernels, unknown ones taken from the kernel before; None if a tenth or more are
     unknown."""
     unknown = calls == _NOWHERE
     if np.count_nonzero(unknown) * 10 >= len(calls):
@@ -180,11 +180,11 @@ def _filled(calls: Ints, starts: Ints) -> Ints | None:
 
 
 def _by_repetition(op: Ints, start: Ints, end: Ints) -> Ints:
-    """Executions, separated by the ops that each of them has once.
+    """Return executions, separated by the ops that run once in each of them.
 
-    The number of executions is how often most ops outside loops ran: the least of the counts that several ops share. A
-    kernel that lost its name changes the count of one op only. Between the last such op of an execution and the first
-    of the next one, the longest pause is the border.
+    The number of executions is how often most ops outside loops ran: the smallest count that several ops share. A
+    kernel that lost its name changes the count of one op only. The border is the longest pause between the last such op
+    of an execution and the first of the next one.
     """
     order = np.argsort(start, kind="stable")
     sequence = op[order]
@@ -205,7 +205,7 @@ def _by_repetition(op: Ints, start: Ints, end: Ints) -> Ints:
     np.minimum.at(first, nth[places], places)
     np.maximum.at(last, nth[places], places)
     if (first[1:] <= last[:-1]).any():
-        return np.zeros(len(op), np.int64)  # the executions overlap: their borders are unknown
+        return np.zeros(len(op), np.int64)  # the executions overlap, so their borders are unknown
     begin, reached = start[order], np.maximum.accumulate(end[order])
     borders = np.zeros(len(sequence), np.int64)
     for low, high in zip((last[:-1] + 1).tolist(), (first[1:] + 1).tolist(), strict=True):

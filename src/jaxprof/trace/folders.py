@@ -1,7 +1,6 @@
-"""Which recordings a path holds: one file, or a log folder with several runs and hosts. Standard library only.
+"""Find the recordings at a path: one file, or a log folder with several runs and hosts. Standard library only.
 
-JAX writes `plugins/profile/<run>/<host>.xplane.pb` below the folder that it is told to write to, and `.trace.json.gz`
-beside it.
+JAX writes `plugins/profile/<run>/<host>.xplane.pb` below the log folder, and `.trace.json.gz` beside it.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ class ProfileRun:
 
 
 def runs_at(path: Path) -> list[ProfileRun]:
-    """The recordings at `path` (a file, a log folder, or the folder of one run), the newest first.
+    """Return the recordings at `path` (a file, a log folder, or the folder of one run), newest first.
 
-    Raises FileRefusedError where there is none.
+    Raises FileRefusedError if there are none.
     """
     if not path.exists():
         raise missing_file(path)
@@ -60,7 +59,7 @@ def runs_at(path: Path) -> list[ProfileRun]:
 
 
 def _hosts_in(folder: Path) -> tuple[HostFile, ...]:
-    """The profiles of a folder: xplanes, and a Chrome trace only for a host without an xplane."""
+    """Return the profiles of a folder: xplanes, and a Chrome trace only for a host without an xplane."""
     files = sorted(child for child in folder.iterdir() if child.is_file())
     hosts: dict[str, Path] = {}
     for endings in (XPLANE_ENDINGS, CHROME_ENDINGS):
@@ -78,9 +77,9 @@ def _host(path: Path) -> str:
 
 
 def choose(path: Path, run: str = "", hosts: Sequence[str] = ()) -> ProfileRun:
-    """The recording called `run` (by default the newest), with the hosts in `hosts` (by default all).
+    """Return the recording called `run` (by default the newest), with the hosts in `hosts` (by default all).
 
-    Raises UsageError, which names what there is, and FileRefusedError where there is nothing.
+    Raises UsageError, which names the available ones, and FileRefusedError if there is none.
     """
     runs = runs_at(path)
     chosen = runs[0]

@@ -1,14 +1,14 @@
-"""What the host did while a GPU had nothing to do.
+"""Find what the host did while a GPU had nothing to do.
 
-Only the threads that call programs are looked at: what the runtime's own threads do meanwhile (their tasks for events
-that have come, above all) keeps no device waiting. Where the launch of the kernel that ends a pause is recorded, what
-comes after it is the launch's own. Of what is left, each moment of a step in which nothing was being executed belongs
-to the first of these that such a thread was in: compiling, copying to or from the device, waiting for the device,
-calling a program. The rest is the host's own work where something names it: the annotation (`TraceAnnotation`) or,
-with the Python tracer, the function that holds most of it. Where nothing does, the cause is unknown.
+Only threads that call programs are examined: what the runtime's own threads do meanwhile (mostly their tasks for
+completed events) keeps no device waiting. If the launch of the kernel that ends a pause is recorded, the time after it
+belongs to the launch. Of the rest, each moment of a step in which nothing was being executed belongs to the first of
+these that such a thread was in: compiling, copying to or from the device, waiting for the device, calling a program.
+What remains is the host's own work if something names it: the annotation (`TraceAnnotation`) or, with the Python
+tracer, the function that holds most of it. Otherwise the cause is unknown.
 
 Garbage collection leaves no event of its own, so it is not told apart from other work. A TPU's ops are timed by its own
-clock, which drifts against the host's: there causes are unknown.
+clock, which drifts against the host's, so the causes there are unknown.
 """
 
 from __future__ import annotations
@@ -54,25 +54,26 @@ _NAMES: Final = (
     ),
     ("launch", _LAUNCH),
 )
-"""What the host's events are for, by how the names begin that Python, JAX's runtimes, CUDA and HIP give them."""
+"""Purpose of the host's events, by the beginnings of the names that Python, JAX's runtimes, CUDA and HIP give them."""
 _OWN_TASK: Final = re.compile(r"ThenExecuteCallback|BufferSequencingEvent::")
-"""What the runtime does for events of its own, also within a call: not the call's work."""
+"""Events of the runtime's own tasks, which are not the call's work even within a call."""
 _POOL: Final = re.compile(r"tf_|tfrt|pjrt|py_xla|EventFD|switchto")
-"""How the runtime names its own threads."""
-_MOST_OF_IT: Final = 0.5
+"""Names that the runtime gives to its own threads."""
+_NAMING_SHARE: Final = 0.5
 """Share of the host's own work that an event must hold to name it."""
-_WORTH: Final = 0.01
-"""Share of the steps below which idle time is not looked into."""
+_LEAST_SHARE: Final = 0.01
+"""Share of the steps below which idle time is not examined."""
 
 
 def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Coverage) -> list[IdleCause]:
-    """The causes of a device's idle time in the windows from `starts` to `ends`, the longest first; empty where there
-    is hardly any, and where they cannot be known. `active` is when something was being executed. Picoseconds."""
+    """Return the causes of a device's idle time in the windows from `starts` to `ends`, longest first; empty if there
+    is hardly any idle time, or its causes cannot be known. `active` covers the time when something was being executed.
+    Picoseconds."""
     windows = Coverage.of(starts, ends)
     if not len(windows.starts) or not device.rpartition("/")[2].startswith("gpu"):
         return []
     idle = windows - active
-    if idle.total < _WORTH * windows.total:
+    if idle.total < _LEAST_SHARE * windows.total:
         return []
     host = device.rpartition("/")[0]
     lanes = _calling(trace, host)
@@ -94,18 +95,18 @@ def idle_causes(trace: Trace, device: str, starts: Ints, ends: Ints, active: Cov
         for cause, took in seconds.items()
         if took
     ]
-    return sorted(causes, key=lambda each: -each.seconds)
+    return sorted(causes, key=lambda idle_cause: -idle_cause.seconds)
 
 
 def _calling(trace: Trace, host: str) -> list[Lane]:
-    """The threads of a host that call programs; where no call is recorded, all but the runtime's own."""
-    lanes = [lane for lane in trace.lanes if lane.kind == "host" and lane.device.rpartition("/")[0] == host]
+    """Return the threads of a host that call programs; if no call is recorded, all but the runtime's own."""
+    lanes = [lane for lane in trace.lanes if lane.kind == "host" and lane.host == host]
     calling = [lane for lane in lanes if any(map(_LAUNCH.match, lane.names)) and not _POOL.match(lane.name)]
     return calling or [lane for lane in lanes if not _POOL.match(lane.name)]
 
 
 def _launched(trace: Trace, device: str, active: Coverage) -> Coverage:
-    """From the launch of each kernel that ends a pause to the kernel, where both are recorded."""
+    """Return the time from the launch of each kernel that ends a pause to the kernel, if both are recorded."""
     ids, moments, _ = launches_on(trace, device.rpartition("/")[0])
     starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for lane in trace.on_device(device) if len(ids) else ():
@@ -121,22 +122,23 @@ def _launched(trace: Trace, device: str, active: Coverage) -> Coverage:
 def _named(lanes: list[Lane], pattern: re.Pattern[str]) -> Coverage:
     starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for lane in lanes:
-        rows = np.array([bool(pattern.match(name)) for name in lane.names], np.bool_)[lane.name_of]
+        rows = lane.matching(pattern.match)
         starts.append(lane.starts[rows])
         ends.append(lane.ends[rows])
     return Coverage.of(np.concatenate(starts), np.concatenate(ends))
 
 
 def _most_specific(lanes: list[Lane], work: Coverage) -> str:
-    """The name of the shortest events that hold most of the work; empty if none do. Step annotations say nothing."""
+    """Return the name of the shortest events that hold most of the work; empty if none do. Step annotations do not
+    count."""
     best = (float("inf"), "")
     for lane in lanes:
         held = work.within(lane.starts, lane.ends)
         if lane.step is not None:
             held[lane.step != ABSENT] = 0
         of_names = np.bincount(lane.name_of, weights=held, minlength=len(lane.names))
-        for number in np.flatnonzero(of_names >= _MOST_OF_IT * work.total).tolist():
+        for number in np.flatnonzero(of_names >= _NAMING_SHARE * work.total).tolist():
             rows = np.flatnonzero((lane.name_of == number) & (held > 0))
-            if (work & Coverage.of(lane.starts[rows], lane.ends[rows])).total >= _MOST_OF_IT * work.total:
+            if (work & Coverage.of(lane.starts[rows], lane.ends[rows])).total >= _NAMING_SHARE * work.total:
                 best = min(best, (float(np.median(lane.durations[rows])), lane.names[number]))
     return best[1]

@@ -1,8 +1,9 @@
-"""A profile from elsewhere as the runs of a session: one for the whole, and one for each program that ran.
+"""Import a profile from elsewhere as the runs of a session: one for the whole profile, and one for each program that
+ran.
 
-The run of the whole has the capture, the steps, the timeline, the trust, and the times of what belongs to no program's
-run. A program's run has its HLO and the times of its ops, so that every view of a measured run works on it as well.
-Runs that are made here are named `program:N`; the client gives them their ids.
+The run of the whole profile has the capture, the steps, the timeline, the trust checks, and the times of ops outside
+any program's run. A program's run has its HLO and the times of its ops, so every view of a measured run works on it as
+well. Runs that are made here are named `program:N`; the client gives them their ids.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from jaxprof.events import (
 )
 from jaxprof.hlo.read.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
-from jaxprof.trace.executions import executions_on
+from jaxprof.trace.executions import Program, executions_on
 from jaxprof.trace.folders import HostFile, choose
 from jaxprof.trace.model import Op, Trace, program_text
 from jaxprof.trace.ops import OpTime, op_times
@@ -44,12 +45,12 @@ SECONDS_BETWEEN_WORDS: Final = 0.1
 _WITH_HLO: Final = {"kernels", "memory", TIMELINE}
 """Views that need the HLO of the programs."""
 PROGRAMS_KEPT: Final = 64
-"""Programs that get a run of their own, the longest first; a session of eager ops can have thousands."""
+"""Most programs that get a run of their own, the longest first; a session of eager ops can have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A program that ran, with its own rows."""
+    """A program that ran, with its own rows of the op table."""
 
     name: Program
     rows: list[OpTime]
@@ -73,11 +74,11 @@ def import_profile(
     hosts: Sequence[str] = (),
     views: Collection[str] = (),
 ) -> None:
-    """Reads what was chosen at `path` and emits it as runs; the run of the whole has the id `run`, and is not ended
-    here.
+    """Read the chosen recording at `path` and emit it as runs. The run of the whole profile has the id `run` and is not
+    ended here.
 
-    `views`, some of `summary.VIEWS`, selects what is derived: by default all. `check` is called now and then, and
-    raises where the work must stop. Raises FileRefusedError and UsageError.
+    `views`, a selection of `summary.VIEWS`, says what is derived; by default everything. `check` is called regularly,
+    and raises to stop the work. Raises FileRefusedError and UsageError.
     """
     wanted = frozenset(views or VIEWS)
     progress = _Progress(emit, check)
@@ -89,7 +90,7 @@ def import_profile(
         progress.stage(f"{len(trace.ready)} device lanes; reading the host's threads", 0.3, 0.5)
         trace.read_rest(progress.advance)
     ops, devices = len(trace.ops), len({lane.device for lane in trace.op_lanes()})
-    progress.stage(f"{ops} ops on {counted(devices, 'device')}: adding up", 0.5, 0.6)
+    progress.stage(f"{ops} ops on {counted(devices, 'device')}: adding up times", 0.5, 0.6)
     table = op_times(trace)
     programs = _programs(table)
     own, rest = programs[:PROGRAMS_KEPT], programs[PROGRAMS_KEPT:]
@@ -116,7 +117,7 @@ def import_profile(
 
 
 class _Progress:
-    """The current work and its progress, reported no more often than a person can read."""
+    """Current work and its progress, reported no more often than a person can read."""
 
     def __init__(self, emit: Callable[[Event], None], check: Callable[[], None]) -> None:
         self._emit, self._check = emit, check
@@ -124,17 +125,18 @@ class _Progress:
         self._told = 0.0
 
     def stage(self, note: str, begin: float, end: float, *, size: int = 0) -> None:
-        """Begins a part of the work, which covers the whole from one share to another; `size` is its bytes, if any."""
+        """Begin a part of the work, which covers the shares `begin` to `end` of the whole; `size` is its bytes, if
+        any."""
         self._note, self._begin, self._end, self._size = note, begin, end, size
-        self._tell(0.0)
+        self._report(0.0)
 
     def advance(self, share: float) -> None:
-        """Reports this share of the part as done."""
+        """Report this share of the part as done."""
         self._check()
         if time.monotonic() - self._told >= SECONDS_BETWEEN_WORDS:
-            self._tell(share)
+            self._report(share)
 
-    def _tell(self, share: float) -> None:
+    def _report(self, share: float) -> None:
         self._check()
         self._told = time.monotonic()
         read = f": {bytes_(round(share * self._size))} of {bytes_(self._size)}" if self._size else ""
@@ -157,7 +159,7 @@ def _programs(table: list[OpTime]) -> list[_Program]:
 
 
 def _plan(run: str, name: str, table: list[OpTime]) -> RunPlanned:
-    """The run of the whole again, now that its devices are known."""
+    """Return the plan for the run of the whole profile again, now that its devices are known."""
     return RunPlanned(
         run=run,
         spec=RunSpec(
@@ -170,12 +172,12 @@ def _plan(run: str, name: str, table: list[OpTime]) -> RunPlanned:
 
 
 def _label(devices: list[str]) -> str:
-    """`gpu:0`, or `gpu:0 and 7 more`."""
+    """Return `gpu:0`, or `gpu:0 and 7 more`."""
     return f"{devices[0]} and {len(devices) - 1} more" if len(devices) > 1 else "".join(devices)
 
 
 def _environment(trace: Trace) -> EnvironmentRead:
-    """What the profile says about the process and the devices that it was recorded in."""
+    """Return what the profile says about the process and the devices that it was recorded on."""
     return EnvironmentRead(
         python="",
         numpy="",
@@ -195,7 +197,7 @@ _FACTS: Final = {
     "memory_size": "memory_limit_bytes",
     "memory_bandwidth": "memory_bytes_per_second",
 }
-"""The profiler's names of the device properties that are kept, and ours."""
+"""Device properties that are kept: the profiler's names and ours."""
 
 
 def _facts(facts: dict[str, int | float | str]) -> dict[str, Any]:
@@ -241,7 +243,7 @@ def _emit_program(
 
 
 def _calls(trace: Trace, program: _Program) -> int | None:
-    """Executions of the program on the first of its devices; None where they cannot be told apart."""
+    """Return the executions of the program on its first device; None if they cannot be told apart."""
     for executed in executions_on(trace, program.devices[0]):
         if executed.program == program.name or (
             executed.program[1] is not None and executed.program[1] == program.name[1]
@@ -250,17 +252,13 @@ def _calls(trace: Trace, program: _Program) -> int | None:
     return None
 
 
-Program = tuple[str, int | None]
-"""A module's name and its program id."""
-
-
 def program_of(op: Op) -> Program:
-    """Which program an op belongs to."""
+    """Return the program that an op belongs to."""
     return (op.module, op.program)
 
 
 def text_of(trace: Trace, program: Program) -> tuple[str | None, str]:
-    """The HLO text of a program, or why there is none."""
+    """Return the HLO text of a program, or the reason why there is none."""
     held = program_text(trace, *program)
     if held is None:
         return None, "the profile does not hold its HLO"

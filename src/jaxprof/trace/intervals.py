@@ -1,5 +1,6 @@
-"""Arithmetic of time intervals in bulk, in integer picoseconds: unions, self times and medians over groups, and what a
-set of intervals covers in many windows at once."""
+"""Arithmetic on many time intervals at once, in integer picoseconds: unions, self times and medians over groups, and
+how much a set of intervals covers of many windows.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from numpy.typing import NDArray
 from jaxprof.trace.model import Ints
 
 MOST = 1 << 62
-"""Sums of times stay below it."""
+"""Limit for sums of times."""
 
 
 def self_times(starts: Ints, durations: Ints) -> Ints:
-    """The self time of each interval on one thread, where intervals nest or follow each other: how long it is the one
-    that began last.
+    """Return the self time of each interval on one thread, where intervals nest or follow each other: how long it is
+    the interval that began last.
 
-    Where an interval reaches out of the one that it began in, the part within counts. Linear in the number of
+    If an interval extends beyond the one in which it began, only the part within counts. Linear in the number of
     intervals, however deep they nest.
     """
     order = nesting_order(starts, durations)
@@ -28,7 +29,7 @@ def self_times(starts: Ints, durations: Ints) -> Ints:
     own[holds] = 0
     holders = np.flatnonzero(holds)
     owners, since, until = _latest(begin[holders], end[holders])
-    innermost = Coverage.of(begin[~holds], end[~holds])  # they are disjoint: nothing begins in them
+    innermost = Coverage.of(begin[~holds], end[~holds])  # disjoint, because no interval begins inside them
     np.add.at(own, holders[owners], until - since - innermost.within(since, until))
     in_given_order = np.empty_like(own)
     in_given_order[order] = own
@@ -36,8 +37,8 @@ def self_times(starts: Ints, durations: Ints) -> Ints:
 
 
 def _latest(begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """The stretches of time in which one of these intervals, ordered by their begin, is the one that began last: its
-    index, and from when until when."""
+    """Return the spans of time in which one of these intervals, ordered by start, is the one that began last: its
+    index, start and end."""
     found: list[tuple[int, int, int]] = []
     running: list[tuple[int, int]] = []
     now = 0
@@ -58,8 +59,8 @@ def _latest(begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def nesting_order(starts: Ints, durations: Ints) -> Ints:
-    """Sorts by start, the longer first: each interval comes before those inside it. Cheap where they are sorted
-    already."""
+    """Return the order by start, the longer first, so each interval comes before those inside it. Cheap for sorted
+    intervals."""
     step = np.diff(starts)
     if ((step > 0) | ((step == 0) & (durations[1:] <= durations[:-1]))).all():
         return np.arange(len(starts))
@@ -67,9 +68,9 @@ def nesting_order(starts: Ints, durations: Ints) -> Ints:
 
 
 def distinct(values: Ints) -> tuple[Ints, Ints]:
-    """The different values in ascending order, and the index of each value among them: as `np.unique`.
+    """Return the distinct values in ascending order, and the index of each value among them, as `np.unique` does.
 
-    Numbers that lie close together, as ids do, are counted into a table instead of sorted.
+    Numbers close together, such as ids, are counted into a table instead of sorted.
     """
     if not len(values):
         return values, values
@@ -84,7 +85,7 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
 
 
 def by_group(groups: Ints, values: Ints, count: int) -> Ints:
-    """The order by group, within a group by value."""
+    """Return the order by group, and by value within a group."""
     if count >= 1 << 16:
         return np.lexsort((values, groups))
     first = np.arange(len(values)) if (np.diff(values) >= 0).all() else np.argsort(values, kind="stable")
@@ -93,7 +94,7 @@ def by_group(groups: Ints, values: Ints, count: int) -> Ints:
 
 
 def union_by_group(groups: Ints, starts: Ints, durations: Ints, count: int) -> Ints:
-    """For each of `count` groups, how long at least one of its intervals was going on."""
+    """Return for each of `count` groups how long at least one of its intervals was running."""
     total = np.zeros(count, np.int64)
     if not len(groups):
         return total
@@ -104,7 +105,7 @@ def union_by_group(groups: Ints, starts: Ints, durations: Ints, count: int) -> I
     span = int(end.max() - origin) + 1
     if span * (int(count) + 1) >= MOST:
         return _union_one_by_one(group, begin, end, count)
-    # Groups are laid one after the other on one axis, so that one running maximum serves all of them.
+    # Groups are laid one after the other on one axis, so one running maximum serves all of them.
     shift = _ranks(group) * span - origin
     reached = np.maximum.accumulate(end + shift)
     before = np.empty_like(reached)
@@ -115,7 +116,7 @@ def union_by_group(groups: Ints, starts: Ints, durations: Ints, count: int) -> I
 
 
 def _union_one_by_one(group: Ints, begin: Ints, end: Ints, count: int) -> Ints:
-    """One group at a time, where all groups on one axis would not fit into 64 bits."""
+    """Compute one group at a time, for groups that on one axis would not fit into 64 bits."""
     total = np.zeros(count, np.int64)
     borders = np.searchsorted(group, np.arange(count + 1))
     for number in np.unique(group).tolist():
@@ -127,12 +128,12 @@ def _union_one_by_one(group: Ints, begin: Ints, end: Ints, count: int) -> Ints:
 
 
 def union(starts: Ints, durations: Ints) -> int:
-    """How long at least one interval was going on."""
+    """Return how long at least one interval was running."""
     return int(union_by_group(np.zeros(len(starts), np.int64), starts, durations, 1)[0])
 
 
 def _ranks(sorted_groups: Ints) -> Ints:
-    """Consecutive numbers for the groups, so that few groups of large numbers do not overflow."""
+    """Return consecutive numbers for the groups, so that few groups with large numbers do not overflow."""
     changes = np.empty(len(sorted_groups), np.int64)
     changes[0] = 0
     changes[1:] = sorted_groups[1:] != sorted_groups[:-1]
@@ -140,7 +141,7 @@ def _ranks(sorted_groups: Ints) -> Ints:
 
 
 def medians_by_group(groups: Ints, values: Ints, count: int) -> tuple[NDArray[np.float64], Ints, Ints]:
-    """Median, least and greatest value of each group; NaN and 0 for an empty one."""
+    """Return median, least and greatest value of each group; NaN and 0 for an empty one."""
     order = by_group(groups, values, count)
     group, value = groups[order], values[order]
     numbers = np.bincount(group, minlength=count)
@@ -157,7 +158,7 @@ def medians_by_group(groups: Ints, values: Ints, count: int) -> tuple[NDArray[np
 
 
 def gaps(starts: Ints, durations: Ints) -> tuple[Ints, Ints]:
-    """Starts and durations of the gaps between the first start and the last end."""
+    """Return starts and durations of the gaps between the first start and the last end."""
     if len(starts) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     order = np.argsort(starts, kind="stable")
@@ -170,14 +171,14 @@ def gaps(starts: Ints, durations: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Disjoint intervals in order; one search finds what they cover up to any moment."""
+    """Disjoint intervals in order; one search finds how much they cover up to any moment."""
 
     starts: Ints
     ends: Ints
 
     @staticmethod
     def of(starts: Ints, ends: Ints) -> Coverage:
-        """The union of these intervals; empty ones are left out."""
+        """Return the union of these intervals; empty ones are left out."""
         there = ends > starts
         begin, end = starts[there], ends[there]
         if not len(begin):
@@ -192,13 +193,13 @@ class Coverage:
         return Coverage.of(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))
 
     def __and__(self, other: Coverage) -> Coverage:
-        """What both cover: it begins where one of them begins within the other, and ends likewise."""
+        """Return what both cover; a common part begins and ends where one of them does within the other."""
         starts = np.concatenate([self.starts[other._covers(self.starts)], other.starts[self._covers(other.starts)]])
         ends = np.concatenate([self.ends[other._covers(self.ends - 1)], other.ends[self._covers(other.ends - 1)]])
         return Coverage(np.unique(starts), np.unique(ends))
 
     def __sub__(self, other: Coverage) -> Coverage:
-        """What this covers and the other does not."""
+        """Return what this coverage covers and the other does not."""
         if not len(self.starts):
             return self
         begin, end = np.array([self.starts[0]]), np.array([self.ends[-1]])
@@ -213,15 +214,15 @@ class Coverage:
 
     @property
     def total(self) -> int:
-        """How much is covered."""
+        """Total time covered."""
         return int((self.ends - self.starts).sum())
 
     def within(self, starts: Ints, ends: Ints) -> Ints:
-        """How much of each window from `starts` to `ends` is covered."""
+        """Return how much of each window from `starts` to `ends` is covered."""
         return self._until(ends) - self._until(starts)
 
     def holding(self, starts: Ints, ends: Ints) -> NDArray[np.bool_]:
-        """Which of these windows are covered completely."""
+        """Return which of these windows are covered completely."""
         if not len(self.starts):
             return np.zeros(len(starts), np.bool_)
         index = np.maximum(np.searchsorted(self.starts, starts, side="right") - 1, 0)
@@ -240,7 +241,7 @@ class Coverage:
 
 
 def holds_others(starts: Ints, durations: Ints) -> NDArray[np.bool_]:
-    """Which intervals of one thread hold another one (a while loop holds the ops of its body)."""
+    """Return which intervals of one thread hold another one (a while loop holds the ops of its body)."""
     order = nesting_order(starts, durations)
     begin, length = starts[order], durations[order]
     holding = np.zeros(len(starts), np.bool_)

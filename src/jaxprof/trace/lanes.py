@@ -1,8 +1,8 @@
-"""From an XSpace to lanes: rows of intervals on one clock, each naming the HLO op that it belongs to, if any.
+"""Turn an XSpace into lanes: rows of intervals on one clock, each with the HLO op that it belongs to, if any.
 
-Which lines are which differs by platform. CPU: host threads, whose events carry `hlo_op`. NVIDIA and AMD: the streams
-of `/device:GPU:N`; derived lines that repeat them, and the launches on host threads, are not counted again. TPU: the
-line `XLA Ops`, whose facts are on the event metadata.
+The lines that matter differ by platform. CPU: host threads, whose events carry `hlo_op`. NVIDIA and AMD: the streams of
+`/device:GPU:N`; derived lines that repeat them, and launches on host threads, are not counted again. TPU: the line `XLA
+Ops`, whose facts are in the event metadata.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DERIVED: Final[dict[str, Kind]] = {
     "Async XLA Ops": "async",
 }
 MARKS = re.compile(r"end: |ThreadpoolListener::")
-"""Events that the profiler writes for itself: the far end of an arrow, when a thread of a pool woke up."""
+"""Events that the profiler writes for itself: the far end of an arrow, or the wake-up of a pool's thread."""
 MODULE = re.compile(r"(?P<name>.*?)\((?P<id>-?\d{1,20})\)$", re.DOTALL)
 DEVICE = re.compile(r"/device:(?P<platform>GPU|TPU|CUSTOM)\w*:(?P<number>\d+)")
 METADATA_PLANE, TASK_PLANE = "/host:metadata", "Task Environment"
@@ -51,21 +51,23 @@ _OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id", "
 _TRACERS: Final = {2: "host", 3: "device", 4: "python", 7: "hlo"}
 """Fields of `ProfileOptions` (tsl/profiler/protobuf/profiler_options.proto)."""
 _DAMAGE = (TruncatedError, IndexError, ValueError, OverflowError)
-"""What reading a damaged message raises."""
+"""Exceptions that reading a damaged message raises."""
 
 
 def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None) -> Trace:
-    """The lanes of a space, on one clock. `problems` names what cannot be read.
+    """Return the lanes of a space, on one clock. `problems` names what cannot be read.
 
-    `advance` is called with the share that is done, plane by plane, and may raise.
+    `advance` is called plane by plane with the share that is done, and may raise.
     """
     trace = Trace(hosts=list(space.hosts), problems=space.problems)
     trace.errors, trace.warnings = list(space.errors), list(space.warnings)
     trace.lost_names = [plane.name for plane in space.planes if plane.lost_names]
-    done = _Done(2 * sum(plane.size for plane in space.planes), advance)  # once for its lines, once for their events
-    lines = {}
+    # Each plane is read twice: for its lines, then for their events.
+    done = _Progress(2 * sum(plane.size for plane in space.planes), advance)
+    lines: dict[int, list[PlaneLine]] = {}
     for plane in space.planes:
-        lines[id(plane)] = _readable_lines(plane, trace)
+        lines[id(plane)], damaged = readable_lines(plane)
+        trace.problems += [f"{plane.name}: a line cannot be read: {problem}" for problem in damaged]
         done.add(plane.size)
     stamps = [line.timestamp_ns for of_plane in lines.values() for line in of_plane if line.has_events]
     trace.origin_ns = _origin(stamps)
@@ -89,14 +91,14 @@ def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None
     return trace
 
 
-class _Done:
-    """How far the reading is."""
+class _Progress:
+    """Progress of the reading."""
 
     def __init__(self, whole: int, advance: Callable[[float], None]) -> None:
         self._whole, self._advance, self._done = max(1, whole), advance, 0
 
     def add(self, size: int) -> None:
-        """So many bytes more were read."""
+        """Add `size` bytes that were read."""
         self._done += size
         self._advance(self._done / self._whole)
 
@@ -106,26 +108,20 @@ def _is_host(plane: Plane) -> bool:
 
 
 def _origin(stamps: list[int]) -> int:
-    """The earliest of the lines' clocks; one that is days away from the others is damage."""
+    """Return the earliest of the lines' clocks, ignoring one that is days away from the others, which is damage."""
     middle = sorted(stamps)[len(stamps) // 2] if stamps else 0
     return min((stamp for stamp in stamps if abs(stamp - middle) < LONGEST_PS // 1000), default=0)
 
 
-def _readable_lines(plane: Plane, trace: Trace) -> list[PlaneLine]:
-    readable, damaged = readable_lines(plane)
-    trace.problems += [f"{plane.name}: a line cannot be read: {problem}" for problem in damaged]
-    return readable
-
-
 def _count(trace: Trace, line: PlaneLine) -> None:
-    """Notes a line that has now been read completely."""
+    """Count a line that has now been read completely."""
     trace.read += len(line)
     if line.damage and not line.plane.cut:
         trace.problems.append(f"{line.plane.name}: the rest of {line.name or 'a line'} cannot be read: {line.damage}")
 
 
 def _guarded(trace: Trace, where: str, read: Callable[..., None], *arguments: object) -> None:
-    """Calls `read`, and notes where damage stopped it."""
+    """Call `read`, and record as a problem where damage stopped it."""
     try:
         read(*arguments)
     except _DAMAGE as error:
@@ -152,7 +148,7 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
             return
         kind: Kind = DERIVED.get(name, "stream" if name.startswith("Stream") else HOST)
         if has_streams and kind in ("ops", "async"):
-            return  # it repeats the streams' events
+            return  # repeats the streams' events
         events = line.events
         lane = _lane(line, events, trace, label, name, kind)
         if kind == "stream":
@@ -182,7 +178,7 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
 
 
 def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbers) -> None:
-    """Reads what names an op, a step or a launch; the rest of each thread is read when all lanes are requested."""
+    """Read what names an op, a step or a launch. The rest of each thread is read when all lanes are requested."""
     on_device = trace.platform != ""
     wanted = plane.stat_ids("hlo_op", "correlation_id", "step_num", "memcpy_details")
 
@@ -212,8 +208,8 @@ def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbe
 def _whole_thread(
     trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own: NDArray[np.bool_], lanes: list[Lane]
 ) -> None:
-    """Adds the lane of a thread to `lanes`. `marked` are the events `rows` of the thread; those that are a CPU's `own`
-    ops form lanes of that device instead."""
+    """Add the lane of a thread to `lanes`. `marked` holds the events `rows` of the thread; those flagged in `own`, a
+    CPU's own ops, form lanes of that device instead."""
     _count(trace, line)
     lane = _lane(line, line.events, trace, HOST, marked.name, HOST)
     kept = ~marks_in(lane)
@@ -226,7 +222,7 @@ def _whole_thread(
 
 
 def _spread(column: Ints | None, rows: Ints, count: int) -> Ints | None:
-    """A column of all rows, from a column of some of them."""
+    """Expand a column of some rows to all rows."""
     if column is None:
         return None
     spread = np.full(count, ABSENT, np.int64)
@@ -235,14 +231,15 @@ def _spread(column: Ints | None, rows: Ints, count: int) -> Ints | None:
 
 
 def marks_in(lane: Lane) -> NDArray[np.bool_]:
-    """Which of its events the profiler wrote for itself."""
-    return np.array([bool(MARKS.match(name)) for name in lane.names], np.bool_)[lane.name_of]
+    """Return which events of the lane the profiler wrote for itself."""
+    return lane.matching(MARKS.match)
 
 
 def _marked(
     plane: Plane, line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_device: bool
 ) -> tuple[Lane, NDArray[np.bool_]]:
-    """The lane of some events of a thread, with their ops, steps and launches, and which of them are a CPU's own ops.
+    """Return the lane of some events of a thread with their ops, steps and launches, and which of them are a CPU's own
+    ops.
 
     Adds these ops, the steps and the launches to the trace.
     """
@@ -275,8 +272,8 @@ def _marked(
 
 
 def cpu_lanes(lane: Lane, rows: Ints, numbers: Ints, trace: Trace) -> list[Lane]:
-    """The ops `rows` of one thread. It serves all CPU devices of a process, so they may be several lanes: `numbers` has
-    the device of each op."""
+    """Return the ops `rows` of one thread as lanes. A thread serves all CPU devices of a process, so there may be
+    several: `numbers` has the device of each op."""
     lanes = []
     for number in np.unique(numbers).tolist():
         part = lane.select(rows[numbers == number])
@@ -307,7 +304,7 @@ def _lane(line: PlaneLine, events: Events, trace: Trace, device: str, name: str,
 
 
 def _module_names(plane: Plane, lines: list[PlaneLine], names: dict[int, str]) -> None:
-    """Takes the names of programs by id, from events such as `jit_f(1219…)`, into `names`."""
+    """Add the names of programs, by id, to `names`, from events such as `jit_f(1219…)`."""
     for line in lines:
         if line.name != "XLA Modules":
             continue
@@ -319,21 +316,21 @@ def _module_names(plane: Plane, lines: list[PlaneLine], names: dict[int, str]) -
 
 
 def _recording(plane: Plane, trace: Trace) -> None:
-    """When the profiling began, and the profiler's options: a `ProfileOptions` message."""
+    """Read when the profiling began, and the profiler's options (a `ProfileOptions` message)."""
     started = plane.stats.get("profile_start_time")
     trace.started_unix_ns = started if isinstance(started, int) and 0 < started < 1 << 62 else None
     options = plane.stats.get("profile_options")
     if isinstance(options, bytes):
-        asked = dict.fromkeys(_TRACERS.values(), 0)
+        levels = dict.fromkeys(_TRACERS.values(), 0)
         data = padded(options)
         for number, kind, content, _ in fields(data, 0, len(options)):
             if kind == VARINT and number in _TRACERS:
-                asked[_TRACERS[number]] = varint(data, content)[0]
-        trace.tracers = asked
+                levels[_TRACERS[number]] = varint(data, content)[0]
+        trace.tracers = levels
 
 
 def _programs(plane: Plane, trace: Trace) -> None:
-    """The HLO modules of a profile: the metadata's name is `jit_f(ID)`, its key or `program_id` is the id."""
+    """Read the HLO modules of a profile: the metadata's name is `jit_f(ID)`; its key or `program_id` is the id."""
     trace.notes |= {name: str(value) for name, value in plane.stats.items() if name.endswith("_version")}
     for key, metadata in plane.event_metadata.items():
         proto = metadata.stats.get("Hlo Proto")

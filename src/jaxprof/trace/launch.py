@@ -1,15 +1,15 @@
-"""How GPU kernels were launched, by which HLO op, and what GPU copies moved.
+"""Derive how GPU kernels were launched, by which HLO op, and what GPU copies moved.
 
 The profiler describes launches and copies in two lines of text.
 
 `kernel_details` is `regs:32 static_shared:0 dynamic_shared:49152 grid:132,1,1 block:128,1,1 occ_pct:50` on NVIDIA, and
 `grid:... block:... private_mem:0 group_mem:16384 occ_pct:0` on AMD. `memcpy_details` is `kind_src:host kind_dst:device
-size:4096 dest:0 async:1`, or older, `kind:Unknown size:0 dest:512 async:1`. One real file had arbitrary bytes there: a
-value beyond any hardware is unknown, and is not shown.
+size:4096 dest:0 async:1`, or in older profiles `kind:Unknown size:0 dest:512 async:1`. One real file had arbitrary
+bytes there, so a value beyond any hardware is treated as unknown and not shown.
 
 Library kernels (cuBLAS, cuDNN, Tensile) and kernels of older profilers may name no HLO op. The launch on the host with
-the same correlation id names it: that is certain. Without one, a kernel between two kernels of one op counts as that
-op's as well, and is marked: it is a guess.
+the same correlation id names it with certainty. Without one, a kernel between two kernels of one op is assigned to that
+op and marked as a guess.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST: Final = {
     "private_mem": 1 << 30,
     "group_mem": 1 << 20,
 }
-"""The largest plausible value, by the profiler's name: several times what any GPU has."""
+"""Largest plausible value, by the profiler's name: several times that of any GPU."""
 _NAMES: Final = {
     "regs": "registers",
     "static_shared": "static_shared_bytes",
@@ -40,7 +40,7 @@ _NAMES: Final = {
     "group_mem": "group_bytes",
 }
 _MOST_BLOCKS, _MOST_THREADS = (1 << 31) - 1, 1024
-"""Largest grid along one axis (in AMD files it counts threads, which also fits), and largest block in total."""
+"""Largest grid along one axis (in AMD files it counts threads, which also fits), and most threads of a block."""
 _MOST_COPIED: Final = 1 << 42
 DIRECTIONS: Final = {
     ("host", "device"): "host to device",
@@ -55,16 +55,18 @@ _BY_NAME: Final = (
     (re.compile(r"P2P|peer", re.IGNORECASE), "peer to peer"),
 )
 _CLOCK_PS: Final = 2_000_000
-"""Within which the profilers of GPUs set the device's clock to the host's."""
+"""GPU profilers align the clocks of device and host to within this time."""
 MOST_APART_PS: Final = 10_000_000_000
-"""A device may begin after the last event of its host, where a call returned before its work was done."""
+"""Longest plausible time from the last event of a host to the work of its device, if a call returned before its work
+was done.
+"""
 _KERNEL_LAUNCH: Final = re.compile(r"(cu|cuda|hip)(Ext|Module|ExtModule)?Launch(Cooperative)?Kernel")
 _COPY_NAME = re.compile(r"mem(cpy|set|cpy2D)|copyBuffer|fillBuffer", re.IGNORECASE)
 _SET_NAME = re.compile(r"memset|fillBuffer", re.IGNORECASE)
 
 
 def launch_details(text: str) -> KernelLaunch | None:
-    """The launch in the text; None where it holds no plausible value."""
+    """Return the launch that the text describes; None if it holds no plausible value."""
     details: dict[str, Any] = {}
     for name, value in _PAIR.findall(text):
         if name in _NAMES:
@@ -84,9 +86,9 @@ def launch_details(text: str) -> KernelLaunch | None:
 
 
 def copy_details(text: str) -> tuple[str, int | None]:
-    """Direction (empty where unknown) and bytes (None where unknown) of a copy."""
+    """Return direction (empty if unknown) and bytes (None if unknown) of a copy."""
     pairs = dict(_PAIR.findall(text))
-    size = _whole(pairs.get("size", ""), _MOST_COPIED) or None  # a size of 0 is the profiler's "unknown"
+    size = _whole(pairs.get("size", ""), _MOST_COPIED) or None  # the profiler writes a size of 0 for "unknown"
     source, target = (_memory(pairs.get(key, "")) for key in ("kind_src", "kind_dst"))
     direction = DIRECTIONS.get((source, target), "")
     if not direction and "kind" in pairs:
@@ -116,16 +118,15 @@ def _number(text: str) -> float | None:
 
 
 def copies_of(lane: Lane) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which intervals of a device's stream are copies or fills that no kernel of the program does."""
-    by_name = np.array([bool(_COPY_NAME.search(name)) for name in lane.names], np.bool_)
-    named = by_name[lane.name_of] if len(by_name) else np.zeros(len(lane), np.bool_)
+    """Return which intervals of a device's stream are copies or fills that no kernel of the program does."""
+    named = lane.matching(_COPY_NAME.search)
     return named if lane.copy is None else named | (lane.copy.which != ABSENT)
 
 
 def transfers_of(trace: Trace) -> list[CopyTimes]:
-    """The copies on device streams, a row for each direction on each device.
+    """Return the copies on device streams, one row for each direction on each device.
 
-    Where the device's record does not give the direction, the call on the host that launched the copy does.
+    If the device's record does not give the direction, the call on the host that launched the copy does.
     """
     calls = _host_calls(trace)
     rows: dict[tuple[str, str], CopyTimes] = {}
@@ -133,7 +134,7 @@ def transfers_of(trace: Trace) -> list[CopyTimes]:
         if lane.kind != "stream":
             continue
         for index in np.flatnonzero(copies_of(lane)).tolist():
-            direction, size = _one_copy(lane, index, calls)
+            direction, size = _copy_direction_and_bytes(lane, index, calls)
             key = (lane.device, direction)
             before = rows.get(key) or CopyTimes(direction=direction, device=lane.device, bytes=0)
             rows[key] = replace(
@@ -145,7 +146,7 @@ def transfers_of(trace: Trace) -> list[CopyTimes]:
     return list(rows.values())
 
 
-def _one_copy(lane: Lane, index: int, calls: dict[int, tuple[str, str]]) -> tuple[str, int | None]:
+def _copy_direction_and_bytes(lane: Lane, index: int, calls: dict[int, tuple[str, str]]) -> tuple[str, int | None]:
     name = lane.names[int(lane.name_of[index])]
     direction, size = "", None
     if lane.copy is not None and lane.copy.which[index] != ABSENT:
@@ -161,12 +162,12 @@ def _one_copy(lane: Lane, index: int, calls: dict[int, tuple[str, str]]) -> tupl
 
 
 def _host_calls(trace: Trace) -> dict[int, tuple[str, str]]:
-    """Calls on the host that copied, by correlation: the call's name and its `memcpy_details`."""
+    """Return the name and `memcpy_details` of each host call that copied, by correlation id."""
     calls: dict[int, tuple[str, str]] = {}
     for lane in trace.launches:
         if lane.correlation is None:
             continue
-        copying = np.array([bool(_COPY_NAME.search(name)) for name in lane.names], np.bool_)[lane.name_of]
+        copying = lane.matching(_COPY_NAME.search)
         for index in np.flatnonzero(copying & (lane.correlation != ABSENT)).tolist():
             details = ""
             if lane.copy is not None and lane.copy.which[index] != ABSENT:
@@ -176,7 +177,7 @@ def _host_calls(trace: Trace) -> dict[int, tuple[str, str]]:
 
 
 def launches_of(trace: Trace) -> dict[tuple[str, int], KernelLaunch]:
-    """How the longest kernel of each op was launched, by device and op; ops without such details are absent."""
+    """Return how the longest kernel of each op was launched, by device and op; ops without such details are absent."""
     longest: dict[tuple[str, int], tuple[int, str]] = {}
     for lane in trace.op_lanes():
         if lane.kind != "stream" or lane.launch is None:
@@ -190,7 +191,7 @@ def launches_of(trace: Trace) -> dict[tuple[str, int], KernelLaunch]:
 
 
 def match_kernels(trace: Trace) -> None:
-    """Fills `op_of` of the device's streams where the op can be found, and `guessed` where it is a guess."""
+    """Set `op_of` on the device's streams where the op can be found, and `guessed` where it is a guess."""
     correlations = [
         (lane.correlation[rows], lane.op_of[rows])
         for lane in trace.launches
@@ -208,11 +209,11 @@ def match_kernels(trace: Trace) -> None:
                 at = np.minimum(np.searchsorted(keys, lane.correlation[missing]), len(keys) - 1)
                 same = keys[at] == lane.correlation[missing]
                 lane.op_of[missing[same]] = ops[at[same]]
-            _between(lane)
+            _guess_from_neighbours(lane)
 
 
-def _between(lane: Lane) -> None:
-    """Gives kernels between two kernels of one op to that op, as a guess."""
+def _guess_from_neighbours(lane: Lane) -> None:
+    """Assign kernels between two kernels of one op to that op, as a guess."""
     order = np.argsort(lane.starts, kind="stable")
     op = lane.op_of[order]
     matched = np.flatnonzero(op != NO_OP)
@@ -235,14 +236,14 @@ def _between(lane: Lane) -> None:
 
 
 def correlations_of(lane: Lane) -> Ints:
-    """The correlation id of each interval, or `ABSENT`."""
+    """Return the correlation id of each interval, or `ABSENT`."""
     return np.full(len(lane), ABSENT, np.int64) if lane.correlation is None else lane.correlation
 
 
 def launches_on(trace: Trace, host: str) -> tuple[Ints, Ints, Ints]:
-    """The launches of a host, in order of their correlation ids: id, begin and thread of each."""
+    """Return id, start and thread of each launch of a host, ordered by correlation id."""
     nothing = np.zeros(0, np.int64)
-    lanes = [lane for lane in trace.launches if lane.device.rpartition("/")[0] == host]
+    lanes = [lane for lane in trace.launches if lane.host == host]
     ids = np.concatenate([nothing, *(correlations_of(lane) for lane in lanes)])
     starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])
     threads = np.concatenate([nothing, *(np.full(len(lane), lane.thread, np.int64) for lane in lanes)])
@@ -252,24 +253,24 @@ def launches_on(trace: Trace, host: str) -> tuple[Ints, Ints, Ints]:
 
 
 def hosts_of(trace: Trace) -> list[str]:
-    """The hosts whose devices ran something; `""` where one host is open alone."""
-    return sorted({lane.device.rpartition("/")[0] for lane in trace.op_lanes()})
+    """Return the hosts whose devices ran something; `""` if only one host is open."""
+    return sorted({lane.host for lane in trace.op_lanes()})
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchOutcome:
-    """The launches of the hosts beside the kernels of their devices, where both have correlation ids."""
+    """Launches of the hosts compared with the kernels of their devices, where both have correlation ids."""
 
     launches: int = 0
-    """Launches of kernels."""
+    """Number of kernel launches."""
     lost: int = 0
-    """Those whose kernel is not in the profile."""
+    """Number of launches whose kernel is not in the profile."""
     kernels: int = 0
-    """Kernels whose launch is in the profile."""
+    """Number of kernels whose launch is in the profile."""
     early: int = 0
-    """Those that begin before their launch, by more than clocks are set to each other."""
+    """Number of kernels that begin before their launch by more than the alignment of the clocks."""
     early_by_ps: int = 0
-    """The most by which one of them does."""
+    """Most picoseconds by which a kernel begins before its launch."""
 
     def __add__(self, other: LaunchOutcome) -> LaunchOutcome:
         return LaunchOutcome(
@@ -282,9 +283,9 @@ class LaunchOutcome:
 
 
 def launched_on(trace: Trace, host: str) -> LaunchOutcome:
-    """What became of the launches of one host; all 0 where launches or kernels have no ids."""
+    """Return what became of the launches of one host; all 0 if launches or kernels have no ids."""
     ids, moments, _ = launches_on(trace, host)
-    lanes = [lane for lane in trace.op_lanes() if lane.kind == "stream" and lane.device.rpartition("/")[0] == host]
+    lanes = [lane for lane in trace.op_lanes() if lane.kind == "stream" and lane.host == host]
     nothing = np.zeros(0, np.int64)
     kernels = np.concatenate([nothing, *(correlations_of(lane) for lane in lanes)])
     starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])[kernels != ABSENT]
@@ -305,24 +306,25 @@ def launched_on(trace: Trace, host: str) -> LaunchOutcome:
 
 
 def _kernel_launches(trace: Trace, host: str) -> Ints:
-    """The ids of the launches of kernels: other calls of the driver have ids, too, and leave nothing on the device."""
-    found = [np.zeros(0, np.int64)]
+    """Return the ids of kernel launches. Other calls of the driver have ids as well, but leave nothing on the
+    device."""
+    launch_ids = [np.zeros(0, np.int64)]
     for lane in trace.launches:
-        if lane.device.rpartition("/")[0] == host:
-            named = np.array([bool(_KERNEL_LAUNCH.match(name)) for name in lane.names], np.bool_)[lane.name_of]
+        if lane.host == host:
+            named = lane.matching(_KERNEL_LAUNCH.match)
             ids = correlations_of(lane)
-            found.append(ids[(named | (lane.op_of != NO_OP)) & (ids != ABSENT)])
-    return np.concatenate(found)
+            launch_ids.append(ids[(named | (lane.op_of != NO_OP)) & (ids != ABSENT)])
+    return np.concatenate(launch_ids)
 
 
 def spans_apart_ps(trace: Trace, host: str) -> int:
-    """Time between what a host recorded and what its accelerators did, where these do not meet at all; else 0."""
+    """Return the picoseconds between what a host recorded and what its accelerators did; 0 if the two overlap."""
     spans = []
     for on_host in (True, False):
         lanes = [
             lane
             for lane in trace.lanes
-            if lane.device.rpartition("/")[0] == host and len(lane)
+            if lane.host == host and len(lane)
             if (lane.kind == "host" if on_host else lane.kind in ("stream", "ops"))
         ]
         if not lanes:
@@ -333,5 +335,5 @@ def spans_apart_ps(trace: Trace, host: str) -> int:
 
 
 def clocks_disagree(trace: Trace, host: str) -> bool:
-    """Whether times of a host and of its devices evidently cannot be compared."""
+    """Return whether the times of a host and of its devices evidently cannot be compared."""
     return launched_on(trace, host).early > 0 or spans_apart_ps(trace, host) > MOST_APART_PS

@@ -1,7 +1,7 @@
-"""A row of a plane, and where its events begin; they are decoded on request, all at once, or only some of them.
+"""A row of a plane, and where its events begin; events are decoded on request, all at once or only some of them.
 
 A thread of the host may have millions of events that name no HLO op, and most views need only those that do. A search
-of the bytes finds the events with a certain statistic, so that the others are not even walked over.
+of the bytes finds the events with a certain statistic, without a walk over the others.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _VALUE_TAGS = np.zeros(256, np.bool_)
 """Tags with which the value of a statistic may begin."""
 _VALUE_TAGS[[STAT_DOUBLE << 3 | 1, STAT_UINT64 << 3, STAT_INT64 << 3, TEXT_TAG, BYTES_TAG, STAT_REFERENCE << 3]] = True
 _CHUNK: Final = 1 << 13
-"""Bytes between two walks, in a line short enough for fewer than `_MOST_WALKS`."""
+"""Bytes between the starts of two walks, unless the line needs more than `_MOST_WALKS`."""
 _MOST_WALKS: Final = 1 << 15
-"""Walk numbers fit into 16 bits, and 16-bit numbers are sorted by radix."""
+"""Most walks. Their numbers fit into 16 bits, and 16-bit numbers are sorted by radix."""
 _WINDOW: Final = 256
 """Number of bytes in which a tag to begin at is searched."""
 _HOPS: Final = 24
 """Links after which a walk that began inside an event has reached whole events: more than an event has statistics."""
 _FEWEST: Final = 4
-"""Number of walks that are worth a NumPy step."""
+"""Fewest walks that are worth a NumPy step."""
 
 
 class PlaneLine:
@@ -65,23 +65,23 @@ class PlaneLine:
         self.display_name = ""
         self.timestamp_ns = 0
         self.damage = ""
-        """What is wrong with it; the events before the damage are kept."""
+        """Damage that was found; the events before it are kept. Empty if there is none."""
         self._bounds = (begin, end)
         self._begin = self._head(begin, end)
-        """Where its events begin."""
+        """Where the events begin."""
         if self.name and self.timestamp_ns:
             return
-        _ = self._starts  # its name may come after its events
+        _ = self._starts  # the line's name may come after its events
 
     def _head(self, begin: int, end: int) -> int:
-        """Reads the fields before the first event."""
+        """Read the fields before the first event, and return where the events begin."""
         data, at = self._data, begin
         while at < end and data[at] != _EVENT_TAG:
             at = self._field(at, end)
         return at
 
     def _field(self, at: int, end: int) -> int:
-        """Reads one of the line's own fields, and returns its end. Raises TruncatedError."""
+        """Read one of the line's own fields, and return its end. Raises TruncatedError."""
         data = self._data
         number, kind, content, after = next(fields(data, at, end))
         if kind == VARINT:
@@ -100,7 +100,7 @@ class PlaneLine:
 
     @cached_property
     def _starts(self) -> Positions:
-        """Where each event begins. Events are skipped: their bytes are read on request."""
+        """Where each event begins. Events are skipped here; their bytes are read on request."""
         data, blob, end = self._data, self.plane.space.blob, self._bounds[1]
         starts: list[Positions] = [np.zeros(0, np.int64)]
         at = self._begin
@@ -118,13 +118,13 @@ class PlaneLine:
                     raise TruncatedError(f"an event is longer than its line, which ends at byte {end}")
         except (TruncatedError, IndexError) as error:
             self.damage = str(error)
-        found = np.concatenate(starts)
-        self.plane.space.count(EVENTS, len(found))
-        return found
+        event_starts = np.concatenate(starts)
+        self.plane.space.count(EVENTS, len(event_starts))
+        return event_starts
 
     @property
     def has_events(self) -> bool:
-        """Whether there is any event: known without a walk over them."""
+        """Whether there is any event; known without a walk over them."""
         return self._begin < self._bounds[1]
 
     def __len__(self) -> int:
@@ -136,12 +136,12 @@ class PlaneLine:
         return Events(self.plane, self._starts)
 
     def some(self, rows: Positions) -> Events:
-        """Some events, by their numbers in ascending order."""
+        """Return some events, by their numbers in ascending order."""
         return Events(self.plane, self._starts[rows])
 
     def rows_with(self, wanted: Collection[int]) -> Positions:
-        """The numbers of the events that may have a statistic with one of these metadata ids: all that have one, and a
-        few in which the same bytes mean something else."""
+        """Return the numbers of the events that may have a statistic with one of these metadata ids: all that have one,
+        and a few in which the same bytes mean something else."""
         begin, end = self._begin, self._bounds[1]
         is_wanted = np.zeros(max(wanted, default=-1) + 2, np.bool_)
         is_wanted[list(wanted)] = True
@@ -154,7 +154,7 @@ class PlaneLine:
         return rows[(rows >= 0) & (np.diff(rows, prepend=-1) > 0)]
 
     def _stats_in(self, begin: int, end: int, is_wanted: NDArray[np.bool_]) -> Positions:
-        """Where between two positions a wanted statistic may begin: TAG LENGTH, then 08 ID TAG and the value."""
+        """Return the positions at which a wanted statistic may begin: TAG LENGTH, then 08 ID TAG and the value."""
         data = self._data
         at = begin + np.flatnonzero(data[begin:end] == STAT_ID << 3)
         at = at[is_wanted[np.minimum(data[at + 1], len(is_wanted) - 1)]] if len(is_wanted) <= 129 else at
@@ -164,13 +164,13 @@ class PlaneLine:
         at, behind = at[there], behind[there]
         whole = data[behind] & 7 != VARINT
         stops = varints(data, behind + 1)[1]
-        # A number ends where the statistic does, if its length is one byte, as it is with a number.
+        # A number ends where the statistic does if the statistic's length is one byte, as it is for numbers.
         fits: Positions = at[whole | (at + data[at - 1] == stops)]
         return fits
 
 
 def readable_lines(plane: Plane) -> tuple[list[PlaneLine], list[str]]:
-    """The plane's lines, their events not yet decoded, and what is wrong with those that are lost."""
+    """Return the plane's lines, with events not yet decoded, and what is wrong with the lines that are lost."""
     readable, problems = [], []
     for begin, end in plane.line_bounds:
         try:
@@ -181,27 +181,28 @@ def readable_lines(plane: Plane) -> tuple[list[PlaneLine], list[str]]:
 
 
 class Chain:
-    """The events in `data[begin:end]`, each a field of one `tag`; other fields may be between them.
+    """The events in `data[begin:end]`, each a field with this `tag`; other fields may be between them.
 
     A chain can only be followed link by link, and half a million links take a quarter of a second in Python. So the
-    line is walked from many places at once, a NumPy step for all of them. Where a walk may begin is found by trying:
-    the tag of an event is also that of a statistic in an event, so that a walk which begins at any such tag reaches
-    the event's end, and there the next event. Nothing is assumed: a walk counts only where the previous one ends
-    exactly at its begin, and what no walk covers is followed link by link.
+    line is walked from many places at once, one NumPy step for all of them. Starting points are found by trying: an
+    event's tag is also that of a statistic in an event, so a walk that begins at any such tag reaches the event's end,
+    and there the next event. Nothing is assumed: a walk counts only if the previous one ends exactly where it begins,
+    and what no walk covers is followed link by link.
     """
 
     def __init__(self, data: Bytes, blob: bytes | bytearray, begin: int, end: int, tag: int) -> None:
-        """`blob` is the same data, in a form that gives single bytes fast."""
+        """Follow the chain in `data`; `blob` is the same data in a form that gives single bytes fast."""
         self._data, self._blob, self._end, self._tag = data, blob, end, tag
         self._walks: dict[int, tuple[Positions, int]] = {}
-        """The events of a walk, and where it ended, by where it began."""
+        """Events of each walk and where it ended, by where it began."""
         if end - begin > _FEWEST * _CHUNK:
             self._walk_all(begin)
 
     def run(self, at: int) -> tuple[list[Positions], int]:
-        """The begins of the events that follow each other from `at` on, in pieces, and where something else comes.
+        """Return the starts of the events that follow each other from `at` on, in pieces, and where something else
+        begins.
 
-        An event begins at that place (its tag is there) only where the event reaches past the end.
+        An event begins at that place (its tag is there) only if the event reaches past the end.
         """
         blob, end, tag = self._blob, self._end, self._tag
         pieces: list[Positions] = []
@@ -255,7 +256,7 @@ class Chain:
             self._walks[start] = (places[borders[lane] : borders[lane + 1]], int(ends[lane]))
 
     def _next(self, at: Positions) -> tuple[Positions, NDArray[np.bool_]]:
-        """The next link from each place, and where the link is of the ordinary kind: the tag, then a length of one or
+        """Return the next link from each position, and whether the link is ordinary: the tag, then a length of one or
         two bytes, within the line."""
         data = self._data
         at = np.minimum(at, self._end)

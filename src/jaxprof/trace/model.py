@@ -1,4 +1,4 @@
-"""A profile once it is read, whatever its format: lanes of intervals on one clock, and HLO ops.
+"""A profile after reading, whatever its format: lanes of intervals on one clock, and HLO ops.
 
 Times are integer picoseconds from the trace's origin. Nothing here knows a file format.
 """
@@ -19,13 +19,13 @@ Kind = Literal["stream", "ops", "async", "thread", "modules", "steps", "host"]
 Platform = Literal["cpu", "gpu", "tpu", ""]
 NO_OP = -1
 ABSENT = -1
-"""No value, in columns of indices and of numbers that are never negative."""
+"""Marks a missing value in columns of indices and of numbers that are never negative."""
 PS = 1e-12
-"""Seconds in a picosecond."""
+"""Seconds per picosecond."""
 LONGEST_PS = 10**18
 """Eleven days: an interval that is longer, or begins later, is damage."""
 PROGRAM_MASK = 0xFFFF_FFFF_FFFF_FFFF
-"""Program ids are unsigned; some writers keep them in signed fields."""
+"""Mask that makes a program id unsigned; some writers keep it in a signed field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +34,20 @@ class Op:
 
     module: str
     program: int | None
-    """The program's id, as an unsigned number; None where the profile does not say."""
+    """Program id, as an unsigned number; None if the profile does not say."""
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class TextColumn:
-    """A text for each interval of a lane; each different text is kept once."""
+    """A text for each interval of a lane; equal texts are kept once."""
 
     texts: list[str]
     which: Ints
     """Index into `texts`, or `ABSENT`."""
 
     def select(self, rows: Ints) -> TextColumn:
-        """The column of some rows only."""
+        """Return the column of these rows."""
         return TextColumn(self.texts, self.which[rows])
 
 
@@ -56,7 +56,7 @@ class Lane:
     """One row of intervals."""
 
     device: str
-    """`cpu:0`, `gpu:0`, `tpu:1`, or `host`; with `NAME/` before it where several hosts are open together."""
+    """`cpu:0`, `gpu:0`, `tpu:1`, or `host`; prefixed with `NAME/` if several hosts are open together."""
     name: str
     kind: Kind
     starts: Ints
@@ -67,31 +67,40 @@ class Lane:
     op_of: Ints
     """Index into `Trace.ops`, or `NO_OP`. On a host lane: the op that a launch is for."""
     correlation: Ints | None = None
-    """The id that joins a launch on the host with its kernel on the device; `ABSENT` where there is none."""
+    """Id that joins a launch on the host with its kernel on the device; `ABSENT` if there is none."""
     step: Ints | None = None
     """`step_num` of a step annotation; `ABSENT` for other events."""
     execution: Ints | None = None
-    """`run_id`: which execution of its program an op belongs to; any integer, 0 where the profile does not say."""
+    """`run_id`: the execution of its program that an op belongs to; any integer, 0 if the profile does not say."""
     launch: TextColumn | None = None
     """`kernel_details`: grid, block, registers and the like of a GPU kernel."""
     copy: TextColumn | None = None
     """`memcpy_details` of a GPU's copies."""
 
     guessed: NDArray[np.bool_] | None = None
-    """Where `op_of` is a guess."""
+    """Whether `op_of` is a guess, for each interval."""
     thread: int = 0
-    """For a host lane: the thread's id, which a thread and the row of its launches share; 0 where unknown."""
+    """Thread id of a host lane, shared by a thread and the row of its launches; 0 if unknown."""
 
     def __len__(self) -> int:
         return len(self.starts)
 
     @property
+    def host(self) -> str:
+        """The host's name if several hosts are open together, else empty."""
+        return self.device.rpartition("/")[0]
+
+    @property
     def ends(self) -> Ints:
-        """When each interval ended."""
+        """End of each interval, in picoseconds."""
         return self.starts + self.durations
 
+    def matching(self, test: Callable[[str], object]) -> NDArray[np.bool_]:
+        """Return which intervals have a name that passes the test; each different name is tested once."""
+        return np.array([bool(test(name)) for name in self.names], np.bool_)[self.name_of]
+
     def select(self, rows: Ints) -> Lane:
-        """A lane of some intervals of this one (their indices), in the same order."""
+        """Return a lane of these intervals (their indices), in the same order."""
 
         def part(column: Ints | None) -> Ints | None:
             return None if column is None else column[rows]
@@ -122,7 +131,7 @@ class Counter:
     device: str
     name: str
     unit: str
-    """`bytes`, `watts` or what the profile calls it."""
+    """`bytes`, `watts`, or the profile's own word."""
     times: Ints
     """Picoseconds, ascending."""
     values: NDArray[np.float64]
@@ -130,69 +139,69 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class ProgramText:
-    """An HLO module that lies in a profile."""
+    """An HLO module that a profile contains."""
 
     name: str
     program: int | None
     proto: bytes = b""
-    """An `HloProto`; empty where the text is given."""
+    """An `HloProto`; empty if the text is given."""
     text: str = ""
-    """HLO text, from a trace that jaxprof exported; empty where the proto is given."""
+    """HLO text, from a trace that jaxprof exported; empty if the proto is given."""
 
 
 @dataclass(slots=True)
 class Trace:
-    """All of a file, or of the files of several hosts.
+    """The content of a file, or of the files of several hosts.
 
-    A thread of the host can have millions of events that only a timeline shows, so they are read only when `lanes` is
+    A thread of the host can have millions of events that only a timeline shows, so these are read only when `lanes` is
     called.
     """
 
     platform: Platform = ""
-    """Where the HLO ops ran; empty where there are none."""
+    """Platform on which the HLO ops ran; empty if there are none."""
     ready: list[Lane] = field(default_factory=list)
-    """The lanes that were read: at least those of the devices."""
+    """Lanes that were read: at least those of the devices."""
     pending: list[Callable[[], Iterable[Lane]]] = field(default_factory=list)
-    """Functions that read the other lanes."""
+    """Functions that read the remaining lanes."""
     annotations: list[Lane] = field(default_factory=list)
-    """The step annotations of the host's lanes, and nothing else."""
+    """Step annotations of the host's lanes, and nothing else."""
     launches: list[Lane] = field(default_factory=list)
-    """The events of the host's lanes that have a correlation id or name an HLO op, where the op itself ran on a
-    device."""
+    """Events of the host's lanes that have a correlation id or name an HLO op, if the op itself ran on a device."""
     ops: list[Op] = field(default_factory=list)
     programs: list[ProgramText] = field(default_factory=list)
     devices: dict[str, dict[str, int | float | str]] = field(default_factory=dict)
-    """What the profile says of each device, by lane's device: vendor, clock, memory bandwidth, peak FLOP/s."""
+    """What the profile says about each device, by the lane's device: vendor, clock, memory bandwidth, peak FLOP/s."""
     counters: list[Counter] = field(default_factory=list)
-    """Counters that were read with the threads of the hosts: the bytes of their allocators."""
+    """Counters read with the host's threads (bytes of their allocators) or from a device's samples."""
     hosts: list[str] = field(default_factory=list)
     origin_ns: int = 0
-    """What the lines' clocks showed at the trace's origin."""
+    """Clock of the lines at the trace's origin, in nanoseconds."""
     started_unix_ns: int | None = None
-    """When the profiling began, by the wall clock."""
+    """Wall-clock time at which the profiling began, in Unix nanoseconds; None if unknown."""
     read: int = 0
-    """Events of the lines that were read so far."""
+    """Number of events in the lines read so far."""
     python_tracer: bool = False
-    """Whether it holds calls of Python functions."""
+    """Whether the trace holds calls of Python functions."""
     problems: list[str] = field(default_factory=list)
-    """What could not be read, a line each."""
+    """Descriptions of what could not be read."""
     lost_names: list[str] = field(default_factory=list)
     """Planes whose events have no names, because the file was truncated before them."""
     errors: list[str] = field(default_factory=list)
-    """What the profiler itself says went wrong."""
+    """Errors that the profiler itself reports."""
     warnings: list[str] = field(default_factory=list)
-    """What the profiler itself warns of: events that it dropped, above all."""
+    """Warnings of the profiler itself, mostly about dropped events."""
     tracers: dict[str, int] = field(default_factory=dict)
-    """Tracing levels that the profiler recorded with, where it says so: `host`, `device`, `python`, `hlo`."""
+    """Tracing levels of the recording, if the profile says them: `host`, `device`, `python`, `hlo`."""
     chrome: bool = False
-    """Read from a Chrome trace, which holds less than an xplane."""
+    """Whether the trace was read from a Chrome trace, which holds less than an xplane."""
     sizes: dict[str, int] = field(default_factory=dict)
-    """Size of the files in bytes, by path."""
+    """Size of each file in bytes, by path."""
     notes: dict[str, str] = field(default_factory=dict)
-    """Facts of the recording, such as `jaxlib_version`."""
+    """Facts about the recording, such as `jaxlib_version`."""
 
     def checked(self, lane: Lane) -> list[Lane]:
-        """The lane without intervals with impossible times, which are a problem; no lane where nothing is left."""
+        """Return the lane without intervals at impossible times, which are recorded as a problem; no lane if nothing is
+        left."""
         good = (
             (lane.durations >= 0)
             & (lane.durations < LONGEST_PS)
@@ -209,12 +218,12 @@ class Trace:
 
     @property
     def lanes(self) -> list[Lane]:
-        """All lanes."""
+        """All lanes; reads the remaining ones."""
         self.read_rest()
         return self.ready
 
     def read_rest(self, advance: Callable[[float], None] = lambda share: None) -> None:
-        """Reads the lanes that wait; `advance` is given the share that is done after each, and may raise."""
+        """Read the remaining lanes; `advance` gets the share that is done after each, and may raise."""
         whole = len(self.pending)
         while self.pending:
             self.ready += self.pending.pop(0)()
@@ -222,27 +231,27 @@ class Trace:
 
     @property
     def events(self) -> int:
-        """Events in the file; more than the lanes' intervals, which leave the profiler's own marks out."""
+        """Number of events in the file, more than the lanes' intervals, which leave out the profiler's own marks."""
         _ = self.lanes
         return self.read
 
     def on_device(self, device: str) -> list[Lane]:
-        """All lanes of a device: these are always read."""
+        """Return all lanes of a device, which are always read."""
         return [lane for lane in self.ready if lane.device == device]
 
     def op_lanes(self) -> list[Lane]:
-        """The lanes that are counted: where HLO ops ran, each once."""
+        """Return the lanes on which HLO ops ran; these are the ones counted, each once."""
         return [lane for lane in self.ready if lane.kind in ("stream", "ops", "thread")]
 
     @property
     def span_ps(self) -> tuple[int, int] | None:
-        """When the first interval began and the last ended; None for a trace without any."""
+        """Start of the first interval and end of the last; None for a trace without any."""
         spans = [(int(lane.starts.min()), int(lane.ends.max())) for lane in self.lanes if len(lane)]
         return (min(begin for begin, _ in spans), max(end for _, end in spans)) if spans else None
 
 
 def program_text(trace: Trace, name: str, program: int | None) -> ProgramText | None:
-    """The HLO of a program: by its id, or where the profile has no id, by a name that only one module has."""
+    """Return the HLO of a program by its id, or, if the profile has no id, by a name that only one module has."""
     if program is not None:
         of_identity = [text for text in trace.programs if text.program == program]
         if of_identity:
@@ -252,14 +261,14 @@ def program_text(trace: Trace, name: str, program: int | None) -> ProgramText | 
 
 
 class OpNumbers:
-    """Numbers for ops, in the order in which they are met."""
+    """Numbers for ops, in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self.list: list[Op] = []
         self._numbers: dict[Op, int] = {}
 
     def number(self, op: Op) -> int:
-        """The index of `op` in `list`."""
+        """Return the index of `op` in `list`."""
         index = self._numbers.get(op)
         if index is None:
             index = self._numbers[op] = len(self.list)

@@ -1,7 +1,7 @@
 """The table of HLO ops of a trace: how often, how long, on how many threads at once.
 
-On a CPU an execution of an op is one or more slices on threads; on a GPU one or more kernels, and each is counted, as
-xprof does. Wall time is the union of an op's intervals on its device, CPU time their sum; the two differ where several
+On a CPU an execution of an op is one or more slices on threads; on a GPU one or more kernels, each of which is counted,
+as in xprof. Wall time is the union of an op's intervals on its device, CPU time their sum; the two differ if several
 threads work on one op. Self time leaves out what ran inside (a while loop holds the ops of its body).
 """
 
@@ -18,33 +18,33 @@ from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Op, Trace
 
 @dataclass(frozen=True, slots=True)
 class OpTime:
-    """One op on one device. Times in seconds."""
+    """Times of one op on one device, in seconds."""
 
     op: Op
     device: str
     count: int
     """Executions on a CPU, kernels on a GPU."""
     total_seconds: float
-    """Sum of its intervals: CPU time on a CPU, stream time on a GPU."""
+    """Sum of the op's intervals: CPU time on a CPU, stream time on a GPU."""
     self_seconds: float
-    """The same sum without what ran inside."""
+    """Sum of the op's intervals without the ops that ran inside."""
     wall_seconds: float
-    """Union of its intervals."""
+    """Union of the op's intervals."""
     median_seconds: float
-    """Time of one execution (or kernel): on a CPU the time in which at least one thread worked on it."""
+    """Median time of one execution (or kernel); on a CPU the time in which at least one thread worked on it."""
     minimum_seconds: float
     maximum_seconds: float
     kernels: tuple[str, ...]
-    """Names of the device kernels that it launched; for a CPU op its own name."""
+    """Names of the device kernels that the op launched; for a CPU op its own name."""
 
     @property
     def parallelism(self) -> float | None:
-        """How many threads worked on it at once, on average."""
+        """Number of threads that worked on the op at once, on average."""
         return self.total_seconds / self.wall_seconds if self.wall_seconds > 0 else None
 
 
 def op_times(trace: Trace) -> list[OpTime]:
-    """The table, the longest self time first."""
+    """Return the table, longest self time first."""
     rows: list[OpTime] = []
     devices = list(dict.fromkeys(lane.device for lane in trace.op_lanes()))
     for device in devices:
@@ -53,7 +53,7 @@ def op_times(trace: Trace) -> list[OpTime]:
 
 
 def unattributed_seconds(trace: Trace) -> dict[str, float]:
-    """Time on device streams outside any HLO op (copies, library kernels without a name), by device."""
+    """Return the time on device streams outside any HLO op (copies, library kernels without a name), by device."""
     by_device: dict[str, float] = {}
     for lane in trace.op_lanes():
         if lane.kind == "stream":
@@ -74,7 +74,7 @@ def _of_device(trace: Trace, device: str, lanes: list[Lane]) -> list[OpTime]:
         op_of.append(lane.op_of[there])
         starts.append(lane.starts[there])
         durations.append(lane.durations[there])
-        nests = lane.kind != "stream"  # kernels of one stream may overlap, and then neither holds the other
+        nests = lane.kind != "stream"  # kernels of one stream may overlap without one holding the other
         own.append(self_times(starts[-1], durations[-1]) if nests else durations[-1])
         if on_threads:
             holds.append(holds_others(starts[-1], durations[-1]))
@@ -113,7 +113,7 @@ def _of_device(trace: Trace, device: str, lanes: list[Lane]) -> list[OpTime]:
 def _executions(
     trace: Trace, op: Ints, starts: Ints, durations: Ints, runs: Ints, holds: NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
-    """For each execution of the ops on a CPU its op, and how long at least one of its slices ran."""
+    """Return the op of each execution on a CPU, and how long at least one of its slices ran."""
     numbers: dict[tuple[str, int | None], int] = {}
     program_of = np.array(
         [numbers.setdefault((instruction.module, instruction.program), len(numbers)) for instruction in trace.ops],
@@ -135,11 +135,11 @@ Flags = NDArray[np.bool_]
 
 
 def op_executions(program: Ints, run: Ints, op: Ints, starts: Ints, ends: Ints, holds: Flags) -> Ints:
-    """For each slice the number of its execution, from 0 on. All columns have one length.
+    """Return for each slice the number of its execution, from 0 on. All columns have one length.
 
-    An op outside of loops runs once in a run of its program. In a loop (`holds` says which slices hold others) slices
-    belong to one execution where they overlap, or where no other op of the loop comes between them. A slice without a
-    run (`run` 0) is an execution of its own.
+    An op outside of loops runs once in a run of its program. In a loop (`holds` marks slices that hold others) slices
+    belong to one execution if they overlap, or if no other op of the loop comes between them. A slice without a run
+    (`run` 0) is an execution of its own.
     """
     if not len(op):
         return np.zeros(0, np.int64)
@@ -164,19 +164,19 @@ def op_executions(program: Ints, run: Ints, op: Ints, starts: Ints, ends: Ints, 
 
 
 def _pairs(first: Ints, second: Ints) -> Ints:
-    """A number for each pair: equal pairs have equal numbers, which ascend with the first of the pair."""
+    """Return a number for each pair: equal pairs have equal numbers, which ascend with the first of the pair."""
     values, which = distinct(second)
     return distinct(distinct(first)[1] * len(values) + which)[1]
 
 
 def _laid_out(groups: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """The times of groups (ascending numbers; within a group the begins ascend) one group after the other on one axis
-    from 0 on, so that a running maximum never reaches from one into the next."""
+    """Lay the times of groups (ascending numbers; starts ascend within a group) one after the other on one axis from 0
+    on, so that a running maximum never reaches from one group into the next."""
     new = np.diff(groups, prepend=-1) != 0
     rank = np.cumsum(new) - 1
     base = begin[new][rank]
     span = int((end - base).max()) + 1
-    if span * (int(rank[-1]) + 1) >= MOST:  # the sum would exceed 64 bits: only the order of the times counts
+    if span * (int(rank[-1]) + 1) >= MOST:  # the sum would exceed 64 bits, and only the order of the times counts
         times = np.unique(np.concatenate([begin, end]))
         begin, end = np.searchsorted(times, begin), np.searchsorted(times, end)
         base = begin[new][rank]
@@ -185,7 +185,7 @@ def _laid_out(groups: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
 
 
 def _sole(in_loop: Flags, held: Flags, op: Ints) -> Flags:
-    """Where an op is the only one of its loop, so that its parts and its iterations cannot be told apart."""
+    """Return where an op is the only one of its loop, so that its parts and its iterations cannot be told apart."""
     loop = np.cumsum(~in_loop) - 1
     if not in_loop.any():
         return in_loop

@@ -1,13 +1,13 @@
 """Where the time of a compile went: XLA's phases and passes as a tree, with self times.
 
 The host's threads record nested intervals. One compile moves between threads (Python waits for the compiler's pool,
-which waits for the code generator's), so a thread's outermost interval becomes a child of the shortest interval in
-another thread's compile that holds it. Seconds are thread time: where several work at once, children add up to more
-than their parent took, whose self time is what no child covers.
+which waits for the code generator's), so a thread's outermost interval becomes a child of the shortest interval of
+another thread's compile that holds it. Seconds are thread time: if several threads work at once, children add up to
+more than their parent took; the parent's self time is what no child covers.
 
 A table of names assigns phases and passes to the stages of a compile, for the compilers of CPU, GPU and TPU. Names
-differ between versions, and new ones appear: a name that the table lacks takes the stage of what it runs in (a pass of
-a known pipeline), or is `other`.
+differ between versions, and new ones appear: a name that is not in the table takes the stage of its parent (a pass of a
+known pipeline), or is `other`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DEEPEST: Final = 64
 
 @dataclass(slots=True, eq=False)
 class _Span:
-    """One interval of one thread, and the intervals within it in order of their start."""
+    """One interval of one thread, and the intervals within it in order of start."""
 
     name: str
     start: int
@@ -42,7 +42,7 @@ class _Span:
 
 
 def compile_tree(trace: Trace) -> PassTimes | None:
-    """The tree; None where nothing was compiled."""
+    """Return the tree; None if nothing was compiled."""
     threads = [_nested(lane) for lane in _within_compiles(trace)]
     compiles = [sorted(_outermost(tops), key=lambda span: span.start) for tops in threads]
     roots = [span for spans in compiles for span in spans]
@@ -54,7 +54,7 @@ def compile_tree(trace: Trace) -> PassTimes | None:
             around = _shortest_around(top, waiting)
             if around is not None:
                 around.parallel.append(top)
-    inside = {id(span) for root in roots for span in _below(root)}
+    inside = {id(span) for root in roots for span in _descendants(root)}
     kept = [root for root in roots if id(root) not in inside]
     starts = np.array([root.start for root in kept], np.int64)
     ends = np.array([root.end for root in kept], np.int64)
@@ -69,13 +69,14 @@ def compile_tree(trace: Trace) -> PassTimes | None:
 
 
 def _within_compiles(trace: Trace) -> list[Lane]:
-    """The intervals of each host thread that can belong to a compile, so that only these are examined one by one.
+    """Return the intervals of each host thread that can belong to a compile, so that only these are examined one by
+    one.
 
     These are the intervals in a compile of their own thread, and the outermost ones in a compile of any thread, with
-    what they hold: a trace with Python calls has millions of others.
+    everything inside them: a trace with Python calls has millions of others.
     """
     lanes = [lane for lane in trace.lanes if lane.kind == "host" and lane.device.endswith("host")]
-    is_root = [np.array([bool(_ROOT.search(name)) for name in lane.names], np.bool_)[lane.name_of] for lane in lanes]
+    is_root = [lane.matching(_ROOT.search) for lane in lanes]
     if not any(roots.any() for roots in is_root):
         return []
     own = [Coverage.of(lane.starts[roots], lane.ends[roots]) for lane, roots in zip(lanes, is_root, strict=True)]
@@ -95,7 +96,7 @@ def _within_compiles(trace: Trace) -> list[Lane]:
 
 
 def _nested(lane: Lane) -> list[_Span]:
-    """The outermost spans of a thread."""
+    """Return the outermost spans of a thread."""
     order = np.lexsort((-lane.durations, lane.starts))
     tops: list[_Span] = []
     open_spans: list[_Span] = []
@@ -111,7 +112,7 @@ def _nested(lane: Lane) -> list[_Span]:
 
 
 def _outermost(spans: Sequence[_Span]) -> Iterator[_Span]:
-    """The spans in these trees that are compiles, without compiles nested in them."""
+    """Yield the spans in these trees that are compiles, without compiles nested in them."""
     pending = list(spans)
     while pending:
         span = pending.pop()
@@ -122,7 +123,8 @@ def _outermost(spans: Sequence[_Span]) -> Iterator[_Span]:
 
 
 def _shortest_around(top: _Span, threads: Sequence[list[_Span]]) -> _Span | None:
-    """The shortest span of those threads that lasts longer than `top` and holds it; never one without a duration."""
+    """Return the shortest span of those threads that is longer than `top` and holds it; never one without a
+    duration."""
     best: _Span | None = None
     if top.end <= top.start:
         return None
@@ -139,7 +141,7 @@ def _shortest_around(top: _Span, threads: Sequence[list[_Span]]) -> _Span | None
     return best
 
 
-def _below(root: _Span) -> Iterator[_Span]:
+def _descendants(root: _Span) -> Iterator[_Span]:
     pending = [*root.children, *root.parallel]
     while pending:
         span = pending.pop()
@@ -149,7 +151,7 @@ def _below(root: _Span) -> Iterator[_Span]:
 
 
 def _merged(spans: Sequence[_Span], around: str, depth: int) -> tuple[PassTimes, ...]:
-    """Nodes for these siblings: spans of one name form one node, and their children are siblings in turn."""
+    """Return nodes for these siblings: spans of one name form one node, and their children are siblings in turn."""
     groups: dict[str, list[_Span]] = {}
     for span in spans:
         groups.setdefault(_MODULE_SUFFIX.sub("", span.name), []).append(span)
@@ -171,7 +173,7 @@ def _merged(spans: Sequence[_Span], around: str, depth: int) -> tuple[PassTimes,
 
 
 def _self_time(span: _Span) -> int:
-    """What no child covers, of this thread or another."""
+    """Return the time that no child covers, of this thread or another."""
     covered, reached = 0, span.start
     for child in sorted((*span.children, *span.parallel), key=lambda inner: inner.start):
         begin, end = max(child.start, reached), min(child.end, span.end)
@@ -206,17 +208,17 @@ _TABLE: Final = (
     ("loading", r"Load(ed)?(Executable|Serialized|Module)?\b|Finali[sz]e|serialize|ResolveSymbols"),
     ("compile", r"Compile\b|CompileAndLoad|RunBackend|CompileCpuExecutable|XlaCompile"),
 )
-"""Stage, and what its names look like; the first that fits."""
+"""Stages, and a pattern for the names of each; the first match counts."""
 _PATTERNS: Final = tuple((stage, re.compile(pattern, re.IGNORECASE)) for stage, pattern in _TABLE)
 STAGES: Final = (*dict.fromkeys(stage for stage, _ in _TABLE), OTHER)
 
 _PIPELINES: Final = ("HLO passes", "partitioning", "fusion", "layout", "scheduling")
 _HLO_PASS = re.compile(r"[a-z0-9_.-]+$")
-"""The form of an HLO pass's name: `tuple-simplifier`, `constant_folding`."""
+"""Form of an HLO pass's name: `tuple-simplifier`, `constant_folding`."""
 
 
 def stage_of(name: str, around: str = OTHER) -> str:
-    """The stage of a phase called `name` that runs inside a phase of stage `around`."""
+    """Return the stage of a phase called `name` that runs inside a phase of stage `around`."""
     for stage, pattern in _PATTERNS:
         if pattern.search(name):
             return stage

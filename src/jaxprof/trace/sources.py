@@ -1,4 +1,4 @@
-"""Reading a profile from disk: a file's content decides its format, not its name. Files are never written.
+"""Read a profile from disk. The content of a file decides its format, not its name. Files are never written.
 
 The traces of several hosts become one: on one clock, with the host's name before each device.
 """
@@ -28,16 +28,17 @@ from jaxprof.trace.xspace import parse_xspace
 _GZIP: Final = b"\x1f\x8b"
 _CHUNK: Final = 1 << 22
 _READ: Final = 0.1
-"""The assumed share of reading from disk in the work on a file."""
+"""Assumed share of reading from disk in the work on a file."""
 
 
 def read_profile(path: Path, run: str = "", hosts: Sequence[str] = ()) -> Trace:
-    """The trace of what was chosen at `path`, hosts joined on one clock. Raises FileRefusedError and UsageError."""
+    """Return the trace of what was chosen at `path`, hosts joined on one clock. Raises FileRefusedError and
+    UsageError."""
     return read_chosen(choose(path, run, hosts))
 
 
 def read_chosen(chosen: ProfileRun, advance: Callable[[float], None] = lambda share: None) -> Trace:
-    """The trace of a recording. `advance` is called now and then with the share that is done, and may raise.
+    """Return the trace of a recording. `advance` is called regularly with the share that is done, and may raise.
 
     A host that cannot be read is left out and named in `problems` if others can. Raises FileRefusedError.
     """
@@ -70,12 +71,12 @@ def _size(path: Path) -> int:
 
 
 def _within(advance: Callable[[float], None], before: float, share: float, done: float) -> None:
-    """Passes on the progress of a part that begins at `before` and is a `share` of the whole."""
+    """Report the progress of a part that begins at `before` and is a `share` of the whole."""
     advance(before + share * done)
 
 
 def read_file(path: Path, advance: Callable[[float], None] = lambda share: None) -> Trace:
-    """The trace in one file, whatever it is called; `advance` as for `read_chosen`. Raises FileRefusedError."""
+    """Return the trace in one file of any name; `advance` as for `read_chosen`. Raises FileRefusedError."""
     try:
         with open_regular(path) as opened:
             size = os.fstat(opened.fileno()).st_size
@@ -102,7 +103,7 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
 
 
 def _filled(opened: BinaryIO, room: memoryview, advance: Callable[[float], None]) -> int:
-    """Reads until the buffer is full or the file ends; returns the number of bytes."""
+    """Read until the buffer is full or the file ends, and return the number of bytes."""
     at = 0
     while at < len(room) and (read := opened.readinto(room[at : at + _CHUNK])):  # type: ignore[attr-defined]
         at += read
@@ -111,7 +112,8 @@ def _filled(opened: BinaryIO, room: memoryview, advance: Callable[[float], None]
 
 
 def _unpacked(raw: bytearray, path: Path) -> tuple[bytearray, str]:
-    """The content of a gzip file, as far as it can be read, and what is wrong with it. Raises FileRefusedError."""
+    """Return the content of a gzip file, as far as it can be read, and what is wrong with it. Raises
+    FileRefusedError."""
     content = bytearray()
     try:
         for piece in unpacked(raw, str(path)):
@@ -127,10 +129,10 @@ PS_IN_NS = 1000
 
 
 def together(traces: Sequence[tuple[str, Trace]]) -> Trace:
-    """The trace of all these hosts; the trace of a single host is returned as it is.
+    """Return the trace of all these hosts; the trace of a single host is returned unchanged.
 
-    The wall clocks at which the recordings began align them. Where one host does not give it, each trace begins at 0,
-    and the result has no `started_unix_ns`.
+    The wall clocks at which the recordings began align them. If one host lacks it, each trace begins at 0, and the
+    result has no `started_unix_ns`.
     """
     if len(traces) == 1:
         host, only = traces[0]
@@ -159,7 +161,7 @@ def _take(joined: Trace, host: str, trace: Trace, shift_ps: int, ops: OpNumbers)
                 lane,
                 device=f"{host}/{lane.device}",
                 starts=lane.starts + shift_ps,
-                op_of=numbers[lane.op_of],  # NO_OP is the last place
+                op_of=numbers[lane.op_of],  # NO_OP is the last element
             )
             for lane in lanes
         ]

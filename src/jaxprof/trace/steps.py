@@ -1,6 +1,6 @@
 """Where the time of each step went: kernels, copies, collectives, gaps, idle. The parts of a step add up to it.
 
-Each moment of a step on a device belongs to one part, the first that fits: a kernel ran; a collective ran and no kernel
+Each moment of a step on a device belongs to the first part that applies: a kernel ran; a collective ran and no kernel
 (exposed); a copy ran and neither; a program was being executed but nothing ran (a gap between launches); nothing was
 being executed (idle). A collective that ran beside a kernel is overlapped, and is not one of the parts.
 """
@@ -25,7 +25,7 @@ from jaxprof.trace.launch import copies_of
 from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Trace
 
 STEPS_KEPT: Final = 4096
-"""Number of steps that are recorded one by one."""
+"""Most steps that are recorded one by one."""
 _CLEARLY: Final = 0.9
 _COPY_OP = re.compile(r"(copy|slice|dynamic-update-slice)-(start|done)\b|async-copy|(in|out)feed\b")
 
@@ -35,41 +35,41 @@ class Steps:
     """All steps of a profile, and how they were found."""
 
     found_by: str
-    """As `StepsMeasured.found_by`."""
+    """How the steps were found, as in `StepsMeasured.found_by`."""
     devices: list[StepsDevice]
-    """As `StepsMeasured.devices`."""
+    """Devices with their steps, as in `StepsMeasured.devices`."""
     rows: list[StepTimes]
     total: int
     """Number of all steps; the rows are the first of them."""
     outside_seconds: float
-    """Device time that lies in no step."""
+    """Device time outside all steps."""
     inside_seconds: float
-    """Device time that lies in steps."""
+    """Device time inside steps."""
     unlinked: dict[str, int]
-    """Devices whose work cannot be linked to the step annotations, and how many of these there are."""
+    """Number of step annotations on each device whose work cannot be linked to them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Activity:
-    """What a device did."""
+    """Activity of a device."""
 
     kernels: Coverage
     collectives: Coverage
     copies: Coverage
     holders: Coverage
-    """While loops and other ops that contain ops: their time without what runs in them is the program's own."""
+    """While loops and other ops that contain ops: their time without the ops inside is the program's own."""
     executing: Coverage
 
 
 def steps_of(trace: Trace) -> Steps:
-    """The steps on every device that ran HLO ops."""
+    """Return the steps on every device that ran HLO ops."""
     per_device: list[StepsDevice] = []
     rows: list[StepTimes] = []
     unlinked: dict[str, int] = {}
     is_collective = collective_ops(trace)
     inside, busy_all = 0, 0
     span = trace.span_ps or (0, 0)
-    for device in sorted({lane.device for lane in trace.op_lanes()}, key=_in_order):
+    for device in sorted({lane.device for lane in trace.op_lanes()}, key=_device_order):
         executing = executions_on(trace, device)
         annotations = annotations_on(trace, device.rpartition("/")[0])
         how, windows = _windows(trace, device, executing, annotations)
@@ -114,14 +114,15 @@ def steps_of(trace: Trace) -> Steps:
     return Steps(how, per_device, rows, total, (busy_all - inside) * PS, inside * PS, unlinked)
 
 
-def _in_order(device: str) -> tuple[str, int]:
-    """`gpu:2` comes before `gpu:10`."""
+def _device_order(device: str) -> tuple[str, int]:
+    """Return a sort key that puts `gpu:2` before `gpu:10`."""
     name, _, number = device.rpartition(":")
     return name, whole_number(number) or 0
 
 
 def _windows(trace: Trace, device: str, executions: list[Executions], annotations: Annotations) -> tuple[str, Windows]:
-    """The device's own `Steps` line, else what the host's annotations launched, else executions."""
+    """Return the device's own `Steps` line, else what the host's annotations launched, else executions; and which it
+    was."""
     for lane in trace.on_device(device):
         if lane.kind == "steps" and len(lane):
             order = np.argsort(lane.starts, kind="stable")
@@ -132,7 +133,7 @@ def _windows(trace: Trace, device: str, executions: list[Executions], annotation
         return "annotation", annotated
     if executions:
         longest = executions[0]
-        # A step ends where the next one begins, so that it includes what the host does between two calls.
+        # A step ends where the next one begins, so it includes what the host does between two calls.
         until = np.concatenate([longest.starts[1:], longest.ends[-1:]])
         names = [f"{longest.program[0]} {number}" for number in range(len(until))]
         return "modules", Windows(names, longest.starts, until, open_end=True)
@@ -147,9 +148,9 @@ def _activity(trace: Trace, device: str, executing: Coverage, is_collective: NDA
     for lane in trace.on_device(device):
         if lane.kind not in ("stream", "ops", "thread", "async"):
             continue
-        collective, copy = is_collective[lane.op_of], is_copy[lane.op_of]  # NO_OP is the last place: False
+        collective, copy = is_collective[lane.op_of], is_copy[lane.op_of]  # NO_OP is the last element: False
         if lane.kind == "stream":
-            collective = collective | _named(lane, KERNEL_OF_COLLECTIVE)
+            collective = collective | lane.matching(KERNEL_OF_COLLECTIVE.match)
             copy = copy | (copies_of(lane) & (lane.op_of == NO_OP))
         holder = np.zeros(len(lane), np.bool_)
         if lane.kind in ("ops", "thread"):
@@ -161,10 +162,6 @@ def _activity(trace: Trace, device: str, executing: Coverage, is_collective: NDA
         parts["copies"].append(lane.select(np.flatnonzero(copy & ~collective & ~holder)))
         parts["kernels"].append(lane.select(np.flatnonzero(~(collective | copy | holder))))
     return _Activity(**{name: _covered(lanes) for name, lanes in parts.items()}, executing=executing)
-
-
-def _named(lane: Lane, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    return np.array([bool(pattern.match(name)) for name in lane.names], np.bool_)[lane.name_of]
 
 
 def _covered(lanes: list[Lane]) -> Coverage:
@@ -212,9 +209,10 @@ def _rows(device: str, windows: Windows, activity: _Activity, op_starts: Ints) -
 
 
 def _complete(windows: Windows, op_starts: Ints) -> NDArray[np.bool_]:
-    """Whether each step is whole: False for the first and the last where they have clearly fewer ops than every other.
+    """Return whether each step is complete: False for the first and the last if they have clearly fewer ops than every
+    other.
 
-    The profile then began, or ended, in the middle of it.
+    Such a profile began, or ended, in the middle of a step.
     """
     complete = np.ones(len(windows.starts), np.bool_)
     if len(complete) < 3:

@@ -1,7 +1,7 @@
-"""From a recorded profile to the events of a run: what was captured, the kernel times, the steps, the timeline.
+"""Turn a recorded profile into the events of a run: what was captured, the kernel times, the steps, the timeline.
 
-The one entry point for a capture pass: `summarise` reads the file that the profiler wrote and yields events without
-sequence numbers or times, which the pipe stamps. It needs no jax.
+`summarise`, the entry point after a capture, reads the file that the profiler wrote and yields events without sequence
+numbers or times, which the pipe stamps. It needs no jax.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jaxprof.events import (
     TrustReported,
 )
 from jaxprof.trace.launch import launches_of, transfers_of
-from jaxprof.trace.model import PS, Lane, Op, Trace
+from jaxprof.trace.model import PS, Op, Trace
 from jaxprof.trace.ops import OpTime, op_times, unattributed_seconds
 from jaxprof.trace.passes import compile_tree
 from jaxprof.trace.sources import read_profile
@@ -31,9 +31,9 @@ from jaxprof.trace.timeline import INTERVALS_KEPT, timeline_text
 from jaxprof.trace.trust import trust_rows
 
 TIMELINE = "timeline"
-"""The name of the timeline's text."""
+"""Name of the timeline's text."""
 VIEWS = ("kernels", "steps", "compile", "memory", "trust", TIMELINE)
-"""What can be derived from a profile."""
+"""Everything that can be derived from a profile."""
 
 
 def summarise(
@@ -46,12 +46,12 @@ def summarise(
     timed_seconds: float | None = None,
     kept: str = "",
 ) -> Iterator[Event]:
-    """The events of the profile at `path`, for the run of that id.
+    """Yield the events of the profile at `path`, for the run with the id `run`.
 
     `path` is a file, or the folder that the profiler wrote to. `kind` is that of `CaptureTaken`; `calls` and
-    `seconds_of_calls` are what the capture pass measured itself, and `timed_seconds` is what a call took before,
-    without the profiler; `kept` is where the raw file is kept, empty where it is not. Raises FileRefusedError for a
-    file that is empty or not a profile.
+    `seconds_of_calls` are what the capture measured itself; `timed_seconds` is the earlier time of a call without the
+    profiler; `kept` is the path of the kept raw file, empty if it is not kept. Raises FileRefusedError for a file that
+    is empty or not a profile.
     """
     trace = read_profile(path)
     yield from events_of(
@@ -71,7 +71,8 @@ def events_of(
     table: list[OpTime] | None = None,
     views: Collection[str] = VIEWS,
 ) -> Iterator[Event]:
-    """As `summarise`, for a trace that is already read; the table of kernels has these rows instead of all.
+    """Yield the events of `summarise` for a trace that is already read; `table` replaces the rows of the table of
+    kernels.
 
     Only what `views` need is derived: a table of kernels does without the millions of events on the host's threads.
     """
@@ -124,10 +125,15 @@ def events_of(
 
 
 def kernel_rows(trace: Trace, table: list[OpTime]) -> list[KernelTimes]:
-    """The table of ops as the rows of `KernelsMeasured`."""
+    """Return the table of ops as the rows of `KernelsMeasured`."""
     launches = launches_of(trace)
     numbers = {op: index for index, op in enumerate(trace.ops)}
-    guessed = _guessed(trace)
+    guessed = {
+        (lane.device, number)
+        for lane in trace.op_lanes()
+        if lane.guessed is not None
+        for number in set(lane.op_of[lane.guessed].tolist())
+    }
     return [_row(row, numbers[row.op], launches, guessed) for row in table]
 
 
@@ -156,17 +162,10 @@ def _program(op: Op) -> str | None:
     return None if op.program is None else str(op.program)
 
 
-def _guessed(trace: Trace) -> set[tuple[str, int]]:
-    def of(lane: Lane) -> set[tuple[str, int]]:
-        return set() if lane.guessed is None else {(lane.device, op) for op in set(lane.op_of[lane.guessed].tolist())}
-
-    return set().union(*map(of, trace.op_lanes()))
-
-
 def _busy_share(steps: Steps | None, seconds_of_calls: Sequence[float]) -> float | None:
-    """Device time over the time of all calls, for a capture of nothing else; for several devices their mean.
+    """Return device time over the time of all calls, for a capture of nothing else; the mean over several devices.
 
-    Total over total: a call that the machine held up counts in both, while a median leaves it out.
+    Total over total: a call that the machine delayed counts in both, while a median leaves it out.
     """
     if steps is None or not steps.rows or not sum(seconds_of_calls):
         return None

@@ -16,9 +16,9 @@ from jaxprof.trace.model import ABSENT, LONGEST_PS, NO_OP, Counter, Ints, Lane, 
 
 TIMELINE_VERSION: Final = 1
 INTERVALS_KEPT: Final = 1_000_000
-"""Most intervals that are kept; of more, the shortest are left out, and their number is recorded."""
+"""Most intervals that are kept; beyond that the shortest are left out, and their number is recorded."""
 ACTIVE_BINS: Final = 4096
-"""Equal parts of the profile for which it is kept how long a lane was active, where some of its intervals are not."""
+"""Number of equal parts of the profile for which a lane's active time is kept, if some of its intervals are not."""
 COUNTS_KEPT: Final = 200_000
 """Most values of a counter that are kept."""
 _NAME_LIMIT: Final = 300
@@ -27,7 +27,7 @@ _DEVICE_KINDS: Final = ("modules", "steps", "stream", "ops", "thread", "async")
 
 
 def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
-    """The timeline of all lanes; device lanes go before the host's when intervals must be left out."""
+    """Return the timeline of all lanes; if intervals must be left out, device lanes go before the host's."""
     kept = _kept(trace.lanes, limit)
     total = sum(len(lane) for lane in trace.lanes)
     stays = sum(len(rows) for rows in kept)
@@ -50,7 +50,7 @@ def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
 
 
 def _kept(lanes: list[Lane], limit: int) -> list[Ints]:
-    """For each lane the intervals that are kept, in order of their start."""
+    """Return the kept intervals of each lane, in order of start."""
     total = sum(len(lane) for lane in lanes)
     if total <= limit:
         chosen = [np.arange(len(lane)) for lane in lanes]
@@ -74,7 +74,7 @@ def _lane(lane: Lane, rows: Ints) -> dict[str, Any]:
     for row in rows[first].tolist():
         op = int(lane.op_of[row])
         labels.append([lane.names[int(lane.name_of[row])][:_NAME_LIMIT], None if op == NO_OP else op])
-    # Begin and end are rounded, each once: were begin and duration rounded, nested intervals would overlap.
+    # Start and end are rounded separately: with a rounded start and duration, nested intervals would overlap.
     starts, ends = _nanoseconds(lane.starts[rows]), _nanoseconds(lane.ends[rows])
     payload: dict[str, Any] = {
         "device": lane.device,
@@ -96,8 +96,8 @@ def _lane(lane: Lane, rows: Ints) -> dict[str, Any]:
 
 
 def _left_out(lane: Lane, rows: Ints, span: tuple[int, int]) -> dict[str, Any]:
-    """How many intervals of a lane are not kept, and when it was active with them: nothing else tells that from
-    idle time."""
+    """Return how many intervals of a lane are not kept, and when the lane was active including them: nothing else tells
+    that from idle time."""
     if len(rows) == len(lane):
         return {"left_out": 0}
     step = (span[1] - span[0]) // ACTIVE_BINS // 1000 * 1000 + 1000
@@ -110,7 +110,7 @@ def _left_out(lane: Lane, rows: Ints, span: tuple[int, int]) -> dict[str, Any]:
 
 
 def _joined(counters: list[Counter]) -> list[Counter]:
-    """Merges counters of one name: several threads may report the same allocator."""
+    """Merge counters of one name, because several threads may report the same allocator."""
     groups: dict[tuple[str, str, str], list[Counter]] = {}
     for counter in counters:
         groups.setdefault((counter.device, counter.name, counter.unit), []).append(counter)
@@ -125,7 +125,7 @@ def _joined(counters: list[Counter]) -> list[Counter]:
 
 
 def _counter(counter: Counter) -> dict[str, Any]:
-    """The points at which its value changes; of several values within a nanosecond the last."""
+    """Return the points at which the counter's value changes; of several values within a nanosecond the last."""
     times = _nanoseconds(counter.times)
     last = np.append(times[1:] != times[:-1], [True])
     times, values = times[last], counter.values[last]
@@ -141,6 +141,6 @@ def _counter(counter: Counter) -> dict[str, Any]:
 
 
 def _nanoseconds(picoseconds: Ints) -> Ints:
-    """Rounded half up, in integers: a double has too few digits for a long recording."""
+    """Return nanoseconds rounded half up, in integers: a double has too few digits for a long recording."""
     nanoseconds: Ints = (picoseconds + 500) // 1000
     return nanoseconds

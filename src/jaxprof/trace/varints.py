@@ -1,8 +1,8 @@
 """Protobuf varints and fields, for many records at once.
 
 A trace holds a million small messages of the same few fields. Reading them one by one costs microseconds each in
-Python; here one NumPy step reads the same field of all of them, so that the cost is that of a few passes over arrays.
-Wire format: https://protobuf.dev/programming-guides/encoding/
+Python; here one NumPy step reads the same field of all of them, so the cost is that of a few traversals of arrays. Wire
+format: https://protobuf.dev/programming-guides/encoding/
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ PADDING = 16
 
 
 class TruncatedError(ValueError):
-    """A message claims to be longer than the data."""
+    """Raised if a message claims to be longer than the data."""
 
 
 def padded(data: bytes | bytearray) -> Bytes:
-    """`data` as an array, followed by `PADDING` zero bytes."""
+    """Return `data` as an array, followed by `PADDING` zero bytes."""
     raw = np.empty(len(data) + PADDING, np.uint8)
     raw[: len(data)] = np.frombuffer(data, np.uint8)
     raw[len(data) :] = 0
@@ -34,7 +34,7 @@ def padded(data: bytes | bytearray) -> Bytes:
 
 
 def varints(data: Bytes, at: Positions) -> tuple[NDArray[np.uint64], Positions]:
-    """The varints that begin at `at`, and the positions after them. Both have the shape of `at`."""
+    """Return the varints that begin at `at`, and the positions after them. Both have the shape of `at`."""
     byte = data[at]
     values = (byte & 0x7F).astype(np.uint64)
     after = at + 1
@@ -50,7 +50,7 @@ def varints(data: Bytes, at: Positions) -> tuple[NDArray[np.uint64], Positions]:
 
 
 def varint(data: Bytes, at: int) -> tuple[int, int]:
-    """The varint at `at`, and the position after it."""
+    """Return the varint at `at`, and the position after it."""
     value, shift = 0, 0
     while True:
         byte = int(data[at])
@@ -64,7 +64,7 @@ def varint(data: Bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: Bytes, begin: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """The fields of the message in `data[begin:end]`: number, wire type, and where its content begins and ends.
+    """Yield the fields of the message in `data[begin:end]`: number, wire type, and start and end of the content.
 
     The content of a varint field is the varint itself. Raises TruncatedError.
     """
@@ -90,10 +90,10 @@ def fields(data: Bytes, begin: int, end: int) -> Iterator[tuple[int, int, int, i
 
 
 def fields_before_cut(data: Bytes, begin: int, end: int) -> Iterator[tuple[int, int, int, int, bool]]:
-    """As `fields`, for a message that may have lost its end: a last field that reaches past it gives the part that is
+    """Yield fields as `fields` does, for a message that may have lost its end; the last field gives the part that is
     there.
 
-    The fifth value says whether the field is whole. Raises TruncatedError where even the field's head is missing.
+    The fifth value says whether the field is complete. Raises TruncatedError if even the field's head is missing.
     """
     at = begin
     try:
@@ -111,5 +111,5 @@ def fields_before_cut(data: Bytes, begin: int, end: int) -> Iterator[tuple[int, 
 
 
 def signed(value: int) -> int:
-    """An int64 field: negative numbers are written as their two's complement."""
+    """Convert an int64 field; negative numbers are written as their two's complement."""
     return value - (1 << 64) if value >= 1 << 63 else value

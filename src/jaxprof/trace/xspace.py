@@ -1,8 +1,8 @@
 """The XSpace protobuf that JAX's profiler writes (`*.xplane.pb`): planes, lines, events, and their metadata.
 
-An index first: planes, lines and metadata are found in one pass that jumps over the events; a line's events are decoded
-on request, all at once, into columns. The field numbers are those of tsl/profiler/protobuf/xplane.proto. The file is
-only read, never written.
+Planes, lines and metadata are indexed first, in one scan that skips the events; a line's events are decoded on request,
+all at once, into columns. Field numbers are those of tsl/profiler/protobuf/xplane.proto. The file is only read, never
+written.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _WHAT = {
     PLANE_EVENT_METADATA: "the names of some events",
     PLANE_STAT_METADATA: "the names of some statistics",
 }
-"""What is lost when a plane is truncated in that field: the fields are in the order of their numbers."""
+"""What is lost if a plane is truncated in that field; fields come in the order of their numbers."""
 STAT_ID, STAT_DOUBLE, STAT_UINT64, STAT_INT64, STAT_STRING, STAT_BYTES, STAT_REFERENCE = 1, 2, 3, 4, 5, 6, 7
 
 
 @dataclass(frozen=True, slots=True)
 class EventMetadata:
-    """What events of one name share. On TPU and GPU `stats` holds the HLO's own facts."""
+    """Facts that events of one name share. On TPU and GPU, `stats` holds facts of the HLO."""
 
     id: int
     name: str
@@ -54,27 +54,27 @@ class EventMetadata:
 
 @dataclass
 class ProtoBytes:
-    """The bytes of an XSpace, and the readers of its smaller messages."""
+    """The bytes of an XSpace, and readers of its smaller messages."""
 
     data: Bytes
     blob: Blob
     problems: list[str] = field(default_factory=list)
-    """What could not be read."""
+    """Descriptions of what could not be read."""
     _left: dict[str, int] = field(default_factory=dict)
 
     def count(self, limit: Limit, more: int = 1) -> None:
-        """Counts what the file holds of one kind. Raises FileRefusedError beyond the limit."""
+        """Count items of one kind. Raises FileRefusedError beyond the limit."""
         left = self._left.get(limit.name)
         self._left[limit.name] = left = (limit.most if left is None else left) - more
         if left < 0:
             raise FileRefusedError(f"the profile has {limit.words}", f"Record fewer steps. {limit.hint}")
 
     def text(self, begin: int, end: int) -> str:
-        """The UTF-8 text between two positions."""
+        """Return the UTF-8 text between two positions."""
         return bytes(self.blob[begin:end]).decode("utf-8", "replace")
 
     def map_entry(self, bounds: tuple[int, int]) -> tuple[int, tuple[int, int] | None]:
-        """Key and value bounds of one entry of a map<int64, message>."""
+        """Return key and value bounds of one entry of a map<int64, message>."""
         key, value = 0, None
         for number, kind, content, after in fields(self.data, *bounds):
             if number == 1 and kind == VARINT:
@@ -84,14 +84,14 @@ class ProtoBytes:
         return key, value
 
     def name_of(self, bounds: tuple[int, int]) -> str:
-        """The name in an XStatMetadata."""
+        """Return the name in an XStatMetadata."""
         for number, kind, content, after in fields(self.data, *bounds):
             if number == 2 and kind == DELIMITED:
                 return self.text(content, after)
         return ""
 
     def metadata(self, key: int, bounds: tuple[int, int], stat_names: Mapping[int, str]) -> EventMetadata:
-        """An XEventMetadata; a name that holds the bytes of a proto is ignored."""
+        """Return an XEventMetadata; a name that holds the bytes of a proto is ignored."""
         name = display_name = ""
         stats: list[tuple[int, int]] = []
         for number, kind, content, after in fields(self.data, *bounds):
@@ -106,7 +106,7 @@ class ProtoBytes:
         return EventMetadata(key, name, display_name, self.stats(stats, stat_names))
 
     def stats(self, bounds: list[tuple[int, int]], names: Mapping[int, str]) -> dict[str, Value]:
-        """XStats as a dict by name; references are resolved."""
+        """Return XStats as a dict by name, with references resolved."""
         values: dict[str, Value] = {}
         for begin, end in bounds:
             name = ""
@@ -136,13 +136,13 @@ class Plane:
     """One source of events: the host, a device, or a collection of metadata."""
 
     def __init__(self, space: ProtoBytes, begin: int, end: int) -> None:
-        """The part of the file from `begin` to `end`, whose last bytes may be missing."""
+        """Read the file from `begin` to `end`; the last bytes may be missing."""
         self.space = space
         self.size = end - begin
         """Size in the file, in bytes."""
         self.name = ""
         self.cut = ""
-        """What it lacks, where it was truncated or is damaged."""
+        """What the plane lacks, if it was truncated or is damaged; else empty."""
         self._lines: list[tuple[int, int]] = []
         self._event_metadata: list[tuple[int, int]] = []
         stat_metadata: list[tuple[int, int]] = []
@@ -176,22 +176,22 @@ class Plane:
 
     @property
     def line_bounds(self) -> Sequence[tuple[int, int]]:
-        """Where each of its lines begins and ends."""
+        """Bounds of each line."""
         return self._lines
 
     @property
     def holds_something(self) -> bool:
-        """Whether it has lines, or metadata."""
+        """Whether the plane has lines or metadata."""
         return bool(self._lines or self._event_metadata)
 
     @property
     def lost_names(self) -> bool:
-        """Whether it has events without names, because the names came after the cut."""
+        """Whether the plane has events without names, because the names came after the truncation."""
         return bool(self.cut and self._lines and not self._event_metadata)
 
     @cached_property
     def stats(self) -> dict[str, Value]:
-        """The plane's own statistics, e.g. `clock_rate`, `memory_bandwidth` of a GPU; none where they are damaged."""
+        """Statistics of the plane, e.g. `clock_rate`, `memory_bandwidth` of a GPU; empty if they are damaged."""
         try:
             return self.space.stats(self._stats, self.stat_names)
         except (TruncatedError, IndexError, ValueError) as error:
@@ -200,7 +200,7 @@ class Plane:
 
     @cached_property
     def event_metadata(self) -> dict[int, EventMetadata]:
-        """Event metadata by id; in old GPU files this is the program id. Damaged metadata is left out, and named in
+        """Event metadata by id, which in old GPU files is the program id. Damaged metadata is left out and named in
         `problems`."""
         by_id = {}
         for begin, end in self._event_metadata:
@@ -213,18 +213,18 @@ class Plane:
         return by_id
 
     def stat_ids(self, *names: str) -> dict[int, str]:
-        """The ids under which this plane writes statistics of these names."""
+        """Return the ids under which this plane writes statistics of these names."""
         return {key: name for key, name in self.stat_names.items() if name in names}
 
 
 SPACE_PLANES, SPACE_ERRORS, SPACE_WARNINGS, SPACE_HOSTS = 1, 2, 3, 4
 _PLANE_NAME = re.compile(r"/|#|Task Environment$")
-"""How names of planes begin: `/host:CPU`, `/device:GPU:0`, `#Chip0#...`."""
+"""Beginnings of plane names: `/host:CPU`, `/device:GPU:0`, `#Chip0#...`."""
 
 
 @dataclass
 class Space(ProtoBytes):
-    """A whole file. `problems` says what could not be read of it."""
+    """A whole file; `problems` says what could not be read of it."""
 
     planes: list[Plane] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
@@ -233,10 +233,10 @@ class Space(ProtoBytes):
 
 
 def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
-    """The index of an XSpace; `name` is for messages. Raises FileRefusedError where it is empty or no XSpace.
+    """Return the index of an XSpace; `name` is for messages. Raises FileRefusedError if it is empty or no XSpace.
 
-    A file that was truncated gives its whole planes, and says so in `problems`. With a `size`, `raw` is `PADDING` zero
-    bytes longer than that, and need not be copied.
+    A truncated file gives its whole planes, and says so in `problems`. If `size` is given, `raw` already ends with
+    `PADDING` extra zero bytes, and is not copied.
     """
     end = len(raw) if size is None else size
     if not end:
@@ -274,7 +274,8 @@ def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
 
 
 def _take_plane(space: Space, plane: Plane, *, whole: bool) -> None:
-    """Whether the name of a plane that has lost its end is that of a profile's plane."""
+    """Add a plane to the space. Raises TruncatedError for a truncated plane that is empty or has no name of a profile's
+    plane."""
     if not whole:
         plane.cut = plane.cut or "its end"
     if plane.cut and not (_PLANE_NAME.match(plane.name) and plane.holds_something):

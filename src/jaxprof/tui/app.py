@@ -1,4 +1,4 @@
-"""The app, made: its settings, its devices, and the ways out. Each screen decides what it shows.
+"""The running app: its settings, its devices, and quitting. Each screen decides what it shows.
 
 jax is never imported here, and numpy, psutil and the list of sessions only after the first frame, in threads. Quitting
 asks first while a run is in progress, except at the second ctrl+c; every child ends with the app.
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from jaxprof.tui.profiler import PlanSides
 
 FOLLOW_SECONDS = 0.25
-"""How often the app reads what another process has added to a session."""
+"""Seconds between reads of what another process has added to a session."""
 TWICE_SECONDS = 2.0
-"""Within this time a second ctrl+c quits."""
+"""A second ctrl+c within this many seconds quits."""
 WIDTHS: list[tuple[int, str]] | None = [(0, "-tiny"), (80, "-narrow"), (110, "-wide"), (160, "-very-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (24, "-short"), (34, "-tall")]
-"""The stylesheet class of a screen, by its least width or height; `-tiny` and `-low` show only a note."""
+"""Stylesheet classes of a screen by its least width or height; `-tiny` and `-low` show only a note."""
 
 
 class JaxprofApp(Profiler, keys="app"):
@@ -81,14 +81,14 @@ class JaxprofApp(Profiler, keys="app"):
         self._open_first, self._follow_first = path, follow
         self._program_first = program
         self._interrupted_seconds = float("-inf")
-        """When the user pressed ctrl+c last."""
+        """When the user last pressed ctrl+c, by the monotonic clock."""
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
-        # Before the stylesheet is read: a change would read it anew.
+        # Set before the stylesheet is read: changing the theme later would read it again.
         self.set_reactive(App.theme, self.user.theme(light=light))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Defaults for the variables that other themes do not define."""
+        """Return defaults for the variables that other themes do not define."""
         return VARIABLES
 
     def on_mount(self) -> None:
@@ -101,7 +101,7 @@ class JaxprofApp(Profiler, keys="app"):
             self.start_program(self._program_first)
 
     def on_unmount(self) -> None:
-        """Ends every child and thread, also when the app fails."""
+        """End every child and thread, also when the app fails."""
         self.monitor.stop()
         if self.reading is not None:
             self.reading.stop()
@@ -111,7 +111,7 @@ class JaxprofApp(Profiler, keys="app"):
     # -- devices, runs, comparisons ---------------------------------------------------------------------------
 
     def on_devices_found(self, message: DevicesFound) -> None:
-        """Stores the devices, or why JAX could not list them."""
+        """Store the devices, or why JAX could not list them."""
         if message.error is not None:
             self.devices.fail(message.error.what, message.error.hint)
         else:
@@ -128,7 +128,8 @@ class JaxprofApp(Profiler, keys="app"):
             screen.post_message(DevicesChanged())
 
     def on_live_changed(self, message: LiveChanged) -> None:
-        if self.session is self.live.session:  # whether its runs go on was judged when their first events came
+        # Judge again whether its runs go on: its first events may have arrived before the queue was busy.
+        if self.session is self.live.session:
             self._session_changed(frozenset(self.session.runs))
         self.show_state()
         for screen in self.screens_in_view():
@@ -145,7 +146,7 @@ class JaxprofApp(Profiler, keys="app"):
         self.comparison.was_planned(message)
 
     def action_menu(self) -> None:
-        """Opens the menu; its key is a letter like others where one types, and in the menu."""
+        """Open the menu. Its key is an ordinary letter in a text field and in the menu itself."""
         from jaxprof.tui.menu import Menu, open_menu
 
         if isinstance(self.focused, Input) or isinstance(self.screen, Menu):
@@ -183,7 +184,7 @@ class JaxprofApp(Profiler, keys="app"):
         Confirm("Quit jaxprof?", question, "Cancel it and quit").ask(self, lambda yes: self._quit())
 
     def _quit(self) -> None:
-        """Ends the children and closes the log in a thread, then ends the app."""
+        """End the children and close the log in a thread, then end the app."""
         self.monitor.stop()
 
         def close() -> None:

@@ -1,8 +1,8 @@
-"""A comparison that the user starts in the app: a thread plans it, the queue measures its sides, and at their end it is
-shown, or announced where the user looks at something else.
+"""A comparison that the user starts in the app: a thread plans it, the queue measures its sides, and the result is
+shown when they end, or announced if the user is looking at something else.
 
 The inputs of the sides are made before anything is queued, so sides that do not fit are refused at once. The results of
-the sides lie in a folder that goes with the app, whatever ends it.
+the sides lie in a folder that is deleted with the app, however it ends.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class LiveComparison:
         self._folder: TemporaryFolder | None = None
 
     def start(self, plan: PlanSides) -> None:
-        """Plans a comparison. Refused while something runs, which making the inputs would disturb."""
+        """Plan a comparison. Refused while something runs, which making the inputs would disturb."""
         if self._planning:
-            self._app.say("The inputs of both are being made; ctrl+c cancels.", "Comparing")
+            self._app.say("Preparing the inputs of both sides; ctrl+c cancels.", "Comparing")
             return
         if self._app.live.busy:
             self._app.tell(
                 UsageError(
                     "another run is in progress",
-                    "A comparison first makes the inputs of both, which would disturb it: wait until it ends, or "
-                    "cancel it.",
+                    "A comparison first prepares the inputs of both sides, which would disturb that run: wait until it "
+                    "ends, or cancel it.",
                 )
             )
             return
@@ -57,15 +57,15 @@ class LiveComparison:
             "compare",
             lambda error: self._post(SidesPlanned(number, (), error)),
         )
-        self._app.say("The inputs of both are made first, then A, A' and B are measured in turns.", "Comparing")
+        self._app.say("jaxprof prepares the inputs of both sides, then measures A, A' and B in turns.", "Comparing")
 
     def give_up(self) -> bool:
-        """Drops the comparison that is being planned; False if there is none."""
+        """Drop the comparison that is being planned; return False if there is none."""
         was_planning, self._planning = self._planning, False
         return was_planning
 
     def was_planned(self, message: SidesPlanned) -> None:
-        """Queues the sides, and goes to Run if the user is still on Start."""
+        """Queue the sides, and go to Run if the user is still on Start."""
         if not self._planning or message.number != self._asked:
             return
         self._planning = False
@@ -76,10 +76,10 @@ class LiveComparison:
             app.start_runs(message.planned)
         else:
             app.queue_runs(message.planned)
-            app.say("Run (2) shows how far it is.", "The comparison is being measured")
+            app.say(f"Summary ({key_of('app.mode.summary')}) shows the progress.", "The comparison is being measured")
 
     def look(self, message: EventsArrived) -> None:
-        """Shows a comparison whose last side has just ended, if the user waits for it on Run; else announces it."""
+        """Show a comparison whose last side has just ended if the user waits for it on Run, otherwise announce it."""
         session = message.session
         if session is None or session is not self._app.live.session:
             return
@@ -87,29 +87,29 @@ class LiveComparison:
             self._show(session, first, second)
 
     def _show(self, session: Session, first: Run, second: Run) -> None:
-        app = self._app
+        app, key = self._app, key_of("results.compare")
         if session is not app.session:
-            place = app.live.path.name if app.live.path is not None else "this app's"
-            words = f"Open the session {place} on Start; c on a side in Results shows the comparison."
+            place = f"the session {app.live.path.name}" if app.live.path is not None else "this app's session"
+            words = f"Open {place} on Start, select a side among its results and press {key}."
         elif app.current_mode == "run" and len(app.screen_stack) == 1:
             app.show_comparison(first.id, second.id)
             return
         else:
             if app.current_mode != "results":
                 app.run_in_view = second.id
-            words = f"{key_of('results.compare')} on B among the results ({key_of('app.mode.summary')}) shows it."
-        title = f"{first.plan.workload} and {second.plan.workload} are compared"
+            words = f"To see it, select B among the results (Summary, {key_of('app.mode.summary')}) and press {key}."
+        title = f"The comparison of {first.plan.workload} and {second.plan.workload} is finished"
         app.say(words, title, timeout=12)
 
     def close(self) -> None:
-        """Removes the results. No side may still run."""
+        """Remove the results. No side may still run."""
         self._planning = False
         if self._folder is not None:
             self._folder.close()
             self._folder = None
 
     def _new_folder(self) -> Path:
-        """A folder for the results of one comparison. Raises StorageError."""
+        """Create a folder for the results of one comparison. Raises StorageError."""
         from jaxprof.reaper import TemporaryFolder
 
         self._folder = self._folder or TemporaryFolder("compare")
@@ -117,7 +117,7 @@ class LiveComparison:
         try:
             folder.mkdir()
         except OSError as error:
-            raise StorageError(f"{folder} cannot be made: {system_words(error)}") from error
+            raise StorageError(f"cannot create {folder}: {system_words(error)}") from error
         return folder
 
     def _post(self, message: SidesPlanned) -> None:
@@ -126,15 +126,15 @@ class LiveComparison:
 
 
 def _ended(session: Session, message: EventsArrived) -> list[tuple[Run, Run]]:
-    """A and B of each comparison that has ended with these events, and that gave something to compare."""
+    """Return A and B of each comparison that ended with these events and has something to compare."""
     from jaxprof.analysis.ab import sides_beside
     from jaxprof.events import RunClosed
 
     closed = [session.runs[event.run] for event in message.events if isinstance(event, RunClosed)]
-    found: list[tuple[Run, Run]] = []
+    pairs: list[tuple[Run, Run]] = []
     for run in closed:
         group = sides_beside(session, run)
         pair = group[:2]
         if len(pair) == 2 and all(side.over for side in group) and all(side.status == "ok" for side in pair):
-            found.append((pair[0], pair[1]))
-    return list({first.id: (first, second) for first, second in found}.values())
+            pairs.append((pair[0], pair[1]))
+    return list({first.id: (first, second) for first, second in pairs}.values())

@@ -1,6 +1,7 @@
-"""The machine's devices in the app: the facts about each, the readings of the last minute, and the threads that read.
+"""The machine's devices in the app: the facts about each, the readings of the last minute, and the threads that read
+them.
 
-Everything about a machine blocks, so it is done in threads, which post messages; `DeviceTable` lives on the UI thread.
+Everything about a machine blocks, so threads do it and post messages; `DeviceTable` lives on the UI thread.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 HISTORY = 120
-"""Readings that the sparkline keeps: a minute at 2 Hz."""
+"""Readings that the sparkline keeps: one minute at 2 Hz."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +39,25 @@ class DeviceFacts:
     id: str
     name: str = ""
     detail: str = ""
-    """What distinguishes it: `16 cores`, `sm 9.0`."""
+    """What distinguishes the device: `16 cores`, `sm 9.0`."""
     usable: bool | None = None
     reason: str = ""
-    """Why JAX does not use it."""
+    """Why JAX does not use the device; empty if it does."""
     hint: str = ""
-    """The command that makes it usable."""
+    """Command that makes the device usable."""
 
 
 class DeviceSource(Protocol):
-    """Where facts and readings come from. Every method blocks: for threads only."""
+    """Source of facts and readings. Every method blocks: for threads only."""
 
     def facts(self) -> list[DeviceFacts]:
-        """The machine's devices, without asking JAX: quick."""
+        """Return the machine's devices without asking JAX, which is quick."""
 
     def usable(self, interpreter: Interpreter) -> list[DeviceFacts]:
-        """The same, after asking JAX which it uses: takes a second or two."""
+        """Return the devices after asking JAX which of them it uses, which takes a second or two."""
 
     def read(self) -> list[DeviceReading]:
-        """Current readings, one for each device."""
+        """Return the current readings, one for each device."""
 
 
 @dataclass(slots=True)
@@ -68,13 +69,13 @@ class DeviceRow:
     history: deque[float | None] = field(default_factory=lambda: deque(maxlen=HISTORY))
 
     def take(self, reading: DeviceReading) -> None:
-        """Adds a reading."""
+        """Add a reading."""
         self.reading = reading
         self.history.append(reading.utilisation)
 
 
 class DeviceTable:
-    """All devices in their order: those that JAX can use first."""
+    """All devices; those that JAX can use come first."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, DeviceRow] = {"cpu:0": DeviceRow(DeviceFacts("cpu:0", "CPU"))}
@@ -85,11 +86,11 @@ class DeviceTable:
         return iter(self._by_id.values())
 
     def get(self, device: str) -> DeviceRow | None:
-        """The device with that id, or None."""
+        """Return the device with that id, or None."""
         return self._by_id.get(device)
 
     def set_facts(self, facts: Iterable[DeviceFacts]) -> None:
-        """Replaces the devices; those that remain keep their readings."""
+        """Replace the devices; those that remain keep their readings."""
         before = self._by_id
         self._by_id = {}
         for fact in sorted(facts, key=lambda fact: (fact.usable is False, fact.id.startswith("cpu"))):
@@ -98,7 +99,7 @@ class DeviceTable:
             self._by_id[fact.id] = device
 
     def take(self, readings: Iterable[DeviceReading]) -> None:
-        """Adds readings; a reading of an unknown device adds the device."""
+        """Add readings; a reading of an unknown device adds the device."""
         for reading in readings:
             device = self._by_id.get(reading.device)
             if device is None:
@@ -106,14 +107,15 @@ class DeviceTable:
             device.take(reading)
 
     def fail(self, reason: str, hint: str) -> None:
-        """Marks every device as unusable, because JAX could not be asked. NumPy still runs on the host."""
+        """Mark every device as unusable, because JAX could not be asked. NumPy still runs on the host."""
         self.asked = True
         for device in self._by_id.values():
             device.facts = replace(device.facts, usable=False, reason=reason, hint=hint)
 
 
 class MachineSource:
-    """One thread reads; another asks JAX once. The lock guards the monitor, which then follows what JAX reported."""
+    """Reads this machine. One thread reads; another asks JAX once. The lock guards the monitor, which then follows what
+    JAX reported."""
 
     def __init__(self) -> None:
         from jaxprof.devices.inventory.machine import local_devices
@@ -124,11 +126,11 @@ class MachineSource:
         self._monitor = Monitor(self._local)
 
     def facts(self) -> list[DeviceFacts]:
-        """The machine's devices, without asking JAX."""
+        """Return the machine's devices without asking JAX."""
         return [_facts(device) for device in self._local]
 
     def usable(self, interpreter: Interpreter) -> list[DeviceFacts]:
-        """The same, after asking JAX in a child process. Raises WorkerError."""
+        """Return the devices after asking JAX in a child process. Raises WorkerError."""
         from jaxprof.devices.inventory.join import merge
         from jaxprof.devices.inventory.machine import gather, local_devices
         from jaxprof.runner import jax_devices
@@ -140,7 +142,7 @@ class MachineSource:
         return [_facts(device) for device in merged]
 
     def read(self) -> list[DeviceReading]:
-        """Current readings, one for each device."""
+        """Return the current readings, one for each device."""
         with self._lock:
             return self._monitor.read()
 
@@ -166,7 +168,7 @@ PERIOD_SECONDS = 0.5
 
 @dataclass
 class ReadingsTaken(Message, bubble=False):
-    """Live readings of all devices, taken by the monitor's thread."""
+    """Live readings of all devices, taken by the thread of the monitor."""
 
     readings: list[DeviceReading]
 
@@ -181,7 +183,7 @@ class DevicesFound(Message):
 
 
 class DeviceMonitor:
-    """Reads until it is stopped and posts every reading to the app as one message.
+    """Reads until it is stopped, and posts each set of readings to the app as one message.
 
     Its threads are daemons, not Textual workers: quitting must not wait until a child has imported jax.
     """
@@ -193,11 +195,11 @@ class DeviceMonitor:
         self._stop = threading.Event()
 
     def start(self) -> None:
-        """Starts the thread that reads; that thread starts the one that asks JAX."""
+        """Start the thread that reads; that thread starts the one that asks JAX."""
         self._thread(self._read, "jaxprof-readings")
 
     def stop(self) -> None:
-        """Ends the reading, at once."""
+        """Stop reading at once."""
         self._stop.set()
 
     def _thread(self, work: Callable[[], None], name: str) -> None:
@@ -212,7 +214,7 @@ class DeviceMonitor:
             self._stop.wait(PERIOD_SECONDS)
 
     def _ask(self, source: DeviceSource) -> None:
-        """Posts which devices JAX uses, or why it cannot say; NumPy still runs on the host then."""
+        """Post which devices JAX uses, or why it cannot say; NumPy still runs on the host in that case."""
         try:
             facts = source.usable(self._interpreter())
         except JaxprofError as error:

@@ -1,4 +1,4 @@
-"""Help: a tour of what the screens answer, then the keys of the screen below. The keys are made from its bindings."""
+"""Help: a tour of the questions that the screens answer, then the keys of the screen below, made from its bindings."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _INDENT = 13
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A question, and the way to its answer."""
+    """One stop of the tour: a question, and how to get to its answer."""
 
     place: str
-    """The screen that answers it."""
+    """Name of the screen that answers the question."""
     question: str
     way: str
-    """What to press, from the start or where it says so; ids of actions in braces."""
+    """Keys to press, from the start unless it says otherwise; ids of actions in braces."""
     seen: str
-    """What is seen then, for example."""
+    """Example of what the screen then shows."""
 
     def text(self, width: int, *, here: bool) -> Content:
-        """Two lines: the question, the way and what is seen; `here`: this is the screen in view."""
+        """Return two lines: the question, then the keys and what they show; `here`: this is the screen in view."""
         place = next(place for place in PLACES if place.name == self.place)
         mark = "▸" if here else " "
         name = f"{mark}{place.key} {place.title}".ljust(_INDENT)
@@ -56,10 +56,10 @@ STOPS = (
     Stop("start", "How do I see my own code? And an old session?",
          "{home.program} train.py Enter, or {home.own} step.py:f", "it runs unchanged"),
     Stop("summary", "What costs most, and what do I do about it?",
-         "{app.mode.summary}; again: runs, results", "train.py:90  62 %; 6.9×"),
+         "{app.mode.summary}; press again: runs, results", "train.py:90  62 %; 6.9×"),
     Stop("compiles", "Why was it compiled again?",
          "{app.mode.compiles}, then Enter on a function", "shape of batch varies"),
-    Stop("kernels", "What did XLA make of it? Which kernel is slow?",
+    Stop("kernels", "What did XLA compile it to? Which kernel is slow?",
          "{app.mode.kernels}, or {results.hlo} on a result", "gemm_fusion.5  1.92 ms"),
     Stop("timeline", "When is the device idle?",
          "{app.mode.timeline}, then {timeline.longest_idle}", "idle 3.1 ms a step"),
@@ -69,7 +69,7 @@ STOPS = (
 
 
 def tour(width: int, place: str) -> Content:
-    """All stops; that of the screen in view is marked."""
+    """Return all stops; those of the screen in view are marked."""
     stops = [stop.text(width, here=stop.place == place) for stop in STOPS]
     advice, search = key_of("program.explain"), key_of("app.palette")
     last = f"Figures are examples. {advice}: what to change. {search}: search everything."
@@ -86,7 +86,7 @@ class HelpScreen(Dialog[None], keys="help"):
         super().__init__()
         self._below = below
         self.page = "tour"
-        """The page in view."""
+        """Name of the page in view."""
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog help") as box:
@@ -99,7 +99,7 @@ class HelpScreen(Dialog[None], keys="help"):
         self._show()
 
     def on_resize(self) -> None:
-        """Wraps the text again for the new width."""
+        """Wrap the text again for the new width."""
         self.call_after_refresh(self._show)
 
     def action_turn(self) -> None:
@@ -131,7 +131,7 @@ class HelpScreen(Dialog[None], keys="help"):
         return Content("\n").join(lines)
 
     def _groups(self) -> dict[str, dict[str, list[Binding]]]:
-        """Bindings by place (focused pane, screen, app) and action."""
+        """Return bindings by place (focused pane, screen, app) and action."""
         groups: dict[str, dict[str, list[Binding]]] = {"In this pane": {}, "On this screen": {}, "Everywhere": {}}
         for active in self._below.active_bindings.values():
             binding = active.binding

@@ -1,8 +1,9 @@
-"""Every key of the app: what it means, and what it does where. Key bars, help, palette and docs are made of it.
+"""Every key of the app: what it means, and what it does where. Key bars, help, palette and docs are made from this
+table.
 
-A key has one meaning on every screen and in every dialog, and so has a letter in the menu. What has no key of its own
-is in the menu. What destroys has a capital, or asks first. No other file declares a key (`tests/tui/test_keys.py`).
-Knows no Textual, so that `jaxprof config` can check a user's keys.
+A key has one meaning on every screen and in every dialog, and so has a letter in the menu. Actions without a key of
+their own are in the menu. Destructive actions have a capital letter, or ask first. No other file declares a key
+(`tests/tui/test_keys.py`). Knows no Textual, so that `jaxprof config` can check a user's keys.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 HIDDEN, SHOWN, FIRST, LAST_RANK = range(4)
-"""Whether the key bar has an action, and whether it is among the last that a narrow terminal drops; at its right end
-stand those that no terminal drops."""
+"""Whether the key bar shows an action, and whether it is among the last that a narrow terminal drops; keys of
+`LAST_RANK` are at its right end and never dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +20,15 @@ class Key:
     """One action of a group."""
 
     name: str
-    """In its group; the two with a dot between are the binding's id, which a user's keys name."""
+    """Name in its group. Group and name with a dot between are the id of the binding, which a user's keys name."""
     keys: str
-    """Textual's names of its keys, with spaces between. `m:h` is the letter h in the menu."""
+    """Textual's names of its keys, separated by spaces. `m:h` is the letter h in the menu."""
     action: str
     label: str
     help: str
     bar: int = SHOWN
     priority: bool = False
-    """Whether it goes before the keys of the widget with the focus."""
+    """Whether its keys take precedence over those of the focused widget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ MEANINGS: dict[str, str] = {
     "minus": "A wider look",
     "left_square_bracket": "The tab, or phase, before",
     "right_square_bracket": "The next tab, or phase",
-    "1": "Start; again: the kept sessions",
-    "2": "Summary; again: its next form",
+    "1": "Start; press again for the kept sessions",
+    "2": "Summary; press again for its next form",
     "3": "Compiles",
     "4": "Kernels",
     "5": "Timeline",
@@ -95,7 +96,7 @@ MEANINGS: dict[str, str] = {
     "m:h": "HLO: what XLA made of it",
     "m:H": "History over the kept sessions",
     "m:i": "Switch between the lists and the instructions (the text)",
-    "m:I": "The longest idle stretch",
+    "m:I": "The longest idle period",
     "m:K": "Keep a lane above the others",
     "m:l": "What the process wrote: its log, its output",
     "m:L": "The source lines that took the time",
@@ -123,8 +124,8 @@ MEANINGS: dict[str, str] = {
     "m:comma": "The event, change or place before",
     "m:*": "The same thing again, later",
     "m:#": "The same thing, earlier",
-    "m:}": "The next idle stretch",
-    "m:{": "The idle stretch before",
+    "m:}": "The next idle period",
+    "m:{": "The previous idle period",
     "m:$": "The longest event: what one thing costs most",
     "m:0": "The whole of it",
     "m:U": "Update: read the files again",
@@ -137,15 +138,15 @@ MEANINGS: dict[str, str] = {
     "m:9": "The ninth tab",
     "m:_": "Hide a lane, or the details of lines",
 }
-"""What a key means wherever it does something, by Textual's names of the keys; several with one meaning together. A
-question, which has no other letters, is answered with `y` and `n`."""
+"""Meaning of a key wherever it does something, by Textual's names of the keys; several keys with one meaning stand
+together. Questions, which have no other letters, are answered with `y` and `n`."""
 
 FORMER: dict[str, str] = {
     **{f"app.mode.{name}": "app.mode.summary" for name in ("run", "results", "program", "job")},
     "app.mode.home": "app.mode.start", "app.mode.sessions": "app.mode.start", "app.mode.hlo": "app.mode.kernels",
     "app.mode.profile": "app.mode.timeline",
 }  # fmt: skip
-"""Actions that a user's keys may still name, and what does that now."""
+"""Former actions that a user's keys may still name, and the actions that replaced them."""
 
 # fmt: off
 _TABS = (
@@ -190,9 +191,9 @@ _OF_A_PROCESS = (Key("open", "enter", "choose", "Open", "Open the session of thi
 GROUPS: dict[str, KeyGroup] = {
     "app": KeyGroup("Everywhere", (
         Key("mode.start", "1", "place('start')", "Start",
-            "What runs, your code, workloads and devices; again: all kept sessions", HIDDEN),
+            "What runs, your code, workloads and devices; press again for all kept sessions", HIDDEN),
         Key("mode.summary", "2", "place('summary')", "Summary",
-            "What costs most, and what to do: runs, results, a program or a job; again: the next of these", HIDDEN),
+            "What costs most, and what to do: runs, results, a program or a job; press again for the next", HIDDEN),
         Key("mode.compiles", "3", "place('compiles')", "Compiles",
             "What was compiled, for how long, and why again; of a workload, the passes", HIDDEN),
         Key("mode.kernels", "4", "place('kernels')", "Kernels",
@@ -209,7 +210,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("interrupt", "ctrl+c", "interrupt", "Cancel the run",
             "Cancel the current run; press twice to quit", HIDDEN),
         Key("suspend", "ctrl+z", "suspend_process", "Suspend", "Leave for the shell; fg there comes back", HIDDEN),
-        Key("back", "escape", "back", "Back", "Go back to the screen before", HIDDEN),
+        Key("back", "escape", "back", "Back", "Go back to the previous screen", HIDDEN),
         Key("stop_reading", "escape", "stop_reading", "Stop reading",
             "Stop reading the profile; the session in view stays", HIDDEN, priority=True),
     )),
@@ -227,7 +228,8 @@ GROUPS: dict[str, KeyGroup] = {
             "Estimate this workload's kernels on a device that is not here"),
         Key("compare", "c", "compare", "Compare",
             "Measure the two marked workloads in turns, the one marked first as A, and compare them", FIRST),
-        Key("history", "m:H", "history", "History", "How this workload went over the kept sessions", HIDDEN),
+        Key("history", "m:H", "history", "History",
+            "How the results of this workload changed over the kept sessions", HIDDEN),
         Key("run", "r", "run", "Run", "Run the marked workloads, or this one", HIDDEN),
         Key("back", "escape", "back", "Back", "Clear the filter, or go back to the list", HIDDEN),
         *_PANES,
@@ -263,7 +265,8 @@ GROUPS: dict[str, KeyGroup] = {
         Key("compare", "c", "compare", "Compare",
             "Compare the two marked runs; without marks, the sides of this comparison", FIRST),
         *_OF_A_RUN,
-        Key("history", "m:H", "history", "History", "How this workload went over the kept sessions", HIDDEN),
+        Key("history", "m:H", "history", "History",
+            "How the results of this workload changed over the kept sessions", HIDDEN),
         Key("explain", "m:a", "explain", "What to do", "What to change, the most expensive first", HIDDEN),
         Key("sort", "s", "sort", "Sort", "Sort by the next column"),
         Key("reverse", "m:S", "reverse", "Reverse", "Reverse the order", HIDDEN),
@@ -410,11 +413,11 @@ GROUPS: dict[str, KeyGroup] = {
         Key("last_event", "m:comma", "browse('event', -1)", "Previous event",
             "Go to the previous event of this lane", HIDDEN),
         Key("next_idle", "m:}", "idle(1)", "Next idle",
-            "Go to the next idle stretch of this lane that is at least a column wide", HIDDEN),
+            "Go to the next idle period of this lane that is at least a column wide", HIDDEN),
         Key("idle_before", "m:{", "idle(-1)", "Previous idle",
-            "Go to the idle stretch before, at least a column wide", HIDDEN),
+            "Go to the previous idle period that is at least a column wide", HIDDEN),
         Key("longest_idle", "m:I", "longest('idle')", "Longest idle",
-            "Go to the longest idle stretch of this lane, then to the next longest"),
+            "Go to the longest idle period of this lane, then to the next longest"),
         Key("longest", "m:$", "longest('interval')", "Longest event",
             "Go to the longest event of this lane, or the highest value of a counter, then to the next", HIDDEN),
         Key("again", "m:*", "again(1)", "Same again", "Go to where the same kernel, or event, comes next"),
@@ -555,7 +558,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("delete", "m:D", "delete", "Delete", "Delete this session; asks first"),
         Key("prune", "m:P", "prune", "Prune", "Delete old sessions; shows which, asks first"),
         Key("filter", "slash", "filter", "Filter", "Show only sessions that contain these words", priority=True),
-        Key("history", "m:H", "history", "History", "How the workload of this session went over all of them"),
+        Key("history", "m:H", "history", "History", "How the results of its workload changed over all sessions"),
         Key("copy", "y", "copy_path", "Copy path", "Copy the path of this session", HIDDEN),
         Key("read", "m:U", "read", "Reload", "Read the folder again", HIDDEN),
         Key("back", "escape", "back", "Back", "Clear the filter, or go back to Start", HIDDEN),

@@ -1,4 +1,4 @@
-"""The bindings that the key table gives to screens, and the words of the keys for texts on screen and in the docs."""
+"""The bindings that the key table gives to screens, and the names of the keys for texts on screen and in the docs."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ SHOWN_AS = {
     "greater_than_sign": ">", "asterisk": "*", "number_sign": "#", "dollar_sign": "$", "left_curly_bracket": "{",
     "right_curly_bracket": "}", "escape": "Esc", "enter": "Enter", "space": "Space", "tab": "Tab",
 }  # fmt: skip
-"""Textual's names of keys that people call otherwise."""
+"""Names of keys as people write them, by Textual's names."""
 
 ACTIONS = {f"{group}.{key.name}": key for group, listed in GROUPS.items() for key in listed.keys}
 """Every action, by the id of its bindings."""
 IN_MENU = "m:"
-"""Before a letter that an action has in the menu."""
+"""Prefix of a key that is the letter of an action in the menu."""
 LETTERS = frozenset("rwcCyes")
-"""Keys of actions which are in the menu too, under the same letter."""
+"""Keys whose actions are also in the menu, under the same letter."""
 _remapped: dict[str, str] = {}
 
 
 def keys_of(action: Key) -> list[str]:
-    """Textual's names of the keys of an action."""
+    """Return Textual's names of the keys of an action."""
     return action.keys.split()
 
 
 def letter_of(action: Key) -> str:
-    """The letter of an action in the menu; empty if it is not there, as what only moves the cursor."""
+    """Return the letter of an action in the menu; empty if it is not there, as for one that only moves the cursor."""
     listed = [key.removeprefix(IN_MENU) for key in keys_of(action) if key.startswith(IN_MENU) or key in LETTERS]
     return shown(listed[0]) if listed else ""
 
 
 def bindings(group: str) -> list[BindingType]:
-    """The bindings of a class: those of a group of the table."""
+    """Return the bindings of a class: those of one group of the table."""
     from textual.binding import Binding
 
     return [
@@ -59,80 +59,82 @@ def bindings(group: str) -> list[BindingType]:
 
 
 def action_of(binding_id: str) -> Key:
-    """The row of the table that a binding comes from. Raises KeyError for an unknown id."""
+    """Return the row of the table that a binding comes from. Raises KeyError for an unknown id."""
     return ACTIONS[binding_id]
 
 
 def remap(keys: Mapping[str, str]) -> None:
-    """Takes note of the user's keys by binding id, for `key_of`; the app sets them with `App.set_keymap`."""
+    """Remember the user's keys by binding id, for `key_of`; the app sets them with `App.set_keymap`."""
     _remapped.clear()
     _remapped.update(keys)
 
 
 def checked(keys: Mapping[str, str]) -> dict[str, str]:
-    """A user's keys by binding id, as Textual names them; a former id is that of what does it now.
+    """Return a user's keys by binding id, as Textual names them; a former id becomes that of the action that replaced
+    it.
 
-    Raises UsageError for an unknown action, and for no key.
+    Raises UsageError for an unknown action, and if there is no key.
     """
     from jaxprof.errors import UsageError, unknown_name
 
-    found: dict[str, str] = {}
-    for named, given in keys.items():
-        action = FORMER.get(named, named)
-        if action != named and (action in keys or action in found):
+    by_action: dict[str, str] = {}
+    for binding_id, keys_text in keys.items():
+        action = FORMER.get(binding_id, binding_id)
+        if action != binding_id and (action in keys or action in by_action):
             continue
         if action not in ACTIONS:
             raise unknown_name("action", action, ACTIONS)
-        found[action] = ",".join(word.strip() for word in given.split(",") if word.strip())
-        if not found[action]:
+        by_action[action] = ",".join(word.strip() for word in keys_text.split(",") if word.strip())
+        if not by_action[action]:
             raise UsageError(f"keys.{action} is empty", "Name a key: ctrl+k, F4, x.")
-    return found
+    return by_action
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A key that a user's keys give to two actions of one place, so that one of them is never reached."""
+    """A key that the user gives to two actions of one place, so that one of them is never reached."""
 
     key: str
-    """As people write it."""
+    """Name of the key as people write it."""
     actions: tuple[str, str]
 
     def __str__(self) -> str:
-        return f"{self.key} is the key of {self.actions[0]} and of {self.actions[1]}: one of them is out of reach"
+        return f"{self.key} is assigned to both {self.actions[0]} and {self.actions[1]}: only one of them can work"
 
 
 _IN_EVERY_PLACE = ("app", "rows", "table")
-"""Groups whose keys act beside those of a screen."""
+"""Groups whose keys also act on every screen."""
 
 
 def clashes(keys: Mapping[str, str]) -> list[Clash]:
-    """Where a user's keys, as `checked` returns them, meet each other or a key of the table."""
+    """Return where a user's keys, as `checked` returns them, collide with each other or with a key of the table."""
 
-    def held(name: str) -> set[str]:
+    def keys_now(name: str) -> set[str]:
         return set(keys[name].split(",") if name in keys else keys_of(ACTIONS[name]))
 
-    found = []
-    for own in keys:
-        place = own.partition(".")[0]
+    collisions = []
+    order = list(keys)
+    for name in keys:
+        place = name.partition(".")[0]
         for other, action in ACTIONS.items():
-            beside = other.partition(".")[0]
-            together = place == beside or beside in _IN_EVERY_PLACE or place in _IN_EVERY_PLACE
-            if not together or other == own or (other in keys and list(keys).index(other) < list(keys).index(own)):
+            other_place = other.partition(".")[0]
+            same_place = place == other_place or other_place in _IN_EVERY_PLACE or place in _IN_EVERY_PLACE
+            if not same_place or other == name or (other in keys and order.index(other) < order.index(name)):
                 continue
-            if set(keys_of(ACTIONS[own])) & set(keys_of(action)):
-                continue  # they share their usual key: at any time only one of them does something
-            found += [Clash(shown(key), (own, other)) for key in sorted(held(own) & held(other))]
-    return found
+            if set(keys_of(ACTIONS[name])) & set(keys_of(action)):
+                continue  # by default they share a key: at any time only one of them does something
+            collisions += [Clash(shown(key), (name, other)) for key in sorted(keys_now(name) & keys_now(other))]
+    return collisions
 
 
 def key_of(binding_id: str) -> str:
-    """The key of an action for a text on screen: `a`, `Esc`. Raises KeyError for an unknown id."""
+    """Return the key of an action for a text on screen: `a`, `Esc`. Raises KeyError for an unknown id."""
     first = (_remapped.get(binding_id) or ",".join(keys_of(ACTIONS[binding_id]))).split(",")[0].strip()
     return shown(first)
 
 
 def shown(key: str) -> str:
-    """Textual's name of a key as people write it: `/` for `slash`, `^p` for `ctrl+p`."""
+    """Return Textual's name of a key as people write it: `/` for `slash`, `^p` for `ctrl+p`."""
     if key.startswith(IN_MENU):
         return f"{key_of('app.menu')} {shown(key.removeprefix(IN_MENU))}"
     *modifiers, last = key.split("+") if key != "+" else [key]
@@ -141,7 +143,7 @@ def shown(key: str) -> str:
 
 
 def as_markdown() -> str:
-    """The body of docs/keys.md: the meanings, then the actions of each screen."""
+    """Return the body of docs/keys.md: the meanings, then the actions of each screen."""
     lines = ["| key | means everywhere |", "|---|---|"]
     for keys, does in MEANINGS.items():
         lines.append(f"| {' '.join(f'`{shown(key)}`' for key in keys.split())} | {does} |")

@@ -29,42 +29,44 @@ if TYPE_CHECKING:
 
 ENDING_SIGNALS = signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT")
 PATIENCE_SECONDS = 3.0
-"""How long the app may take to end after a signal before the process exits without it."""
+"""Seconds that the app may take to end after a signal before the process exits without it."""
 RESTORE = (
     b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[?25h"
     b"\x1b[?1049l\x1b[0m\r\n"
 )
-"""Mouse, paste and focus reports off, keyboard protocol off, cursor on, the normal screen, no colours."""
+"""Sequences that turn off mouse, paste and focus reports and the keyboard protocol, show the cursor, and restore the
+normal screen and colours."""
 
 
 def launch(path: Path | None = None, *, interpreter: Interpreter | None = None, follow: bool = False) -> int:
-    """Opens the app, with the session at `path` if one is given; returns the process's exit code.
+    """Open the app, with the session at `path` if one is given; return the exit code of the process.
 
     `follow`: follow the session even if no writer is visible from here.
     """
     if _refused():
         return 2
-    app = _made(path=path, interpreter=interpreter, follow=follow)
+    app = _make_app(path=path, interpreter=interpreter, follow=follow)
     _run(app)
     return app.return_code or 0
 
 
 def launch_program(program: ProgramCommand, *, path: Path | None = None, interpreter: Interpreter | None = None) -> int:
-    """Opens the app and starts a program in it; returns the program's exit code.
+    """Open the app and start a program in it; return the program's exit code.
 
     The session goes to `path`, or into the user's folder. Quitting while the program runs ends the program, and returns
-    the exit code that it ends with. If a signal ends the app, the exit code is 128 plus the signal's number.
+    its exit code. If a signal ends the app, the exit code is 128 plus the number of the signal.
     """
     if _refused():
         return 2
-    app = _made(program=program, interpreter=interpreter, session_path=path)
+    app = _make_app(program=program, interpreter=interpreter, session_path=path)
     _run(app)
     return app.return_code or _exit_code(app.live)
 
 
-def _made(*, session_path: Path | None = None, **options: Any) -> JaxprofApp:
-    """The app, in the colours that suit the terminal: the user's, else by the terminal's background, which answers
-    while the app is imported. A program's session goes to `session_path`, or into the user's folder."""
+def _make_app(*, session_path: Path | None = None, **options: Any) -> JaxprofApp:
+    """Create the app in colours that suit the terminal: the user's theme, otherwise one by the terminal's background,
+    which the terminal reports while the app is imported. A program's session goes to `session_path`, or into the user's
+    folder."""
     from jaxprof.config import read_config
     from jaxprof.tui.terminal_background import Background, Question
 
@@ -84,7 +86,7 @@ def _made(*, session_path: Path | None = None, **options: Any) -> JaxprofApp:
 
 
 def _exit_code(live: Live) -> int:
-    """The program's exit code, after waiting for one that is just ending. 1 if it never started."""
+    """Return the program's exit code, after waiting for a program that is just ending; 1 if it never started."""
     until = time.monotonic() + PATIENCE_SECONDS
     while live.started and live.exit_code is None and time.monotonic() < until:
         time.sleep(0.01)
@@ -93,7 +95,8 @@ def _exit_code(live: Live) -> int:
 
 
 def _once_at(path: Path) -> ProgramMaker:
-    """Writes the first session to `path`; a program that runs again gets one in the user's folder."""
+    """Return a maker that writes the first session to `path`; a rerun of the program gets a session in the user's
+    folder."""
     from jaxprof.tui.live import make_program_scheduler
 
     places = [path]
@@ -105,20 +108,22 @@ def _once_at(path: Path) -> ProgramMaker:
 
 
 def _refused() -> bool:
-    """Reports on stderr why the app cannot open here; whether it cannot."""
+    """Report on stderr why the app cannot open here, if it cannot; return whether that is so."""
     problem = terminal_problem()
     if problem:
-        sys.stderr.write(f"jaxprof: {safe(problem)}\n  jaxprof --help lists what works without one.\n")
+        sys.stderr.write(
+            f"jaxprof: {safe(problem)}\n  jaxprof --help lists the commands that work without a terminal.\n"
+        )
     return bool(problem)
 
 
 def _run(app: JaxprofApp) -> None:
-    """Runs the app, and closes the session and the children. What Textual's own code raised, of which no handler of
-    ours hears, is one line then, and its traceback in `errors.log`."""
+    """Run the app, then close the session and the children. An error of Textual's own code, which none of our handlers
+    sees, is reported in one line, with its traceback in `errors.log`."""
     from rich.console import Console
 
     crash = io.StringIO()
-    app.error_console = Console(file=crash, width=120, color_system=None)  # where Textual prints why it ended
+    app.error_console = Console(file=crash, width=120, color_system=None)  # Textual prints here why it ended
     with _signals(app), drawing_on_stdout():
         try:
             app.run()
@@ -131,16 +136,16 @@ def _run(app: JaxprofApp) -> None:
 
 
 def _crash_lines(text: str) -> str:
-    """What to say of a traceback that Textual printed."""
+    """Return the message for a traceback that Textual printed."""
     from jaxprof.tui.kit.guard import log_defect
 
-    shown = text.partition("\nNOTE: ")[0]  # of how many errors Textual shows the first
+    shown = text.partition("\nNOTE: ")[0]  # Textual's note on the number of errors, of which it shows the first
     error = next((line for line in reversed(shown.splitlines()) if line.strip()), "")
     return f"jaxprof: the app ended: {safe(error.strip())}\n  {safe(log_defect(text))}\n"
 
 
 def terminal_problem() -> str:
-    """Why the app cannot open here, or an empty text."""
+    """Return why the app cannot open here; empty if it can."""
     for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout)):
         if stream is None or not stream.isatty():
             return f"the app needs a terminal, but {name} is not one"
@@ -152,7 +157,7 @@ def terminal_problem() -> str:
 
 @contextmanager
 def drawing_on_stdout() -> Iterator[None]:
-    """Draws on stdout where stderr is not the terminal (`jaxprof 2>err.log`): Textual writes to `sys.__stderr__`."""
+    """Draw on stdout if stderr is not the terminal (`jaxprof 2>err.log`): Textual writes to `sys.__stderr__`."""
     stderr = sys.__stderr__
     if stderr is None or not stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # type: ignore[misc]
@@ -164,7 +169,7 @@ def drawing_on_stdout() -> Iterator[None]:
 
 @contextmanager
 def _signals(app: JaxprofApp) -> Iterator[None]:
-    """While the app runs, signals that end a process close the log and the children first."""
+    """While the app runs, let signals that end a process close the log and the children first."""
     attributes = _terminal_attributes()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -184,13 +189,13 @@ def _signals(app: JaxprofApp) -> Iterator[None]:
 
 
 def _end_soft(app: JaxprofApp, name: str, code: int) -> None:
-    """Runs in a thread, because syncing the log and ending a child may take a moment."""
+    """End the app in order. Runs in a thread, because syncing the log and ending a child may take a moment."""
     app.live.close(name)
     app.call_from_thread(app.exit, return_code=code)
 
 
 def _end_hard(number: int, attributes: list[object] | None) -> None:
-    """Ends an app that does not answer, or whose terminal is gone."""
+    """End an app that does not respond, or whose terminal is gone."""
     with suppress(OSError):
         os.write(1, RESTORE)
     if attributes is not None:

@@ -1,8 +1,8 @@
 """The session that this app writes: a scheduler that threads drive, whose events reach the screens in batches.
 
 There is one at a time. Every measured run joins the queue and the file of the same `Scheduler`; a user's program has a
-`ProgramScheduler` and a file of its own, and starting it closes the session before. Nothing here blocks the UI thread.
-A failure of a child, or of the disk, arrives as a message, and the app goes on.
+`ProgramScheduler` and a file of its own, and starting it closes the previous session. Nothing here blocks the UI
+thread. A failure of a child, or of the disk, arrives as a message, and the app goes on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ProgramMaker = Callable[["ProgramCommand", "Interpreter", Listener], MadeForProg
 
 
 def make_scheduler(interpreter: Interpreter, listen: Listener) -> Made:
-    """A scheduler that writes a new session into the user's folder."""
+    """Create a scheduler that writes a new session into the user's folder."""
     from jaxprof.devices.inventory.environment import environment_facts
     from jaxprof.runner import Scheduler
     from jaxprof.session import Session
@@ -49,7 +49,7 @@ def make_scheduler(interpreter: Interpreter, listen: Listener) -> Made:
 def make_program_scheduler(
     program: ProgramCommand, interpreter: Interpreter, listen: Listener, path: Path | None = None
 ) -> MadeForProgram:
-    """A scheduler that writes a new session with that program, at `path` or into the user's folder."""
+    """Create a scheduler that writes a new session of `program` to `path`, or into the user's folder."""
     from jaxprof.devices.inventory.environment import environment_facts
     from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.session import Session
@@ -81,17 +81,17 @@ class Live:
         self._lock = threading.Lock()
         self._driving = False
         self._scheduler: Scheduler | ProgramScheduler | None = None
-        self._storage_told = False
+        self._storage_failure_reported = False
         self._ended = False
         self.session: Session | None = None
-        """Folded on the UI thread; None before the first run."""
+        """The session being written, folded on the UI thread; None before the first run."""
         self.planned: dict[str, PlannedRun] = {}
-        """The plans of this session by run id; running something again needs them."""
+        """Plans of the runs of this session, by run id; a rerun needs them."""
         self.program: ProgramCommand | None = None
-        """The program that this session records; None in a session of measured runs."""
+        """Program that this session records; None in a session of measured runs."""
         self.path: Path | None = None
         self.cancelling: set[str] = set()
-        """The runs that were told to end; the session says when they have."""
+        """Ids of the runs that were asked to end; the session reports when they have ended."""
 
     @property
     def busy(self) -> bool:
@@ -100,7 +100,7 @@ class Live:
 
     @property
     def exit_code(self) -> int | None:
-        """The program's exit code; None without a program, or while it is unknown."""
+        """Exit code of the program; None without a program, or while it is unknown."""
         return getattr(self._scheduler, "exit_code", None)
 
     @property
@@ -109,7 +109,7 @@ class Live:
         return self.program is not None and bool(self.session is not None and self._scheduler is not None)
 
     def interpreter(self) -> Interpreter:
-        """The Python that runs the engine, found at first use. Blocks: for threads only."""
+        """Return the Python that runs the engine, found at first use. Blocks: for threads only."""
         from jaxprof.runner import find_interpreter
 
         if self._interpreter is None:
@@ -117,55 +117,55 @@ class Live:
         return self._interpreter
 
     def start(self, planned: Sequence[PlannedRun]) -> None:
-        """Adds runs to the queue and works through it. Refused while a program runs: both would be disturbed."""
+        """Add runs to the queue and work through it. Refused while a program runs: each would disturb the other."""
         self._in_thread(lambda: self._start(planned), "start")
 
     def start_program(self, program: ProgramCommand) -> None:
-        """Starts a program with a session of its own. Refused while anything else is in progress."""
+        """Start a program with a session of its own. Refused while anything else is in progress."""
         self._in_thread(lambda: self._start_program(program), "start")
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Captures a profile of the running program, for this many seconds or steps."""
+        """Capture a profile of the running program for this many seconds or steps."""
         if self.program is not None:
-            self._ask(lambda scheduler: cast("ProgramScheduler", scheduler).capture(seconds, steps))
+            self._request(lambda scheduler: cast("ProgramScheduler", scheduler).capture(seconds, steps))
 
     def cancel(self, run: str) -> None:
-        """Cancels a queued or running run; a second call waits less for its end."""
+        """Cancel a queued or running run; a second call waits less for its end."""
         self.cancelling.add(run)
-        self._ask(lambda scheduler: scheduler.cancel(run))
+        self._request(lambda scheduler: scheduler.cancel(run))
 
     def cancel_current(self) -> None:
-        """Cancels the current run; queued runs go on."""
+        """Cancel the current run; queued runs go on."""
         if self.session is not None:
             for run in self.session.runs.values():
                 if run.status == "running":
                     self.cancel(run.id)
 
     def cancel_all(self) -> None:
-        """Cancels the current run and all queued runs."""
+        """Cancel the current run and all queued runs."""
         if self.session is not None:
             self.cancelling |= {run.id for run in self.session.runs.values() if not run.over}
-        self._ask(lambda scheduler: scheduler.cancel_all())
+        self._request(lambda scheduler: scheduler.cancel_all())
 
     def move_to(self, path: Path, done: Callable[[], object] | None = None) -> None:
-        """Moves the session to another file and goes on writing there. A failure arrives as `StorageFailed`."""
+        """Move the session to another file and continue writing there. A failure arrives as `StorageFailed`."""
         self._in_thread(lambda: self._move_to(path, done), "move")
 
     def close(self, reason: str = "finished") -> None:
-        """Ends the children and closes the log. Waits for both: not for the UI thread."""
+        """End the children and close the log. Waits for both: not for the UI thread."""
         self._ended = True
         if self._scheduler is not None:
             self._scheduler.close(reason)
 
     @property
     def file_change(self) -> str:
-        """What had happened to the session's file while it was written, known after `close`; empty: nothing."""
+        """Return what happened to the session's file while it was written, known after `close`; empty for nothing."""
         return self._scheduler.file_change if self._scheduler is not None else ""
 
-    def _ask(self, what: Callable[[Scheduler | ProgramScheduler], None]) -> None:
+    def _request(self, request: Callable[[Scheduler | ProgramScheduler], None]) -> None:
         scheduler = self._scheduler
         if scheduler is not None:
-            self._in_thread(lambda: what(scheduler), "ask")
+            self._in_thread(lambda: request(scheduler), "ask")
 
     def _in_thread(self, work: Callable[[], object], name: str) -> None:
         in_thread(self._app, work, name, group="live", exclusive=False)
@@ -178,11 +178,13 @@ class Live:
         with self._lock:
             if self._scheduler is None or self.program is not None:
                 if self._driving:
-                    raise UsageError("a program is running", "Wait until it ends: measuring now would disturb both.")
+                    raise UsageError(
+                        "a program is running", "Wait until it ends: measuring now would distort the results of both."
+                    )
                 self._close_before()
-                made: list[Session] = []
-                scheduler, session, self.path = self._make(interpreter, self._listener(made))
-                made.append(session)
+                sessions: list[Session] = []
+                scheduler, session, self.path = self._make(interpreter, self._listener(sessions))
+                sessions.append(session)
                 self._scheduler, self.session, self.program = scheduler, session, None
             scheduler = cast("Scheduler", self._scheduler)
             self.planned.update(zip(scheduler.add(planned, expected), planned, strict=True))
@@ -199,25 +201,26 @@ class Live:
                     "another run is in progress", "Wait until it ends, or cancel it, then start the program."
                 )
             self._close_before()
-            made: list[Session] = []
-            scheduler, session, self.path = self._make_program(program, interpreter, self._listener(made))
-            made.append(session)
+            sessions: list[Session] = []
+            scheduler, session, self.path = self._make_program(program, interpreter, self._listener(sessions))
+            sessions.append(session)
             self._scheduler, self.session, self.program = scheduler, session, program
             scheduler.start()
             self._set_driving(True)
         self._drive(scheduler)
 
     def _close_before(self) -> None:
-        """Closes the session that was written until now. The caller holds the lock."""
+        """Close the previous session. The caller holds the lock."""
         if self._scheduler is not None:
             self._scheduler.close()
-        self.planned, self._storage_told, self.cancelling = {}, False, set()
+        self.planned, self._storage_failure_reported, self.cancelling = {}, False, set()
 
     def _drive(self, scheduler: Scheduler | ProgramScheduler) -> None:
-        """Works through the queue until it is empty.
+        """Work through the queue until it is empty.
 
-        `busy` is read under the lock: a run that was added at the last moment is either seen here, or its thread sees
-        `_driving` off and drives the queue itself. After that the next thread may drive: nothing is changed any more.
+        `busy` is read under the lock: a run added at the last moment is either seen here, or its thread sees that
+        `_driving` is off and drives the queue itself. From then on the next thread may drive, so nothing is changed any
+        more.
         """
         try:
             while True:
@@ -232,18 +235,18 @@ class Live:
             raise
 
     def _set_driving(self, driving: bool) -> None:
-        """The caller holds the lock, so that the app hears of changes in their order."""
+        """Set whether the queue is driven. The caller holds the lock, so that the app receives the changes in order."""
         self._driving = driving
         self._post(LiveChanged(busy=driving))
 
-    def _listener(self, made: list[Session]) -> Listener:
-        """A listener for one scheduler; `made` has its session before a screen looks at an event."""
+    def _listener(self, sessions: list[Session]) -> Listener:
+        """Return a listener for one scheduler; `made` contains its session before a screen looks at an event."""
 
         def listen(events: list[Event]) -> None:
-            self._post(EventsArrived(events, made))
+            self._post(EventsArrived(events, sessions))
             failure = self._scheduler.storage_failure if self._scheduler is not None else None
-            if failure is not None and not self._storage_told:
-                self._storage_told = True
+            if failure is not None and not self._storage_failure_reported:
+                self._storage_failure_reported = True
                 self._post(StorageFailed(failure))
 
         return listen
@@ -256,7 +259,7 @@ class Live:
         except StorageError as error:
             self._post(StorageFailed(error))
             return
-        self.path, self._storage_told = path, False
+        self.path, self._storage_failure_reported = path, False
         if done is not None:
             self._app.call_from_thread(done)
 

@@ -1,6 +1,7 @@
-"""The menu: all that can be done here, in words, each with its letter. First what is about the row, then the screen.
+"""The menu: everything that can be done here, in words, each with its letter; actions on the row come first, then those
+of the screen.
 
-It is made of the bindings that work now, and of the letters of the key table; what is dimmed says why.
+It is made of the bindings that work now, and of the letters of the key table; dimmed entries say why.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 MOST_ROWS = 17
-"""What a terminal of 24 lines has room for, with the frame."""
+"""Most rows for which a terminal of 24 lines has room, with the frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """One action."""
+    """One action of the menu."""
 
     letter: str
     label: str
@@ -44,7 +45,7 @@ class MenuEntry:
 
     @property
     def note(self) -> str:
-        """What it does, or why it does nothing now."""
+        """What the action does, or why it does nothing now."""
         if self.enabled:
             return self.does
         why = self.node.why_not(self.action) if isinstance(self.node, ModeScreen) else ""
@@ -52,7 +53,7 @@ class MenuEntry:
 
 
 def entries(screen: Screen[Any]) -> Iterator[MenuEntry]:
-    """The actions of a screen that have a letter, those of the focused row first."""
+    """Yield the actions of a screen that have a letter, those of the focused row first."""
     seen = set()
     for active in screen.active_bindings.values():
         binding = active.binding
@@ -103,7 +104,7 @@ class Menu(Dialog[MenuEntry], keys="menu"):
         self.query_one(MenuList).focus()
 
     def on_key(self, event: Key) -> None:
-        """Does what the letter stands for; the menu is the only place that has as many letters as it has lines."""
+        """Run the action of a letter; the menu is the only place that has as many letters as it has lines."""
         letter = event.character or ""
         for entry in self._entries:
             if entry.letter == letter:
@@ -122,7 +123,7 @@ class Menu(Dialog[MenuEntry], keys="menu"):
 
 
 def open_menu(app: Any) -> None:
-    """Opens the menu of the screen in view, and does what is chosen there."""
+    """Open the menu of the screen in view, and run the action chosen there."""
     below = app.screen
 
     def do(entry: MenuEntry | None) -> None:

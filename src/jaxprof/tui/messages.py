@@ -23,7 +23,7 @@ class SessionChanged(Message, bubble=False):
     """Events were folded into `app.session`, or another session was opened. Posted to the screens in view.
 
     A screen derives the results of `runs` again and updates what it shows of them. `replaced`: this is another session,
-    and nothing of the old one holds.
+    and nothing of the previous one is valid.
     """
 
     runs: frozenset[str]
@@ -35,29 +35,29 @@ class EventsArrived(Message):
     """A batch of events of a session that this app writes, as its log has them. Posted by the scheduler's thread."""
 
     events: list[Event]
-    _made: list[Session]
+    _sessions: list[Session]
 
     @property
     def session(self) -> Session | None:
-        """The session of these events: this app may have begun another since."""
-        return self._made[0] if self._made else None
+        """Session of these events; the app may have started another one since."""
+        return self._sessions[0] if self._sessions else None
 
 
 @dataclass
 class LiveChanged(Message, bubble=False):
-    """The queue of runs became empty or busy. The app passes it on to the screen in view."""
+    """The queue of runs became empty or busy. The app passes the message on to the screen in view."""
 
     busy: bool
 
 
 @dataclass
 class SidesPlanned(Message):
-    """A thread has planned the comparison that was asked for as number `number`."""
+    """A thread has planned comparison request `number`."""
 
     number: int
     planned: Sequence[PlannedRun]
     error: JaxprofError | None = None
-    """Why there is none."""
+    """Why there is no plan; None if there is one."""
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Failed(Message):
 
 
 class DevicesChanged(Message, bubble=False):
-    """`app.devices` has other devices or other readings. Posted to the screen in view."""
+    """The devices of `app.devices` or their readings have changed. Posted to the screen in view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +84,5 @@ class SessionsListed:
 
     entries: list[Entry]
     size_bytes: int
-    """Of the whole folder."""
+    """Size of the whole folder."""
     folder: Path

@@ -1,7 +1,7 @@
 """The session in view: none yet, the one that this app writes, or a file that the user opened.
 
-The app follows a file that another process still writes. Reading a long one takes a second, so a thread does it. For a
-profile from elsewhere, an engine process reads it into a new session in a temporary folder, which goes when the app
+The app follows a file that another process still writes. Reading a long file takes a second, so a thread does it. An
+engine process reads a profile from elsewhere into a new session in a temporary folder, which is deleted when the app
 ends; `w` (save as) keeps that session.
 """
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 CLOCKS_APART_SECONDS = 5.0
-"""How far the wall and monotonic clocks of one machine may drift apart."""
+"""Most seconds that the wall and monotonic clocks of one machine may drift apart."""
 LOOK_SECONDS = 2.0
-"""How often to check whether the writer of a followed session still holds its lock."""
+"""Seconds between checks of whether the writer of a followed session still holds its lock."""
 SILENCE_SECONDS = 30.0
-"""A writer without a visible lock counts as gone after this long without an event."""
+"""A writer without a visible lock counts as gone after this many seconds without an event."""
 
 
 class OpenedSession:
@@ -45,11 +45,12 @@ class OpenedSession:
         self._follower: Follower[Session] | None = None
         self.path: Path | None = None
         self.clock_shift_seconds = 0.0
-        """How far the writer's monotonic clock is ahead of ours: on another machine it began at another time."""
+        """Seconds that the writer's monotonic clock is ahead of ours; clocks of two machines start at different times.
+        """
         self._same_clock = True
         self._locked = False
         self._heard_seconds = 0.0
-        """When the last event of the writer arrived, by our clock."""
+        """When the writer's last event arrived, by our monotonic clock."""
         self._heard_wall_seconds = 0.0
         self._looked_seconds = 0.0
         self._gone = False
@@ -65,24 +66,25 @@ class OpenedSession:
 
     @property
     def run_ids(self) -> frozenset[str]:
-        """The runs of the session in view. Before there is one, the types of its events are not imported."""
+        """Ids of the runs of the session in view. Before there is a session, this does not import the types of its
+        events."""
         return frozenset(self._session.runs) if self._session is not None else frozenset()
 
     @property
     def followed(self) -> bool:
-        """Whether another process still seems to write it, so that clocks may run on."""
+        """Whether another process still seems to write the session, so that clocks may run on."""
         return self._follower is not None and not self._gone
 
     @property
     def silent_since(self) -> str:
-        """`no sign of its writer since 12:31:05` if it is followed and its writer seems gone; else empty."""
+        """`no activity since 12:31:05` if the session is followed and its writer seems gone; else empty."""
         if self._follower is None or not self._gone:
             return ""
         moment = time.strftime("%H:%M:%S", time.localtime(self._heard_wall_seconds))
-        return f"no sign of its writer since {moment}"
+        return f"no activity since {moment}"
 
     def show(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
-        """Shows another session; `follower` if another process still writes it."""
+        """Show another session; `follower` if another process still writes it."""
         if self._follower is not None and self._follower is not follower:
             self._follower.finish()
         if session is not self._session:
@@ -95,7 +97,7 @@ class OpenedSession:
             self._begin(session, path)
 
     def _begin(self, session: Session, path: Path) -> None:
-        """Finds whose clock the session uses, and whether its writer is visible from here."""
+        """Determine whose clock the session uses, and whether its writer is visible from here."""
         from jaxprof.session.log.reader import is_live
 
         now = self._clock()
@@ -113,8 +115,8 @@ class OpenedSession:
                 self._heard_wall_seconds, self._gone = written, True
 
     def poll(self) -> tuple[frozenset[str], bool]:
-        """Reads what another process has written since; returns the runs that changed, and whether the writer has come
-        or gone."""
+        """Read what another process has written since the last call; return the runs that changed, and whether the
+        writer has come or gone."""
         if self._follower is None:
             return frozenset(), False
         events = self._follower.poll()
@@ -135,7 +137,7 @@ class OpenedSession:
             self.clock_shift_seconds = max(self.clock_shift_seconds, self.session.last_seconds - now)
 
     def _listen(self) -> None:
-        """Decides whether a writer that sends nothing is gone."""
+        """Decide whether a writer that sends nothing is gone."""
         now = self._clock()
         if self._gone or self.path is None or now - self._looked_seconds < LOOK_SECONDS:
             return
@@ -144,7 +146,7 @@ class OpenedSession:
         self._looked_seconds = now
         locked = is_live(self.path)
         if self._locked and not locked:
-            self._gone = True  # it held the lock until just now, and did not close the session
+            self._gone = True  # it released the lock without closing the session
         elif not locked and now - self._heard_seconds > SILENCE_SECONDS:
             self._gone = True
         self._locked = locked
@@ -158,7 +160,7 @@ class SessionOpened(Message):
     path: Path
     written: bool
     go: str
-    """The mode to go to."""
+    """Mode to go to; empty for the one that fits the session."""
 
 
 @dataclass
@@ -176,9 +178,9 @@ def read(
     follow: bool = False,
     reading: ProfileReading | None = None,
 ) -> None:
-    """Reads a session file, or the profile of `reading`, and posts the session or the error. For threads.
+    """Read a session file, or the profile of `reading`, and post the session or the error. For threads.
 
-    `follow`: follow it even if no writer is visible from here, as in a folder that another host writes to.
+    `follow`: follow the session even if no writer is visible from here, as in a folder that another host writes to.
     """
     from jaxprof.session import Session
     from jaxprof.session.log import Follower
@@ -211,7 +213,7 @@ class ProfileReading:
     """A profile that is being read. One thread works on it; any thread may look at it and stop it."""
 
     def __init__(self, path: Path, changed: Callable[[ProfileReading], object] = lambda reading: None) -> None:
-        """The reading thread calls `changed` at each progress, and at the end."""
+        """The reading thread calls `changed` at each progress report and at the end."""
         self.path = path
         from jaxprof.events import ProgressMade
 
@@ -224,7 +226,7 @@ class ProfileReading:
         self._scheduler: Scheduler | None = None
 
     def as_session(self) -> Path:
-        """The session file made from the profile. Blocks: for threads.
+        """Return the session file made from the profile. Blocks: for threads.
 
         Raises JaxprofError if it is not a profile or cannot be written, ReadingStoppedError if it was stopped.
         """
@@ -260,7 +262,7 @@ class ProfileReading:
             self._changed(self)
 
     def stop(self) -> None:
-        """Ends the reading and does not wait for its end."""
+        """Stop the reading, without waiting for its end."""
         with self._lock:
             self.stopped = True
             if self._scheduler is not None:
@@ -268,6 +270,6 @@ class ProfileReading:
                 self._scheduler.cancel_all()  # the second call waits less: the child has nothing to clean up
 
     def end(self) -> None:
-        """Reports that the reading is over, however it ended."""
+        """Report that the reading is over, however it ended."""
         self.over = True
         self._changed(self)

@@ -1,8 +1,8 @@
-"""What the command palette finds: every action with its key, and what the session in view, the kept sessions and the
-settings hold. A choice goes there.
+"""The entries of the command palette: every action with its key, and what the session in view, the saved sessions and
+the settings hold. Choosing an entry goes there.
 
-What takes long (the list of sessions, the findings of HLO) is read in a thread while the palette is open; that thread
-reads the session only when nothing writes it any more.
+What takes long (the list of sessions, the findings from HLO) is read in a thread while the palette is open; that thread
+reads the session only after its writer has finished.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from jaxprof.tui.profiler import Profiler
 
 MOST_OF_A_KIND = 2000
-"""Kernels, lines or functions that are searched, the most expensive first."""
+"""Most kernels, lines or functions that are searched, the most expensive first."""
 MOST_SHOWN = 12
-"""Hits of one kind."""
+"""Most hits of one kind."""
 PLACEHOLDER = "Search actions, kernels, lines, functions, sessions, findings, settings"
 MOST_HLO_BYTES = 4 << 20
-"""HLO that is read for the names of its kernels; more of it takes longer than a search should."""
+"""Most bytes of HLO that are read for the names of its kernels; more would take longer than a search should."""
 _KIND_WIDTH = 10
 _NAME_WIDTH = 80
 
 
 def open_palette(app: Profiler) -> None:
-    """Shows the palette, unless it is there already."""
+    """Show the palette, unless it is already open."""
     if not isinstance(app.screen, CommandPalette):
         app.push_screen(CommandPalette(providers=(ActionProvider, SearchProvider), placeholder=PLACEHOLDER))
 
 
 def match(query: str, text: str) -> float:
-    """How well a text fits a query, in 0..1: 0 unless it has all the words; best where it starts with them."""
+    """Return how well a text matches a query, in 0..1: 0 unless it has all the words; best if it starts with them."""
     folded, words = text.casefold(), query.casefold().split()
     if not words or not all(word in folded for word in words):
         return 0.0
@@ -53,7 +53,7 @@ def match(query: str, text: str) -> float:
 
 
 def marked(query: str, text: str) -> Content:
-    """The text with the words of the query underlined."""
+    """Return the text with the words of the query underlined."""
     content, folded = Content(text), text.casefold()
     for word in query.casefold().split():
         at = folded.find(word)
@@ -66,7 +66,7 @@ class ActionProvider(Provider):
     """The actions that work now, each with its key."""
 
     def _actions(self) -> Iterator[tuple[str, str, str, Callable[[], Any]]]:
-        """Key, label, what it does, and how; those of the key bar first."""
+        """Yield key, label, description and callback of each action; those of the key bar come first."""
         seen: set[str] = set()
         for active in sorted(self.screen.active_bindings.values(), key=lambda active: not active.binding.show):
             binding = active.binding
@@ -88,7 +88,7 @@ class ActionProvider(Provider):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something that can be searched."""
+    """An entry that can be searched."""
 
     kind: str
     name: str
@@ -97,7 +97,7 @@ class Found:
 
 
 class SearchProvider(Provider):
-    """What the session in view, the kept sessions and the settings hold."""
+    """Finds what the session in view, the saved sessions and the settings hold."""
 
     async def startup(self) -> None:
         app = cast("Profiler", self.app)
@@ -107,15 +107,15 @@ class SearchProvider(Provider):
     async def search(self, query: str) -> Hits:
         shown: dict[str, int] = {}
         scored = [
-            (max(match(query, found.name), 0.9 * match(query, f"{found.name} {found.note}")), found)
-            for found in self._found
+            (max(match(query, entry.name), 0.9 * match(query, f"{entry.name} {entry.note}")), entry)
+            for entry in self._found
         ]
-        for score, found in sorted(scored, key=lambda pair: -pair[0]):
-            if score and shown.get(found.kind, 0) < MOST_SHOWN:
-                shown[found.kind] = shown.get(found.kind, 0) + 1
-                name = shorten(safe(found.name), _NAME_WIDTH)
-                line = _line(found.kind, marked(query, name))
-                yield Hit(0.95 * score, line, found.go, f"{found.kind} {name}", safe(found.note))
+        for score, entry in sorted(scored, key=lambda pair: -pair[0]):
+            if score and shown.get(entry.kind, 0) < MOST_SHOWN:
+                shown[entry.kind] = shown.get(entry.kind, 0) + 1
+                name = shorten(safe(entry.name), _NAME_WIDTH)
+                line = _line(entry.kind, marked(query, name))
+                yield Hit(0.95 * score, line, entry.go, f"{entry.kind} {name}", safe(entry.note))
 
 
 def _line(head: str, content: Content) -> Content:
@@ -123,7 +123,7 @@ def _line(head: str, content: Content) -> Content:
 
 
 def settings(app: Profiler) -> Iterator[Found]:
-    """The settings, each with the place where it is chosen."""
+    """Yield the settings, each with the screen where it is chosen."""
     yield Found("setting", "Theme", f"colours: {app.theme}", app.action_change_theme)
     for title, note, action in (
         ("Preset", "quick or published sizes", "preset"),
@@ -139,15 +139,16 @@ def _on_home(app: Profiler, action: str) -> None:
 
 
 def of_session(app: Profiler) -> Iterator[Found]:
-    """Kernels, functions, lines and findings of the session in view, as far as they are known without reading HLO."""
+    """Yield kernels, functions, lines and findings of the session in view, as far as they are known without reading
+    HLO."""
     from jaxprof.analysis.measured import seconds_per_call
     from jaxprof.analysis.programs.derive import program_result
 
     session = app.session
     for run in session.runs.values():
         slowest = sorted(seconds_per_call(run).items(), key=lambda pair: -pair[1])
-        for name, taken in slowest[:MOST_OF_A_KIND]:
-            yield Found("kernel", name, f"{seconds(taken)} a call, {run.label}", partial(app.show_hlo, run.id, name))
+        for name, duration in slowest[:MOST_OF_A_KIND]:
+            yield Found("kernel", name, f"{seconds(duration)} a call, {run.label}", partial(app.show_hlo, run.id, name))
     for program in session.programs:
         result = program_result(session, program.id)
         for function in result.functions[:MOST_OF_A_KIND]:
@@ -170,18 +171,18 @@ def _to(app: Profiler, run: str, view: str, words: str) -> Callable[[], None]:
 
 
 def _read(app: Profiler, at_rest: bool) -> list[Found]:
-    """Runs in a thread: the kept sessions, and the findings of a session that nobody writes."""
-    found = []
+    """Return the saved sessions, and the findings of a session that nobody writes. Runs in a thread."""
+    entries = []
     for entry in app.library().listed(None):
         kind = "session" if entry.job is None else "job"
-        found.append(Found(kind, entry.name, str(entry.path.parent), partial(app.open_session, entry.path)))
+        entries.append(Found(kind, entry.name, str(entry.path.parent), partial(app.open_session, entry.path)))
     if at_rest and app.session.runs:
-        found += [*findings(app, app.session), *kernels_not_measured(app, app.session)]
-    return found
+        entries += [*findings(app, app.session), *kernels_not_measured(app, app.session)]
+    return entries
 
 
 def kernels_not_measured(app: Profiler, session: Session) -> Iterator[Found]:
-    """The kernels of runs that no capture has measured, from their HLO."""
+    """Yield the kernels of runs that no capture has measured, from their HLO."""
     from jaxprof.analysis.measured import kernels_of, seconds_per_call
 
     for run in session.runs.values():
@@ -193,7 +194,7 @@ def kernels_not_measured(app: Profiler, session: Session) -> Iterator[Found]:
 
 
 def findings(app: Profiler, session: Session) -> Iterator[Found]:
-    """What is worth changing in the session, with what it costs."""
+    """Yield the findings of the session, with their costs."""
     from jaxprof.analysis.explain.derive import explanation
     from jaxprof.report.explain import cost_text, place_text
 

@@ -1,7 +1,7 @@
-"""The app as its screens know it: its modes, the session in view, and the ways from screen to screen.
+"""The app as its screens know it: its modes, the session in view, and the navigation between screens.
 
-`jaxprof.tui.app` makes it, and adds the devices and the ways out. Screens are found by their names, so that this file
-knows none of them.
+`jaxprof.tui.app` derives the running app from it and adds the devices and quitting. Screens are looked up by name, so
+this file imports none of them.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ class Mode:
 
     name: str
     screen: str
-    """Class of the screen, in `jaxprof.tui.<name>.screen`."""
+    """Class name of the screen, in `jaxprof.tui.<name>.screen`."""
 
     place: str
-    """Which of the six screens it is a form of."""
+    """Name of the place (one of `PLACES`) that this mode is a form of."""
 
     def make(self) -> Screen[None]:
-        """A new screen of this mode."""
+        """Create a screen of this mode."""
         return made(f"{self.name}.screen", self.screen)
 
 
-def made(module: str, screen: str, *given: object) -> Screen[None]:
-    """A new screen of a module of the app, which is imported when the screen is first needed."""
-    new: Screen[None] = getattr(import_module(f"jaxprof.tui.{module}"), screen)(*given)
+def made(module: str, screen: str, *arguments: object) -> Screen[None]:
+    """Create a screen from a module of the app; the module is imported when the screen is first needed."""
+    new: Screen[None] = getattr(import_module(f"jaxprof.tui.{module}"), screen)(*arguments)
     return new
 
 
@@ -85,18 +85,18 @@ PLACES_OF = {mode.name: mode.place for mode in MODES}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One of the six screens, which the first line names. It shows the mode that fits the session."""
+    """One of the six screens named in the first line. It shows the mode that fits the session."""
 
     name: str
 
     @property
     def title(self) -> str:
-        """What the first line calls it."""
+        """Name of the screen in the first line."""
         return action_of(f"app.mode.{self.name}").label
 
     @property
     def key(self) -> str:
-        """The key that goes there."""
+        """Key that opens the screen."""
         return key_of(f"app.mode.{self.name}")
 
 
@@ -104,78 +104,78 @@ PLACES = tuple(Place(name) for name in ("start", "summary", "compiles", "kernels
 
 
 class ModeScreen(Guarded, Screen[None]):
-    """A screen as the app knows it: the base of a mode."""
+    """Base class of the screens of the modes, as the app knows them."""
 
     MODE: str = ""
-    """The app's mode whose base this screen is."""
+    """Name of the mode whose base screen this is."""
 
     @property
     def place(self) -> str:
-        """Which of the six screens it is now."""
+        """Name of the place that this screen currently shows."""
         return PLACES_OF[self.MODE]
 
     def come_into_view(self) -> None:
-        """Shows what changed while it was out of view, and what the app wants shown."""
+        """Show what changed while the screen was out of view, and what the app wants shown."""
         raise NotImplementedError
 
     def miss(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Notes what changed while this screen was not in view."""
+        """Note what changed while this screen was not in view."""
         raise NotImplementedError
 
     def show_state(self) -> None:
-        """Updates the mode bar and the reading line."""
+        """Update the mode bar and the reading line."""
         raise NotImplementedError
 
     def why_not(self, action: str) -> str:
-        """Why an action that the key bar dims does nothing now; empty where that is plain."""
+        """Return why an action that the key bar dims does nothing now; empty if that is obvious."""
         return ""
 
 
 class Profiler(Guarded, App[None]):
-    """The terminal app, to its screens. The UI thread calls every method, unless a method says otherwise."""
+    """The terminal app as its screens see it. The UI thread calls every method, unless a method says otherwise."""
 
     user: UserSettings
-    """What the user has set."""
+    """The user's settings."""
     live: Live
-    """What this app writes."""
+    """The session that this app writes."""
     devices: DeviceTable
-    """What the machine has, with live readings; filled by threads after the first frame."""
+    """Devices of the machine with live readings; threads fill it after the first frame."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.run_in_view = ""
-        """The run that the screens share: chosen in one, shown in the next."""
+        """Id of the run that the screens share: one screen selects it, the next shows it."""
         self.view_wanted = ""
-        """The view that Profile opens next: `timeline`, `compile`...; taken when it comes into view."""
+        """View that Profile opens next (`timeline`, `compile`...); cleared when Profile comes into view."""
         self.kernel_wanted = ""
-        """The kernel that HLO or Profile shows next; taken when it comes into view."""
+        """Kernel that HLO or Profile shows next; cleared when that screen comes into view."""
         self.words_wanted = ("", "")
-        """The view that Program shows next, and the words that it filters by; taken when it comes into view."""
+        """View that Program shows next, and the filter text for it; cleared when Program comes into view."""
         self.hlo_wanted: Path | None = None
-        """The HLO file, or folder of dumps, that HLO opens next; taken when it comes into view."""
+        """HLO file, or folder of dumps, that HLO opens next; cleared when HLO comes into view."""
         self.job_folder: Path | None = None
-        """The folder of the job that Job shows; None without one."""
+        """Folder of the job that Job shows; None without a job."""
         self.session_screens: list[ModeScreen] = []
-        """The screens that exist so far; they hear of changes of the session."""
+        """Screens created so far; each is informed of changes of the session."""
         self.folder = Path.cwd()
-        """Where the user's programs are looked for: where jaxprof was started."""
+        """Folder in which the user's programs are looked up: the one that jaxprof was started in."""
         self.library_folder: Path | None = None
-        """Where sessions are kept; None for the user's own folder."""
+        """Folder of the saved sessions; None for the user's default folder."""
         self.opened = OpenedSession()
         """The session in view."""
         self.reading: ProfileReading | None = None
-        """The profile that a thread is reading and that is not in view yet."""
+        """The profile that a thread is reading and that is not in view yet; None if there is none."""
         self._show_live = True
-        """Whether to show the next session that this app writes: not after the user opened another one."""
+        """Whether to show the next session that this app writes; False after the user opened another one."""
         self._trail: list[str] = []
-        """The modes that Esc leads back through, the last one first gone to last."""
+        """Modes that Esc leads back through; the most recent is last."""
         self._summary = ""
-        """The form of the summary of the session in view that was shown last."""
+        """Mode of the summary last shown for the session in view."""
         self._mode_wanted = ""
-        """Where a key leads to that came with others; empty once there."""
+        """Mode requested by a key press and not reached yet; empty once it is in view."""
 
     def start_comparison(self, plan: PlanSides) -> None:
-        """Plans a comparison in a thread, measures its sides, and shows it when they are over."""
+        """Plan a comparison in a thread, measure its sides, and show it when both have finished."""
         raise NotImplementedError
 
     # -- the session in view ----------------------------------------------------------------------------------
@@ -196,27 +196,28 @@ class Profiler(Guarded, App[None]):
         return self.opened.followed or (self.live.busy and self.session is self.live.session)
 
     def lacking(self) -> frozenset[str]:
-        """The screens that have nothing to show of the session in view yet: each says why, and which key gets it."""
+        """Return the places that have nothing to show for the session yet; each place explains why, and which key gets
+        it."""
         runs = self.session.runs.values()
         if not runs or self.hlo_wanted is not None:
             return frozenset()
         texts = {name for run in runs for name in run.texts}
-        found = {
+        has_data = {
             "compiles": any(run.is_program or run.compile_passes is not None for run in runs),
             "kernels": "hlo" in texts or any(run.measured for run in runs),
             "timeline": "timeline" in texts,
             "memory": "hlo" in texts or any(run.buffers is not None or run.memory is not None for run in runs),
         }
-        return frozenset(place for place, there in found.items() if not there)
+        return frozenset(place for place, has in has_data.items() if not has)
 
     def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
-        """Shows another session in every screen."""
+        """Show another session in every screen."""
         self.opened.show(session, path, follower)
         self.run_in_view = self._summary = ""
         self._session_changed(frozenset(session.runs), replaced=True)
 
     def _session_changed(self, runs: frozenset[str], *, replaced: bool = False) -> None:
-        """Posts a change to the screens in view; the others note it for later, and draw nothing."""
+        """Post a change to the screens in view; the other screens note it for later and draw nothing."""
         self.session.desert(deserted=not self.session_grows)
         for screen in self.session_screens:
             if self.current_mode == screen.MODE:
@@ -226,20 +227,20 @@ class Profiler(Guarded, App[None]):
         self.show_state()
 
     def follow_session(self) -> None:
-        """Reads what another process has written since."""
+        """Read what another process has written since the last call."""
         runs, changed = self.opened.poll()
         if changed:
             if self.opened.silent_since:
-                self.say(f"There is {self.opened.silent_since}.", severity="warning")
+                self.say(f"The recording process has shown {self.opened.silent_since}.", severity="warning")
             runs = frozenset(self.session.runs)
         if runs:
             self._session_changed(runs)
 
     def open_session(self, path: Path, go: str = "", *, follow: bool = False) -> None:
-        """Opens a session, a profile, HLO, or a job's folder; goes to the mode `go`, by default to the one that fits.
+        """Open a session, a profile, HLO, or the folder of a job; go to the mode `go`, by default to the one that fits.
 
-        A thread reads a session or a profile. The app follows a session that a process still writes, and with `follow`
-        any session.
+        A thread reads a session or a profile. The app follows a session that a process still writes; with `follow`, it
+        follows any session.
         """
         from jaxprof.analysis.opener import Kind, kind_of
         from jaxprof.session.log.job_folder import is_job_folder
@@ -268,7 +269,7 @@ class Profiler(Guarded, App[None]):
         in_thread(self, work, "open")
 
     def on_session_opened(self, message: SessionOpened) -> None:
-        """Shows the session that a thread has read, and notices about it."""
+        """Show the session that a thread has read, and its notices."""
         session = message.follower.session
         self.set_session(session, message.path, message.follower if message.written else None)
         for notice in session.notices:
@@ -276,7 +277,7 @@ class Profiler(Guarded, App[None]):
         self._go_to(message.go or place_of(session))
 
     def _go_to(self, mode: str) -> None:
-        """Goes to a mode; an opened profile starts at its overview, a program at what costs most."""
+        """Go to a mode; an opened profile starts at its overview, a program at its findings."""
         if mode == "profile":
             self.view_wanted = "overview"
         elif mode == "program":
@@ -284,14 +285,14 @@ class Profiler(Guarded, App[None]):
         self._show_in(mode)
 
     def stop_reading(self) -> None:
-        """Stops the reading of a profile, if there is one; the session in view stays."""
+        """Stop reading a profile, if one is being read; the session in view stays."""
         if self.reading is not None:
             self.reading.stop()
             self.reading = None
             self.show_state()
 
     def on_reading_changed(self, message: ReadingChanged) -> None:
-        """Shows how far the reading of a profile is; ignores a reading that was stopped."""
+        """Show the progress of reading a profile; ignore a reading that was stopped."""
         if message.reading is self.reading:
             if message.reading.over:
                 self.reading = None
@@ -303,45 +304,45 @@ class Profiler(Guarded, App[None]):
         self.stop_reading()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Escape stops a reading, unless it closes a dialog first."""
+        """Let Escape stop a reading, unless it closes a dialog first."""
         if action == "stop_reading":
             return self.reading is not None and isinstance(self.screen, ModeScreen)
         return super().check_action(action, parameters)
 
     def ask_for_file(self) -> None:
-        """Asks for a path, and opens it in the mode that fits it."""
+        """Ask for a path and open it in the mode that fits it."""
         from jaxprof.files import with_home
         from jaxprof.tui.kit.dialogs import AskText
 
-        asked = AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens")
-        asked.ask(self, lambda text: self.open_session((Path.cwd() / with_home(text)).resolve()))
+        dialog = AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens")
+        dialog.ask(self, lambda text: self.open_session((Path.cwd() / with_home(text)).resolve()))
 
     # -- what this app writes ---------------------------------------------------------------------------------
 
     def start_runs(self, planned: Sequence[PlannedRun]) -> None:
-        """Adds runs to the queue of the session that this app writes, and goes to the Run screen."""
+        """Add runs to the queue of the session that this app writes, and go to the Run screen."""
         self._show_live = True
         self.live.start(planned)
         self.switch_mode("run")
 
     def queue_runs(self, planned: Sequence[PlannedRun]) -> None:
-        """Adds runs to the queue, and leaves the screen and the session in view as they are."""
+        """Add runs to the queue; the screen and the session in view stay."""
         self._show_live = self._show_live or self.session_path is None
         self.live.start(planned)
 
     def start_program(self, program: ProgramCommand) -> None:
-        """Starts a user's program and goes to its screen."""
+        """Start a user's program and go to its screen."""
         self._show_live = True
         self.live.start_program(program)
         self._go_to("program")
 
     def fold(self, message: EventsArrived) -> None:
-        """Folds the events that this app has written; reports a failed run on every screen."""
+        """Fold the events that this app has written; report a failed run on every screen."""
         session = message.session
         if session is None:
             return
         session.extend(message.events)
-        # The head of the program screen shows how a program ended.
+        # The program screen itself shows at its head how a program ended.
         for error, title in alerts(message.events, programs=self.current_mode != "program"):
             self.tell(error, title)
         runs = frozenset(event.run for event in message.events if event.run)
@@ -351,7 +352,7 @@ class Profiler(Guarded, App[None]):
             self.set_session(session, self.live.path)
 
     def session_moved(self, before: Path, after: Path) -> None:
-        """Takes note that the file of a session, or the folder of a job, was renamed or moved."""
+        """Update the paths after the file of a session, or the folder of a job, was renamed or moved."""
         if self.job_folder == before:
             self.job_folder = after
         if self.live.path == before:
@@ -359,12 +360,12 @@ class Profiler(Guarded, App[None]):
         path = self.opened.path
         if path is not None and path == before:
             self.opened.path = after
-        elif path is not None and path.parent == before:  # a process of a job
+        elif path is not None and path.parent == before:  # the session is that of a process of the job
             self.opened.path = after / path.name
         self.show_state()
 
     def on_storage_failed(self, message: StorageFailed) -> None:
-        """Reports that this app's session cannot be written, and asks for another file. The runs go on meanwhile."""
+        """Report that this app's session cannot be written, and ask for another file; runs continue meanwhile."""
         from jaxprof.tui.kit.dialogs import SaveAs
 
         live, error = self.live, message.error
@@ -383,20 +384,20 @@ class Profiler(Guarded, App[None]):
         self.say(str(path), "Session saved to")
 
     def library(self) -> Library:
-        """The folder of sessions."""
+        """Return the library of saved sessions."""
         from jaxprof.session.log import Library
 
         return Library(self.library_folder)
 
     def list_sessions(self, limit: int | None = LISTED) -> SessionsListed:
-        """The saved sessions and jobs. Blocks: for threads only."""
+        """Return the saved sessions and jobs. Blocks: for threads only."""
         library = self.library()
         return SessionsListed(list(library.listed(limit)), library.size_bytes(), library.folder)
 
     # -- from screen to screen --------------------------------------------------------------------------------
 
     def action_place(self, name: str) -> None:
-        """Goes to one of the six screens; the key of the one in view leads to its next form."""
+        """Go to one of the six places; the key of the place in view leads to its next form."""
         forms = self._forms(name)
         here = self._mode_wanted or self.current_mode
         in_view = bool(self._mode_wanted) or any(screen.place == name for screen in self.screens_in_view())
@@ -405,8 +406,8 @@ class Profiler(Guarded, App[None]):
             return
         mode = self._summary if name == "summary" and self._summary in forms else forms[0]
         if mode == "profile":
-            seen = self.session.runs.get(self.run_in_view)
-            if seen is not None and seen.plan.how == "numpy":  # XLA compiles nothing for it: another run has a capture
+            run = self.session.runs.get(self.run_in_view)
+            if run is not None and run.plan.how == "numpy":  # XLA compiles nothing for NumPy: show another run
                 self.run_in_view = ""
             self.view_wanted = {"compiles": "compile"}.get(name, name)
         elif mode == "program":
@@ -414,7 +415,7 @@ class Profiler(Guarded, App[None]):
         self.action_go(mode)
 
     def _forms(self, place: str) -> list[str]:
-        """The modes that a place shows of the session in view, the one that fits best first."""
+        """Return the modes that a place has for the session in view, the best fit first."""
         if place == "start":
             return ["home", "sessions"]
         if place == "kernels":
@@ -428,8 +429,8 @@ class Profiler(Guarded, App[None]):
         return [*programs, *(results if measured or not programs + job else []), *job]
 
     def action_go(self, mode: str) -> None:
-        """Goes to a mode. Of several that were asked for at once, only to the last: a change of screen costs a new
-        layout, and nothing is drawn until all are over."""
+        """Go to a mode. Of several requests at once only the last counts: changing the screen costs a new layout, and
+        nothing is drawn until all of them are done."""
         self._mode_wanted = mode
         self.call_later(self._arrive)
 
@@ -439,8 +440,8 @@ class Profiler(Guarded, App[None]):
             self._show_in(mode)
 
     def switch_mode(self, mode: str) -> AwaitMount:
-        """Goes to a mode, and remembers from where. A mode that lies on the way back is gone back to, and one that was
-        asked for before is not gone to any more."""
+        """Go to a mode, and remember where from. Going to a mode on the way back returns to it; an earlier request for
+        another mode is dropped."""
         self._mode_wanted = ""
         if PLACES_OF[mode] == "summary":
             self._summary = mode
@@ -456,7 +457,7 @@ class Profiler(Guarded, App[None]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Runs the action of a key; says why where its screen dims it."""
+        """Run the action of a key; if the screen dims the action, say why."""
         if await super().run_action(action, default_namespace, namespaces):
             return True
         screen = self.screen
@@ -475,15 +476,15 @@ class Profiler(Guarded, App[None]):
             self.step_back()
 
     def step_back(self) -> None:
-        """Goes to the mode before, in the end to Home."""
+        """Go to the previous mode, at the end of the trail to Home."""
         self.switch_mode(self._trail[-1] if self._trail else "home")
 
     def get_key_display(self, binding: Binding) -> str:
-        """As people write it; Textual knows nothing of the letters in the menu."""
+        """Return the key as people write it; Textual does not know the letters in the menu."""
         return shown(binding.key) if binding.key.startswith(IN_MENU) else super().get_key_display(binding)
 
     def action_press(self, key: str) -> None:
-        """Presses a key; a click in the key bar calls this."""
+        """Press a key, for a click in the key bar."""
         self.simulate_key(key)
 
     def action_help(self) -> None:
@@ -491,47 +492,47 @@ class Profiler(Guarded, App[None]):
             self.push_screen(made("help", "HelpScreen", self.screen))
 
     def show_results(self, run: str = "") -> None:
-        """Goes to Results, with that run in view."""
+        """Go to Results with `run` in view."""
         self.run_in_view = run or self.run_in_view
         self.switch_mode("results")
 
     def show_program(self, run: str = "", view: str = "", words: str = "") -> None:
-        """Goes to the screen of that program, and to a view of it, with only the rows that have these words."""
+        """Go to the screen of the program `run` and open `view` there, filtered by `words`."""
         self.run_in_view, self.words_wanted = run or self.run_in_view, (view, words)
         self._show_in("program")
 
     def show_run_detail(self, run: str) -> None:
-        """Shows all details of that run on a screen above Run or Results."""
+        """Show all details of `run` on a screen above Run or Results."""
         mode = "run" if self.current_mode == "run" else "results"
         self.push_screen(made("results.run_detail", "RunDetailScreen", mode, run))
 
     def show_comparison(self, first: str, second: str) -> None:
-        """Goes to the comparison of two runs of the session, on a screen above Results."""
+        """Show the comparison of two runs of the session on a screen above Results."""
         self.show_results(second)
         self.push_screen(made("results.compare_screen", "CompareScreen", first, second))
 
     def show_hlo(self, run: str = "", kernel: str = "") -> None:
-        """Goes to the HLO of that run, and to a kernel in it; Esc returns to the current mode."""
+        """Go to the HLO of `run`, and to `kernel` in it; Esc returns to the current mode."""
         self.run_in_view, self.kernel_wanted = run or self.run_in_view, kernel
         self._show_in("hlo")
 
     def show_profile(self, run: str = "", view: str = "timeline", kernel: str = "") -> None:
-        """Goes to a view of that run's profile, and to a kernel in it; Esc returns to the current mode."""
+        """Go to a view of the profile of `run`, and to `kernel` in it; Esc returns to the current mode."""
         self.run_in_view, self.view_wanted, self.kernel_wanted = run or self.run_in_view, view, kernel
         self._show_in("profile")
 
     def show_history(self, workload: str = "") -> None:
-        """Shows how a workload, or all of them, went over the kept sessions, on a screen above the current one."""
+        """Show the history of a workload, or of all, over the saved sessions, on a screen above the current one."""
         self.push_screen(made("history.screen", "HistoryScreen", self.current_mode, workload))
 
     def open_job(self, folder: Path) -> None:
-        """Goes to the job whose processes have their sessions in that folder."""
+        """Go to the job whose processes have their sessions in `folder`."""
         self.job_folder = folder
         self._show_in("job")
         self.show_state()
 
     def _show_in(self, mode: str) -> None:
-        """Goes to a mode that has something to show, also if it is in view already."""
+        """Go to a mode that has something new to show, even if it is already in view."""
         in_view = self.current_mode == mode
         self.switch_mode(mode)
         for screen in self.session_screens:
@@ -539,16 +540,15 @@ class Profiler(Guarded, App[None]):
                 screen.come_into_view()
 
     def screens_in_view(self) -> list[ModeScreen]:
-        """The screens of the current mode, also beneath a dialog."""
+        """Return the screens of the current mode, including those beneath a dialog."""
         return [screen for screen in self.session_screens if self.current_mode == screen.MODE and screen.is_attached]
 
     def show_state(self) -> None:
-        """Updates the mode bar and the reading line."""
         for screen in self.screens_in_view():
             screen.show_state()
 
     def tell(self, error: JaxprofError, title: str = "") -> None:
-        """Shows an error: what failed, and its hint."""
+        """Show an error: what failed, and its hint."""
         self.say(str(error), title, severity="error", timeout=12)
 
     def on_failed(self, message: Failed) -> None:
@@ -556,7 +556,7 @@ class Profiler(Guarded, App[None]):
 
 
 def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[JaxprofError, str]]:
-    """The errors to show, each with a title. `programs`: include the end of the user's own program."""
+    """Yield the errors to show, each with a title. `programs`: include the end of the user's own program."""
     from jaxprof.events import RunClosed, WarningRaised
 
     for event in events:
@@ -569,12 +569,11 @@ def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[Jaxprof
 
 
 def place_of(session: Session) -> str:
-    """The mode that fits the content of a session."""
-    from jaxprof.analysis.run_result import (
-        IMPORTED,  # and with it the reader of HLO, for which the first frame would wait
-    )
+    """Return the mode that fits the content of a session."""
+    # Imported here because it imports the HLO reader, for which the first frame would wait.
+    from jaxprof.analysis.run_result import IMPORTED
 
-    ways = {run.plan.how for run in session.runs.values()}
-    if "program" in ways:
+    how = {run.plan.how for run in session.runs.values()}
+    if "program" in how:
         return "program"
-    return "profile" if ways == {IMPORTED} else "results"
+    return "profile" if how == {IMPORTED} else "results"

@@ -1,7 +1,8 @@
-"""Whether the terminal is light or dark: it is asked before the app starts, while the app is still imported.
+"""Whether the terminal is light or dark; the terminal is asked before the app starts, while the app is still being
+imported.
 
-The question is OSC 11, and behind it one that every terminal answers, so that nobody waits for a terminal that does not
-know the first. What the user has typed meanwhile is kept for the app. `COLORFGBG` says it where the terminal does not.
+The query is OSC 11, followed by one that every terminal answers, so that nobody waits for a terminal that does not know
+the first. Keys that the user types meanwhile are kept for the app. `COLORFGBG` is used if the terminal does not answer.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 QUESTION: Final = b"\x1b]11;?\x1b\\\x1b[c"
-"""The colour of the background, and what kind of terminal this is."""
+"""Queries for the colour of the background and the kind of the terminal."""
 PATIENCE_SECONDS: Final = 0.8
-"""From the question on. An answer that comes later would be read as keys, so this is more than a slow line needs."""
+"""Seconds to wait for the answer, from the query on. A later answer would be read as keys, so this is more than a slow
+line needs."""
 _COLOUR = re.compile(rb"\x1b\]11;(?:rgba?:)([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+)[^\x07\x1b]*(?:\x07|\x1b\\)")
 _KIND = re.compile(rb"\x1b\[\?[\d;]*c")
 _KEY = re.compile(r"\x1b\[[A-DFH]|\x1b|.", re.DOTALL)
@@ -27,26 +29,26 @@ _NAMES: Final = {
     "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left", "\x1b[H": "home", "\x1b[F": "end", "/": "slash",
     "\\": "backslash", "@": "at", "-": "minus", "+": "plus", "_": "underscore",
 }  # fmt: skip
-"""Textual's names of keys whose characters Unicode names otherwise."""
+"""Textual's names of keys whose characters have other names in Unicode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What the terminal has said."""
+    """The terminal's answer."""
 
     light: bool | None = None
-    """None: nothing says so."""
+    """Whether the background is light; None if unknown."""
     typed: str = ""
-    """What the user typed before the terminal answered."""
+    """Text that the user typed before the terminal answered."""
 
 
 class Question:
-    """One question to the terminal; `answer` has to be called, which gives the terminal its modes back."""
+    """One query to the terminal. `answer` must be called, because it restores the modes of the terminal."""
 
     def __init__(self) -> None:
         self._asked_seconds = time.monotonic()
         self._attributes: list[Any] | None = None
-        # The console of Linux shows the question instead of answering it.
+        # The Linux console displays the query instead of answering it.
         if os.environ.get("TERM") == "linux":
             return
         try:
@@ -63,32 +65,32 @@ class Question:
             os.write(1, QUESTION)
 
     def answer(self) -> Background:
-        """Waits for the terminal's answer, at most for `PATIENCE_SECONDS` from the question on."""
+        """Wait for the terminal's answer, at most for `PATIENCE_SECONDS` from the query on."""
         if self._attributes is None:
             return Background(light_by_variable(os.environ.get("COLORFGBG", "")))
         import termios
 
-        said = b""
+        answer = b""
         try:
-            while not _KIND.search(said) and self._ready():
-                read = os.read(0, 1)  # what the user types behind the answer stays for the app
+            while not _KIND.search(answer) and self._ready():
+                read = os.read(0, 1)  # byte by byte, so that text typed after the answer stays for the app
                 if not read:
                     break
-                said += read
+                answer += read
         finally:
             with suppress(termios.error, OSError):
                 termios.tcsetattr(0, termios.TCSANOW, self._attributes)
-        return read_answer(said, os.environ.get("COLORFGBG", ""))
+        return read_answer(answer, os.environ.get("COLORFGBG", ""))
 
     def _ready(self) -> bool:
         left = self._asked_seconds + PATIENCE_SECONDS - time.monotonic()
         return bool(select.select([0], [], [], max(0.0, left))[0])
 
 
-def read_answer(said: bytes, variable: str) -> Background:
-    """What a terminal has said, apart from what the user has typed; `variable` is COLORFGBG."""
-    colour = _COLOUR.search(said)
-    typed = _KIND.sub(b"", _COLOUR.sub(b"", said)).decode("utf-8", "ignore")
+def read_answer(answer: bytes, variable: str) -> Background:
+    """Separate the answer of the terminal from what the user typed; `variable` is COLORFGBG."""
+    colour = _COLOUR.search(answer)
+    typed = _KIND.sub(b"", _COLOUR.sub(b"", answer)).decode("utf-8", "ignore")
     if colour is None:
         return Background(light_by_variable(variable), typed)
     red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in colour.groups())
@@ -96,7 +98,8 @@ def read_answer(said: bytes, variable: str) -> Background:
 
 
 def light_by_variable(value: str) -> bool | None:
-    """Whether COLORFGBG, `foreground;background` as numbers of the 16 colours, says that the background is light."""
+    """Return whether COLORFGBG, `foreground;background` as numbers of the 16 colours, says that the background is
+    light; None if it does not say."""
     background = value.rpartition(";")[2]
     if ";" not in value or not background.isdecimal():
         return None
@@ -104,7 +107,7 @@ def light_by_variable(value: str) -> bool | None:
 
 
 def keys_of_typed(typed: str) -> list[tuple[str, str | None]]:
-    """Textual's name of each key, and its character if it has one."""
+    """Return Textual's name of each key, and its character if it has one."""
     keys: list[tuple[str, str | None]] = []
     for key in _KEY.findall(typed):
         printable = key.isprintable()

@@ -1,7 +1,8 @@
-"""What leaves for the terminal: only the cells that change, and only ASCII where the terminal has nothing else.
+"""Reduces the output to the terminal: only cells that change are written, and only ASCII if the terminal has nothing
+else.
 
-Both are done where the bytes leave, which saves every widget, ours and Textual's, a second way to draw: a character
-that the terminal lacks is replaced by one of the same width.
+Both happen where the bytes are written, so that no widget, ours or one of Textual's, needs a second way to draw: a
+character that the terminal lacks is replaced by one of the same width.
 """
 
 from __future__ import annotations
@@ -27,39 +28,40 @@ if TYPE_CHECKING:
 
 
 Cell = tuple[str, str]
-"""A character with its combining marks, and the parameters of its style; the second half of a wide one is empty."""
+"""A character with its combining marks, and the parameters of its style. The second cell of a wide character is empty.
+"""
 
 _PIECE = re.compile(r"\x1b\[(?P<place>[\d;]*)H|\x1b\[(?P<style>[\d;]*)m|(?P<text>[^\x00-\x1f\x7f]+)|(?P<line>\n)")
 _MODES = re.compile(r"(?:\x1b\[[?>=<][\d;]*\$?[a-z]|\x1b\]52;[^\x07\x1b]*(?:\x07|\x1b\\))+")
-"""What changes no cell: modes of the terminal, questions to it, and the clipboard."""
+"""Sequences that change no cell: terminal modes, queries, and the clipboard."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-"""Around a frame, for terminals that show all of it at once."""
+"""Sequences around a frame, for terminals that show a frame all at once."""
 _SCREENS: Final = "\x1b[?1049"
-"""Changes between the two screens of a terminal."""
+"""Prefix of the sequences that switch between the two screens of a terminal."""
 _SHOWN_ON_BLANKS: Final = frozenset({"4", "7", "9", "21", "53"})
-"""Underlined, reversed, struck out, underlined twice, overlined."""
+"""Style parameters that show on blanks: underline, reverse, strike, double underline, overline."""
 _SHORT_GAP = 4
-"""Cells that did not change are written again if they are no more than this: to skip them costs as many bytes."""
+"""Rewrite a gap of up to this many unchanged cells: skipping it costs as many bytes."""
 
 
 class ChangedCells:
-    """One terminal, for one thread that writes to it."""
+    """Tracks what one terminal shows, for one thread that writes to it."""
 
     def __init__(self) -> None:
         self._rows: dict[int, list[Cell | None]] = {}
-        """What the terminal shows; None is not known."""
+        """Cells that the terminal shows, by row; None if unknown."""
         self._place: tuple[int, int] | None = None
-        """Row and column of the cursor; None is not known."""
+        """Row and column of the cursor; None if unknown."""
         self._style: str | None = None
         self._begins = ""
         self._stale = False
 
     def forget(self) -> None:
-        """Notes that what the terminal shows is not known. Safe in a signal handler."""
+        """Mark what the terminal shows as unknown. Safe in a signal handler."""
         self._stale = True
 
     def changes(self, data: str, size: tuple[int, int]) -> str:
-        """What has to be written instead of `data` to a terminal of `size` (columns, rows) to make it look the same."""
+        """Return what to write instead of `data` so that a terminal of `size` (columns, rows) looks the same."""
         if data == _BEGIN:
             self._begins = data
             return ""
@@ -78,7 +80,7 @@ class ChangedCells:
             return data
         wanted = _wanted(data)
         if wanted is None:
-            plain = "" if self._style == "" else "\x1b[0m"  # Textual leaves no style behind, and the shell comes next
+            plain = "" if self._style == "" else "\x1b[0m"  # as Textual itself, leave no style to the shell
             self._rows, self._place, self._style = {}, None, None
             return plain + data
         rows, place = wanted
@@ -86,14 +88,14 @@ class ChangedCells:
         for y, cells in sorted(rows.items()):
             written += self._row(y, cells, size[0])
         if any(y >= size[1] or len(cells) > size[0] for y, cells in rows.items()):
-            self.forget()  # a frame of another size than the terminal's: it shows what does not fit in its last cells
+            self.forget()  # the frame exceeds the terminal, which shows the excess in its last cells
         if place is not None and place != self._place:
             written.append(f"\x1b[{place[0] + 1};{place[1] + 1}H")
             self._place = place
         return "".join(written)
 
     def _row(self, y: int, wanted: list[Cell | None], width: int) -> Iterator[str]:
-        """What makes row `y` of `width` cells show the cells that are wanted; None stays as it is."""
+        """Yield what makes row `y` of `width` cells show the `wanted` cells; None leaves a cell as it is."""
         shown = self._rows.setdefault(y, [])
         shown.extend(repeat(None, len(wanted) - len(shown)))
         if shown[: len(wanted)] == wanted:
@@ -111,16 +113,16 @@ class ChangedCells:
                     self._style = style
                 yield character
             shown[begin:end] = wanted[begin:end]
-            self._place = (y, end) if end < width else None  # behind the right edge: terminals differ in where that is
+            self._place = (y, end) if end < width else None  # beyond the right edge, terminals differ
 
 
 def _runs(shown: list[Cell | None], wanted: list[Cell | None]) -> Iterator[tuple[int, int]]:
-    """Begin and end of what is to be written of a row; short gaps between changes are written again."""
+    """Yield the begin and end of each span of a row to write; short gaps between changes are included."""
     begin = end = -1
     for at, cell in enumerate(wanted):
         if cell is None or cell == shown[at]:
             continue
-        first = at if cell[0] or not at else at - 1  # half of a wide character is written with the other
+        first = at if cell[0] or not at else at - 1  # both halves of a wide character are written together
         after = wanted[at + 1] if at + 1 < len(wanted) else None
         if begin < 0:
             begin = first
@@ -133,8 +135,8 @@ def _runs(shown: list[Cell | None], wanted: list[Cell | None]) -> Iterator[tuple
 
 
 def _wanted(data: str) -> tuple[dict[int, list[Cell | None]], tuple[int, int] | None] | None:
-    """The cells that `data` writes, by row, and where it leaves the cursor; None if it holds more than text, styles and
-    places."""
+    """Return the cells that `data` writes, by row, and where it leaves the cursor; None if `data` holds more than text,
+    styles and positions."""
     rows: dict[int, list[Cell | None]] = {}
     x = y = -1
     style, at, moved = "", 0, False
@@ -180,13 +182,13 @@ def _cells(text: str, style: str) -> list[Cell]:
 
 @lru_cache(maxsize=4096)
 def _normal(parameters: str) -> str:
-    """Parameters without the reset at their begin: each style of Textual is whole."""
+    """Return the parameters without the leading reset: every style from Textual is complete."""
     return parameters.removeprefix("0").removeprefix(";")
 
 
 @lru_cache(maxsize=4096)
 def _parts(style: str) -> tuple[frozenset[str], str, str]:
-    """Attributes, foreground and background of a style."""
+    """Return attributes, foreground and background of a style."""
     attributes, foreground, background = set(), "", ""
     numbers = style.split(";") if style else []
     while numbers:
@@ -208,7 +210,7 @@ def _parts(style: str) -> tuple[frozenset[str], str, str]:
 
 @lru_cache(maxsize=4096)
 def _on_blanks(style: str | None) -> str | None:
-    """The part of a style that a blank shows: its background, unless the style draws on blanks."""
+    """Return the part of a style that shows on a blank: its background, or all of it if it draws on blanks."""
     if style is None:
         return None
     attributes, _, background = _parts(style)
@@ -217,7 +219,7 @@ def _on_blanks(style: str | None) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _change(before: str | None, after: str) -> str:
-    """The shortest code that leads from one style to another."""
+    """Return the shortest sequence that changes one style to another."""
     whole = f"\x1b[0;{after}m" if after else "\x1b[0m"
     if before is None:
         return whole
@@ -291,11 +293,11 @@ _SPARKS = dict(zip("▁▂▃▄▅▆▇█", "_..-=+*#", strict=True))
 _BARS = dict(zip("▏▎▍▌▋▊▉▐", ".:-=+*##", strict=True))
 _SHADES = dict(zip("░▒▓▚", ".o%x", strict=True))
 _LEVEL = (0x09, 0x12, 0x24, 0xC0)
-"""Two dots of a braille cell side by side, in each of its rows: a piece of a line, not single points."""
+"""Two dots side by side in each row of a braille cell: part of a line, not single points."""
 
 
 class _Table(dict[int, str]):
-    """A translation that knows every character: a lookalike, or question marks of the same width."""
+    """A translation table that covers every character: a lookalike, or question marks of the same width."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -331,7 +333,7 @@ TO_ASCII = _Table({ord(key): value for key, value in {**_LOOKALIKES, **_SPARKS, 
 
 
 def wants_ascii() -> bool:
-    """Whether the locale, or `JAXPROF_ASCII=1`, says that the terminal cannot show UTF-8."""
+    """Return whether the locale, or `JAXPROF_ASCII=1`, says that the terminal cannot show UTF-8."""
     if os.environ.get(ASCII_VARIABLE):
         return os.environ[ASCII_VARIABLE] != "0"
     for name in ("LC_ALL", "LC_CTYPE", "LANG"):
@@ -343,8 +345,8 @@ def wants_ascii() -> bool:
 
 
 def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
-    """The driver that writes only what changes, and that in ASCII where the terminal has nothing else. None on Windows,
-    whose consoles show every character: Textual's own. `typed`: what the user typed before the app started."""
+    """Return the driver that writes only changes, in ASCII if the terminal has nothing else. None on Windows, whose
+    consoles show every character: Textual's own driver. `typed`: what the user typed before the app started."""
     if not can_run():
         return None
     from textual import events
@@ -353,7 +355,7 @@ def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
     waiting = keys_of_typed(typed)
 
     class LeanDriver(LinuxDriver):
-        """Writes what differs from what the terminal shows."""
+        """Writes only what differs from what the terminal shows."""
 
         in_ascii = wants_ascii()
         _cells = ChangedCells()
@@ -361,12 +363,12 @@ def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
         def start_application_mode(self) -> None:
             for key, character in waiting:
                 self.process_message(events.Key(key, character))
-            waiting.clear()  # the app stops and goes on with ctrl+z
+            waiting.clear()  # the app starts again here after ctrl+z
             super().start_application_mode()  # type: ignore[no-untyped-call]
             resized = signal.getsignal(signal.SIGWINCH)
 
             def forget(number: int, frame: FrameType | None) -> None:
-                self._cells.forget()  # each terminal does as it likes with what it shows
+                self._cells.forget()  # at a resize, each terminal rearranges its content in its own way
                 if callable(resized):
                     resized(number, frame)
 
@@ -376,7 +378,7 @@ def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
             shown = data if not self.in_ascii or data.isascii() else data.translate(TO_ASCII)
             try:
                 size = os.get_terminal_size(self.fileno)
-            except OSError:  # it is gone
+            except OSError:  # the terminal is gone
                 size = os.terminal_size((0, 0))
             if changes := self._cells.changes(shown, size):
                 super().write(changes)

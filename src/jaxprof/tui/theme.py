@@ -38,7 +38,7 @@ VARIABLES = {
     "code-number": "#e0b26c",
     "code-comment": "#788491",
 }
-"""Meaning → colour, on the dark theme."""
+"""Colour of each meaning on the dark theme."""
 
 ON_LIGHT = {
     "phase-trace": "#5a687c",
@@ -69,7 +69,7 @@ ON_LIGHT = {
     "code-number": "#8a5c09",
     "code-comment": "#5e6772",
 }
-"""Meaning → colour, on the light theme."""
+"""Colour of each meaning on the light theme."""
 
 DARK = Theme(
     name="jaxprof-dark",
@@ -144,5 +144,5 @@ LIGHT = Theme(
 )
 
 STYLES = Path(__file__).with_name("jaxprof.tcss")
-"""The style sheet of all screens and dialogs; absolute, because Textual resolves a relative path beside the file of the
-subclass."""
+"""Stylesheet of all screens and dialogs. The path is absolute, because Textual resolves a relative path beside the file
+of the subclass."""

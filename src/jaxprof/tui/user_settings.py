@@ -1,6 +1,7 @@
-"""The user's settings in the app: their theme and keys, and what the app keeps of what they choose there.
+"""The user's settings in the app: their theme and keys, and the settings that the app saves when the user changes them
+there.
 
-Without settings (in tests, or where the file cannot be read) nothing is kept.
+Without settings (in tests, or if the file cannot be read) nothing is saved.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class UserSettings:
-    """What the user has set, and where the app writes what they choose. Runs on the UI thread."""
+    """The user's settings, and where the app writes changes to them. Runs on the UI thread."""
 
     def __init__(self, app: App[None], tell: Callable[[JaxprofError, str], None], config: Config | None) -> None:
         self._app, self._tell, self._keeps = app, tell, config is not None
@@ -39,20 +40,21 @@ class UserSettings:
         remap(self._keys)
 
     def theme(self, *, light: bool) -> str:
-        """The theme to begin with: the user's if there is one of that name, else by the terminal's background."""
-        wanted, usual = self.config.theme or "auto", LIGHT.name if light else DARK.name
-        wanted = {"auto": usual, "light": LIGHT.name, "dark": DARK.name}.get(wanted, wanted)
-        if wanted in self._app.available_themes:
-            return wanted
-        hint = f"There are auto, dark, light, {', '.join(sorted(self._app.available_themes))}."
-        self._errors.append(JaxprofError(f"there is no theme {wanted!r}", hint))
-        return usual
+        """Return the theme to begin with: the user's if there is one of that name, otherwise the one that suits the
+        terminal's background."""
+        name, default = self.config.theme or "auto", LIGHT.name if light else DARK.name
+        name = {"auto": default, "light": LIGHT.name, "dark": DARK.name}.get(name, name)
+        if name in self._app.available_themes:
+            return name
+        hint = f"Available themes: auto, dark, light, {', '.join(sorted(self._app.available_themes))}."
+        self._errors.append(JaxprofError(f"there is no theme {name!r}", hint))
+        return default
 
     def start(self) -> None:
-        """Sets the user's keys, reports what is wrong with the settings, and keeps the theme from now on."""
+        """Set the user's keys, report what is wrong with the settings, and save changes of the theme from now on."""
         if self._keys:
             self._app.set_keymap(self._keys)
-            self._app.call_after_refresh(self._app.refresh_bindings)  # there is no screen yet, whose key bar would hear
+            self._app.call_after_refresh(self._app.refresh_bindings)  # no screen and key bar exist before the refresh
         for error in self._errors:
             self._tell(error, "Your settings")
         self._app.theme_changed_signal.subscribe(self._app, self._theme_changed)
@@ -61,12 +63,12 @@ class UserSettings:
         self.keep("theme", theme.name)
 
     def keep(self, name: str, value: Value) -> None:
-        """Writes what the user has chosen into their file, and reports if that fails."""
+        """Write a setting that the user has chosen into their file, and report if that fails."""
         if not self._keeps:
             return
         try:
             keep(name, value)
         except OSError as error:
-            self._tell(StorageError(f"{name} was not kept: {system_words(error)}", ""), "Your settings")
+            self._tell(StorageError(f"{name} was not saved: {system_words(error)}", ""), "Your settings")
         except JaxprofError as error:
             self._tell(error, "Your settings")

@@ -36,12 +36,12 @@ CATALOGUE = (
     "scan_rnn",
     "mlp_train_step",
 )
-"""Module names under `catalogue`, in the order in which they are listed; a workload's name has `-` for `_`."""
+"""Names of the modules under `catalogue`, in the order of the list. A workload's name has `-` for `_`."""
 
 
 @cache
 def built_in(name: str) -> Workload:
-    """The built-in workload of that name. Raises UsageError with similar names."""
+    """Return the built-in workload of that name. Raises UsageError with similar names."""
     module = name.replace("-", "_")
     if module not in CATALOGUE or "_" in name:
         raise unknown_name("workload", name, names())
@@ -53,12 +53,12 @@ def built_in(name: str) -> Workload:
 
 
 def names() -> list[str]:
-    """The names of the built-in workloads, in their order."""
+    """Return the names of the built-in workloads, in their order."""
     return [module.replace("_", "-") for module in CATALOGUE]
 
 
 def infos() -> list[WorkloadInfo]:
-    """All built-in workloads as data."""
+    """Return all built-in workloads as data."""
     from jaxprof.workloads.model import workload_info
 
     return [workload_info(built_in(name)) for name in names()]

@@ -20,7 +20,7 @@ from jaxprof.events import Scalar
 
 
 def layers(function: object) -> Iterator[object]:
-    """`function`, then what it wraps, down to the function as written."""
+    """Yield `function`, then what it wraps, down to the function as written."""
     seen: set[int] = set()
     layer: object = function
     while layer is not None and id(layer) not in seen:
@@ -30,7 +30,7 @@ def layers(function: object) -> Iterator[object]:
 
 
 def written_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The Python function as written, under jits, partials and decorators; for an object its `__call__`."""
+    """Return the Python function as written, under jits, partials and decorators; for an object its `__call__`."""
     *_, innermost = layers(function)
     written: Callable[..., Any] = innermost if inspect.isroutine(innermost) else type(innermost).__call__
     return written
@@ -38,8 +38,8 @@ def written_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def source_of(function: Callable[..., Any]) -> str:
-    """The source code of a function, dedented, without `@workload(...)`; empty if it cannot be read. Reading it costs a
-    millisecond."""
+    """Return the source code of a function, dedented, without `@workload(...)`; empty if it cannot be read. Reading it
+    costs a millisecond."""
     try:
         return _without_declaration(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError):
@@ -47,7 +47,7 @@ def source_of(function: Callable[..., Any]) -> str:
 
 
 def _without_declaration(source: str) -> str:
-    """`source` without jaxprof's decorator, which computes nothing. What does not parse stays unchanged."""
+    """Return `source` without jaxprof's decorator, which computes nothing. What does not parse stays unchanged."""
     if not source.startswith("@"):
         return source
     import ast
@@ -65,7 +65,7 @@ def _without_declaration(source: str) -> str:
 
 
 def op_by_op(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` without a jit around it; jits further inside stay."""
+    """Return `function` without a jit around it; jits further inside stay."""
     if isinstance(function, functools.partial):
         return functools.partial(op_by_op(function.func), *function.args, **function.keywords)
     if hasattr(function, "lower") and hasattr(function, "__wrapped__"):
@@ -75,7 +75,7 @@ def op_by_op(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def bound(function: Callable[..., Any], parameters: Mapping[str, Scalar]) -> Callable[..., Any]:
-    """`function` with the values of those keyword-only arguments that are parameters."""
+    """Return `function` with the values of those keyword-only arguments that are parameters."""
     given = {key: parameters[key] for key in keyword_only(function) if key in parameters}
     return functools.partial(function, **given) if given else function
 
@@ -88,7 +88,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def arguments_by_name(function: Callable[..., Any]) -> dict[str, Any]:
-    """Names and defaults (or `inspect.Parameter.empty`) of the arguments that can be given by name."""
+    """Return names and defaults (or `inspect.Parameter.empty`) of the arguments that can be given by name."""
     signature = signature_of(function)
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = signature.parameters.values() if signature is not None else ()
@@ -96,7 +96,8 @@ def arguments_by_name(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def call_by_name(function: Callable[..., Any], known: Mapping[str, Any], what: str) -> Any:
-    """Call `function` with those of `known` that it names. Raises UsageError about `what` it is, if it needs others."""
+    """Call `function` with those of `known` that it names. Raises UsageError if it needs others; `what` names it
+    there."""
     wanted = arguments_by_name(function)
     missing = [key for key, default in wanted.items() if key not in known and default is inspect.Parameter.empty]
     if missing:
@@ -116,7 +117,7 @@ def keyword_only(function: Callable[..., Any]) -> list[str]:
 def in_order(
     function: Callable[..., Any], positional: tuple[Any, ...], by_name: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call, by position wherever the signature allows it, and the rest by name.
+    """Return the arguments of a call, by position wherever the signature allows it, and the rest by name.
 
     They stay unchanged if the function has no signature, or cannot be called with them.
     """
@@ -131,7 +132,7 @@ def in_order(
 
 
 def last_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    """`function`, called with its last positional arguments under these names; itself if there are none."""
+    """Return `function`, called with its last positional arguments under these names; itself if there are none."""
     if not names:
         return function
     if hasattr(function, "trace") and hasattr(function, "lower"):
@@ -175,7 +176,7 @@ class _CompiledByName:
 
 
 def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Path and value of each leaf of `tree` in a fixed order: dicts by key, as in JAX; None is not a leaf.
+    """Yield path and value of each leaf of `tree` in a fixed order: dicts by key, as in JAX; None is not a leaf.
 
     Raises TypeError for anything other than arrays, numbers and trees of them.
     """
@@ -199,5 +200,5 @@ def leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def is_key(leaf: Any) -> bool:
-    """Whether `leaf` is an array of typed JAX keys, which NumPy cannot hold."""
+    """Return whether `leaf` is an array of typed JAX keys, which NumPy cannot hold."""
     return str(getattr(leaf, "dtype", "")).startswith("key<")

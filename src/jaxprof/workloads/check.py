@@ -38,17 +38,17 @@ _FLOOR_BY_DTYPE = {
     "float32": 1e-6,
     "complex64": 1e-6,
 }
-"""What a narrow dtype can be asked for after a few roundings (2⁻⁴, 2⁻³, 2⁻⁸, 2⁻¹¹ and 2⁻²⁴ each)."""
+"""Smallest useful tolerance of a narrow dtype, after a few roundings (of 2⁻⁴, 2⁻³, 2⁻⁸, 2⁻¹¹ and 2⁻²⁴ each)."""
 _SMALLEST_NORMAL = {"float8_e4m3fn": 2.0**-6, "float8_e5m2": 2.0**-14, "float16": 2.0**-14, "float64": 2.0**-1022}
-"""Below this a device may flush numbers to 0. Other dtypes: float32's, 2⁻¹²⁶."""
+"""Smallest normal number, below which a device may flush numbers to 0. Other dtypes have that of float32, 2⁻¹²⁶."""
 SPREAD = 0.1
-"""Of the largest magnitude: noise that sums leave where nothing is expected, as beside the peak of a spectrum, or off
-the diagonal of a matrix times its inverse."""
+"""Share of the largest magnitude that counts as noise: sums leave it where nothing is expected, as beside the peak of a
+spectrum, or off the diagonal of a matrix times its inverse."""
 MOST_INEXACT = 0.10
-"""Share of the numbers of an elementwise result that may be off relative to themselves: those where terms cancelled."""
+"""Share of the numbers of an elementwise result that may be off relative to themselves, because terms cancelled."""
 _CHUNK = 1 << 20
 _SAMPLED = 1 << 18
-"""Numbers that the typical magnitude of a larger array is taken from, evenly spread."""
+"""How many numbers of a larger array, evenly spread, its typical magnitude is taken from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Element:
     """One number of a result, as text because it may be anything: complex, NaN, a key."""
 
     where: str
-    """The way to its array and its index there: `['w'][3, 5]`; empty for a result that is one number."""
+    """Path to the number's array, and its index there: `['w'][3, 5]`; empty for a result that is one number."""
     got: str
     expected: str
 
@@ -70,13 +70,13 @@ class Comparison:
     """Largest of max |output - expected| / max |expected| over the arrays; absolute for an array that should be all 0.
     Infinite if it cannot be determined."""
     elements: int
-    """Numbers of the expected result."""
+    """How many numbers the expected result has."""
     wrong: int
-    """How many of them are off by more than the accepted error; all numbers of an array of another shape or kind."""
+    """How many numbers are off by more than the accepted error; all numbers of an array of another shape or kind."""
     worst: Element | None = None
     """The number with the largest error in proportion to the accepted one; None if all are equal."""
     note: str = ""
-    """What cannot be compared, or what was compared in an unusual way."""
+    """What cannot be compared, or was compared in an unusual way."""
 
 
 def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool = False) -> Comparison:
@@ -86,15 +86,15 @@ def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool =
     the same leaves are equal. `tolerance` is relative. `elementwise`: no number of the result depends on a sum over
     others. An expected Python number matches any array that can hold it.
     """
-    outputs, wanted = list(leaves(output)), list(leaves(expected))
-    if len(outputs) != len(wanted):
-        elements = sum(_array(value).size for _, value in wanted)
-        verb = "is" if len(wanted) == 1 else "are"
-        note = f"the result has {counted(len(outputs), 'array')}, {len(wanted)} {verb} expected"
+    outputs, expected_leaves = list(leaves(output)), list(leaves(expected))
+    if len(outputs) != len(expected_leaves):
+        elements = sum(_array(value).size for _, value in expected_leaves)
+        verb = "is" if len(expected_leaves) == 1 else "are"
+        note = f"the result has {counted(len(outputs), 'array')}, {len(expected_leaves)} {verb} expected"
         return Comparison(passed=False, max_relative_error=math.inf, elements=elements, wrong=elements, note=note)
     compared = [
         _compare_leaf(path, value, right, tolerance, elementwise=elementwise)
-        for (path, value), (_, right) in zip(outputs, wanted, strict=True)
+        for (path, value), (_, right) in zip(outputs, expected_leaves, strict=True)
     ]
     worst = max(compared, key=lambda leaf: (not leaf.passed, leaf.excess), default=None)
     return Comparison(
@@ -108,12 +108,12 @@ def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool =
 
 
 def relative_error(output: Any, expected: Any) -> float:
-    """`Comparison.max_relative_error` of two trees, without a tolerance."""
+    """Return `Comparison.max_relative_error` of two trees, without a tolerance."""
     return compare(output, expected, 0.0).max_relative_error
 
 
 def tolerance(workload: Workload, precision: str, *results: Any) -> float:
-    """The largest relative error that `workload` accepts at the effective `precision` (`float32`, `tf32`...).
+    """Return the largest relative error that `workload` accepts at the effective `precision` (`float32`, `tf32`...).
 
     An unknown precision counts as float32. Results (the run's, the expected one) with leaves
     of a narrow dtype widen it to what those can hold.
@@ -135,7 +135,7 @@ class _Leaf:
     elements: int
     wrong: int
     excess: float = 0.0
-    """The largest error over what is accepted there."""
+    """Largest error divided by the error accepted there."""
     worst: Element | None = None
     note: str = ""
 
@@ -161,7 +161,7 @@ def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, el
     flat_got, flat_right = got.reshape(-1), right.reshape(-1)
     for start in range(0, whole, _CHUNK):
         errors.add(start, flat_got[start : start + _CHUNK], flat_right[start : start + _CHUNK], scales)
-    wrong, excess, at = errors.verdict(scales, whole)
+    wrong, excess, at = errors.verdict(scales)
     relative = math.inf if errors.unlike else errors.largest / (scales.largest or 1.0)
     index = ", ".join(str(int(number)) for number in np.unravel_index(at, right.shape))
     worst = Element(f"{path}[{index}]" if index else path, _text(flat_got[at]), _text(flat_right[at]))
@@ -184,7 +184,7 @@ class _Scales:
     largest: float
     scale: float
     smallest: float
-    """Below it numbers count as 0."""
+    """Magnitude below which numbers count as 0."""
     is_elementwise: bool
 
     @classmethod
@@ -196,17 +196,18 @@ class _Scales:
 
 
 class _Errors:
-    """The errors of an array, gathered part by part."""
+    """The errors of an array, collected part by part."""
 
     def __init__(self) -> None:
         self.largest = 0.0
         self.unlike = 0
-        """Numbers of which one is NaN or infinite, and the other is not that."""
+        """How many positions have a NaN or an infinity that the other array does not have there."""
         self.nan = 0
-        """Numbers that are NaN, and are to be."""
+        """How many numbers are NaN, as expected."""
         self._wrong = self._inexact = self._compared = 0
         self._worst = self._worst_itself = (-1.0, 0)
-        """The largest error over what is accepted there, and where; in proportion to the number itself."""
+        """Largest error divided by the error accepted there, and its index; `_worst_itself` accepts an error in
+        proportion to the number itself."""
 
     def add(self, start: int, got: Any, right: Any, scales: _Scales) -> None:
         import numpy as np
@@ -219,22 +220,23 @@ class _Errors:
         unlike = differs & ~finite
         with np.errstate(all="ignore"):
             error = np.where(differs & finite, np.abs(got - right), 0.0)
-            own = np.where(finite, np.abs(right), 0.0)
-            most = own + scales.scale if scales.largest else np.ones_like(own)  # to be all 0: absolute
+            magnitudes = np.where(finite, np.abs(right), 0.0)
+            most = magnitudes + scales.scale if scales.largest else np.ones_like(magnitudes)  # all 0 expected: absolute
             accepted = scales.tolerance * np.minimum(scales.largest or 1.0, most) + scales.smallest
             # What differs may be equal in float64: integers beyond 2⁵³, of which none may differ.
             excess = np.where(unlike | (differs & (accepted == 0)), np.inf, np.where(differs, error / accepted, 0.0))
-            itself = np.where(error > 0, error / (scales.tolerance * own + scales.smallest), 0.0) * (own > 0)
+            relative = error / (scales.tolerance * magnitudes + scales.smallest)
+            itself = np.where(error > 0, relative, 0.0) * (magnitudes > 0)
         self.largest = max(self.largest, float(error.max()))
         self.unlike += int(np.count_nonzero(unlike))
         self._wrong += int(np.count_nonzero(excess > 1))
         self._inexact += int(np.count_nonzero(itself > 1))
-        self._compared += int(np.count_nonzero(own > scales.smallest))
-        self._worst = max(self._worst, _peak(excess, start), key=lambda found: found[0])
-        self._worst_itself = max(self._worst_itself, _peak(itself, start), key=lambda found: found[0])
+        self._compared += int(np.count_nonzero(magnitudes > scales.smallest))
+        self._worst = max(self._worst, _peak(excess, start), key=lambda peak: peak[0])
+        self._worst_itself = max(self._worst_itself, _peak(itself, start), key=lambda peak: peak[0])
 
-    def verdict(self, scales: _Scales, whole: int) -> tuple[int, float, int]:
-        """How many numbers are wrong, the largest error over what is accepted, and where that is."""
+    def verdict(self, scales: _Scales) -> tuple[int, float, int]:
+        """Return how many numbers are wrong, the largest error divided by the accepted one, and the index of that."""
         if not self._wrong and scales.is_elementwise and self._inexact > max(1.0, MOST_INEXACT * self._compared):
             return self._inexact, *self._worst_itself
         return self._wrong, *self._worst
@@ -246,7 +248,7 @@ def _peak(values: Any, start: int) -> tuple[float, int]:
 
 
 def _parts(array: Any) -> Iterator[Any]:
-    """Indices that go through an array a part at a time, so that no copy of the whole is made."""
+    """Yield indices that go through an array a part at a time, so that no copy of the whole is made."""
     if array.ndim == 0:
         yield ()
         return
@@ -263,7 +265,7 @@ def _largest(part: Any) -> float:
 
 
 def _typical(array: Any) -> float:
-    """The median magnitude of the numbers that are not 0."""
+    """Return the median magnitude of the numbers that are not 0."""
     import numpy as np
 
     flat = array.reshape(-1)
@@ -273,7 +275,7 @@ def _typical(array: Any) -> float:
 
 
 def _array(leaf: Any) -> numpy.ndarray[Any, Any]:
-    """`leaf` on the host."""
+    """Return `leaf` as an array on the host."""
     import numpy as np
 
     if is_key(leaf):
@@ -284,14 +286,14 @@ def _array(leaf: Any) -> numpy.ndarray[Any, Any]:
 
 
 def _wide(array: Any) -> Any:
-    """A dtype wide enough that the comparison itself rounds nothing away."""
+    """Return the array in a dtype wide enough that the comparison itself rounds nothing away."""
     import numpy as np
 
     return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
 
 
 def _kind(dtype: Any) -> str:
-    """`bool`, `integer`, `float` or `complex`; NumPy's own kind of a narrow dtype of ml_dtypes says nothing."""
+    """Return `bool`, `integer`, `float` or `complex`; NumPy's own kind does not tell a narrow dtype of ml_dtypes."""
     name = str(dtype)
     for kind, beginnings in (("bool", ("bool",)), ("integer", ("int", "uint")), ("complex", ("complex",))):
         if name.startswith(beginnings):

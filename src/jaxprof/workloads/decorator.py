@@ -35,7 +35,7 @@ VARIANTS = {
 _DEFAULT = ("jax", "jit")
 
 Default = int | float | tuple[str, ...] | Parameter
-"""A parameter's default: a number; words to choose from, the default first; or a `Parameter`, whose value the preset
+"""Default of a parameter: a number; words to choose from, the default first; or a `Parameter`, whose value the preset
 `quick` gives."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -66,7 +66,8 @@ class Declaration:
 
 
 _DECLARED: dict[int, tuple[object, Declaration]] = {}
-"""By identity, because a compiled function takes no attributes. The function is kept so that its id is not reused."""
+"""Declarations by `id` of the function, because a compiled function takes no attributes. The function is kept so that
+its id is not reused."""
 
 
 @overload
@@ -144,7 +145,7 @@ def _declaration(
     shardings: Sequence[str | None] | Callable[..., Any] | None = None,
     **others: Any,
 ) -> Declaration:
-    """The options of `workload` in the form in which they are kept."""
+    """Return the options of `workload` in the form in which they are kept."""
     if isinstance(inputs, str):
         inputs = [inputs]
     return Declaration(
@@ -171,7 +172,7 @@ def _variants(variants: Sequence[str | Variant]) -> tuple[Variant, ...]:
 def declared_parameters(
     declared: Declaration, origin: str
 ) -> tuple[tuple[Parameter, ...], dict[str, dict[str, Scalar]]]:
-    """The parameters, and their values by preset: at least `quick` and `published`. Raises UsageError."""
+    """Return the parameters, and their values by preset: at least `quick` and `published`. Raises UsageError."""
     defaults = {**_defaults(declared.inputs), **_checked(declared.parameters, origin)}
     presets = declared.presets
     base = {key: _value(key, default, presets.get("quick", {}), origin) for key, default in defaults.items()}
@@ -191,7 +192,7 @@ def declared_parameters(
 
 
 def _value(key: str, default: Default, quick: Mapping[str, Scalar], origin: str) -> Scalar:
-    """The value of the parameter where no preset gives another."""
+    """Return the value of the parameter that counts unless a preset gives another."""
     if not isinstance(default, Parameter):
         return default[0] if isinstance(default, tuple) else default
     if key not in quick:
@@ -211,7 +212,7 @@ def _parameter(name: str, default: Default) -> Parameter:
 
 
 def _defaults(inputs: Callable[..., Any] | None) -> dict[str, Default]:
-    """The parameters that an inputs function declares by its own defaults: numbers, and words."""
+    """Return the parameters that an inputs function declares by its own defaults: numbers, and words."""
     arguments = arguments_by_name(inputs) if inputs is not None else {}
     return {
         key: (default,) if isinstance(default, str) else default
@@ -221,7 +222,8 @@ def _defaults(inputs: Callable[..., Any] | None) -> dict[str, Default]:
 
 
 def _checked(parameters: Mapping[str, Any], origin: str) -> dict[str, Default]:
-    """The declared parameters. Raises UsageError for a default that is neither a number nor words to choose from."""
+    """Return the declared parameters. Raises UsageError for a default that is neither a number nor words to choose
+    from."""
     checked: dict[str, Default] = {}
     for key, default in parameters.items():
         if isinstance(default, Parameter):
@@ -239,7 +241,7 @@ def _checked(parameters: Mapping[str, Any], origin: str) -> dict[str, Default]:
 
 
 def declaration_of(function: object) -> Declaration | None:
-    """The declaration of `function`, or of a function that it wraps (a jit, a partial, another decorator)."""
+    """Return the declaration of `function`, or of a function that it wraps (a jit, a partial, another decorator)."""
     for layer in layers(function):
         if id(layer) in _DECLARED:
             return _DECLARED[id(layer)][1]

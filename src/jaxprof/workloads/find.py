@@ -25,15 +25,15 @@ from jaxprof.workloads.function import workload_of
 from jaxprof.workloads.model import Workload
 
 COMPANION = "_inputs"
-"""`step_inputs` in the same file makes the arguments of `step`."""
+"""Suffix of an inputs function: `step_inputs`, in the same file, makes the arguments of `step`."""
 SHARDINGS = "_shardings"
-"""`step_shardings` in the same file returns their shardings."""
+"""Suffix of a shardings function: `step_shardings`, in the same file, returns the shardings of those arguments."""
 _OFFERED = 12
 
 
 def find(target: str, arguments: Sequence[str] = (), argv: Sequence[str] = (), inputs_from: str = "") -> Workload:
-    """The workload at `target`. `arguments`: specs for a user's own function, ignored for a built-in one. `argv`: the
-    value of `sys.argv` while the user's file is imported; by default the file alone, as with `python FILE`.
+    """Return the workload at `target`. `arguments`: specs for a user's own function, ignored for a built-in one.
+    `argv`: the value of `sys.argv` while the user's file is imported; by default the file alone, as with `python FILE`.
     `inputs_from`: the target whose inputs it takes, if nothing says what its own are.
 
     Raises UsageError with the reason, and with similar names.
@@ -45,21 +45,22 @@ def find(target: str, arguments: Sequence[str] = (), argv: Sequence[str] = (), i
         raise unknown_name("workload", target, names())
     module = _load(place, argv)
     if not wanted:
-        raise UsageError(f"{place} is a file or module, not a function", _offer(place, module))
-    return _workload(module, place, wanted, arguments, _lending(inputs_from))
+        raise UsageError(f"{place} is a file or module, not a function", _hint(place, module))
+    return _workload(module, place, wanted, arguments, _lender_finder(inputs_from))
 
 
-def _lending(target: str) -> Callable[[], Workload] | None:
-    """The workload that lends its inputs. It is imported after the one that takes them, which may share its name."""
+def _lender_finder(target: str) -> Callable[[], Workload] | None:
+    """Return what finds the workload that lends its inputs. It is imported after the workload that takes them, which
+    may share its name."""
     return (lambda: find(target)) if target else None
 
 
 def find_all(target: str, arguments: Sequence[str] = (), inputs_from: str = "") -> list[Workload]:
-    """As `find`, but a file or module without a function means all its functions that are ready to be run.
+    """Return what `find` returns; for a file or module without a function, all its functions that are ready to run.
 
     Those are the declared ones, and the ones with an inputs function; with `arguments`, those of them (or, if there are
-    none, of all functions) that can be called with these. If there are none and `inputs_from` lends its inputs, the
-    function of the same name as that, or all. Raises UsageError, listing the functions, if there are none.
+    none, of all functions) that can be called with these. If no function is ready and `inputs_from` lends its inputs,
+    the function of that name is taken, or all are. Raises UsageError, listing the functions, if there are none.
     """
     if target in names() or ":" in target or not _is_place(target):
         return [find(target, arguments, inputs_from=inputs_from)]
@@ -70,18 +71,18 @@ def find_all(target: str, arguments: Sequence[str] = (), inputs_from: str = "") 
         if not ready and inputs_from and defined:
             namesake = inputs_from.rpartition(":")[2]
             borrowing = [namesake] if namesake in defined else defined
-            return [_workload(module, target, name, (), _lending(inputs_from)) for name in borrowing]
+            return [_workload(module, target, name, (), _lender_finder(inputs_from)) for name in borrowing]
         if not ready:
-            raise UsageError(f"{target} declares no workload", _offer(target, module))
+            raise UsageError(f"{target} declares no workload", _hint(target, module))
         return [_workload(module, target, name) for name in ready]
     fitting = _fitting(module, target, ready, arguments) or _fitting(module, target, defined, arguments)
     if not fitting:
-        raise UsageError(f"no function of {target} can be called with {', '.join(arguments)}", _offer(target, module))
+        raise UsageError(f"no function of {target} can be called with {', '.join(arguments)}", _hint(target, module))
     return fitting
 
 
 def _fitting(module: ModuleType, place: str, wanted: Sequence[str], arguments: Sequence[str]) -> list[Workload]:
-    """Those of the functions `wanted` that can be called with `arguments`."""
+    """Return those of the functions `wanted` that can be called with `arguments`."""
     fitting: list[Workload] = []
     for name in wanted:
         with suppress(UsageError):
@@ -90,8 +91,8 @@ def _fitting(module: ModuleType, place: str, wanted: Sequence[str], arguments: S
 
 
 def functions_in(module: ModuleType) -> list[str]:
-    """Names of the functions that `module` itself defines, the declared ones first, without inputs functions and
-    classes."""
+    """Return the names of the functions that `module` itself defines, the declared ones first, without inputs functions
+    and classes."""
     own = [
         name
         for name, value in vars(module).items()
@@ -107,7 +108,7 @@ def _is_ready(module: ModuleType, name: str) -> bool:
 
 
 def _is_own(module: ModuleType, value: object) -> bool:
-    """Whether it was defined in `module`. A partial does not know where, and counts if it is declared."""
+    """Return whether `value` was defined in `module`. A partial does not say where, and counts if it is declared."""
     maker = getattr(value, "__module__", None)
     return maker == module.__name__ or (maker == "functools" and declaration_of(value) is not None)
 
@@ -132,13 +133,13 @@ def _workload(
     )
     if workload.name in names():
         raise UsageError(
-            f"{place}:{wanted} is named {workload.name!r}, like a built-in workload", "Give it another name=."
+            f"{place}:{wanted} is named {workload.name!r}, like a built-in workload", "Choose another name=."
         )
     return workload
 
 
 def _attribute(module: ModuleType, place: str, wanted: str) -> Callable[..., Any]:
-    """The function `wanted` (dots allowed), or the one declared under that name. Raises UsageError."""
+    """Return the function `wanted` (dots allowed), or the one declared under that name. Raises UsageError."""
     value: Any = module
     try:
         for part in wanted.split("."):
@@ -151,11 +152,11 @@ def _attribute(module: ModuleType, place: str, wanted: str) -> Callable[..., Any
                 return function
         functions = functions_in(module)
         near = get_close_matches(wanted, functions, n=3, cutoff=0.5)
-        hint = f"Did you mean {', '.join(near)}?" if near else _offer(place, module)
+        hint = f"Did you mean {', '.join(near)}?" if near else _hint(place, module)
         raise UsageError(f"{place} has no function {wanted!r}", hint) from None
     if not callable(value):
         raise UsageError(
-            f"{place}:{wanted} is not a function (its type is {type(value).__name__})", _offer(place, module)
+            f"{place}:{wanted} is not a function (its type is {type(value).__name__})", _hint(place, module)
         )
     called: Callable[..., Any] = value
     return called
@@ -166,8 +167,8 @@ def _companion(module: ModuleType, name: str, ending: str = COMPANION) -> Callab
     return companion if callable(companion) else None
 
 
-def _offer(place: str, module: ModuleType) -> str:
-    """The functions in `module`, as a hint."""
+def _hint(place: str, module: ModuleType) -> str:
+    """Return the functions in `module`, as a hint."""
     defined = functions_in(module)
     if not defined:
         return "It defines no function."
@@ -176,7 +177,7 @@ def _offer(place: str, module: ModuleType) -> str:
 
 
 def _is_place(text: str) -> bool:
-    """Whether `text` can be a file or a module, rather than the mistyped name of a workload."""
+    """Return whether `text` can be a file or a module, rather than the mistyped name of a workload."""
     if _is_file(text):
         return True
     return all(part.isidentifier() for part in text.split(".")) and ("." in text or _module_exists(text))
@@ -187,7 +188,7 @@ def _is_file(place: str) -> bool:
 
 
 def _module_exists(name: str) -> bool:
-    _first_on_path(Path.cwd())
+    _put_first_on_path(Path.cwd())
     try:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
@@ -196,7 +197,7 @@ def _module_exists(name: str) -> bool:
 
 @contextmanager
 def _started_as(argv: Sequence[str]) -> Iterator[None]:
-    """Inside, `sys.argv` is the user's: many files parse it when they are imported, and would fail on ours."""
+    """Set `sys.argv` to the user's: many files parse it when they are imported, and would fail on ours."""
     former, sys.argv = sys.argv, list(argv)
     try:
         yield
@@ -205,18 +206,18 @@ def _started_as(argv: Sequence[str]) -> Iterator[None]:
 
 
 def _module_argv(name: str, argv: Sequence[str]) -> list[str]:
-    """For a module that is imported by name: `-m NAME ARGS` becomes FILE ARGS, as Python does it."""
+    """Return `sys.argv` for a module that is imported by name: `-m NAME ARGS` becomes FILE ARGS, as Python does it."""
     spec = importlib.util.find_spec(name)
     file = spec.origin if spec is not None and spec.origin else name
     return [file, *argv[2:]] if argv[:1] == ["-m"] else list(argv) or [file]
 
 
 def _load(place: str, argv: Sequence[str] = ()) -> ModuleType:
-    """The module at `place`, a file or a dotted name. Raises UsageError if it is missing or cannot be imported."""
+    """Import `place`, a file or a dotted name. Raises UsageError if it is missing or cannot be imported."""
     if _is_file(place):
         with _started_as([place, *argv[2:]] if argv[:1] == ["-m"] else argv or [place]):
             return _load_file(place)
-    _first_on_path(Path.cwd())
+    _put_first_on_path(Path.cwd())
     try:
         with _started_as(_module_argv(place, argv)):
             return importlib.import_module(place)
@@ -239,7 +240,7 @@ def _load_file(place: str) -> ModuleType:
     if path.is_dir() or path.suffix != ".py":
         raise UsageError(f"{place} is not a Python file", "Give path/to/file.py:function.")
     dotted, root = dotted_name(path)
-    _first_on_path(root)
+    _put_first_on_path(root)
     try:
         spec = importlib.util.find_spec(dotted)
         if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path:
@@ -250,7 +251,7 @@ def _load_file(place: str) -> ModuleType:
 
 
 def dotted_name(path: Path) -> tuple[str, Path]:
-    """The file's name as a module, with the packages around it, and the folder from which it is imported."""
+    """Return the file's name as a module, with the packages around it, and the folder from which it is imported."""
     parts, folder = [path.stem], path.parent
     while (folder / "__init__.py").exists():
         parts.insert(0, folder.name)
@@ -259,7 +260,7 @@ def dotted_name(path: Path) -> tuple[str, Path]:
 
 
 def _load_apart(path: Path) -> ModuleType:
-    """The file, imported under another name because its own is taken by another module."""
+    """Import the file under another name, because its own is taken by another module."""
     name = f"jaxprof_target_{path.stem}"
     loaded = sys.modules.get(name)
     if loaded is not None and loaded.__file__ == str(path):
@@ -277,7 +278,7 @@ def _load_apart(path: Path) -> ModuleType:
     return module
 
 
-def _first_on_path(folder: Path) -> None:
+def _put_first_on_path(folder: Path) -> None:
     """Put `folder` first on the path, as Python does for a script, so that the file can import its neighbours."""
     text = str(folder)
     if text not in sys.path:
@@ -285,7 +286,7 @@ def _first_on_path(folder: Path) -> None:
 
 
 def _broken(place: str, error: BaseException, path: Path | None = None) -> UsageError:
-    """The error for a file that cannot be imported: the reason, and the line."""
+    """Return the error for a file that cannot be imported, with the reason and the line."""
     if isinstance(error, SyntaxError):
         line = (error.text or "").strip()
         return UsageError(

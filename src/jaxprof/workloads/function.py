@@ -40,7 +40,7 @@ _INTEGERS_BELOW = 10
 
 
 def make(specs: Sequence[Spec], parameters: Parameters, random: numpy.random.Generator) -> tuple[Any, ...]:
-    """The arguments: NumPy arrays, numbers as they are, and for `key` a typed JAX key. Raises UsageError."""
+    """Return the arguments: NumPy arrays, numbers as they are, and a typed JAX key for `key`. Raises UsageError."""
     return tuple(_make(spec, parameters, random) for spec in specs)
 
 
@@ -52,7 +52,7 @@ def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) ->
     if spec.kind == "key":
         return _make_key(spec, parameters, random)
     if spec.kind == "nested":
-        return put_together(spec, [(label, _make(part, parameters, random)) for label, part in spec.parts])
+        return _build_container(spec, [(label, _make(part, parameters, random)) for label, part in spec.parts])
     shape, dtype = spec.sizes(parameters), spec.dtype
     if dtype == "bool":
         return random.random(shape) < 0.5
@@ -84,8 +84,8 @@ def _narrow(dtype: str) -> Any:
     return getattr(ml_dtypes, dtype)
 
 
-def put_together(spec: Spec, parts: Sequence[tuple[str | int, Any]]) -> Any:
-    """The container of `spec`, with these values. Raises UsageError for a class that cannot be found."""
+def _build_container(spec: Spec, parts: Sequence[tuple[str | int, Any]]) -> Any:
+    """Return the container of `spec` with these values. Raises UsageError for a class that cannot be found."""
     values = [value for _, value in parts]
     if spec.container == "tuple":
         return tuple(values)
@@ -97,11 +97,13 @@ def put_together(spec: Spec, parts: Sequence[tuple[str | int, Any]]) -> Any:
     try:
         return made(**{str(label): value for label, value in parts})
     except TypeError as error:
-        raise UsageError(f"{spec.container} cannot be made: {error}", "Its fields have changed since.") from None
+        raise UsageError(
+            f"{spec.container} cannot be made: {error}", "Its fields have changed since it was recorded."
+        ) from None
 
 
 def named_tuple(path: str) -> type[Any]:
-    """The class at `module:Name`. Raises UsageError if there is none, or if it is not a named tuple."""
+    """Return the named tuple at `module:Name`. Raises UsageError if there is no such class, or it is another class."""
     from importlib import import_module
 
     module, _, name = path.partition(":")
@@ -131,7 +133,7 @@ def workload_of(
     declared: Declaration | None = None,
     lend: Callable[[], Workload] | None = None,
 ) -> Workload:
-    """`function` as a workload.
+    """Return `function` as a workload.
 
     `origin` is the target under which it was found, and `name` its name if none was declared. Its arguments come from
     `arguments` (specs), else from the declaration, else from `companion`; how they are split over a mesh, from the
@@ -153,18 +155,10 @@ def workload_of(
             lender = lend()
     parameters, presets = declared_parameters(declared, origin)
     if lender is not None:
-        own = {parameter.name for parameter in lender.parameters}
-        parameters = (*lender.parameters, *(parameter for parameter in parameters if parameter.name not in own))
+        lent_names = {parameter.name for parameter in lender.parameters}
+        parameters = (*lender.parameters, *(parameter for parameter in parameters if parameter.name not in lent_names))
         presets = {name: {**presets["quick"], **sizes} for name, sizes in lender.presets.items()}
-    given_by_name: tuple[str, ...] = ()
-    if declared.specs is not None:
-        _refuse_unknown_sizes(declared.specs, presets["quick"])
-        if declared.factory:
-            _refuse_names(declared.specs, origin)
-        else:
-            _refuse_misfit(function, declared.specs, presets["quick"], origin)
-            ordered, given_by_name = _ordered(function, declared.specs)
-            declared = replace(declared, specs=ordered)
+    declared, given_by_name = _with_checked_specs(declared, function, presets["quick"], origin)
     written = written_function(function)
     variants = _variants(declared, function, given_by_name)
     return Workload(
@@ -192,7 +186,7 @@ def workload_of(
 def _variants(
     declared: Declaration, function: Callable[..., Any], given_by_name: tuple[str, ...]
 ) -> tuple[Variant, ...]:
-    """The declared variants, the NumPy twin first, each with its function."""
+    """Return the declared variants, the NumPy twin first, each with its function."""
     twin = () if declared.numpy is None else (replace(_TWIN, function=declared.numpy),)
     return tuple(_complete(variant, declared, function, given_by_name) for variant in (*twin, *declared.variants))
 
@@ -217,7 +211,7 @@ def _baseline(declared: Declaration, variants: tuple[Variant, ...], origin: str)
 
 
 def _to_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """JAX arrays, which an inputs function may have made, as NumPy arrays. Keys stay unchanged."""
+    """Convert JAX arrays, which an inputs function may have made, to NumPy arrays. Keys stay unchanged."""
     if "jax" not in sys.modules:
         return inputs  # a NumPy run does not import it
 
@@ -232,7 +226,7 @@ def _to_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _to_jax(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """NumPy arrays as JAX arrays: op by op, the operators of a NumPy array would be NumPy's own."""
+    """Convert NumPy arrays to JAX arrays: op by op, the operators of a NumPy array would be NumPy's own."""
     import jax
     import numpy as np
 
@@ -243,7 +237,7 @@ def _to_jax(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _title(function: Callable[..., Any], written: Callable[..., Any]) -> str:
-    """The docstring's first line, or the call as it is written."""
+    """Return the docstring's first line, or the call as it is written."""
     lines = (inspect.getdoc(written) or "").strip().splitlines()
     if lines:
         return lines[0].strip()
@@ -252,7 +246,7 @@ def _title(function: Callable[..., Any], written: Callable[..., Any]) -> str:
 
 
 def _description(written: Callable[..., Any], origin: str) -> str:
-    """The docstring's text as one paragraph."""
+    """Return the docstring's text as one paragraph."""
     text = inspect.getdoc(written) or ""
     return " ".join(textwrap.dedent(text).split()) or f"A function of {origin.rpartition(':')[0]}."
 
@@ -273,12 +267,13 @@ def _inputs(declared: Declaration, origin: str) -> Callable[[Parameters, numpy.r
 def _expected(
     declared: Declaration, variants: Sequence[Variant]
 ) -> Callable[[Parameters, tuple[Any, ...]], Any] | None:
-    """The declared result; else, without a NumPy twin, that of the function op by op. None: the baseline's result."""
-    right = declared.expected
-    if callable(right):
-        return lambda parameters, inputs: bound(right, parameters)(*_to_numpy(inputs))
-    if right is not None:
-        return lambda parameters, inputs: right
+    """Return the function that gives the right result: the declared one; else, without a NumPy twin, the function op by
+    op. None: the baseline's result is right."""
+    expected = declared.expected
+    if callable(expected):
+        return lambda parameters, inputs: bound(expected, parameters)(*_to_numpy(inputs))
+    if expected is not None:
+        return lambda parameters, inputs: expected
     if _has_twin(variants):
         return None
     eager = next((variant for variant in variants if variant.how == "eager"), None)
@@ -298,7 +293,7 @@ def _against(declared: Declaration, variants: Sequence[Variant]) -> str:
 
 
 def refuse_borrowed_misfit(workload: Workload, variant: Variant, parameters: Parameters, inputs: Sequence[Any]) -> None:
-    """Raises UsageError if the variant cannot be called with as many `inputs` as another workload lends it."""
+    """Raises UsageError if the variant cannot be called with the `inputs` that another workload lends it."""
     signature = signature_of(variant.build(parameters))
     if not workload.inputs_from or signature is None:
         return
@@ -319,7 +314,7 @@ def _tolerance(tolerance: float | Mapping[str, float] | None) -> Mapping[str, fl
 
 
 def _estimate(declared: Declaration, origin: str) -> Callable[[Parameters], Estimate]:
-    """The declared estimate; else the bytes of the arguments, if known: a call takes at least these."""
+    """Return the declared estimate; else the bytes of the arguments, if known, because a call takes at least these."""
     estimate, specs = declared.estimate, declared.specs
     if estimate is not None:
         return lambda parameters: call_by_name(estimate, parameters, f"{origin}: the estimate")
@@ -329,7 +324,8 @@ def _estimate(declared: Declaration, origin: str) -> Callable[[Parameters], Esti
 
 
 def _no_arguments(function: Callable[..., Any], origin: str, *, factory: bool) -> tuple[Spec, ...]:
-    """No specs, for a function without arguments. For any other, raises UsageError with the three ways to give them."""
+    """Return no specs for a function without arguments. For any other, raises UsageError with the three ways to give
+    arguments."""
     signature = signature_of(function)
     if signature is not None and not factory:
         try:
@@ -348,11 +344,22 @@ def _no_arguments(function: Callable[..., Any], origin: str, *, factory: bool) -
     )
 
 
-def _refuse_unknown_sizes(specs: Sequence[Spec], parameters: Parameters) -> None:
-    """Raises UsageError if a shape names an unknown parameter."""
-    for spec in specs:
-        if spec.names:
-            spec.check(dict.fromkeys(parameters, 1))
+def _with_checked_specs(
+    declared: Declaration, function: Callable[..., Any], parameters: Parameters, origin: str
+) -> tuple[Declaration, tuple[str, ...]]:
+    """Return the declaration with its specs in the order of the call, and the names under which the last of them must
+    be given. Raises UsageError for a shape that names an unknown parameter, and for specs that the function does not
+    take."""
+    if declared.specs is None:
+        return declared, ()
+    for spec in declared.specs:
+        spec.check(dict.fromkeys(parameters, 1))
+    if declared.factory:
+        _refuse_names(declared.specs, origin)
+        return declared, ()
+    _refuse_misfit(function, declared.specs, parameters, origin)
+    specs, given_by_name = _ordered(function, declared.specs)
+    return replace(declared, specs=specs), given_by_name
 
 
 def _refuse_names(specs: Sequence[Spec], origin: str) -> None:
@@ -360,7 +367,7 @@ def _refuse_names(specs: Sequence[Spec], origin: str) -> None:
     for spec in specs:
         if spec.keyword:
             raise UsageError(
-                f"{origin}: {spec.text} gives an argument of a factory's function by name", "Give it by its place."
+                f"{origin}: {spec.text} gives an argument of a factory's function by name", "Give it by position."
             )
 
 
@@ -381,7 +388,7 @@ def _refuse_misfit(function: Callable[..., Any], specs: Sequence[Spec], paramete
 
 
 def _ordered(function: Callable[..., Any], specs: Sequence[Spec]) -> tuple[tuple[Spec, ...], tuple[str, ...]]:
-    """The specs in the order of the call, those that must be given by name last, and these names."""
+    """Return the specs in the order of the call, those that must be given by name last, and these names."""
     by_name = {spec.keyword: spec for spec in specs if spec.keyword}
     placed, named = in_order(function, tuple(spec for spec in specs if not spec.keyword), by_name)
     return (*placed, *named.values()), tuple(named)

@@ -25,11 +25,11 @@ Placement = Literal["device", "host"]
 
 
 class DeferredModule:
-    """Stands for the module called `module_name`, which the catalogue's files name at their top: the process that draws
-    the screen reads those files, and must load neither numpy nor jax.
+    """Stands for a module that the catalogue's files name at their top. The process that draws the screen reads those
+    files, and must load neither numpy nor jax.
 
-    Until a variant is built, using it imports the module. `load_modules` then replaces it by the module itself, so that
-    a function that is timed or traced contains none.
+    Until a variant is built, using the stand-in imports the module. `load_modules` then replaces it by the module
+    itself, so that a function that is timed or traced contains no stand-in.
     """
 
     def __init__(self, module_name: str) -> None:
@@ -40,8 +40,8 @@ class DeferredModule:
 
 
 def load_modules(function: Callable[..., Any], *, with_jax: bool) -> None:
-    """Replace the stand-ins in the file of `function` by their modules; without `with_jax` only numpy, because a NumPy
-    run does not import JAX."""
+    """Replace the stand-ins in the file of `function` by their modules; without `with_jax` only numpy's, because a
+    NumPy run does not import JAX."""
     names: dict[str, Any] = getattr(function, "__globals__", {})
     for name, value in list(names.items()):
         if type(value) is DeferredModule and (with_jax or value.module_name == "numpy"):
@@ -63,7 +63,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def read(self, text: str) -> Scalar:
-        """The value of `text`: `4000`, `1e6`, `4_000`. Raises UsageError with the bounds."""
+        """Return the value of `text`: `4000`, `1e6`, `4_000`. Raises UsageError with the bounds."""
         if self.kind == "choice":
             if text not in self.choices:
                 raise unknown_name(f"value of {self.name}", text, self.choices)
@@ -74,7 +74,9 @@ class Parameter:
             raise UsageError(f"{self.name} wants a number, not {text!r}", f"{self.name}: {self.description}") from None
         if self.kind == "int":
             if value != value or value in (float("inf"), float("-inf")) or value != int(value):
-                raise UsageError(f"{self.name} wants a whole number, not {text!r}", f"{self.name}: {self.description}")
+                raise UsageError(
+                    f"{self.name} must be a whole number, not {text!r}", f"{self.name}: {self.description}"
+                )
             value = int(value)
         if not self._within(value):
             low = "" if self.minimum is None else f" from {self.minimum:g}"
@@ -102,19 +104,21 @@ class Variant:
     parameters that it names."""
     description: str = ""
     inputs: Placement = "device"
-    """`device`: the inputs are put there once, before the calls; `host`: NumPy arrays at each call, transfer inside."""
+    """`device`: the inputs are put there once, before the calls; `host`: each call takes NumPy arrays, and transfers
+    them."""
     precision: Literal["", "highest"] = ""
     """Matrix precision (`jax.default_matmul_precision`); empty for JAX's default on that device."""
     adapt: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
-    """The form in which this variant wants the workload's inputs, where it is another one: a narrower dtype, another
-    alignment. Applied once, on the host, before anything is timed."""
+    """Converts the workload's inputs to the form that this variant takes, such as a narrower dtype or another
+    alignment. Called once, on the host, before anything is timed. None if the inputs stay as they are."""
 
     def arguments(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What this variant is called with, given the workload's `inputs` on the host."""
+        """Return what this variant is called with, given the workload's `inputs` on the host."""
         return self.adapt(inputs) if self.adapt else inputs
 
     def build(self, parameters: Parameters) -> Callable[..., Any]:
-        """The function that is called with the workload's inputs. Raises UsageError if a factory needs others."""
+        """Return the function that is called with the workload's inputs. Raises UsageError if a factory needs other
+        parameters."""
         if self.function is None:
             raise UsageError(f"the variant {self.name} has no function", "Give it function=.")
         load_modules(written_function(self.function), with_jax=self.how != "numpy")
@@ -142,17 +146,19 @@ class Published:
     source: str
     parameters: dict[str, Scalar] = field(default_factory=dict)
     kind: Literal["mean", "median", "best", "one call", "value", ""] = ""
-    """Which statistic `seconds` is; `value` for a result that is not a time, empty if the source does not say."""
+    """The statistic that `seconds` is; `value` for a result that is not a time, empty if the source does not say."""
     runs: int | None = None
-    """How many runs the statistic covers."""
+    """Number of runs that the statistic covers; None if unknown."""
     deviation_seconds: float | None = None
-    """Their standard deviation."""
+    """Standard deviation of those runs; None if unknown."""
     statistic: str = ""
-    """The same in words: `mean ± sd of 7 runs`, `best of 3`. Made from the three fields above if it is not given."""
+    """The statistic in words: `mean ± sd of 7 runs`, `best of 3`. Made from the three fields above if it is not
+    given."""
     caveat: str = ""
-    """Why it is not like for like, as where a variant differs from the source's own program; empty where it is."""
+    """Why the figure is not like for like, such as a variant that differs from the source's own program; empty if it is
+    like for like."""
     text: str = ""
-    """If the source gives no seconds, its own words: `28 times faster than NumPy`."""
+    """The source's own words if it gives no seconds: `28 times faster than NumPy`."""
 
     def __post_init__(self) -> None:
         if not self.statistic:
@@ -160,7 +166,7 @@ class Published:
 
     def _in_words(self) -> str:
         if not self.kind:
-            return "not said"
+            return "not given"
         if self.kind == "value":
             return "a value, not a time"
         if self.runs is None:
@@ -169,7 +175,7 @@ class Published:
 
     @property
     def figure(self) -> str:
-        """`27.9 ms ± 2.26 ms`, or the source's own words."""
+        """The figure as text: `27.9 ms ± 2.26 ms`, or the source's own words."""
         if self.seconds is None:
             return self.text
         spread = "" if self.deviation_seconds is None else f" ± {units.seconds(self.deviation_seconds)}"
@@ -177,7 +183,7 @@ class Published:
 
 
 THINKING_IN_JAX: Final = 'JAX documentation, "How to think in JAX"'
-"""https://docs.jax.dev/en/latest/notebooks/thinking_in_jax.html, which is executed when it is built."""
+"""Source: https://docs.jax.dev/en/latest/notebooks/thinking_in_jax.html, which is executed when it is built."""
 
 
 _DEEPHUB: Final[dict[str, dict[str, Any]]] = {
@@ -188,14 +194,14 @@ _DEEPHUB: Final[dict[str, dict[str, Any]]] = {
     },
     "first_run": {"kind": "one call", "caveat": "the first call: tracing, compiling and one run are inside"},
 }
-"""What that source gives of each phase."""
+"""Phase → statistic and caveat of the figures in deephub's "JAX"."""
 
 
 def deephub(
     parameters: Mapping[str, Scalar], *figures: tuple[str, str, float, str], first: str = ""
 ) -> tuple[Published, ...]:
-    """Figures of deephub's "JAX" (F. Chiusano), each as variant, phase, seconds and hardware. `first`: what is to be
-    known of its first calls, where that is more than that they are first calls."""
+    """Return figures of deephub's "JAX" (F. Chiusano), each given as variant, phase, seconds and hardware. `first`: the
+    caveat of its first calls, if it differs from the usual one."""
     of_phase = {**_DEEPHUB, "first_run": {**_DEEPHUB["first_run"], **({"caveat": first} if first else {})}}
     return tuple(
         Published(
@@ -212,7 +218,7 @@ def deephub(
 
 
 def published_value(source: str, parameters: dict[str, Scalar], text: str) -> Published:
-    """For a source that prints the result, and not how long it takes: the same on any hardware."""
+    """Return the figure of a source that prints the result, the same on any hardware, and not how long it takes."""
     return Published(
         variant="jax",
         phase="run",
@@ -227,10 +233,10 @@ def published_value(source: str, parameters: dict[str, Scalar], text: str) -> Pu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What one call needs, derived from the parameters alone, before anything is run. None is unknown."""
+    """What one call needs, derived from the parameters alone, before anything runs. None if unknown."""
 
     memory_bytes: float | None = None
-    """Inputs, outputs and the largest intermediates that are alive at once, for the hungriest variant."""
+    """Inputs, outputs and the largest intermediates that are alive at once, for the variant that needs most memory."""
     flops: float | None = None
     """Floating-point operations of the mathematical definition (a multiply and an add are two)."""
     traffic_bytes: float | None = None
@@ -253,7 +259,7 @@ V = TypeVar("V", Variant, VariantInfo)
 
 
 class _Declared(Generic[V]):
-    """What a workload and its data have in common."""
+    """What a workload and its data (`WorkloadInfo`) have in common."""
 
     __slots__ = ()
     if TYPE_CHECKING:
@@ -265,18 +271,18 @@ class _Declared(Generic[V]):
 
     @property
     def target(self) -> str:
-        """How the engine is asked for it: the name of a built-in workload, or the target of a user's own."""
+        """How the engine is asked for it: by the name of a built-in workload, or by the target of a user's own."""
         return self.name if self.origin == "built in" else self.origin
 
     def variant(self, name: str) -> V:
-        """The variant of that name. Raises UsageError naming the near ones."""
+        """Return the variant of that name. Raises UsageError with similar names."""
         by_name = {variant.name: variant for variant in self.variants}
         if name not in by_name:
             raise unknown_name(f"variant of {self.name}", name, by_name)
         return by_name[name]
 
     def resolve(self, preset: str, settings: Mapping[str, str] | None = None) -> dict[str, Scalar]:
-        """The parameters of a preset, with some of them set by hand (name → text). Raises UsageError."""
+        """Return the parameters of a preset, some of them set by hand (name → text). Raises UsageError."""
         if preset not in self.presets:
             raise unknown_name(f"preset of {self.name}", preset, self.presets)
         values = dict(self.presets[preset])
@@ -299,7 +305,8 @@ class Workload(_Declared[Variant]):
     """One paragraph: what it computes, why it is worth measuring, what to look at."""
     parameters: tuple[Parameter, ...]
     presets: Mapping[str, Parameters]
-    """At least `quick` (about a second on two CPU cores) and `published` (the source's exact sizes)."""
+    """Preset → parameters; at least `quick` (about a second on two CPU cores) and `published` (the source's exact
+    sizes)."""
     variants: tuple[Variant, ...]
     inputs: Callable[[Parameters, numpy.random.Generator], tuple[Any, ...]]
     """The arguments of one call, as NumPy arrays (or Python scalars, or nested tuples, lists and dicts of them)."""
@@ -324,7 +331,7 @@ class Workload(_Declared[Variant]):
     origin: str = "built in"
     """`built in`, or the target under which a user's workload was found: `path/to/file.py:function`."""
     inputs_from: str = ""
-    """The target whose inputs it takes, for want of its own."""
+    """Target of the workload whose inputs it takes; empty if it has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,14 +352,17 @@ class WorkloadInfo(_Declared[VariantInfo]):
 
 
 def worth_running(variant: Variant | VariantInfo, platform: str) -> bool:
-    """Whether `variant` can differ from its default twin on `platform`: on a CPU, `highest` is the same program."""
+    """Return whether `variant` can differ from its default twin on `platform`: on a CPU, `highest` is the same
+    program."""
     return not (variant.precision == "highest" and platform == "cpu")
 
 
 def workload_info(workload: Workload, *, sources: bool = True) -> WorkloadInfo:
-    """`workload` as data. `sources=False` leaves the source code out (it costs a file read)."""
-    of_variant = [each.name for each in fields(VariantInfo) if sources or each.name != "source"]
-    same = {each.name: getattr(workload, each.name) for each in fields(WorkloadInfo)}
-    variants = tuple(VariantInfo(**{name: getattr(one, name) for name in of_variant}) for one in workload.variants)
+    """Return `workload` as data. `sources=False` leaves the source code out, which takes a file read."""
+    field_names = [known.name for known in fields(VariantInfo) if sources or known.name != "source"]
+    shared = {known.name: getattr(workload, known.name) for known in fields(WorkloadInfo)}
+    variants = tuple(
+        VariantInfo(**{name: getattr(variant, name) for name in field_names}) for variant in workload.variants
+    )
     presets = {name: dict(values) for name, values in workload.presets.items()}
-    return WorkloadInfo(**{**same, "variants": variants, "presets": presets})
+    return WorkloadInfo(**{**shared, "variants": variants, "presets": presets})

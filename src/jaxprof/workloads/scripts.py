@@ -1,4 +1,4 @@
-"""The programs in a folder that import JAX, by their text alone: nothing is imported, and what is read is bounded."""
+"""Find the programs in a folder that import JAX, by their text alone: nothing is imported, and reading is bounded."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from itertools import islice
 from pathlib import Path
 
 MOST_ENTRIES = 2_000
-"""Entries of the folder that are looked at."""
+"""Most entries of the folder that are examined."""
 MOST_READ = 200
-"""Files that are read, the newest first."""
+"""Most files that are read, the newest first."""
 HEAD_BYTES = 64 * 1024
-"""What is read of each file: imports stand at its beginning."""
+"""Bytes that are read of each file, because imports stand at its beginning."""
 
 _STRINGS = re.compile(rb"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
 _IMPORT = re.compile(
@@ -23,12 +23,12 @@ _IMPORT = re.compile(
 
 
 def imports_jax(source: bytes) -> bool:
-    """Whether a statement of `source` imports jax or a module of it; one in a docstring is none."""
+    """Return whether a statement of `source` imports jax or a module of it; one in a docstring does not count."""
     return b"jax" in source and _IMPORT.search(_STRINGS.sub(b"", source)) is not None
 
 
 def scripts_with_jax(folder: Path) -> list[Path]:
-    """The `*.py` files of `folder` that import jax, the newest first; none if it cannot be read. Blocks."""
+    """Return the `*.py` files of `folder` that import jax, newest first; none if it cannot be read. Blocks."""
     dated: list[tuple[float, Path]] = []
     try:
         with os.scandir(folder) as entries:

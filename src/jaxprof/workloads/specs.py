@@ -1,7 +1,7 @@
 """Arguments written as text: `f32[1024,1024]`, `bf16[8,128]`, `i32[10]`, `f32[]`, `key`, `3`, `2.5`.
 
 The notation is that of jaxprs. A name in a shape, `f32[n,n]`, is a parameter of the workload. Arrays are filled with
-seeded random numbers (`making`). Nested arguments are written as in Python: `{'w': f32[8,4], 'b': f32[4]}`,
+seeded random numbers (`workloads.function`). Nested arguments are written as in Python: `{'w': f32[8,4], 'b': f32[4]}`,
 `(f32[3], None, 'relu')`; a named tuple is `module:Name(field=f32[3])`; `x=f32[3]` gives the argument by its name. Other
 objects have no notation here; they come from an inputs function. Nothing is called or imported here.
 """
@@ -71,7 +71,7 @@ _DEEPEST: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One argument."""
+    """The spec of one argument."""
 
     text: str
     kind: Literal["array", "key", "number", "word", "nested"]
@@ -91,7 +91,7 @@ class Spec:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parameters that the shape, or one inside, names."""
+        """Parameters that the shape, or a shape inside, names."""
         inside = [name for _, part in self.parts for name in part.names]
         return (*(size for size in self.shape if isinstance(size, str)), *inside)
 
@@ -102,11 +102,11 @@ class Spec:
             part.check(parameters)
 
     def sizes(self, parameters: Parameters) -> tuple[int, ...]:
-        """The shape in numbers. Raises UsageError for an unknown parameter, or a value that is not a size."""
+        """Return the shape in numbers. Raises UsageError for an unknown parameter, or a value that is not a size."""
         return tuple(self._size(size, parameters) for size in self.shape)
 
     def bytes(self, parameters: Parameters) -> int:
-        """Bytes of the array, or of all arrays inside."""
+        """Return the bytes of the array, or of all arrays inside."""
         if self.kind == "nested":
             return sum(part.bytes(parameters) for _, part in self.parts)
         return prod(self.sizes(parameters)) * _BITS[self.dtype] // 8 if self.kind == "array" else 8
@@ -124,7 +124,7 @@ class Spec:
 
 
 def parse_leaf(text: str) -> Spec:
-    """The spec of an argument that is not a container. Raises UsageError with examples."""
+    """Return the spec of an argument that is not a container. Raises UsageError with examples."""
     stripped = text.strip()
     key = _KEY.fullmatch(stripped)
     if key:
@@ -147,12 +147,12 @@ def parse_leaf(text: str) -> Spec:
 
 
 def cannot_read(text: str) -> UsageError:
-    """The error for a text that is not an argument."""
+    """Return the error for a text that is not an argument."""
     return UsageError(f"cannot read the argument {text!r}", _EXAMPLES)
 
 
 def array_text(dtype: str, shape: Sequence[int]) -> str | None:
-    """The spec of an array, the dtype by NumPy's name: `f32[8,4]`; None for a dtype that has no spec."""
+    """Return the spec of an array, the dtype by NumPy's name: `f32[8,4]`; None for a dtype that has no spec."""
     if dtype not in _BITS:
         return None
     short = next((name for name, known in _SHORT.items() if known == dtype), dtype)
@@ -168,15 +168,15 @@ def _dtype(name: str, text: str) -> str:
     return dtype
 
 
-def _shape(text: str, whole: str) -> tuple[int | str, ...]:
-    """The sizes between the brackets; a comma at the end is allowed, as in Python."""
+def _shape(text: str, spec_text: str) -> tuple[int | str, ...]:
+    """Return the sizes between the brackets; a comma at the end is allowed, as in Python."""
     items = [item.strip() for item in text.split(",")]
     if items[-1] == "":
         items.pop()
-    return tuple(_dimension(item, whole) for item in items)
+    return tuple(_dimension(item, spec_text) for item in items)
 
 
-def _dimension(item: str, whole: str) -> int | str:
+def _dimension(item: str, spec_text: str) -> int | str:
     if item.isidentifier():
         return item
     try:
@@ -184,12 +184,14 @@ def _dimension(item: str, whole: str) -> int | str:
         if size < 0 or size != int(size):
             raise ValueError(item)
     except (ValueError, OverflowError):
-        raise UsageError(f"{whole}: {item!r} is not a size", f"A size is a whole number from 0. {_EXAMPLES}") from None
+        raise UsageError(
+            f"{spec_text}: {item!r} is not a size", f"A size is a whole number from 0. {_EXAMPLES}"
+        ) from None
     return int(size)
 
 
 def parse(text: str) -> Spec:
-    """The spec of one argument. Raises UsageError with examples."""
+    """Return the spec of one argument. Raises UsageError with examples."""
     keyword = _KEYWORD.match(text)
     reader = _Reader(text, keyword.end() if keyword else 0)
     spec = reader.value(0)
@@ -205,7 +207,7 @@ class _Reader:
         self._at = at
 
     def value(self, depth: int) -> Spec:
-        """The spec that begins here."""
+        """Return the spec that begins here."""
         if depth > _DEEPEST:
             raise cannot_read(self._text[:60])
         began = self._at
@@ -231,7 +233,7 @@ class _Reader:
             raise cannot_read(self._text)
 
     def _in_parentheses(self, began: int, depth: int) -> Spec:
-        """A tuple; `(x)` is `x`, as in Python."""
+        """Return a tuple; `(x)` is `x`, as in Python."""
         values: list[Spec] = self._items(")", lambda: self.value(depth + 1))
         if len(values) == 1 and not re.search(r",\s*\)\s*$", self._text[began : self._at]):
             return replace(values[0], text=self._text[began : self._at].strip())
@@ -255,7 +257,7 @@ class _Reader:
         return key, self.value(depth + 1)
 
     def _items(self, closing: str, item: Callable[[], Any]) -> list[Any]:
-        """The items up to `closing`, separated by commas; a trailing comma is allowed."""
+        """Return the items up to `closing`, separated by commas; a trailing comma is allowed."""
         items: list[Any] = []
         while not self._takes(closing):
             items.append(item())
@@ -280,12 +282,12 @@ class _Reader:
 
 
 def split_shard(text: str) -> tuple[str, str]:
-    """The argument that `--shard` names, and how it is split: `x=data,-`. Raises UsageError. Needs no argument's value,
-    so the client can check it before it starts a process."""
+    """Return the argument that `--shard` names, and how it is split: `x=data,-`. Needs no argument's value, so the
+    client can check it before it starts a process. Raises UsageError."""
     selector, equals, written = text.partition("=")
     if not equals or not selector.strip():
         raise UsageError(
             f"cannot read --shard {text!r}",
-            "As 1=data, x=data,-,model, params/*/kernel=-,model, or 0=1 for dimension 1.",
+            "Write 1=data, x=data,-,model or params/*/kernel=-,model; 0=1 splits dimension 1.",
         )
     return selector.strip(), written

@@ -93,8 +93,8 @@ def test_a_run_is_captured_with_all_that_it_was_given() -> None:
     [
         ([], "lines were not timed", "jaxprof script --plain train.py --epochs 3"),
         (
-            ["steps are not counted and lines are not timed, which is possible from Python 3.12 on"],
-            "lines were not timed, which is possible from Python 3.12 on",
+            ["steps are not counted and lines are not timed, because that needs Python 3.12 or newer"],
+            "lines were not timed, because that needs Python 3.12 or newer",
             "",
         ),
     ],

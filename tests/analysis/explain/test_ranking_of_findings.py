@@ -32,7 +32,7 @@ def finding(code: str, run: str = "r1", *, fault: bool = False, **cost: Any) -> 
 
 
 def explained(*findings: RankedFinding, abstentions: tuple[Abstention, ...] = ()) -> Explanation:
-    return derive._explained("s", "runs", derive._Found(list(findings), list(abstentions)))
+    return derive._explained("s", "runs", derive._Collected(list(findings), list(abstentions)))
 
 
 def codes(*findings: RankedFinding) -> list[str]:
@@ -97,7 +97,7 @@ def test_a_list_is_short_and_says_how_many_are_left_out() -> None:
 
 
 def test_of_more_modules_than_are_read_it_is_said() -> None:
-    found = derive._Found()
+    found = derive._Collected()
     found.not_read(derive.MOST_MODULES)
     assert found.abstentions == []
     found.not_read(derive.MOST_MODULES + 2)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import job_folders
 import program_events
-from jaxprof.analysis.jobs.job import BesideOthers, beside_others, job_figures
+from jaxprof.analysis.jobs.job import ProcessComparison, compare_with_others, job_figures
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 
 
-def beside(folder: Path, index: int) -> BesideOthers | None:
-    return beside_others(job_figures(read_job(folder, Session)).processes, index)
+def beside(folder: Path, index: int) -> ProcessComparison | None:
+    return compare_with_others(job_figures(read_job(folder, Session)).processes, index)
 
 
 def test_the_part_that_makes_it_late_comes_first_with_its_line(tmp_path: Path) -> None:

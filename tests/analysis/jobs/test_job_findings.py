@@ -11,7 +11,7 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.jobs.job import JobFigures, beside_others, job_figures
+from jaxprof.analysis.jobs.job import JobFigures, compare_with_others, job_figures
 from jaxprof.report.hosts import nothing_found
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
@@ -68,13 +68,15 @@ def test_what_is_plain_is_said_of_a_short_loop_where_the_clock_agrees(
 
 def test_what_all_processes_share_is_said_of_the_job(tmp_path: Path) -> None:
     dear = [[*loop(), program_events.compiled("setup", compile_seconds=14.0 + index / 5)] for index in range(4)]
-    assert "All 4 of them: compiling, of the wall time: 71 % to 7" in nothing_found(figures(job(tmp_path / "a", *dear)))
+    assert "All 4 processes: compiling, of the wall time: 71 % to 7" in nothing_found(
+        figures(job(tmp_path / "a", *dear))
+    )
     assert "All 4" not in nothing_found(figures(job(tmp_path / "b", *dear[:3], loop())))
 
 
 def test_processes_that_do_not_wait_for_each_other_are_not_said_to(tmp_path: Path) -> None:
     [finding] = figures(job(tmp_path, loop(), loop(30, data=0.3), loop())).findings
-    assert finding.message.endswith("2.0 % on the others, whose loop takes 20.0 s where its takes 30.0 s")
+    assert finding.message.endswith("2.0 % on the others, whose loops take 20.0 s while its own takes 30.0 s")
 
 
 def test_two_late_processes_do_not_hide_each_other(tmp_path: Path) -> None:
@@ -157,7 +159,7 @@ def test_late_from_soon_after_the_start(tmp_path: Path, seconds: int) -> None:
     assert (found.code, found.index, found.part) == ("straggler", 1, "data")
     assert found.since_seconds == 0
     processes = figures(tmp_path).processes
-    beside = beside_others(processes, 1)
+    beside = compare_with_others(processes, 1)
     part = next(each for each in beside.parts or () if each.part == "data")
     assert part.share == processes[1].shares["data"]
     assert f"{percent(part.share)} of its loop, {percent(part.others_share)} on the others" in found.message

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxprof.analysis.arrivals import lay
+from jaxprof.analysis.arrivals import align
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
@@ -85,13 +85,13 @@ def test_captures_of_one_host_fit_by_its_clock_where_all_steps_are_alike() -> No
     rng = np.random.default_rng(3)
     ends = 0.01 * np.cumsum(1 + 0.02 * rng.standard_normal(120))
     first, other = ends + rng.normal(0, 1e-3, 120), ends[5:] + rng.normal(0, 1e-3, 115)
-    fit = lay(first, other, same_clock=True)
+    fit = align(first, other, same_clock=True)
     assert fit[0] == -5
     assert abs(fit[1]) < 5e-4
-    assert lay(first, other, same_clock=False) is None
+    assert align(first, other, same_clock=False) is None
 
 
 def test_captures_of_one_host_that_share_no_moment_do_not_fit() -> None:
     ends = 0.01 * np.arange(1, 101)
-    assert lay(ends, ends + 20.0, same_clock=True) is None
-    assert lay(0.001 * np.arange(100), 0.001 * np.arange(100) + 0.5e-3, same_clock=True) is None
+    assert align(ends, ends + 20.0, same_clock=True) is None
+    assert align(0.001 * np.arange(100), 0.001 * np.arange(100) + 0.5e-3, same_clock=True) is None

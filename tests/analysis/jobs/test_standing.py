@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jaxprof.analysis.jobs.step_grid import RATIOS, UNKNOWN, Standing, StepGrid, lost_seconds, standing
+from jaxprof.analysis.jobs.step_grid import RATIOS, UNKNOWN, StepGrid, StepOutliers, lost_seconds, step_outliers
 
 NAN = float("nan")
 
 
-def seen(seconds: list[list[float]], samples: float = NAN, *, step: float = 1.0) -> Standing:
+def seen(seconds: list[list[float]], samples: float = NAN, *, step: float = 1.0) -> StepOutliers:
     """Four columns of ten steps each, unless `seconds` has others."""
     values = np.array(seconds)
     count = values.shape[1]
@@ -24,7 +24,7 @@ def seen(seconds: list[list[float]], samples: float = NAN, *, step: float = 1.0)
         "step",
         "own",
     )
-    return standing(grid)
+    return step_outliers(grid)
 
 
 def test_levels_are_those_of_the_ratio() -> None:

@@ -45,7 +45,7 @@ def test_a_counter_that_is_off_on_one_host_is_said_and_the_clock_is_taken() -> N
     _, other = alignments([process(0, 3, 3), process(1, 103, 3)])
     assert (other.shift, other.by) == (-100, "clock")
     assert (
-        other.notice == "process 1 is laid beside the others by the clock: its step is 100 ahead of that of process 0"
+        other.notice == "process 1 is aligned with the others by the clock: its step is 100 ahead of that of process 0"
     )
 
 
@@ -58,7 +58,7 @@ def test_processes_at_their_own_pace_keep_their_numbers() -> None:
 def test_without_a_counter_that_both_have_the_clock_of_the_host_decides(names: tuple[str, str]) -> None:
     _, other = alignments([process(0, 1, 3, name=names[0]), process(1, 1, 20, name=names[1])])
     assert (other.shift, other.by) == (17, "clock")
-    assert "no number that both count" in other.notice
+    assert "no common counter" in other.notice
 
 
 def test_on_other_hosts_the_pattern_of_the_ends_decides() -> None:
@@ -67,7 +67,7 @@ def test_on_other_hosts_the_pattern_of_the_ends_decides() -> None:
         process(1, 1, 20, name="", host="other", clock=1012.0),
     ])  # fmt: skip
     assert (other.shift, other.by) == (17, "pattern")
-    assert "by the pattern of its steps' ends" in other.notice
+    assert "by the pattern of its step ends" in other.notice
 
 
 def test_steps_that_are_all_alike_have_no_pattern() -> None:
@@ -77,7 +77,7 @@ def test_steps_that_are_all_alike_have_no_pattern() -> None:
         process(1, 1, 20, name="", host="other", clock=1012.0, lengths=alike),
     ])  # fmt: skip
     assert (other.shift, other.by) == (0, "nothing")
-    assert "is unknown" in other.notice
+    assert "cannot be matched" in other.notice
 
 
 def test_another_boot_of_the_host_is_another_clock() -> None:
@@ -93,7 +93,7 @@ def test_none_and_one() -> None:
 def test_what_holds_for_many_processes_is_said_of_a_few() -> None:
     laid = alignments([process(0, 3, 3), *(process(index, 103, 3) for index in range(1, 7))])
     *few, rest = alignment_notices(laid)
-    assert [words.split(" is laid")[0] for words in few] == ["process 1", "process 2", "process 3"]
+    assert [words.split(" is aligned")[0] for words in few] == ["process 1", "process 2", "process 3"]
     assert rest == "the same holds for 3 more processes"
     assert alignment_notices(alignments([process(0, 3, 3), process(1, 20, 20)])) == ()
 

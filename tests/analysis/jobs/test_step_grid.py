@@ -160,7 +160,7 @@ def test_a_process_without_numbers_among_others_is_left_out_and_that_is_said() -
     assert other is not None
     found = grid(trace(0, [taken([0.1] * 9)]), trace(1, [taken([0.1] * 9)]), other)
     assert np.isnan(found.seconds[2]).all()
-    assert "process 2 cannot be put beside" in found.notices[0]
+    assert "process 2 cannot be compared" in found.notices[0]
     named = grid(trace(0, [taken([0.1], name="i")]), trace(1, [taken([0.1], name="j")]))
     assert "different variables" in named.notices[0]
     assert not grid(trace(0, [taken([0.1])]), trace(1, [taken([0.1])])).notices

@@ -34,7 +34,7 @@ def test_the_one_that_was_stopped_is_named_and_what_the_others_waited(tmp_path: 
     (finding,) = found(tmp_path, stepping(20), stepping(18, (5.0, 2.0, "state")), stepping(20))
     assert (finding.index, finding.seconds) == (1, pytest.approx(2.0))
     assert finding.message == (
-        "process 1 on node1 was stopped by a signal for 2.00 s, 5.00 s after it began; the others wait 2.00 s for it"
+        "process 1 on node1 was paused by a signal for 2.00 s, 5.00 s after it began; the others wait 2.00 s for it"
     )
 
 
@@ -49,7 +49,9 @@ def test_several_stops_of_one_process_are_one_finding(tmp_path: Path) -> None:
     assert "for 3.00 s, 2 times, first 5.00 s after it began" in finding.message
 
 
-@pytest.mark.parametrize(("by", "words"), [("standstill", "stood still"), ("clock", "machine was suspended")])
+@pytest.mark.parametrize(
+    ("by", "words"), [("standstill", "paused (with its container"), ("clock", "machine was suspended")]
+)
 def test_how_it_was_found_is_said(tmp_path: Path, by: str, words: str) -> None:
     (finding,) = found(tmp_path, stepping(20), stepping(20, (5.0, 2.0, by)))
     assert words in finding.message
@@ -58,7 +60,7 @@ def test_how_it_was_found_is_said(tmp_path: Path, by: str, words: str) -> None:
 def test_a_job_that_was_stopped_whole_is_one_finding(tmp_path: Path) -> None:
     stop = (5.0, 2.0, "standstill")
     (finding,) = found(tmp_path, *[stepping(18, stop) for _ in range(4)])
-    assert finding.message.startswith("all 4 processes did not run for 2.00 s")
+    assert finding.message.startswith("all 4 processes were paused for 2.00 s: process 0 was paused")
 
 
 def test_nobody_was_stopped(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ class TestRecompiles:
     def test_a_factory_is_told_at_the_line_that_calls_it(self) -> None:
         found = only("closure_varies", *PAIRS["closure_varies"][0])
         assert found.where.line == 86
-        assert "made anew by `make_step` each time, over other values of rate" in found.message
+        assert "made anew by `make_step` each time, with other values of rate" in found.message
 
     def test_cleared_caches_are_told_at_the_line_that_clears_them(self) -> None:
         found = only("caches_cleared", *PAIRS["caches_cleared"][0])

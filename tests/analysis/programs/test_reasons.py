@@ -37,6 +37,9 @@ from jaxprof.analysis.programs.functions import brief, briefest
         ("argument g: other sharding: not committed → cpu:1", "sharding of g: not committed → cpu:1"),
         ("static argument n: 1 → 2; static argument m: 3 → 4", "static argument n: 1 → 2; m: 3 → 4"),
         ("argument params['head'] (12 leaves): new", "structure: params['head'] (12 leaves) new"),
+        ("argument mask: removed", "structure: mask removed"),
+        ("argument n: keyword → positional", "structure: n keyword → positional"),
+        ("argument n: by name → by position", "structure: n by name → by position"),  # of an older session
         (
             "make_step at train.py:30 makes a new function each time (defined at train.py:12), rate: 0.1 → 0.2",
             "new closure of make_step: rate: 0.1 → 0.2 (made at train.py:30, defined at train.py:12)",

@@ -16,9 +16,9 @@ from jaxprof.analysis.programs.verdict import (
     HotLoop,
     LoopTimes,
     Verdict,
-    again_rows,
     interval,
     line_times,
+    recompilations,
 )
 from jaxprof.analysis.programs.verdict import verdict as bound
 
@@ -274,7 +274,7 @@ def test_python_around_calls_that_were_too_few_for_the_samples_gives_no_verdict(
     assert verdict(*loop(around, count=1), SPELL).kind == "dispatch-bound"
     found = verdict(*loop(around, count=1), BRIEF)
     assert found.kind is None
-    assert found.reason == "its 20 timed passes are too few, and too brief, for what samples saw of it"
+    assert found.reason == "its 20 timed iterations cannot account for the sampled time: too few and too short"
     assert found.needs_seconds > 1.0
 
 
@@ -334,4 +334,4 @@ def test_python_beside_single_operations_belongs_to_them_where_they_take_more(di
 
 def test_a_row_of_a_ledger_may_stand_for_any_number_of_compilations() -> None:
     row = e.Compiled(run="r1", function="add", reason_code="shape", library=True, count=1 << 60)
-    assert again_rows([row]) == [row], "not within 60 s if they are counted one by one"
+    assert recompilations([row]) == [row], "not within 60 s if they are counted one by one"

@@ -64,7 +64,7 @@ def test_a_call_that_is_too_long_to_repeat_is_told_as_no_data(monkeypatch: pytes
     assert isinstance(event, TrustReported)
     (row,) = event.rows
     assert (event.kind, row.code) == ("run", "not_captured")
-    assert row.message == "not captured: a call takes 20 s: too long to repeat it for its kernels"
+    assert row.message == "not captured: a call takes 20 s, too long to repeat under the profiler"
 
 
 @pytest.mark.parametrize(("compile_seconds", "again"), [(30.0, True), (30.1, False)])

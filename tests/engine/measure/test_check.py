@@ -60,7 +60,7 @@ def test_the_baseline_is_compared_with_nothing_unless_there_is_an_answer() -> No
 def test_a_numpy_run_imports_no_jax_for_its_twin() -> None:
     baseline = replace(WORKLOAD, variants=(replace(COMPILED, name="op by op"), TWIN), baseline="op by op")
     found = checked(INPUTS[0] * 2, baseline, TWIN)
-    assert (found.passed, found.note) == (None, "op by op needs JAX, which a NumPy run does not import")
+    assert (found.passed, found.note) == (None, "the baseline (op by op) needs JAX, which a NumPy run does not import")
     assert checked(INPUTS[0] * 2, baseline, COMPILED).passed is True
 
 
@@ -73,7 +73,7 @@ def test_a_twin_that_takes_longer_than_the_run_may_is_not_computed(
     found = checked(INPUTS[0] * 2, left=left, twin_seconds=twin_seconds)
     assert found.passed == passed
     if passed is None:
-        assert found.note == "the numpy twin would take at least 30.0 s, longer than the run may"
+        assert found.note == "the numpy twin would take at least 30.0 s, more than the run has left"
 
 
 def test_the_precision_of_products_is_asked_of_workloads_that_have_some() -> None:

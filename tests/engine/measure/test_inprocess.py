@@ -257,7 +257,7 @@ def test_what_was_declared_counts_as_far_as_it_holds_for_any_call(parameters: bo
             return x
 
     x = np.ones(3, np.float32)
-    found = inprocess._of_these_arguments(function, (x,))
+    found = inprocess._declaration_for(function, (x,))
     assert (found.title, found.description) == ("a title", "what it does")
     assert (found.tolerance, found.matrix_products) == (0.5, False)
     assert (callable(found.expected), found.against, found.noisy_answer) == (

@@ -117,7 +117,7 @@ def test_the_first_call_op_by_op_is_split_from_what_it_compiles() -> None:
     assert set(ended) == {"trace", "lower", "compile", "first_run"}
     assert all(event.seconds is not None and event.seconds >= 0 for event in ended.values())
     assert ended["first_run"].seconds == seconds
-    assert ended["first_run"].note == "the first call, without its compilations"
+    assert ended["first_run"].note == "first call, compilations excluded"
     observed = [event for event in events if event.type == "compile_observed"]
     assert {event.stage for event in observed} >= {"compile"}  # type: ignore[attr-defined]
     assert all(event.seconds > 0 for event in observed)  # type: ignore[attr-defined]

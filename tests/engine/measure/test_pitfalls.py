@@ -89,8 +89,8 @@ def test_compilations_that_nobody_expected_are_counted_and_named() -> None:
     [
         ([], False, []),
         (["in"], False, ["the transfer in copied nothing"]),
-        (["in", "out"], True, ["the transfer in and out copied nothing", "a call moved nothing"]),
-        ([], True, ["a call moved nothing"]),
+        (["in", "out"], True, ["the transfer in and out copied nothing", "a call moved no data"]),
+        ([], True, ["a call moved no data"]),
     ],
 )
 def test_a_transfer_that_copied_nothing_is_no_copy(directions: list[str], calls: bool, said: list[str]) -> None:

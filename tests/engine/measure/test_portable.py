@@ -16,10 +16,10 @@ from jaxprof.engine.measure.portable import (
     Devices,
     export_for,
     imported,
-    in_its_own_words,
-    lower_there,
+    lower_for_target,
     program_of,
     trace,
+    with_own_names,
 )
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.read.parse import module
@@ -39,7 +39,7 @@ def again(function: Any, *arguments: Any) -> Any:
     """What the program gives that was traced, exported, and compiled for this host's devices."""
     traced = trace(function, arguments)
     program = program_of(traced, traced.in_shardings, annotated=True)
-    lowered = lower_there(program, MESH, Devices(tuple(jax.devices())), "cpu")
+    lowered = lower_for_target(program, MESH, Devices(tuple(jax.devices())), "cpu")
     leaves = jax.tree.leaves(arguments)
     return lowered.compile()(*(leaves[slot] for slot in traced.slots if slot is not None))
 
@@ -132,9 +132,9 @@ def test_what_is_no_array_stays_in_the_function() -> None:
 def test_the_lines_are_the_users_and_the_names_the_programs() -> None:
     traced = trace(step, (X, X))
     program = program_of(traced, traced.in_shardings, annotated=True)
-    text = lower_there(program, MESH, Devices(tuple(jax.devices())), "cpu").compile().as_text()
+    text = lower_for_target(program, MESH, Devices(tuple(jax.devices())), "cpu").compile().as_text()
     assert "call_exported" in text
-    cleaned = in_its_own_words(text, program, ["x", "scale['a']"])
+    cleaned = with_own_names(text, program, ["x", "scale['a']"])
     assert 'op_name="jit(step)/' in cleaned
     assert 'op_name="x"' in cleaned
     assert r'op_name="scale[\'a\']"' in cleaned
@@ -173,7 +173,7 @@ def test_names_of_ours_are_replaced_by_those_of_the_arguments_as_far_as_they_are
         'op_name="args[0]" loc("args[0]") loc("args[2]") op_name="jit(step)/call_exported/jit(step)/add" '
         'op_name="jit(step)/call_exported" op_name="jit(other)/call_exported" "args[0]"'
     )
-    assert in_its_own_words(text, program, ["x['a\\\\b']", "scale"]) == (
+    assert with_own_names(text, program, ["x['a\\\\b']", "scale"]) == (
         r"""op_name="x[\'a\\\\b\']" loc("x['a\\b']") loc("args[2]") op_name="jit(step)/add" """
         'op_name="jit(step)" op_name="jit(other)/call_exported" "args[0]"'
     )

@@ -98,7 +98,7 @@ def test_fewer_samples_than_six_are_told_before_they_are_taken(machine: None) ->
     assert foretell(Estimate(flops=1e10), has_dots=True, spec=capped)[1] == [], "a warm-up and six calls of a second"
     (warning,) = foretell(Estimate(flops=1.5e10), has_dots=True, spec=capped)[1]
     assert isinstance(warning, WarningRaised)
-    assert "the hard cap of 7.00 s ends it after 3 samples at most, not 6" in warning.message
+    assert "the hard cap of 7.00 s leaves time for 3 samples at most, and 6 are needed" in warning.message
 
 
 def test_a_call_takes_as_long_as_its_products_or_its_traffic(machine: None) -> None:

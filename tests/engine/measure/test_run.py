@@ -223,7 +223,7 @@ def test_an_error_that_cannot_say_its_text_is_the_end_of_the_run() -> None:
         def __str__(self) -> str:
             raise TypeError("no text")
 
-    assert failed(Mute()).error == "Mute: (its text cannot be had: TypeError)"
+    assert failed(Mute()).error == "Mute: (reading its message raised TypeError)"
 
 
 def test_the_frames_that_measure_are_left_out_also_of_what_led_to_it() -> None:

@@ -11,12 +11,12 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxprof.engine.measure.sharding import (
-    chosen,
     companion_specs,
     leaves_of,
     make_mesh,
     own_sharding,
     read_spec,
+    requested_specs,
     with_specs,
 )
 from jaxprof.errors import UsageError
@@ -68,7 +68,7 @@ def test_an_axis_that_the_mesh_has_not_is_refused_with_the_near_ones() -> None:
     ],
 )
 def test_what_the_command_line_says(shard: list[str], found: dict[str, P]) -> None:
-    assert names(chosen(LEAVES, shard, MESH)) == found
+    assert names(requested_specs(LEAVES, shard, MESH)) == found
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_the_command_line_says(shard: list[str], found: dict[str, P]) -> No
 )
 def test_what_is_refused(shard: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        chosen(LEAVES, [shard], MESH)
+        requested_specs(LEAVES, [shard], MESH)
     assert said in caught.value.what
     assert caught.value.hint
 

@@ -224,15 +224,15 @@ def request(**options: Any) -> CompileRequest:
     return CompileRequest(run="r1", spec=spec, **options)
 
 
-def of_topology(**options: Any) -> ahead_of_time._Elsewhere:
-    return ahead_of_time._Elsewhere(request(**options), Reporter(lambda event: None, RunControl()), None, None)
+def of_topology(**options: Any) -> ahead_of_time._TargetCompile:
+    return ahead_of_time._TargetCompile(request(**options), Reporter(lambda event: None, RunControl()), None, None)
 
 
 def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = of_topology(platform="cpu")
     monkeypatch.setattr(elsewhere, "_topology", lambda: SimpleNamespace(devices=jax.devices()[:1]))
     monkeypatch.setattr(elsewhere, "_compile_plain", lambda *_: SimpleNamespace(hlo=""))
-    with pytest.raises(JaxprofError, match="does not give the HLO") as caught:
+    with pytest.raises(JaxprofError, match="does not return the HLO") as caught:
         elsewhere.compile(lambda x: x, (np.zeros(2),))
     assert "jax 0.10" in caught.value.hint
 

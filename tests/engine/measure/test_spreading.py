@@ -13,7 +13,7 @@ import pytest
 from jax.experimental import topologies
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxprof.engine.measure.ahead_of_time import _Elsewhere, compile_request
+from jaxprof.engine.measure.ahead_of_time import _TargetCompile, compile_request
 from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.measure.portable import export_for, program_of, trace
 from jaxprof.engine.measure.sharding import leaves_of
@@ -37,8 +37,8 @@ def mesh(**axes: int) -> Any:
 def said(specs: dict[int, PartitionSpec], devices: int = 4, leaves: Any = LEAVES, **request: Any) -> WarningRaised:
     events: list[Event] = []
     recorder = Reporter(events.append, RunControl())
-    elsewhere = _Elsewhere(CompileRequest(run="r1", spec=SPEC, devices=devices, **request), recorder, None, None)
-    elsewhere._say(leaves, specs, mesh(data=2, model=2))
+    elsewhere = _TargetCompile(CompileRequest(run="r1", spec=SPEC, devices=devices, **request), recorder, None, None)
+    elsewhere._report_sharding(leaves, specs, mesh(data=2, model=2))
     (warning,) = events
     assert isinstance(warning, WarningRaised)
     assert warning.code == "sharding"
@@ -64,9 +64,9 @@ def test_devices_that_stay_idle_are_told_and_who_gave_a_spec_is_not_told_how() -
     assert said({}, leaves=()).advice.endswith("--shard 0=data.")
 
 
-def elsewhere(workload: Any = None, context: Any = None, **request: Any) -> _Elsewhere:
+def elsewhere(workload: Any = None, context: Any = None, **request: Any) -> _TargetCompile:
     recorder = Reporter(lambda event: None, RunControl())
-    return _Elsewhere(CompileRequest(run="r1", spec=SPEC, **request), recorder, workload, context)
+    return _TargetCompile(CompileRequest(run="r1", spec=SPEC, **request), recorder, workload, context)
 
 
 HERE = Mesh(np.array(jax.devices()[:1]), ("data",))
@@ -175,7 +175,7 @@ def test_a_program_for_other_devices_leaves_out_the_shardings_of_its_results() -
 
 def elsewhere_compiled(monkeypatch: pytest.MonkeyPatch, **request: Any) -> list[Event]:
     """As `compiled`, for a target that is this machine's CPU."""
-    monkeypatch.setattr(_Elsewhere, "_topology", lambda self: SimpleNamespace(devices=jax.devices("cpu")[:1]))
+    monkeypatch.setattr(_TargetCompile, "_topology", lambda self: SimpleNamespace(devices=jax.devices("cpu")[:1]))
     events: list[Event] = []
     spec = RunSpec(workload="selu", target="selu", variant="jit", how="compile", device="cpu:0", parameters={"n": 1000})
     compile_request(CompileRequest(run="r1", spec=spec, platform="cpu", **request), events.append, RunControl())

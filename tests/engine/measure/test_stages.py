@@ -13,7 +13,7 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 from jaxprof.engine.measure import stages
-from jaxprof.engine.measure.ahead_of_time import _debug_calls_left_out
+from jaxprof.engine.measure.ahead_of_time import _skip_debug_calls
 from jaxprof.engine.measure.control import Reporter, RunControl
 from jaxprof.engine.measure.stages import (
     CompileLedger,
@@ -42,7 +42,7 @@ def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted() -> 
         jax.debug.callback(lambda _: None, x)
         return x + 1
 
-    with _debug_calls_left_out() as calls:
+    with _skip_debug_calls() as calls:
         without = str(jax.make_jaxpr(traced)(1.0))
     assert calls == ["jax.debug.print", "jax.debug.callback"]
     assert "debug" not in without

@@ -35,7 +35,7 @@ def test_an_import_is_timed_where_it_takes_place(monkeypatch: pytest.MonkeyPatch
 def test_an_import_ahead_of_the_run_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(startup, "_ahead", {"jax": 2.5})
     first, second = imported("jax"), imported("jax")
-    assert (first.seconds, first.note) == (2.5, "while the worker waited")
+    assert (first.seconds, first.note) == (2.5, "imported while the worker was idle")
     assert (second.seconds, second.note) == (None, "already imported")
 
 

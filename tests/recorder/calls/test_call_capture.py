@@ -200,7 +200,7 @@ class Model:
     ("function", "args", "problem"),
     [
         (lambda x: x, (1,), "no name leads to it"),
-        (eval("lambda x: x"), (1,), "not written in a file"),
+        (eval("lambda x: x"), (1,), "not defined in a file"),
         (step.__wrapped__, (Model(), {}), "argument 1 is a"),
         (step.__wrapped__, ({"a": {1.5: 2}}, {}), r"argument 1\['a'\] is a builtins.dict"),
         (step.__wrapped__, (jnp.ones(3, jnp.int4), {}), "an array of int4"),

@@ -72,7 +72,7 @@ REASONS = {
     "static_argument": [
         ("first", ""),
         ("static_argument", "static argument n: 3 → 4"),
-        ("structure", "argument n: by name → by position"),
+        ("structure", "argument n: keyword → positional"),
     ],
     "static_positions": [("first", ""), ("static_argument", "static argument mode: 'train' → 'test'")],
     "static_dataclass": [
@@ -107,10 +107,13 @@ REASONS = {
     "donated": [("first", ""), ("config", "jit option donate_argnames: not set → ('x',)")],
     "keys_come_and_go": [
         ("first", ""),
-        ("structure", "argument params['tail'] (3 leaves): new; argument params['head'] (2 leaves): gone"),
-        ("structure", "argument params['mask'] (2 leaves): new; argument params['head'] (2 leaves): gone"),
+        ("structure", "argument params['tail'] (3 leaves): new; argument params['head'] (2 leaves): removed"),
+        ("structure", "argument params['mask'] (2 leaves): new; argument params['head'] (2 leaves): removed"),
     ],
-    "traced_within": [("first", ""), ("first", "the first as a program of its own: it was traced in another before")],
+    "traced_within": [
+        ("first", ""),
+        ("first", "first compilation of its own: before, it was traced inside another function"),
+    ],
     "transformed": [("first", "the first time under vmap"), ("first", "")],
     "nothing_for_an_argument": [("first", ""), ("structure", "argument mask: new")],
     "forked": [],
@@ -208,7 +211,7 @@ def test_cleared_caches_are_told_with_their_line(told: Told) -> None:
     assert (first["reason_code"], first["cleared_at"]) == ("first", NOWHERE)
     assert (cleared["reason_code"], cleared["cleared_at"]["line"]) == ("caches_cleared", line)
     assert cleared["reason"] == (
-        f"the same function and signature again: jax.clear_caches() at planted.py:{line} had emptied JAX's caches"
+        f"the same function and signature again: jax.clear_caches() at planted.py:{line} emptied JAX's caches"
     )
     assert (again["reason_code"], again["cleared_at"]) == ("unknown", NOWHERE)  # the function's own clear_cache
 

@@ -98,7 +98,7 @@ def test_shardings_that_read_the_same_are_told_apart() -> None:
 
 def test_what_was_not_seen_is_unknown() -> None:
     reason = explain(Signature(), Signature(), HERE, THERE, HERE)
-    assert (reason.code, reason.words) == ("unknown", "the arguments of this call could not be seen")
+    assert (reason.code, reason.words) == ("unknown", "the arguments of this call are unknown")
 
 
 def test_the_history_of_a_function_is_bounded() -> None:
@@ -118,7 +118,7 @@ def test_an_equal_signature_is_offered_first() -> None:
     history.add(key, signature(vector(1)), HERE)
     history.add(key, signature(vector(2)), THERE)
     assert next(history.earlier(key, signature(vector(1)))) == signature(vector(1))
-    assert history.place(key, signature(vector(2))) == THERE
+    assert history.last_call(key, signature(vector(2)))[0] == THERE
 
 
 def test_an_object_at_the_address_of_another_is_another() -> None:

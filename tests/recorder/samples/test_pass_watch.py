@@ -201,7 +201,7 @@ class TestMonitoring:
         counter = StepCounter(threading.get_ident())
         counter.passes.follow(loops_of(run.__code__)[0])
         run()
-        watched = counter.passes._told
+        watched = counter.passes._watched
         assert watched is not None
         assert watched.short == (seconds == 0.0)
         assert told - 3 <= sum(moment != passes.LEFT for moment in watched.moments) <= told
@@ -216,7 +216,7 @@ class TestMonitoring:
         counter.passes.follow(loops_of(inner.__code__)[0])
         for _ in range(100):
             inner()
-        watched = counter.passes._told
+        watched = counter.passes._watched
         assert watched is not None
         assert watched.short
         assert sum(moment != passes.LEFT for moment in watched.moments) <= 60

@@ -276,7 +276,7 @@ class TestMonitoring:
         try:
             counter, event = _counted(5)
             assert event is None
-            assert counter.unavailable == "because other tools use all of this Python's means to watch a loop"
+            assert counter.unavailable == "because other tools use all monitoring slots of this Python"
             counter.close()
         finally:
             for number in (3, 4):

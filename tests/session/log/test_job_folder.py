@@ -36,7 +36,7 @@ def test_how_many_there_are_is_unknown_until_jax_says_it(tmp_path: Path) -> None
     read = read_job(tmp_path, Session)
     assert (read.count, read.missing) == (2, ())
     [notice] = read.notices
-    assert notice.startswith("how many processes the job has is not known")
+    assert notice.startswith("the number of processes is unknown")
     process(tmp_path, 2, 0, e.ProcessIdentified(run="r1", index=2, count=4))
     read = read_job(tmp_path, Session)
     assert (read.count, read.missing) == (4, (3,))
@@ -67,7 +67,7 @@ def test_sessions_that_do_not_belong_together_are_told(tmp_path: Path) -> None:
     process(tmp_path, 1, 4, *loop(1), header={"job": "slurm-99.0", "jaxprof": "0.0.9"})
     notices = " | ".join(read_job(tmp_path, Session).notices)
     assert "sessions of 2 jobs are in one folder: slurm-1234.0, slurm-99.0" in notices
-    assert "do not agree how many there are: 2, 4" in notices
+    assert "report different numbers of processes: 2, 4" in notices
     assert "several versions of jaxprof: 0.0.9, 0.1.0" in notices
     assert "2 of 4 processes have no session here: 2, 3" in notices
 

@@ -71,8 +71,10 @@ async def test_a_change_is_shown_at_its_point_and_points_lead_to_their_sessions(
         await walk.press("up")
         for keys, measure in (("]", "trace"), ("]", "lower"), ("]", "compile"), ("[ [ [ [", "peak")):
             await walk.press(keys)
-            await walk.until(lambda name=measure: screen._found is not None and screen._found.measure == name, measure)
-        await walk.shows("No session holds a point of this")
+            await walk.until(
+                lambda name=measure: screen._history is not None and screen._history.measure == name, measure
+            )
+        await walk.shows("No kept session has a value for this measure")
         await walk.press("[ [", "the same in 22 points")
         await walk.until(lambda: walk.find(Points).count > 0)
         await walk.press("enter")
@@ -93,7 +95,7 @@ async def test_a_workload_of_home_that_was_never_measured(shelf: Path) -> None:
     async with walking(SMALL) as walk:
         await walk.until(lambda: getattr(walk.screen, "info", None) is not None)
         await walk.press("m H", "No kept session measured")
-        await walk.press("m A", "a change is looked for", "hessian jit")
+        await walk.press("m A", "changes are searched for", "hessian jit")
         assert walk.find(Measurements).count == 1
 
 

@@ -134,7 +134,7 @@ async def test_parameters_sweeps_and_launches_are_checked_where_they_are_typed_a
         await walk.press("e")
         fill(walk, launches="1")
         await walk.pause()
-        assert "what differs between processes is left out" in hint(walk, "launches-hint")
+        assert "variation between processes is not measured" in hint(walk, "launches-hint")
         await walk.press("enter")
         assert "3 runs × 1 launch ·" in plan_line(screen)
         assert (expect(screen.choices.plan([screen.info]), ()).whole.seconds or 0.0) < three

@@ -75,7 +75,7 @@ async def test_it_shows_who_is_late_zooms_and_pans_and_has_the_exact_values(tmp_
             await walk.until(lambda of=values: browse.grid is not None and browse.grid.values_of == of, values)
             if values == "step":
                 assert "step time 10.0 ms a step, median 10.0 ms, 1.00×" in found.facts
-                await walk.shows("in lockstep all take the same time")
+                await walk.shows("in lockstep, all processes take the same time")
 
 
 async def test_what_was_not_seen_of_a_process_is_blank_and_said(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ async def test_rows_scroll_and_the_one_of_the_cursor_stays_in_view_and_is_opened
     async with walking((80, 30)) as walk:
         found = await shown(walk, tmp_path)
         assert (found.browse.order_in_use, found.browse.process) == ("lost time", 33), "the worst first"
-        await walk.press("m g", "All are on one host")
+        await walk.press("m g", "All processes are on one host")
         await walk.press("s s", " 33 big")
         assert (found.browse.order_in_use, found.browse.process) == ("process", 33), "the cursor stays on its process"
         with monkeypatch.context() as late:  # a new size is announced late

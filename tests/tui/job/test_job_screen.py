@@ -79,7 +79,7 @@ async def test_who_is_late_is_read_without_a_key_and_enter_opens_its_session(fol
         other.mkdir()
         missing.mkdir()
         await opened(walk, job_folders.job(other, job_folders.loop(), job_folders.loop()))
-        await walk.shows("No process stands out. Compared were 2 loops", gone="is late:")
+        await walk.shows("No process stands out. Compared: 2 loops", gone="is late:")
         late(missing)
         (missing / "process-00002.jaxprof").unlink()
         (missing / "process-00003.jaxprof").write_text("torn")
@@ -132,7 +132,7 @@ async def test_one_process_beside_the_others(folder: Path) -> None:
         screen = await opened(walk, folder)
         for keys, said in (
             ("m T home c", ["Process 0 on node0 beside the median of the others", "data 40 % 2.0 %", "step 5× 0×"]),
-            ("m T down c", ["Process 1 on node1 beside the median of the others", "It compiled nothing again"]),
+            ("m T down c", ["Process 1 on node1 beside the median of the others", "Recompiled: nothing"]),
         ):
             await walk.press(keys)
             await walk.until(lambda said=said: all(words in walk.words for words in said), str(said))
@@ -146,7 +146,7 @@ async def test_who_arrives_last_where_there_are_captures_and_how_to_get_them(fol
         await opened(walk, folder)
         await walk.press("m 4")
         assert "all-reduce: 100 executions, the exchange itself" in walk.words
-        assert "its clock: ahead of the first one's, ±" in walk.words
+        assert "its clock: offset from the first process, ±" in walk.words
         assert re.search(r" 2 100 100 %", walk.words)
         other = folder.parent / "other.jaxprof.d"
         other.mkdir()
@@ -254,7 +254,7 @@ def test_steps_that_the_clock_lays_beside_each_other_are_so_on_the_screen(tmp_pa
     assert (grid.first_steps == expected.first_steps).all()
     assert np.allclose(grid.seconds, expected.seconds)
     assert grid.first_steps[0] == 0
-    assert any("laid beside the others by the clock" in notice for notice in found.figures.notices)
+    assert any("aligned with the others by the clock" in notice for notice in found.figures.notices)
 
 
 def test_a_picture(snap_compare: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ async def test_a_program_without_a_capture_offers_a_rerun_with_one() -> None:
         for place in ("hlo", "profile"):
             walk.app.set_session(recorded.finished().session(), None)
             walk.app.switch_mode(place)
-            await walk.shows("ran without a capture", "w runs it again", gone="variants")
+            await walk.shows("has no capture", "w runs it again", gone="variants")
             await walk.press("w")
             dialog = await walk.on(ScriptDialog)
             await walk.until(lambda dialog=dialog: dialog.query(Input))
@@ -53,7 +53,7 @@ def test_a_program_that_nobody_writes_any_more_is_captured_by_running_it_again()
     session = recorded.compiling().session()
     run = session.programs[-1]
     app: Any = SimpleNamespace(session=session, live=SimpleNamespace(session=None, program=None))
-    assert "recorded by another process" in how_to_capture(app, run)
+    assert "being recorded by another process" in how_to_capture(app, run)
     assert not can_capture(app, run)
     session.desert(deserted=True)
     assert "runs it again with a capture" in how_to_capture(app, run)

@@ -129,7 +129,7 @@ async def test_jumps_say_why_they_stay_and_escape_goes_back_to_the_whole_before_
         browse = (await opened(walk)).browse
         await walk.press("m . m *", "2 of 10, median 900 µs")
         assert browse.time == 2_200_000
-        await walk.press("m # m #", "This is the first of them.")
+        await walk.press("m # m #", "This is the first event of this name.")
         assert browse.time == 200_000
         await walk.press("m } m I", "the longest of 19")
         await walk.press("+ + space right right escape")
@@ -279,7 +279,7 @@ async def test_what_has_no_data_says_why() -> None:
     async with walking(MIDDLE) as walk:
         await opened(walk, run="r1")
         said = {
-            "timeline": "NumPy runs are not profiled",
+            "timeline": "NumPy runs have no profile",
             "compile": "NumPy compiles nothing",
             "memory": "NumPy's memory",
         }

@@ -49,7 +49,7 @@ async def test_the_ledger_is_grouped_sorted_and_filtered_and_opens_step_by_step(
         walk.app.action_go("profile")
         await walk.mode("profile")
         session = recorded.finished().session()
-        await walk.show(session, "program", "✓ exit code 0", "6 compiled in 4.62 s (16 %)")
+        await walk.show(session, "program", "✓ exit code 0", "6 compilations in 4.62 s (16 %)")
         await walk.press("3", "shape of batch varies: f32[5..32,512]", gone="f32[32,512] → f32[5,512]")
 
         rows = walk.find(LedgerList)

@@ -45,14 +45,14 @@ def test_a_clock_never_shows_a_time_that_has_not_come(elapsed: float, shown: str
 
 def test_a_speedup_is_shown_with_what_is_known_of_it() -> None:
     sure = Speedup(6.9, 6.8, 7.0, "faster")
-    unsure = Speedup(1.004, 0.9, 1.1, "inconclusive", "the interval holds 1")
+    unsure = Speedup(1.004, 0.9, 1.1, "inconclusive", "the interval contains 1")
     assert speedup_text(sure) == speedup_short(sure) == "6.9× (6.8-7.0)"
     assert speedup_text(Speedup(6.9, None, None, "inconclusive")) == "6.9×"
     assert speedup_text(Speedup(6.884, 6.861, 6.931, "faster")) == "6.88× (6.86-6.93)"
     assert speedup_short(Speedup(6.884, 6.861, 6.931, "faster")) == "6.9× ± 0.51 %"
     assert speedup_short(Speedup(0.077, 0.048, 0.12, "slower")) == "0.077× ± 47 %", "the bounds would be cut off"
     assert speedup_text(None) == "-"
-    assert unsure.words("numpy") == "inconclusive: the interval holds 1"
+    assert unsure.words("numpy") == "inconclusive: the interval contains 1"
     assert sure.words("numpy") == "faster than numpy"
     assert Speedup(1.001, 0.99, 1.01, "same").words("numpy") == "the same as numpy"
 
@@ -66,7 +66,7 @@ def test_a_speedup_is_shown_with_what_is_known_of_it() -> None:
         (Speedup(1.1, 1.01, 1.2, "faster"), "$text-muted"),
         (Speedup(0.1, 0.02, 0.9, "slower"), "$text-muted"),
         (Speedup(0.5, 0.4, 0.6, "slower"), "$worse"),
-        (Speedup(5.1, 0.2, 90, "inconclusive", "the interval holds 1"), "$text-muted"),
+        (Speedup(5.1, 0.2, 90, "inconclusive", "the interval contains 1"), "$text-muted"),
         (Speedup(6.9, 6.8, 7.0, "inconclusive", "not measured together"), "$text-muted"),
         (None, "$quiet"),
     ],

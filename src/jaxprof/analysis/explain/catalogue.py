@@ -1,7 +1,7 @@
-"""Every finding that jaxprof can have, from whichever source, in one table: what it means, what to do, where to read.
+"""A table of every finding that jaxprof reports, from any source: what it means, how to fix it, and where to read more.
 
-`jaxprof explain --code` prints an entry. Hyphens and underscores are the same when a code is looked up. The figures of
-a case are not here: they stand in its own finding.
+`jaxprof explain --code` prints an entry. A code may be written with hyphens or underscores. The figures of a case are
+not here: they are in the finding itself.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ SOURCES: Final[dict[str, str]] = {
     "comparison": "comparisons",
     "trust": "what makes a capture doubtful",
 }
-"""Where findings come from, in words."""
+"""Sources of findings, each with its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """What holds for all cases of a finding; the figures of a case stand in its own finding."""
+    """The description of a finding that holds for all of its cases; the figures of a case are in its own finding."""
 
     code: str
-    """As its source calls it."""
+    """Code of the finding, as its source writes it."""
     source: str
     """One of `SOURCES`."""
     title: str
     means: str
     fix: str
     page: str
-    """A page of the documentation, with its heading: `programs.md#findings`."""
+    """Page of the documentation with its heading, such as `programs.md#findings`."""
 
 
 def _program(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
@@ -54,14 +54,14 @@ _OF_PROGRAMS: Final = (
     ),
     _program(
         "stopped",
-        "the program did not run for a while",
-        "A signal (SIGSTOP, ctrl+z, a read from the terminal in the background) stopped the process until SIGCONT, or "
+        "the program was paused",
+        "A signal (SIGSTOP, ctrl+z, a read from the terminal in the background) paused the process until SIGCONT, or "
         "its container was frozen, or the machine slept. That time is no line's work, and is left out of every share.",
-        "Look for what stopped it. In a job the others wait for it all that time.",
+        "Look for what paused it. In a job the others wait for it all that time.",
     ),
     _program(
         "debug_settings",
-        "a setting that helps to find faults is on",
+        "a debugging option is on",
         "jax_debug_nans, jax_debug_infs, jax_disable_jit, jax_disable_most_optimizations and jax_check_tracer_leaks "
         "make calls or compilations slower on purpose. Figures taken with them are not those of the program.",
         "Turn it off, and measure again. jax.debug_nans() as a context manager looks at a part of the program.",
@@ -74,7 +74,7 @@ _OF_PROGRAMS: Final = (
     ),
     _program(
         "closure_varies",
-        "a new function over other values each time",
+        "a factory makes a new function with new values each time",
         "A factory makes the compiled function anew, closing over values that change: each value is a new program.",
         "Call the factory once, before the loop, and pass what changes as an argument.",
     ),
@@ -82,7 +82,7 @@ _OF_PROGRAMS: Final = (
         "recompile_in_loop",
         "a new function object for each call",
         "JAX keeps programs by function object. A lambda, partial, nested def or jax.jit(...) made in the loop is a "
-        "new object each time, so nothing is found in the cache and every pass compiles.",
+        "new object each time, so nothing is found in the cache and every iteration compiles.",
         "Make it once, at module level or before the loop; pass what changes as arguments.",
     ),
     _program(
@@ -122,28 +122,28 @@ _OF_PROGRAMS: Final = (
     ),
     _program(
         "large_program",
-        "so many operations that making the program takes long",
+        "so many operations that compiling the program takes long",
         "Tracing unrolls Python loops: each layer, step or example becomes operations of its own, and the time of "
         "tracing, lowering and compiling grows with them.",
         "Replace the Python loop with jax.lax.scan, fori_loop or jax.vmap, so that its body is compiled once.",
     ),
     _program(
         "callback_in_loop",
-        "a compiled function calls Python in each pass",
+        "a compiled function calls Python in each iteration",
         "jax.debug.print, jax.debug.callback, io_callback and pure_callback leave the compiled function: their "
         "arguments are copied to the host, Python runs, and what depends on it waits.",
-        "Call back every N passes (jax.lax.cond around it), return the values and use them after the loop, or compute "
-        "with jax.numpy what the callback computes.",
+        "Call back every N iterations (jax.lax.cond around it), return the values and use them after the loop, or "
+        "compute with jax.numpy what the callback computes.",
     ),
     _program(
         "repeated_fetch",
-        "large arrays are copied to the host in each pass",
+        "large arrays are copied to the host in each iteration",
         "np.asarray, jax.device_get or saving inside the loop waits for the device and copies the arrays each time.",
-        "Fetch every N passes or after the loop; let a thread fetch and write checkpoints.",
+        "Fetch every N iterations or after the loop; let a thread fetch and write checkpoints.",
     ),
     _program(
         "host_sync",
-        "the host waits for a value in each pass",
+        "the host waits for a value in each iteration",
         "float(), .item(), print or a comparison needs a number on the host. JAX dispatches ahead of the device; a "
         "fetched value ends that, and the device idles while the host prepares the next step.",
         "Keep the values as arrays and fetch them every N steps or after the loop (jax.device_get of a list); print "
@@ -163,7 +163,7 @@ _OF_PROGRAMS: Final = (
     ),
     _program(
         "implicit_transfers",
-        "copies between host and device that nobody asked for",
+        "implicit copies between host and device",
         "Python numbers and NumPy arrays passed to compiled functions, and NumPy functions applied to jax arrays, "
         "copy between host and device implicitly.",
         "Place arrays on the device once (jax.device_put) and fetch values together and less often.",
@@ -177,17 +177,17 @@ _OF_PROGRAMS: Final = (
     ),
     _program(
         "host_work",
-        "the loop works on the host for nothing that goes to the device",
-        "Logging, plots, files, statistics or sleeping inside the loop take their time from every pass.",
-        "Do it every N passes, after the loop, or in another thread or process.",
+        "host work in the loop that the device does not need",
+        "Logging, plots, files, statistics or sleeping inside the loop make every iteration longer.",
+        "Do it every N iterations, after the loop, or in another thread or process.",
     ),
     _program(
         "dispatch_bound",
-        "calling the steps is the work",
+        "much of the loop's time goes to calling compiled functions",
         "A call of a compiled function costs some 5 to 20 µs on the host, whatever it computes, and more for each "
         "leaf of its arguments, used or not. nnx.jit and eqx.filter_jit take modules apart in Python in each call, "
         "which can be milliseconds. Steps shorter than that leave the device idle.",
-        "Give one call more to do: many passes in lax.scan or fori_loop, many problems in vmap; pass fewer, larger "
+        "Give one call more to do: many iterations in lax.scan or fori_loop, many problems in vmap; pass fewer, larger "
         "arrays; nnx.cached_partial, or split or partition the model once and jax.jit a function of its arrays.",
     ),
     _program(
@@ -213,7 +213,7 @@ _OF_PROGRAMS: Final = (
     ),
     _program(
         "arrays_grow",
-        "live arrays become more and more",
+        "live arrays keep growing in number or size",
         "Something keeps what each step makes: a list of losses or states, a closure, a cache. Memory runs out in a "
         "longer run.",
         "Keep numbers instead of arrays (jax.device_get every N steps), and drop references to old states.",
@@ -247,21 +247,21 @@ _OF_JOBS: Final = (
     _job(
         "process-failed",
         "the process that failed first",
-        "It raised an exception or was killed, and the other processes of the job ended because it had gone.",
-        "Its last words are in its session: jaxprof open FOLDER/process-00002.jaxprof.",
+        "It raised an exception or was killed, and the other processes of the job ended because of that.",
+        "The end of its output is in its session: jaxprof open FOLDER/process-00002.jaxprof.",
     ),
     _job(
         "failed-after",
-        "processes that ended because another one had gone",
-        "What they say is a consequence: a collective or the coordinator lost its peer.",
+        "processes that ended because another process failed",
+        "Their errors are consequences: a collective or the coordinator lost its peer.",
         "Look at the process that failed first.",
     ),
     _job(
         "process-stopped",
-        "a process did not run for a while",
-        "A signal stopped it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. The others wait "
+        "a process was paused",
+        "A signal paused it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. The others wait "
         "for it in the next collective.",
-        "Look for what stops it: a batch system that suspends, ctrl+z, a snapshot, a machine that sleeps.",
+        "Look for what pauses it: a batch system that suspends, ctrl+z, a snapshot, a machine that sleeps.",
     ),
     _job(
         "recompiles-alone",
@@ -275,8 +275,9 @@ _OF_JOBS: Final = (
         "straggler",
         "one process is late by its own work",
         "Its own work on the host (data, Python, dispatch, copies) takes at least 5 % of the loop more than on the "
-        "others, by the CPU clocks of their main threads where these are known, and certainly: by a t test at 1 % for "
-        "the whole job. All processes have the same time a step, because the others wait for it in a collective.",
+        "others, by the CPU clocks of their main threads if known. The difference is significant in a t test at 1 % "
+        "for the whole job. All processes have the same time per step, because the others wait for it in a "
+        "collective.",
         "Its session has the lines. Data: the shard, the disk or the network of that host. Python: logging, "
         "checkpoints, metrics of one process, or a busy host.",
     ),
@@ -294,21 +295,21 @@ _OF_JOBS: Final = (
         "of the middle one of the others: exact, by the ledgers. Compared are functions that all have compiled once, "
         "and arrays on one device: those that are spread over processes are divided evenly. What it costs is known "
         "only where captures show that the others wait for its device.",
-        "Give each process as much: the same number of rows, the remainder dropped or padded on all, and long examples "
-        "spread by their length.",
+        "Give each process the same amount of data: the same number of rows, the remainder dropped or padded on all, "
+        "and long examples spread by their length.",
     ),
     _job(
         "exposed-exchange",
-        "the devices of a job do nothing but exchange for much of the time",
+        "the devices of a job only exchange data for much of the time",
         "In captures of the same steps the exchange of its collectives, without waiting for a late process, takes a "
         "tenth of the time or more in which the devices run no other kernel.",
         "Exchange less, put many small ones together, or let them run beside work that does not need them.",
     ),
     _job(
         "slow-device",
-        "one process arrives last at the collectives, and its host is not why",
+        "one process arrives last at the collectives, and its host does not explain it",
         "In captures of the same steps it mostly arrives at a collective later than the middle one of the others, by "
-        "5 % of a step or more, certainly (by a test at 1 %) and in at least eight of ten stretches of the captured "
+        "5 % of a step or more, significantly (in a test at 1 %) and in at least eight of ten sections of the captured "
         "time; and neither its own work on the host nor a function that it compiled alone explains it.",
         "Its device has more to compute, or computes more slowly: look at the sizes of its shards, and at its clock, "
         "temperature and neighbours.",
@@ -405,7 +406,7 @@ _OF_HLO: Final = {
 
 
 def _hlo_entries() -> tuple[CatalogueEntry, ...]:
-    """An entry for each finding; what to do is the finding's own advice."""
+    """Return an entry for each HLO finding; the fix is the finding's own advice."""
     from jaxprof.hlo.analysis.findings.finding import ADVICE
 
     return tuple(
@@ -512,7 +513,7 @@ _OF_RUNS: Final = (
     ),
     _run("noise", "the median is not known well", "Half its 95 % interval is over 5 %.",
          "Close other programs, fix the clocks, or give a larger --budget."),
-    _run("no_interval", "no interval can be given", "Too few samples, or samples too much like their neighbours.",
+    _run("no_interval", "no interval can be given", "Too few samples, or samples too similar to their neighbours.",
          "More --launches, or a larger --budget."),
     _run("few_samples", "too few samples", "Under five calls were timed.",
          "A larger --budget, or a smaller size."),
@@ -524,8 +525,8 @@ _OF_RUNS: Final = (
          "Look at the distribution before you trust a single number."),
     _run("busy_machine", "other processes used the cores", "Times are an upper bound.",
          "Run again on an idle machine."),
-    _run("disturbed", "the others change its time",
-         "Alone it takes another time than in turns with the others: figures and speed-up are those of the runs alone.",
+    _run("disturbed", "a call takes a different time in turns with other runs",
+         "The other runs affect it; figures and speed-up are those of the runs alone.",
          "Find out what the others leave behind: memory, caches, clocks."),
     _run("unsettled", "calls do not settle within a turn", "Later calls of a turn differ from earlier ones.",
          "Look at the samples in their order: the time of a call depends on what ran before it."),
@@ -555,9 +556,9 @@ _OF_RUNS: Final = (
          "Run without --cache, in a fresh process."),
     _run("over_budget", "one call is longer than the budget", "There are few samples.",
          "A larger --budget, or a smaller size."),
-    _run("max_seconds_reached", "the hard cap came first", "Later phases were not measured.",
+    _run("max_seconds_reached", "the hard cap was reached", "Later phases were not measured.",
          "A larger --max-seconds."),
-    _run("worker_silent", "a process gave no sign of life", "It was ended after --max-silence.",
+    _run("worker_silent", "a process stopped sending heartbeats", "It was ended after --max-silence.",
          "Give a longer --max-silence, or a smaller size."),
     _run("dispatch-bound-call", "a call takes as long to start as to run",
          "On an accelerator the call returns before its work is done. Where returning takes most of a call, the host "
@@ -573,7 +574,8 @@ _OF_RUNS: Final = (
          "Keep its results: the persistent compilation cache does. XLA_FLAGS=--xla_gpu_autotune_level=0 switches it "
          "off, and slower kernels may be chosen.", "traces.md#compiles"),
     _run("slow-llvm", "LLVM takes most of a compile",
-         "LLVM makes machine code of each kernel: large fusions and many kernels take it long, above all on a CPU.",
+         "LLVM generates the machine code of each kernel, which takes long for large fusions and many kernels, "
+         "especially on a CPU.",
          "For a program that compiles longer than it runs XLA_FLAGS=--xla_backend_optimization_level=0 lets LLVM do "
          "less: the compile is shorter, and the program may run slower. The persistent compilation cache keeps the "
          "result; a scan in place of a Python loop makes fewer kernels.", "traces.md#compiles"),
@@ -603,18 +605,18 @@ _OF_RUNS: Final = (
 
 @cache
 def entries() -> dict[str, CatalogueEntry]:
-    """All entries by their code, source by source."""
+    """Return all entries by code, grouped by source."""
     return {entry.code: entry for entry in (*_OF_PROGRAMS, *_OF_JOBS, *_hlo_entries(), *_OF_CAPTURES, *_OF_RUNS)}
 
 
 def find_entry(code: str) -> CatalogueEntry:
-    """The entry of a code, written with hyphens or underscores. Raises UsageError with similar codes."""
+    """Return the entry of a code, written with hyphens or underscores. Raises UsageError with similar codes."""
     wanted = code.strip().lower().replace("_", "-")
 
     def of(entries: Iterable[CatalogueEntry]) -> CatalogueEntry | None:
         return next((entry for entry in entries if entry.code.replace("_", "-") == wanted), None)
 
-    without_hlo = of((*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURES, *_OF_RUNS))
-    if (found := without_hlo or of(_hlo_entries())) is not None:  # the findings of HLO load its analyses
+    other_entry = of((*_OF_PROGRAMS, *_OF_JOBS, *_OF_CAPTURES, *_OF_RUNS))
+    if (found := other_entry or of(_hlo_entries())) is not None:  # findings of HLO load its analyses
         return found
     raise unknown_name("finding", code, entries())

@@ -1,7 +1,7 @@
-"""Explain a session, a profile or HLO: the findings of all its sources in one order, and what cannot be said.
+"""Explain a session, a profile or HLO: the findings of all its sources in one order, and what remains unknown.
 
-The order is by cost: what makes figures meaningless first, then seconds, then bytes, then what has no known cost.
-Nothing is guessed to fill the list, and the same input gives the same explanation.
+The order is by cost: first what makes figures meaningless, then seconds, then bytes, then findings without a known
+cost. Nothing is guessed to fill the list, and the same input gives the same explanation.
 """
 
 from __future__ import annotations
@@ -50,34 +50,33 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 MOST_MODULES: Final = 16
-"""Programs of one session, or modules of one dump, whose HLO is read: the first ones."""
+"""Largest number of programs of one session, or modules of one dump, whose HLO is read: the first ones."""
 _DOUBTFUL: Final = ("large_program",)
-"""Findings that may be about nothing that can be changed."""
-_AT_MOST_PART: Final = 0.5
-"""What counts of a time of which a change saves only a part: it stands behind what surely costs as much."""
+"""Findings that may be about something that cannot be changed."""
+_AT_MOST_WEIGHT: Final = 0.5
+"""Weight of an upper bound on the saved time; it ranks behind a certain cost of the same size."""
 
 
 def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Explanation:
-    """What to do about a session, or a profile that was read as one: at most `most` findings. `name` is what its
-    commands call it.
+    """Return what to do about a session, or a profile that was read as one, in at most `most` findings.
 
-    Reads the HLO of its runs, which can take a second: call it in a thread. Raises nothing for damaged parts: they are
-    left out as they are in all views.
+    `name` is the session's name in commands. Reads the HLO of its runs, which can take a second, so call it in a
+    thread. Damaged parts raise nothing: they are left out as in all views.
     """
-    found = _Found()
+    collected = _Collected()
     compared = ab_results(session)
-    recorded = _of_programs(session, name, found)
-    _of_profiles(session, recorded[0] if recorded else None, name, found)
+    recorded = _add_programs(session, name, collected)
+    _add_profiles(session, recorded[0] if recorded else None, name, collected)
     runs = [run for run in session.runs.values() if run.plan.how != IMPORTED and not run.is_program]
     for result in compared:
-        found.findings += side_findings(result, name)
-        found.abstentions += side_abstentions(result, name)
-    _of_runs(session, runs, name, found)
-    return _explained(name, _subject(session, recorded, compared, runs), found, session=session, most=most)
+        collected.findings += side_findings(result, name)
+        collected.abstentions += side_abstentions(result, name)
+    _add_runs(session, runs, name, collected)
+    return _explained(name, _subject(session, recorded, compared, runs), collected, session=session, most=most)
 
 
 def explanation_to_try(session: Session, name: str, code: str = "") -> Explanation:
-    """The same; with `code` only the findings of that code, however far down the list they stand."""
+    """Return the explanation; with `code`, all findings of that code, whatever their rank."""
     if not code:
         return explanation(session, name)
     explained = explanation(session, name, most=sys.maxsize)
@@ -85,11 +84,11 @@ def explanation_to_try(session: Session, name: str, code: str = "") -> Explanati
 
 
 def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explanation:
-    """What to do about HLO that has no session: a file, or the folder of an XLA dump. Raises JaxprofError if none of
-    the modules can be read."""
+    """Return what to do about HLO without a session: a file, or the folder of an XLA dump. Raises JaxprofError if none
+    of the modules can be read."""
     from jaxprof.analysis.explain.modules import KernelWeights, module_abstentions, module_findings
 
-    found = _Found()
+    collected = _Collected()
     failure: JaxprofError | None = None
     read = 0
     verify = command("hlo", name, "--findings")
@@ -98,41 +97,42 @@ def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explan
             module = stages.module()
         except JaxprofError as error:
             failure = error
-            found.abstentions.append(Abstention("not-read", error.what))
+            collected.abstentions.append(Abstention("not-read", error.what))
             continue
         read += 1
-        found.findings += module_findings(
+        collected.findings += module_findings(
             module,
             KernelWeights(scope="module"),
             run=stages.label,
             verify=verify,
             recorded_seconds=stages.recorded_seconds,
         )
-        found.abstentions += module_abstentions(module)
+        collected.abstentions += module_abstentions(module)
     if failure is not None and not read:
         raise failure
-    found.not_read(len(modules))
-    found.abstentions.append(
+    collected.not_read(len(modules))
+    collected.abstentions.append(
         Abstention("no-times", "HLO alone: how long its kernels take is unknown, so costs are bytes")
     )
-    return _explained(name, "hlo", found, modules=tuple(modules))
+    return _explained(name, "hlo", collected, modules=tuple(modules))
 
 
 @dataclass(slots=True)
-class _Found:
+class _Collected:
     findings: list[RankedFinding] = field(default_factory=list)
     abstentions: list[Abstention] = field(default_factory=list)
 
     def not_read(self, modules: int) -> None:
-        """Notes that only the first modules were read, where there are more."""
+        """Note that only the first modules were read, if there are more."""
         if modules > MOST_MODULES:
             self.abstentions.append(
                 Abstention("not-read", f"the HLO of {modules - MOST_MODULES} more programs was not read")
             )
 
 
-def _of_programs(session: Session, name: str, found: _Found) -> list[ProgramResult]:
-    """The programs of the session. Their analysis is loaded only where there is one."""
+def _add_programs(session: Session, name: str, collected: _Collected) -> list[ProgramResult]:
+    """Add the findings of the session's programs, and return the programs. Loads their analysis only if there is
+    one."""
     if not session.programs:
         return []
     from jaxprof.analysis.programs.derive import program_result
@@ -140,8 +140,8 @@ def _of_programs(session: Session, name: str, found: _Found) -> list[ProgramResu
     recorded = [program_result(session, run.id) for run in session.programs]
     captured = any(run.plan.how == IMPORTED for run in session.runs.values())
     for program in recorded:
-        found.findings += program_findings(session, program, name)
-        found.abstentions += program_abstentions(program, has_capture=captured)
+        collected.findings += program_findings(session, program, name)
+        collected.abstentions += program_abstentions(program, has_capture=captured)
     return recorded
 
 
@@ -157,24 +157,25 @@ def _subject(
     return "profile" if session.runs else "nothing"
 
 
-def _of_profiles(session: Session, program: ProgramResult | None, name: str, found: _Found) -> None:
-    """The capture windows of a recorded program, whose kernels are a part of its device time, or a profile."""
+def _add_profiles(session: Session, program: ProgramResult | None, name: str, collected: _Collected) -> None:
+    """Add the findings of a profile, or of the capture windows of a recorded program. The kernels of capture windows
+    are a part of the program's device time."""
     imported = [run for run in session.runs.values() if run.plan.how == IMPORTED]
     if not imported:
         return
     scope: Scope = "profile" if program is None else "program"
     verify = command("explain", name) if program is None else program_verified(name, program)
-    of_all = whole_profile(session)
-    whole = sum(kernel.self_seconds for kernel in of_all)
-    devices = len({device for kernel in of_all for device in kernel.devices}) or 1
+    kernels = whole_profile(session)
+    whole = sum(kernel.self_seconds for kernel in kernels)
+    devices = len({device for kernel in kernels for device in kernel.devices}) or 1
     seconds = whole / devices if program is None else program.share("device_busy").seconds
     spans = (device.span_seconds for run in imported for device in device_steps(run.steps))
     span = max((each for each in spans if each is not None), default=None)
     with_hlo = 0
     for run in imported:
-        found.abstentions += capture_abstentions(run, name)
+        collected.abstentions += capture_abstentions(run, name)
         if program is None or run.steps is not None:
-            found.findings += step_findings(run, scope, verify, whole_program=program is None)
+            collected.findings += step_findings(run, scope, verify, whole_program=program is None)
         module = module_of(session, run) if with_hlo < MOST_MODULES else None
         of_run = measured(session, run.id)
         if module is None or of_run is None:
@@ -191,19 +192,21 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str, fou
             estimate=program is not None,
         )
         recorded = session.header.wall_seconds if program is not None else None
-        found.findings += module_findings(
+        collected.findings += module_findings(
             module, weights, run=run.id, verify=verify, recorded_seconds=recorded, sources=run.sources
         )
     if not with_hlo:
-        found.abstentions.append(Abstention("no-hlo", "no HLO in the profile: its kernels have times, and no findings"))
+        collected.abstentions.append(
+            Abstention("no-hlo", "no HLO in the profile: its kernels have times, and no findings")
+        )
 
 
-def _of_runs(session: Session, runs: Sequence[Run], name: str, found: _Found) -> None:
+def _add_runs(session: Session, runs: Sequence[Run], name: str, collected: _Collected) -> None:
     read = 0
     baselines = {run.plan.baseline for run in session.runs.values() if run.plan.baseline != run.id}
     for run in runs:
-        found.findings += run_findings(session, run, name, baselines)
-        found.findings += call_findings(session, run, name)
+        collected.findings += run_findings(session, run, name, baselines)
+        collected.findings += call_findings(session, run, name)
         module = module_of(session, run) if read < MOST_MODULES else None
         if module is None:
             continue
@@ -212,8 +215,8 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str, found: _Found) ->
         read += 1
         weights = weights_of_call(session, run, module)
         verify = run_verified(name, run)
-        found.findings += step_findings(run, "call", verify, whole_program=False)
-        found.findings += module_findings(
+        collected.findings += step_findings(run, "call", verify, whole_program=False)
+        collected.findings += module_findings(
             module,
             weights,
             run=run.id,
@@ -221,28 +224,28 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str, found: _Found) ->
             recorded_seconds=session.header.wall_seconds,
             sources=run.sources,
         )
-        found.abstentions += capture_abstentions(run, name)
+        collected.abstentions += capture_abstentions(run, name)
     uncaptured = [run for run in runs if run.plan.how == "jit" and run.status == "ok" and not run.measured]
     if uncaptured:
         first = uncaptured[0]
         others = f" and {len(uncaptured) - 1} more" if len(uncaptured) > 1 else ""
         reason = f"{first.id} {first.label}{others}: no capture, so the times of kernels are unknown"
         again = measured_longer(name, first) if first.plan.capture else captured_too(session, first)
-        found.abstentions.append(Abstention("no-capture", reason, again))
-    found.abstentions += run_abstentions(session, runs, name)
+        collected.abstentions.append(Abstention("no-capture", reason, again))
+    collected.abstentions += run_abstentions(session, runs, name)
 
 
 def _explained(
     name: str,
     subject: Subject,
-    found: _Found,
+    collected: _Collected,
     *,
     session: Session | None = None,
     modules: tuple[ModuleStages, ...] = (),
     most: int = MOST_FINDINGS,
 ) -> Explanation:
-    ranked = list(_mechanical(sorted(_merged(_claimed(found.findings)), key=_rank), subject))
-    unknown = tuple(dict.fromkeys(_once(found.abstentions)))
+    ranked = list(_with_fixes(sorted(_merged(_without_duplicates(collected.findings)), key=_rank), subject))
+    unknown = tuple(dict.fromkeys(_first_of_each_code(collected.abstentions)))
     return Explanation(
         name=name,
         subject=subject,
@@ -254,17 +257,19 @@ def _explained(
     )
 
 
-def _mechanical(findings: Iterable[RankedFinding], subject: Subject) -> Iterator[RankedFinding]:
-    """The findings, each with what can be tried of it."""
+def _with_fixes(findings: Iterable[RankedFinding], subject: Subject) -> Iterator[RankedFinding]:
+    """Yield the findings, each with the fix that can be tried."""
     for finding in findings:
         fix = fix_of(finding, subject)
         yield finding if fix is None else replace(finding, mechanical=fix.title)
 
 
-def _claimed(findings: Sequence[RankedFinding]) -> Iterator[RankedFinding]:
-    """Without the copies in a capture's steps, if the program's own kernels for them are a finding: the same seconds
-    are not told twice, and the kernels have a name. Without compilations that are not kept, which nearly every run has,
-    if anything in the program itself takes time that it need not."""
+def _without_duplicates(findings: Sequence[RankedFinding]) -> Iterator[RankedFinding]:
+    """Drop findings whose cost another finding already reports.
+
+    Copies in a capture's steps are dropped if the kernels that copy are a finding, which has their name. The missing
+    cache, which nearly every run has, is dropped if anything in the program itself costs avoidable time.
+    """
     costly = {finding.code for finding in findings if finding.cost.seconds}
     left_out = {"copies-in-steps"} if "host-transfer" in costly else set()
     if costly - {"cache_off", *_DOUBTFUL}:
@@ -273,8 +278,8 @@ def _claimed(findings: Sequence[RankedFinding]) -> Iterator[RankedFinding]:
 
 
 def _merged(findings: Iterable[RankedFinding]) -> Iterator[RankedFinding]:
-    """One finding for each code, of the run where it costs most, with the others named: a fix is the same for all.
-    Findings that name a line of a program, or a failure, are kept apart."""
+    """Merge the findings of each code into the one of the run where it costs most, with the other runs named. The fix
+    is the same for all of them. Findings that name a line of a program, or a failure, stay separate."""
     groups: dict[tuple[object, ...], list[RankedFinding]] = {}
     for number, finding in enumerate(findings):
         apart = finding.cost.scope == "program" or finding.code in ("run-failed", "out-of-memory", "slower")
@@ -286,16 +291,16 @@ def _merged(findings: Iterable[RankedFinding]) -> Iterator[RankedFinding]:
 
 
 def _rank(finding: RankedFinding) -> tuple[bool, bool, float, int, str, str]:
-    """What a list of findings is sorted by."""
+    """Return the sort key of a finding."""
     cost = finding.cost
     seconds = cost.saves_seconds if cost.saves_seconds is not None else cost.seconds
-    weight = (seconds or 0.0) * (_AT_MOST_PART if cost.at_most else 1.0)
+    weight = (seconds or 0.0) * (_AT_MOST_WEIGHT if cost.at_most else 1.0)
     first = finding.code != "program_failed"
     return not finding.fault, first, -weight, -(cost.bytes or 0), finding.code, finding.run
 
 
-def _once(abstentions: Iterable[Abstention]) -> Iterator[Abstention]:
-    """The first abstention of each code: of many runs, one that says what is missing is enough."""
+def _first_of_each_code(abstentions: Iterable[Abstention]) -> Iterator[Abstention]:
+    """Yield the first abstention of each code: of many runs, one that says what is missing is enough."""
     seen: set[str] = set()
     for abstention in abstentions:
         if abstention.code not in seen:

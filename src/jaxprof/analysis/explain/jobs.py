@@ -21,39 +21,39 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
 
 _FAULTS: Final = ("process-failed", "failed-after")
-"""Findings without a cost that come before all others: the job has not done what it was to do."""
+"""Findings without a cost that come before all others: the job did not complete its work."""
 _READ_ON: Final = "Its session has what it was doing, and what it wrote."
 _EXACT: Final = ("recompiles-alone", "process-stopped")
-"""Findings whose seconds were announced, not estimated from samples."""
+"""Findings whose seconds were reported, not estimated from samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobStart:
-    """How `jaxprof script -n` starts the same job once more."""
+    """How `jaxprof script -n` starts the same job again."""
 
     count: int
     folder: str
-    """Of the new job."""
+    """Folder of the new job."""
     argv: tuple[str, ...]
 
     def command(self, *options: str) -> str:
-        """The command line, with these options."""
+        """Return the command line, with these options."""
         return command("script", "-n", str(self.count), *options, "--out", self.folder, *self.argv)
 
 
 def explanation_of_job(job: JobFigures, name: str, again: JobStart | None = None) -> Explanation:
-    """What to do about a job: at most `MOST_FINDINGS`. `name`: what commands call its folder; `again`: None where a
-    launcher starts it."""
+    """Return what to do about a job, in at most `MOST_FINDINGS` findings. `name` is the job's folder in commands;
+    `again` is None if a launcher starts the job."""
     verify = f"{again.command()} && {command('compare', name, again.folder)}" if again is not None else ""
-    found = [_ranked(job, finding, verify) for finding in job.findings]
-    # what all of them do costs more than who is late, and is asked for after it
-    found.sort(key=lambda each: (not each.fault, each.process is None, -(each.cost.seconds or 0.0)))
+    ranked = [_ranked(job, finding, verify) for finding in job.findings]
+    # findings about all processes have larger costs than a late process, but come after it
+    ranked.sort(key=lambda each: (not each.fault, each.process is None, -(each.cost.seconds or 0.0)))
     return Explanation(
         name=name,
         subject="job",
-        findings=tuple(found[:MOST_FINDINGS]),
-        left_out=max(0, len(found) - MOST_FINDINGS),
-        abstentions=tuple(_unknown(job, again))[:MOST_ABSTENTIONS],
+        findings=tuple(ranked[:MOST_FINDINGS]),
+        left_out=max(0, len(ranked) - MOST_FINDINGS),
+        abstentions=tuple(_abstentions(job, again))[:MOST_ABSTENTIONS],
         job=job,
     )
 
@@ -78,8 +78,8 @@ def _ranked(job: JobFigures, finding: Finding, verify: str) -> RankedFinding:
     )
 
 
-def _unknown(job: JobFigures, again: JobStart | None) -> Iterator[Abstention]:
-    """What is missing of the job; and that no capture shows who arrives last at the collectives."""
+def _abstentions(job: JobFigures, again: JobStart | None) -> Iterator[Abstention]:
+    """Yield what is missing of the job, and whether no capture shows who arrives last at the collectives."""
     for number, notice in enumerate(job.notices):
         yield Abstention("job-incomplete" if number == 0 else f"job-incomplete-{number + 1}", notice)
     if job.arrivals is None and job.count > 1:

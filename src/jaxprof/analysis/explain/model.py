@@ -1,6 +1,7 @@
-"""An explanation as a value: findings with their cost and evidence, what cannot be said, with the reason, and what
-trying a fix showed; what can be tried from outside, so that nobody's files are edited; and the commands that
-verify a fix or fill a gap, as they are typed in a shell.
+"""An explanation as a value: findings with cost and evidence, what remains unknown and why, and results of tried fixes.
+
+Also the fixes that can be tried from outside, without editing files, and the shell commands that verify a fix or fill a
+gap.
 """
 
 from __future__ import annotations
@@ -25,33 +26,34 @@ if TYPE_CHECKING:
     from jaxprof.stats import TimeComparison
 
 _STARTED: Final = ("script", "module")
-"""Programs that jaxprof started itself, and can start again."""
+"""Ways in which jaxprof itself started a program, and can start it again."""
 
 
 def command(*words: str) -> str:
-    """`jaxprof` and these words, each quoted where a shell would not take it as it is; empty where a word was not
-    kept, because nobody could type it."""
+    """Return a `jaxprof` command line with these words, quoted for a shell; empty if a word was redacted, because
+    nobody could type it."""
     if any(REDACTED in word for word in words):
         return ""
     return shlex.join(("jaxprof", *(with_urls(word) for word in words)))
 
 
 def record_again(program: ProgramResult, *options: str) -> str:
-    """Records the program once more, with these options; empty for a program that records itself."""
+    """Return the command that records the program again with these options; empty for a program that records itself."""
     if program.how not in _STARTED or not program.argv:
         return ""
     return command("script", "--plain", *options, *program.argv)
 
 
 def program_verified(name: str, program: ProgramResult) -> str:
-    """Records the changed program, and compares it with this session."""
+    """Return the command that records the changed program and compares it with this session."""
     again = record_again(program)
     compared = command("compare", name, "last")
     return f"{again} && {compared}" if again else compared
 
 
 def run_verified(name: str, run: Run) -> str:
-    """Measures a changed function beside the committed one where there is a repository, else the run once more."""
+    """Return the command that measures a changed function. In a repository it compares the function with the committed
+    one, otherwise it measures the run again."""
     plan = run.plan
     if plan.how == "compile":
         from jaxprof.analysis.ceilings import device_elsewhere
@@ -71,7 +73,7 @@ def _given(run: Run) -> tuple[str, ...]:
 
 
 def _is_committed(target: str) -> bool:
-    """Whether a function stands in a file of a git repository."""
+    """Return whether a function is in a file of a git repository."""
     file, colon, _ = target.rpartition(":")
     return bool(colon) and file.endswith(".py") and any((folder / ".git").exists() for folder in Path(file).parents)
 
@@ -80,79 +82,78 @@ Subject: TypeAlias = Literal["program", "job", "runs", "comparison", "profile", 
 """What was explained: a recorded program, a job of several processes, measured runs, the sides of `ab`, a profile, HLO
 without a session, or a session without a run."""
 Scope: TypeAlias = Literal["program", "call", "compile", "profile", "module"]
-"""What a cost is a part of: the wall time of a program, one call of a measured function, one compile,
-the devices' time in a
-profile, or one run of a compiled module."""
+"""What a cost is a part of: the wall time of a program, one call of a measured function, one compilation, the devices'
+time in a profile, or one run of a compiled module."""
 MOST_FINDINGS: Final = 5
 MOST_ABSTENTIONS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingCost:
-    """What a finding costs. None is unknown, which is not 0."""
+    """Cost of a finding; None is unknown, which is not 0."""
 
     scope: Scope
     seconds: float | None = None
     low: float | None = None
     high: float | None = None
-    """The 95 % interval of `seconds`; None where it is exact, and where its error is unknown."""
+    """Upper end of the 95 % interval of `seconds`; None if exact, or if the error is unknown."""
     bytes: int | None = None
-    """Traffic of one run of the module; memory that is `held`."""
+    """Bytes moved by one run of the module, or bytes of memory if `held`."""
     held: bool = False
     """Whether `bytes` is memory."""
     share: float | None = None
-    """Share of its scope, in 0..1."""
+    """Share of the scope, from 0 to 1."""
     saves_seconds: float | None = None
-    """How much of `seconds` the change would have saved, an estimate; None: unknown."""
+    """Estimate of the part of `seconds` that the fix would have saved; None if unknown."""
     estimate: bool = False
-    """Whether `seconds` was derived rather than announced or timed."""
+    """Whether `seconds` was derived rather than reported or timed."""
     at_most: bool = False
-    """Whether `seconds` is the whole time of kernels of which the change saves only a part."""
+    """Whether `seconds` is the whole time of kernels of which the fix saves only a part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedFinding:
-    """One thing that is worth changing, whichever source it comes from."""
+    """One thing that is worth changing, from any source."""
 
     sentence: Sentence
-    """What its check has said."""
+    """What the check reported."""
     cost: FindingCost
     verify: str
-    """The command that shows whether the change helped."""
+    """Command that shows whether the fix helped."""
     run: str = ""
-    """The id of the run that it is about; of HLO without a session the module's name."""
+    """Id of the run that the finding is about; for HLO without a session, the module's name."""
     also: tuple[str, ...] = ()
-    """More runs that have it."""
+    """Further runs with the same finding."""
     where: SourceLocation | None = None
     directory: str = ""
-    """The folder that makes `where` short."""
+    """Folder that makes `where` short."""
     code_line: str = ""
-    """The text of the line, where the file is here and has not been changed since."""
+    """Text of the line, if the file exists here and has not changed since."""
     kernels: tuple[str, ...] = ()
-    """Names of kernels or instructions in the run's HLO, those with the most weight first."""
+    """Names of kernels or instructions in the run's HLO, largest weight first."""
     function: str = ""
-    """The function in the compile ledger."""
+    """Function in the compile ledger."""
     compilations: int = 0
-    """How many rows of the ledger it rests on."""
+    """Number of ledger rows that the finding rests on."""
     fault: bool = False
-    """Whether it makes the figures of its run meaningless: such findings come first."""
+    """Whether the finding makes the figures of its run meaningless; such findings come first."""
     mechanical: str = ""
-    """What `--try` changes to measure the fix; empty where the fix is a change of the program."""
+    """What `--try` changes to measure the fix; empty if the fix is a change of the program."""
     trial: FixTrial | None = None
-    """What that showed; None where it was not asked for."""
+    """Result of trying the fix; None if it was not requested."""
     process: int | None = None
-    """Of a job: which of its processes; else None."""
+    """Index of the process, for a job; otherwise None."""
     host: str = ""
-    """Where that process ran."""
+    """Host of that process."""
 
     @property
     def code(self) -> str:
-        """An entry of the catalogue."""
+        """Code of an entry in the catalogue."""
         return self.sentence.code
 
     @property
     def message(self) -> str:
-        """The sentence, with its figures."""
+        """Sentence with the figures."""
         return self.sentence.message
 
     @property
@@ -163,40 +164,40 @@ class RankedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """Something that cannot be said."""
+    """Something that remains unknown, with the reason."""
 
     code: str
-    """`no-capture`, `no-hlo`, ..., or the code of the warning or trust row that forbids it."""
+    """Code such as `no-capture` or `no-hlo`, or the code of the warning or trust check that causes the gap."""
     reason: str
     command: str = ""
-    """What would fill the gap; empty where no command can."""
+    """Command that would fill the gap; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The answer first: what to change, the most expensive first, and what is not known."""
+    """The answer: what to change, most expensive first, and what remains unknown."""
 
     name: str
-    """The session, file or profile, as commands take it."""
+    """Name of the session, file or profile in commands."""
     subject: Subject
     findings: tuple[RankedFinding, ...]
-    """At most `MOST_FINDINGS`."""
+    """At most `MOST_FINDINGS` findings."""
     left_out: int
-    """How many more there are."""
+    """Number of further findings."""
     abstentions: tuple[Abstention, ...]
-    """At most `MOST_ABSTENTIONS`."""
+    """At most `MOST_ABSTENTIONS` abstentions."""
     session: Session | None = field(default=None, repr=False)
     modules: tuple[ModuleStages, ...] = field(default=(), repr=False)
-    """Of HLO without a session."""
+    """Modules that were explained, for HLO without a session."""
     job: JobFigures | None = field(default=None, repr=False)
-    """Of a job."""
+    """The job that was explained, for a job."""
 
     @property
     def nothing_found(self) -> str:
-        """What stands where the first finding would, if there is none."""
+        """Text shown in place of the first finding, if there is none."""
         runs = self.session.runs.values() if self.session is not None else ()
         if runs and not any(run.program or run.texts or run.series or run.captures for run in runs):
-            return "nothing was measured in which something could be found"
+            return "nothing was measured, so there is nothing to report"
         return "no finding above its threshold"
 
 
@@ -206,10 +207,10 @@ _LONGEST_LINE: Final = 100
 def code_line(
     place: SourceLocation | None, recorded_seconds: float | None, sources: Mapping[str, str] | None = None
 ) -> str:
-    """The line without its indentation; empty where the file is not here, is no Python file, or was changed after
-    `recorded_seconds` (Unix time), or since its digest in `sources` was taken: the line may be another one by now.
+    """Return the line without its indentation; empty if the file is not here, is no Python file, or may have changed.
 
-    A session can come from anywhere and name any file; only what looks like Python source is read.
+    It may have changed if it was modified after `recorded_seconds` (Unix time), or since its digest in `sources` was
+    taken. A session can come from anywhere and name any file, so only files that look like Python source are read.
     """
     if place is None or place.line is None or not place.file.endswith(".py") or not recorded_seconds:
         return ""
@@ -226,59 +227,60 @@ Outcome: TypeAlias = Literal["faster", "slower", "same", "inconclusive", "failed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumbersCompared:
-    """Whether the changed side computes what the recorded one does."""
+    """Whether the changed side computes the same numbers as the recorded side."""
 
     agree: bool | None = None
-    """Whether they differ by no more than two ways to compute the same; None: nothing could be compared."""
+    """Whether the difference is within what two ways to compute the same may have; None if nothing could be
+    compared."""
     relative: float | None = None
-    """The largest difference, relative; 0 where all are equal, None where it is unknown."""
+    """Largest relative difference; 0 if all are equal, None if unknown."""
     note: str = ""
     """What is not alike, or why nothing could be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixTrial:
-    """A fix beside what it replaces, measured in fresh processes."""
+    """A fix compared with what it replaces, both measured in fresh processes."""
 
     fix: str
     """What the changed side had."""
     reason: str = ""
-    """Why it was not tried, or failed; empty where both sides were measured."""
+    """Why the fix was not tried, or failed; empty if both sides were measured."""
     failed: bool = False
     """Whether the changed side was started and failed."""
     times: TimeComparison | None = None
-    """Of the changed side, beside the recorded one."""
+    """Comparison of the changed side with the recorded one."""
     seconds: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
-    """Of the recorded and of the changed side: the median call of each launch."""
+    """Median call of each launch in seconds: of the recorded side, then of the changed side."""
     bytes: tuple[int | None, int | None] | None = None
-    """What a call of each holds at once, where the fix is one of memory."""
+    """Bytes that a call of each side holds at once, if the fix is one of memory."""
     numbers: NumbersCompared | None = None
     other_numbers: str = ""
-    """Why the fix gives other numbers, where it does."""
+    """Why the fix changes the numbers, if it does."""
     session: str = ""
-    """Where its comparison is kept; empty: nowhere."""
+    """Path of the comparison's session; empty if it is not kept."""
 
     @property
     def outcome(self) -> Outcome:
-        """What may be said of the time."""
+        """What the comparison shows about the time."""
         if self.times is None:
             return "failed" if self.failed else "not tried"
         return self.times.verdict()
 
     @property
     def differs(self) -> bool:
-        """Whether the numbers are others, and the fix does not explain that: a faster side is no gain then."""
+        """Whether the numbers differ without an explanation by the fix; a faster side is then no gain."""
         return self.numbers is not None and self.numbers.agree is False and not self.other_numbers
 
     @property
     def saved_bytes(self) -> int | None:
-        """How much less the changed side holds; None where that is unknown, or not what the fix is for."""
+        """Bytes that the changed side holds less; None if unknown, or if memory is not the purpose of the fix."""
         before, after = self.bytes or (None, None)
         return None if before is None or after is None else before - after
 
     @property
     def gains(self) -> bool:
-        """Whether the fix is faster, or holds less memory without being slower, and nothing speaks against it."""
+        """Whether the fix is faster, or holds less memory without being slower, and nothing contradicts it."""
         if self.differs:
             return False
         return self.outcome == "faster" or (self.outcome in ("same", "inconclusive") and (self.saved_bytes or 0) > 0)
@@ -286,16 +288,16 @@ class FixTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MechanicalFix:
-    """What is changed to try the fix of a finding."""
+    """A change that tries the fix of a finding."""
 
     title: str
-    """What the changed side has, for people."""
+    """What the changed side has, as text for the reader."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables of its processes."""
+    """Environment variables of its processes."""
     donates: bool = False
     """Whether its call donates the arguments that the finding names."""
     other_numbers: str = ""
-    """Why its numbers are others, where that is the price of the fix; empty: they have to be the same."""
+    """Why its numbers change, if that is the price of the fix; if empty, they must stay the same."""
 
 
 TRIED: Final[Mapping[str, MechanicalFix]] = {
@@ -306,15 +308,15 @@ TRIED: Final[Mapping[str, MechanicalFix]] = {
         other_numbers="another precision of products gives other numbers",
     ),
 }
-"""By the code of a finding about a measured function: what its process or its call can be given."""
+"""Changes to the process or the call of a measured function, by the code of the finding."""
 
 
 def fix_of(finding: RankedFinding, subject: Subject) -> MechanicalFix | None:
-    """What can be tried of a finding; None where its fix is a change of the program."""
+    """Return the change that tries the fix of a finding; None if its fix is a change of the program."""
     return TRIED.get(finding.code) if subject == "runs" else None
 
 
 def mechanical_of(code: str) -> str:
-    """What can be tried of the findings of a code; empty where nothing can."""
+    """Return what can be tried for the findings of a code; empty if nothing can."""
     fix = TRIED.get(code)
     return fix.title if fix is not None else ""

@@ -1,4 +1,4 @@
-"""Compiled programs to be explained: the findings of their HLO, with the time or the traffic of their kernels."""
+"""Findings of compiled programs for an explanation, with the time or the traffic of their kernels."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
     from jaxprof.session import Run, Session
 
-_VANISH: Final = frozenset(
+_WHOLLY_SAVED: Final = frozenset(
     {"layout-copy", "dtype-convert", "broadcast-materialised", "padding", "rematerialisation", "host-transfer"}
 )
-"""Findings whose kernels do nothing else: the change saves all their time."""
-_OF_A_PART: Final = frozenset(
+"""Findings whose kernels do nothing else, so that the fix saves all of their time."""
+_PARTLY_SAVED: Final = frozenset(
     {
         "float64-on-accelerator", "tiny-kernels", "small-loop-body", "attention-scores", "upcast-product",
         "precise-product", "resharding",
     }
 )  # fmt: skip
-"""Findings whose kernels also do what is needed. Of all others the time of the kernels says nothing."""
+"""Findings whose kernels also do necessary work. For all other findings, the time of the kernels says nothing."""
 _MEMORY: Final = frozenset({"lost-donation", "large-constant"})
-"""Findings whose bytes are memory, and no traffic."""
+"""Findings whose bytes are memory, not traffic."""
 _WORTH: Final = 0.02
-"""Share of the kernels' time below which a finding is left out, where that time is known."""
+"""Share of the kernels' time below which a finding is left out, if that time is known."""
 _KERNELS_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelWeights:
-    """What the kernels of a module take: their shares of `seconds`, by name."""
+    """Time of a module's kernels: their shares of `seconds`, by name."""
 
     scope: Scope
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -50,20 +50,20 @@ class KernelWeights:
     low: float | None = None
     high: float | None = None
     scope_seconds: float | None = None
-    """The seconds of the whole scope, of which the kernels are a part; None: `seconds`."""
+    """Seconds of the whole scope, of which the kernels are a part; if None, `seconds`."""
     estimate: bool = True
-    """Whether shares or seconds were derived, and not both timed together."""
+    """Whether shares or seconds were derived, rather than both timed together."""
 
 
 def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights:
-    """The kernels of a measured or compiled function, as parts of one call: by its capture, else by the least times on
-    its device, else unknown."""
+    """Return the kernels of a measured or compiled function as parts of one call. The weights come from its capture,
+    else from the least times on its device, else they are unknown."""
     summary = result(session, run.id).summary
     median, low, high = (summary.median, summary.low, summary.high) if summary is not None else (None, None, None)
     captured = measured(session, run.id)
-    whole = sum(kernel.self_seconds for kernel in captured.kernels) if captured is not None else 0.0
-    if captured is not None and whole > 0:
-        shares = {kernel.name: kernel.self_seconds / whole for kernel in reversed(captured.kernels)}
+    captured_seconds = sum(kernel.self_seconds for kernel in captured.kernels) if captured is not None else 0.0
+    if captured is not None and captured_seconds > 0:
+        shares = {kernel.name: kernel.self_seconds / captured_seconds for kernel in reversed(captured.kernels)}
         calls = [kernel.per_call_seconds for kernel in captured.kernels]
         known = sum(seconds for seconds in calls if seconds is not None) or None
         return KernelWeights(
@@ -94,8 +94,8 @@ def module_findings(
     recorded_seconds: float | None,
     sources: Mapping[str, str] | None = None,
 ) -> Iterator[RankedFinding]:
-    """The findings of a module with what their kernels cost. `recorded_seconds`: Unix time after which a changed source
-    file is not believed, unless it still has its digest in `sources`."""
+    """Yield the findings of a module with the cost of their kernels. `recorded_seconds` is the Unix time after which a
+    changed source file is not read, unless its digest still equals that in `sources`."""
     by_name = {kernel.name: kernel for kernel in reversed(kernels(module))}
     for finding in findings(module):
         where = _place(finding, by_name)
@@ -114,10 +114,10 @@ def module_findings(
 
 
 def _cost(finding: HloFinding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> FindingCost | None:
-    """None if its kernels take next to no time."""
-    timed = dict.fromkeys(name for kernel in finding.where for name in _timed_as(kernel, by_name))
-    share = sum(weights.shares.get(name, 0.0) for name in timed)
-    if weights.seconds is None or share <= 0 or finding.code not in _VANISH | _OF_A_PART:
+    """Return the cost; None if the kernels take next to no time."""
+    timed_names = dict.fromkeys(name for kernel in finding.where for name in _timed_as(kernel, by_name))
+    share = sum(weights.shares.get(name, 0.0) for name in timed_names)
+    if weights.seconds is None or share <= 0 or finding.code not in _WHOLLY_SAVED | _PARTLY_SAVED:
         return FindingCost(scope="module", bytes=finding.bytes, held=finding.code in _MEMORY)
     if share < _WORTH:
         return None
@@ -129,15 +129,15 @@ def _cost(finding: HloFinding, weights: KernelWeights, by_name: Mapping[str, Ker
         high=None if weights.high is None else share * weights.high,
         bytes=finding.bytes,
         share=min(1.0, seconds / (weights.scope_seconds or weights.seconds)),
-        saves_seconds=seconds if finding.code in _VANISH else None,
+        saves_seconds=seconds if finding.code in _WHOLLY_SAVED else None,
         estimate=weights.estimate,
-        at_most=finding.code not in _VANISH,
+        at_most=finding.code not in _WHOLLY_SAVED,
     )
 
 
 def _timed_as(name: str, by_name: Mapping[str, Kernel]) -> Iterator[str]:
-    """The names under which a capture has the time of a kernel: of an asynchronous pair, what is waited for is the time
-    of its second half."""
+    """Yield the names under which a capture has the time of a kernel. The wait for an asynchronous pair is the time of
+    its second half."""
     yield name
     kernel = by_name.get(name)
     if kernel is not None and kernel.asynchronous:
@@ -145,14 +145,14 @@ def _timed_as(name: str, by_name: Mapping[str, Kernel]) -> Iterator[str]:
 
 
 def _place(finding: HloFinding, by_name: Mapping[str, Kernel]) -> SourceLocation | None:
-    """The line of the heaviest kernel that has one."""
+    """Return the line of the heaviest kernel that has one."""
     named = (by_name[name] for name in finding.where if name in by_name)
     source = next((kernel.source for kernel in named if kernel.source is not None), None)
     return SourceLocation(source.file, source.line) if source is not None else None
 
 
 def module_abstentions(module: Module) -> Iterator[Abstention]:
-    """What the text of a module does not tell."""
+    """Yield what the text of a module does not say."""
     for notice in notices(module):
         if notice.serious:
             yield Abstention(notice.code, f"{notice.message}. {notice.hint}".rstrip(". ") + ".")

@@ -1,6 +1,5 @@
-"""What is to be explained of measured runs (failures, wrong results, slower sides), of captures (where the time of the
-devices' steps went) and of recorded programs; and what each of them leaves unknown.
-"""
+"""Findings of measured runs (failures, wrong results, slower sides), of captures (where the time of the devices' steps
+went) and of recorded programs, and what each of them leaves unknown."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 _FAULTS: Final = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
-"""Warnings after which the times mean nothing."""
+"""Warnings that make the times meaningless."""
 _TO_CHANGE: Final = ("compiled_again", "dtype_narrowed")
 """Warnings about the program that leave its times right."""
 _DOUBTS: Final = (
@@ -43,15 +42,15 @@ _DOUBTS: Final = (
     "no_interval", "few_samples",
     "over_budget", "max_seconds_reached", "not_captured",
 )  # fmt: skip
-"""Warnings about the measurement: figures that cannot be had from it."""
+"""Warnings about the measurement, each about figures that it cannot provide."""
 _DISPATCH_SHARE: Final = 0.5
-"""Share of a call on an accelerator from which its dispatch is what it takes."""
+"""Share of a call on an accelerator from which the call is bound by its dispatch."""
 _SLOW_STAGES: Final = {
     "autotuning": ("slow-autotuning", 0.3, 1.0),
     "PTX": ("slow-ptx", 0.3, 1.0),
-    "LLVM": ("slow-llvm", 0.5, 5.0),  # it is most of every compile for a CPU: only where someone waits for it
+    "LLVM": ("slow-llvm", 0.5, 5.0),  # LLVM is most of every compilation for a CPU, so only long ones are reported
 }
-"""XLA's stages that can be shortened: code, and the share of a compile and the seconds from which they are findings."""
+"""Stages of XLA that can be shortened: finding code, and the smallest share of a compilation and seconds reported."""
 _FOLDING: Final = "constant_folding"
 _FOLDING_SHARE: Final = 0.3
 _FOLDING_SECONDS: Final = 1.0
@@ -60,14 +59,14 @@ _KERNELS_NAMED: Final = 3
 
 
 def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> Iterator[RankedFinding]:
-    """Failures and warnings of a run that someone has to act on. `baselines` are the runs that others are compared
+    """Yield the failures and warnings of a run that need action. `baselines` are the runs that others are compared
     with."""
     verify = run_verified(name, run)
     if run.shown.status not in ("ok", "running", "queued", "cancelled"):
-        yield _failure(session, run, verify)
+        yield _failure_finding(session, run, verify)
     for warning in result(session, run.id).warnings:
         if warning.code in _TO_CHANGE and run.id in baselines:
-            continue  # a baseline is there to be compared with, and not to be changed
+            continue  # a baseline serves for comparison, and is not to be changed
         if warning.code in _FAULTS + _TO_CHANGE:
             yield RankedFinding(
                 sentence=warning,
@@ -79,14 +78,17 @@ def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> 
 
 
 def call_findings(session: Session, run: Run, name: str) -> Iterator[RankedFinding]:
-    """What the phases of a run show: calls that only dispatch, copies that outweigh the work, slow parts of a compile.
-    Of a CPU, which runs small programs inside their call and copies nothing, only the compile is told."""
+    """Yield what the phases of a run show: calls that only dispatch, copies that outweigh the work, slow compilation
+    parts.
+
+    For a CPU, which runs small programs inside their call and copies nothing, only the compilation is examined.
+    """
     figures, verify = result(session, run.id), run_verified(name, run)
     summary = figures.summary
     if summary is not None and run.plan.device.partition(":")[0] not in ("cpu", "host", "numpy"):
         dispatch = figures.dispatch_median_seconds
         if dispatch is not None and dispatch >= _DISPATCH_SHARE * summary.median:
-            yield _of_call(
+            yield _call_finding(
                 "dispatch-bound-call", run, verify, dispatch, summary.median,
                 f"a call takes {seconds(summary.median)}, and {seconds(dispatch)} of it until it returns: the host "
                 "takes longer to start the work than the device to do it",
@@ -94,7 +96,7 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[RankedFindi
         moved = [name for name in figures.transfers if name in run.phases and not run.phases[name].zero_copy]
         copying = sum(figures.transfers[name].median for name in moved)
         if copying > summary.median:
-            yield _of_call(
+            yield _call_finding(
                 "copies-outweigh-work", run, verify, copying, summary.median + copying,
                 f"copying the arguments in and the result out takes {seconds(copying)}, the call "
                 f"{seconds(summary.median)}",
@@ -105,20 +107,20 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[RankedFindi
             code, share, least = _SLOW_STAGES.get(stage.stage, ("", 0.0, 0.0))
             if code and tree.seconds > 0 and stage.seconds >= max(share * tree.seconds, least):
                 threads = ", on all threads together," if stage.seconds > tree.seconds else ""
-                yield _of_call(
+                yield _call_finding(
                     code, run, verify, min(stage.seconds, tree.seconds), tree.seconds,
                     f"{stage.stage} took {seconds(stage.seconds)}{threads} of a compile of {seconds(tree.seconds)}",
                     "compile",
                 )  # fmt: skip
         folding = sum(node.self_seconds for node in passes_in(tree) if node.name.replace("-", "_") == _FOLDING)
         if tree.seconds > 0 and folding >= max(_FOLDING_SHARE * tree.seconds, _FOLDING_SECONDS):
-            yield _of_call(
+            yield _call_finding(
                 "slow-constant-folding", run, verify, min(folding, tree.seconds), tree.seconds,
                 f"the pass {_FOLDING} took {seconds(folding)} of a compile of {seconds(tree.seconds)}", "compile",
             )  # fmt: skip
 
 
-def _of_call(
+def _call_finding(
     code: str, run: Run, verify: str, took: float, whole: float, message: str, scope: Scope = "call"
 ) -> RankedFinding:
     cost = FindingCost(scope=scope, seconds=took, share=took / whole, at_most=True)
@@ -126,29 +128,29 @@ def _of_call(
     return RankedFinding(sentence=sentence, cost=cost, verify=verify, run=run.id)
 
 
-def _failure(session: Session, run: Run, verify: str) -> RankedFinding:
+def _failure_finding(session: Session, run: Run, verify: str) -> RankedFinding:
     picture = buffers_of(session, run.id)
-    asked = picture.asked_bytes if picture is not None else None
+    requested = picture.asked_bytes if picture is not None else None
     largest = [buffer for buffer in picture.buffers[:_KERNELS_NAMED] if buffer.instruction] if picture else []
     named = "; largest buffers: " + ", ".join(f"{each.instruction} {bytes_(each.bytes)}" for each in largest)
     end = run.shown
     error = end.error.partition("\n")[0] or end.status
     return RankedFinding(
         sentence=Finding(
-            "run-failed" if asked is None else "out-of-memory",
-            f"{run.label} {end.status}: {error}" + (named if asked is not None and largest else ""),
+            "run-failed" if requested is None else "out-of-memory",
+            f"{run.label} {end.status}: {error}" + (named if requested is not None and largest else ""),
             end.advice or "Fix what the error names, and run it again.",
         ),
-        cost=FindingCost(scope="call", bytes=asked, held=True),
+        cost=FindingCost(scope="call", bytes=requested, held=True),
         verify=verify,
         run=run.id,
-        kernels=tuple(each.instruction for each in largest) if asked is not None else (),
+        kernels=tuple(each.instruction for each in largest) if requested is not None else (),
         fault=True,
     )
 
 
 def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterator[Abstention]:
-    """What the measured runs cannot tell, those of one kind together."""
+    """Yield what the measured runs leave unknown; runs with the same warning share one entry."""
     doubted: dict[str, list[tuple[Run, str]]] = {}
     for run in runs:
         for warning in result(session, run.id).warnings:
@@ -162,14 +164,16 @@ def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterato
 
 
 def measured_longer(name: str, run: Run, launches: int = _MORE_LAUNCHES) -> str:
-    """Measures a run again in more processes; of a side, its whole comparison."""
+    """Return the command that measures a run again in more processes; for a side, the command for the whole
+    comparison."""
     if run.plan.how in ("compile", "imported", "program"):
         return ""
     return command("run", "--from", name if run.plan.side else f"{name}:{run.id}", "--launches", str(launches))
 
 
 def captured_too(session: Session, run: Run) -> str:
-    """Measures a run again with its kernels; of a side, the comparison as it was typed, with `--capture`."""
+    """Return the command that measures a run again with its kernels; for a side, the comparison's command with
+    `--capture`."""
     if run.plan.side:
         words = session.header.command[1:]
         return command(*words, "--capture") if words[:1] in (["ab"], ["compare"]) else ""
@@ -185,17 +189,17 @@ def captured_too(session: Session, run: Run) -> str:
 
 
 def side_findings(compared: AbResult, name: str) -> Iterator[RankedFinding]:
-    """The sides of a comparison that are slower than A, with the kernels that grew."""
+    """Yield the sides of a comparison that are slower than A, with the kernels that grew."""
     first = compared.sides[0].summary
     for versus in compared.versus:
         if versus.verdict == "slower" and first is not None:
-            yield _slower(compared, versus, first.median, name)
+            yield _slower_finding(compared, versus, first.median, name)
 
 
-def _slower(compared: AbResult, versus: AbVersus, median: float, name: str) -> RankedFinding:
+def _slower_finding(compared: AbResult, versus: AbVersus, median: float, name: str) -> RankedFinding:
     times = versus.times
     own = next((side for side in compared.sides if side.run is versus.run), None)
-    here = own.summary.median if own is not None and own.summary is not None else None
+    median_seconds = own.summary.median if own is not None and own.summary is not None else None
     (pair,) = compared.difference(versus).runs
     matched = pair.difference.kernels
     grown = [row for row in (matched.rows if matched is not None else ()) if (row.part_seconds or 0.0) > 0]
@@ -213,11 +217,11 @@ def _slower(compared: AbResult, versus: AbVersus, median: float, name: str) -> R
         ),
         cost=FindingCost(
             scope="call",
-            seconds=None if here is None else max(0.0, here - median),
+            seconds=None if median_seconds is None else max(0.0, median_seconds - median),
             low=None if high is None or high <= 0 else max(0.0, median / high - median),
             high=None if low is None or low <= 0 else max(0.0, median / low - median),
             share=None if times.ratio is None else max(0.0, 1 - times.ratio),
-            saves_seconds=None if here is None else max(0.0, here - median),
+            saves_seconds=None if median_seconds is None else max(0.0, median_seconds - median),
         ),
         verify=command("run", "--from", name),
         run=versus.run.id,
@@ -226,7 +230,7 @@ def _slower(compared: AbResult, versus: AbVersus, median: float, name: str) -> R
 
 
 def side_abstentions(compared: AbResult, name: str) -> Iterator[Abstention]:
-    """Comparisons without a verdict, and how many launches would decide them."""
+    """Yield the comparisons without a verdict, and how many launches would decide them."""
     for versus in compared.versus:
         if versus.verdict == "inconclusive":
             launches = versus.times.launches + (versus.times.launches_to_decide() or _MORE_LAUNCHES)
@@ -238,12 +242,12 @@ def side_abstentions(compared: AbResult, name: str) -> Iterator[Abstention]:
 
 
 _WORTH: Final = 0.1
-"""Share of the steps from which a part of them is a finding."""
-_DOUBTED: Final = (
+"""Share of the steps from which a part of them is reported."""
+_DOUBTED_CHECKS: Final = (
     "no_kernels", "lost_kernels", "clock", "file", "profiler_error", "dropped", "unmatched", "modules", "slowdown",
     "sum", "unrecorded", "compile", "uneven_steps", "attribution",
 )  # fmt: skip
-"""Trust rows that say what figures cannot be had; the others qualify figures that are shown beside them."""
+"""Trust checks about figures that are unavailable; the others qualify figures that are shown next to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +256,10 @@ class _Part:
     words: str
     of: Callable[[StepParts], float]
     whole_program: bool = False
-    """Whether only a capture of a whole program shows it: calls that are measured one by one wait on purpose."""
+    """Whether only a capture of a whole program can show the part; calls that are measured one by one wait on
+    purpose."""
     by_cause: bool = False
-    """Whether what the host did meanwhile is its cause."""
+    """Whether the host's activity during the part is its cause."""
 
 
 _IDLE_FIXES: Final = {
@@ -267,7 +272,7 @@ _IDLE_FIXES: Final = {
     "host": "Do it while the device works: prepare the next batch in a thread, worker processes or a queue, and log, "
     "plot or save less often.",
 }
-"""What to do about the longest cause."""
+"""Fix for the longest cause."""
 _PARTS: Final = (
     _Part("device-idle", "the device waited", lambda parts: parts.idle, whole_program=True, by_cause=True),
     _Part("launch-gaps", "gaps between kernels", lambda parts: parts.launch_gaps),
@@ -277,12 +282,12 @@ _PARTS: Final = (
 
 
 def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -> Iterator[RankedFinding]:
-    """What the steps of an accelerator's capture went to besides kernels. Of a CPU nothing is said: there the time
-    between two recorded ops may be an op that the runtime does not record."""
+    """Yield what the steps of an accelerator's capture spent besides kernels. CPUs are left out, because time between
+    two recorded ops may be an op that the runtime does not record."""
     steps = run.steps
     if steps is None or all(capture.platform in ("", "cpu") for capture in run.captures.values()):
         return
-    if any(_makes_idle_time(row) for event in run.trust.values() for row in event.rows):
+    if any(_may_fake_idle_time(row) for event in run.trust.values() for row in event.rows):
         return
     by_device: dict[str, list[StepTimes]] = {}
     for step in steps.steps:
@@ -302,7 +307,7 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         if not device or known[device] < _WORTH:
             continue
         took, _, count = shares[device]
-        each = took / count
+        step_seconds = took / count
         others = sum(share >= _WORTH for share in known.values()) - 1
         beside = f" and {counted(others, 'more device')}" if others else ""
         causes = next((each.idle_causes for each in steps.devices if each.device == device and part.by_cause), ())
@@ -310,41 +315,41 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         yield RankedFinding(
             sentence=Finding(
                 part.code,
-                f"{part.words}: {seconds(each)} of each step on {device}{beside}, {percent(known[device])} of "
+                f"{part.words}: {seconds(step_seconds)} of each step on {device}{beside}, {percent(known[device])} of "
                 f"{counted(count, 'step')}{meanwhile}",
                 (_IDLE_FIXES.get(causes[0].cause) if causes else None) or find_entry(part.code).fix,
             ),
             cost=FindingCost(
-                scope=scope, seconds=each if scope == "call" else took, share=known[device], saves_seconds=None
+                scope=scope, seconds=step_seconds if scope == "call" else took, share=known[device], saves_seconds=None
             ),
             verify=verify,
             run=run.id,
         )
 
 
-def _makes_idle_time(row: TrustCheck) -> bool:
-    """Whether pauses of the device may be kernels that are missing, or stand at a wrong time."""
+def _may_fake_idle_time(row: TrustCheck) -> bool:
+    """Return whether pauses of the device may be missing kernels, or kernels at a wrong time."""
     return (row.code == "lost_kernels" and row.verdict != "good") or (row.code == "clock" and row.verdict == "bad")
 
 
 def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
-    """The worst of what makes a capture doubtful, and how many more doubts there are."""
+    """Yield the worst reason to doubt a capture, and how many more there are."""
     rows = [row for event in run.trust.values() for row in event.rows if row.verdict in ("bad", "doubt")]
-    rows = [row for row in rows if row.code in _DOUBTED and (row.code, row.verdict) != ("clock", "doubt")]
+    rows = [row for row in rows if row.code in _DOUBTED_CHECKS and (row.code, row.verdict) != ("clock", "doubt")]
     if rows:
-        row, *others = sorted(rows, key=lambda row: (row.verdict != "bad", _DOUBTED.index(row.code)))
+        row, *others = sorted(rows, key=lambda row: (row.verdict != "bad", _DOUBTED_CHECKS.index(row.code)))
         more = f" ({counted(len(others), 'more doubt')})" if others else ""
         yield Abstention(row.code, f"{run.id}: {row.message}{more}", command("open", name, "--run", run.id, "--trust"))
 
 
 _PROGRAM_FAULTS: Final = ("program_failed", "debug_settings")
-"""Findings after which the other figures are those of another program, or of a part of it."""
+"""Findings after which the other figures describe another program, or part of the program."""
 _CACHE_SHARE: Final = 0.5
-"""Share of the program's own time, spent on compilations that are in no finding, from which keeping them is one."""
+"""Share of the program's work, in compilations that are in no finding, from which a cache is recommended."""
 
 
 def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[RankedFinding]:
-    """The findings of a recorded program; their seconds are parts of its wall time."""
+    """Yield the findings of a recorded program; their seconds are parts of its wall time."""
     verify = program_verified(name, program)
     for finding in program.findings:
         rows = [row for function in program.functions for row in function.rows if row.function == finding.function]
@@ -364,7 +369,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
 
 
 def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[RankedFinding]:
-    """That compilations are not kept, where they are most of what the program did."""
+    """Yield a finding if compilations are not kept and are most of what the program did."""
     for remark in program.remarks:
         seconds = _unclaimed(program, remark)
         if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
@@ -374,7 +379,7 @@ def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[Ranke
 
 
 def _unclaimed(program: ProgramResult, remark: Finding) -> float:
-    """The seconds of a remark about compilations that are in no finding."""
+    """Return the seconds of a remark about compilations that no finding covers."""
     claimed = sum(
         finding.announced_seconds if finding.estimate else finding.seconds or 0.0 for finding in program.findings
     )
@@ -382,7 +387,7 @@ def _unclaimed(program: ProgramResult, remark: Finding) -> float:
 
 
 def program_cost(program: ProgramResult, finding: Finding) -> FindingCost:
-    """What a finding costs the program, with its interval where it rests on samples."""
+    """Return the cost of a finding, with its interval if it rests on samples."""
     low, high = _interval(program, finding) if finding.estimate else (None, None)
     return FindingCost(
         scope="program",
@@ -398,8 +403,8 @@ def program_cost(program: ProgramResult, finding: Finding) -> FindingCost:
 
 
 def _interval(program: ProgramResult, finding: Finding) -> tuple[float | None, float | None]:
-    """Wilson's interval of the share that samples saw, as seconds, beside what JAX announced. The exact times of lines
-    narrow it further."""
+    """Return Wilson's interval of the sampled share in seconds, plus the time that JAX reported. The exact times of
+    lines would narrow it further."""
     whole, samples = program.active_seconds, program.samples_of_work
     sampled = (finding.seconds or 0.0) - finding.announced_seconds
     if not 0 < sampled <= whole or samples <= 0:
@@ -412,7 +417,8 @@ _UNTIMED: Final = "lines are not timed, "
 
 
 def undecided(program: ProgramResult) -> tuple[str, str]:
-    """Why no verdict was reached, and the command that would reach it: none where this Python cannot time lines."""
+    """Return why there is no verdict, and the command that would give one; no command if this Python cannot time
+    lines."""
     reason = program.verdict.reason
     because = next((note.message.partition(_UNTIMED)[2] for note in program.notes if _UNTIMED in note.message), "")
     if because and reason.endswith(UNTIMED):
@@ -421,7 +427,7 @@ def undecided(program: ProgramResult) -> tuple[str, str]:
 
 
 def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:
-    """What the recording of a program leaves unknown."""
+    """Yield what the recording of a program leaves unknown."""
     if not program.verdict.seconds and not program.compiles:
         note = next((note.message for note in program.notes if note.message), "")
         yield Abstention("no-jax", note or "JAX was not seen at work", record_again(program))

@@ -1,1 +1,1 @@
-"""The processes of one job beside each other: what failed, what was compiled alone, which one is late, and why."""
+"""Comparison of the processes of one job: what failed, what one process compiled alone, which one is late, and why."""

@@ -1,10 +1,9 @@
-"""What differs between two jobs: exact facts first, then times over processes, then what was found in one alone.
+"""Differences between two jobs: exact facts, then times over processes, then findings of only one job.
 
-A job is one launch. Its processes wait for each other in every step, so that their times a step are one observation and
-not as many as there are processes; and two jobs that ran one after the other were not measured in turns. So wall time
-and steps a second have no verdict, whatever the number of processes. What a process does by itself (data, Python,
-dispatch, copies, compiling) the others do not touch: there the processes are the units, and the verdict is about these
-two launches.
+A job is one launch. Its processes wait for each other in every step, so their times per step are one observation,
+whatever the number of processes. Two jobs that ran one after the other were also not measured in turns. Wall time and
+steps per second therefore have no verdict. A process's own work (data, Python, dispatch, copies, compiling) does not
+depend on the others: for this work the processes are the units, and the verdict is about these two launches.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
 
 LEAST_PROCESSES: Final = 3
-"""Of each job: with fewer there is no spread to speak of."""
+"""Smallest number of processes of each job; fewer give no usable spread."""
 Verdict: TypeAlias = Literal["same", "differs", "more", "less", "undecided"]
-"""Of exact facts `same` or `differs`; of shares `more`, `less` or `same` (within `LEAST_DIFFERENCE`); else
-`undecided`."""
+"""Verdict on a figure: exact facts are `same` or `differs`; shares are `more`, `less` or `same` (within
+`LEAST_DIFFERENCE`); otherwise `undecided`."""
 Measure: TypeAlias = Literal["count", "seconds", "rate", "share"]
 _ONE_LAUNCH: Final = "each job is one launch: its processes wait for each other"
 
@@ -42,9 +41,9 @@ class OverProcesses:
     middle: float
     low: float
     high: float
-    """The least and the largest of them."""
+    """Largest value; `low` is the smallest."""
     count: int
-    """How many processes have it."""
+    """Number of processes that have the figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,54 +54,54 @@ class JobRow:
     measure: Measure
     before: OverProcesses | None
     after: OverProcesses | None
-    """None: no process has it."""
+    """Figure of the second job; as for `before`, None if no process has it."""
     verdict: Verdict
     reason: str = ""
     """Why there is no verdict."""
     difference: float | None = None
-    """Of the means over processes, after minus before, where that has a verdict or could have one."""
+    """Difference of the means over processes, after minus before, if it has or could have a verdict."""
     low: float | None = None
     high: float | None = None
-    """Its 95 % interval over processes."""
+    """Upper end of the difference's 95 % interval over processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobDifference:
-    """Two jobs beside each other."""
+    """Comparison of two jobs."""
 
     before: JobFigures
     after: JobFigures
     rows: tuple[JobRow, ...]
     gone: tuple[Finding, ...]
-    """Found in the first one alone."""
+    """Findings of the first job only."""
     new: tuple[Finding, ...]
-    """Found in the second one alone."""
+    """Findings of the second job only."""
     notices: tuple[str, ...]
-    """Why they are not alike, a line each."""
+    """Why the jobs are not alike, a line each."""
 
 
 def job_difference(before: JobFigures, after: JobFigures) -> JobDifference:
-    """The second job compared with the first."""
-    found = paired(before.findings, after.findings, [lambda finding: (finding.code, finding.index, finding.part)])
+    """Compare the second job with the first."""
+    matches = paired(before.findings, after.findings, [lambda finding: (finding.code, finding.index, finding.part)])
     return JobDifference(
         before,
         after,
         tuple(_rows(before, after)),
-        tuple(ours for ours, theirs in found if ours is not None and theirs is None),
-        tuple(theirs for ours, theirs in found if theirs is not None and ours is None),
+        tuple(ours for ours, theirs in matches if ours is not None and theirs is None),
+        tuple(theirs for ours, theirs in matches if theirs is not None and ours is None),
         tuple(_notices(before, after)),
     )
 
 
 def _notices(before: JobFigures, after: JobFigures) -> Iterator[str]:
     if before.count != after.count:
-        yield f"{before.count} and {after.count} processes: each has another share of the work"
+        yield f"{before.count} and {after.count} processes: the work is divided differently"
     for job in (before, after):
         if len(job.processes) < job.count:
             yield f"{job.folder}: {len(job.processes)} of {job.count} processes could be read"
         failed = [each for each in job.processes if each.status in ("failed", "crashed", "interrupted")]
         if failed:
-            yield f"{job.folder}: {len(failed)} of its processes failed, so that its times are those of a part"
+            yield f"{job.folder}: {len(failed)} of its processes failed, so its times cover only part of the work"
         running = [each for each in job.processes if each.status == "running"]
         if running:
             yield f"{job.folder}: {len(running)} of its processes still run"
@@ -140,7 +139,7 @@ def _over(values: Sequence[float]) -> OverProcesses | None:
 
 
 def _exact(key: str, ours: Sequence[float], theirs: Sequence[float]) -> JobRow:
-    """A count of each process: no noise is in it."""
+    """Compare a count of each process, which has no noise."""
     if not ours or not theirs:
         return JobRow(key, "count", _over(ours), _over(theirs), "undecided", "not known of both")
     is_same = (min(ours), max(ours), median(ours)) == (min(theirs), max(theirs), median(theirs))
@@ -148,8 +147,8 @@ def _exact(key: str, ours: Sequence[float], theirs: Sequence[float]) -> JobRow:
 
 
 def _share(part: str, ours: Sequence[float], theirs: Sequence[float]) -> JobRow:
-    """What a part takes of the loop, with the processes as units: the interval of Welch's t test (B. L. Welch, "The
-    generalization of Student's problem when several different population variances are involved", 1947)."""
+    """Compare a part's share of the loop, with the processes as units. The interval is that of Welch's t test (B. L.
+    Welch, "The generalization of Student's problem when several different population variances are involved", 1947)."""
     key, before, after = f"{part_key(part)}_share", _over(ours), _over(theirs)
     if min(len(ours), len(theirs)) < LEAST_PROCESSES:
         reason = f"fewer than {LEAST_PROCESSES} processes of each were seen in their loop for long enough"

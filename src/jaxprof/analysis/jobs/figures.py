@@ -1,14 +1,15 @@
-"""What the findings of a job need of one of its processes: a plain value, without its session.
+"""The figures of one process of a job, as a plain value without its session.
 
-A value can be written to a table row and read back, so that a job of many processes is judged without reading the
-session of each. The sample windows of its hot loop are kept by column: a job of a thousand processes has tens of
-thousands of them, and as objects they took more time than everything that is derived from them.
+A value can be written to a table row and read back, so a job of many processes is judged without reading every session.
+The sample windows of the hot loop are kept by column: a job of a thousand processes has tens of thousands of windows,
+and as objects they took more time than everything that is derived from them.
 """
 
 from __future__ import annotations
 
 import signal
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -21,7 +22,7 @@ import numpy as np
 
 from jaxprof.analysis.programs.derive import ProgramResult, program_result
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.standstills import Standstill
+from jaxprof.analysis.programs.pauses import Pause
 from jaxprof.analysis.programs.verdict import (
     COMPILE,
     COPY,
@@ -33,8 +34,8 @@ from jaxprof.analysis.programs.verdict import (
     PARTS,
     HotLoop,
     Spots,
-    again_rows,
     parts_in,
+    recompilations,
 )
 from jaxprof.events import STAGES, Compiled, DeviceReading, SignatureLeaf, SourceLocation, StepsTaken
 from jaxprof.last_words import raised_at
@@ -50,37 +51,37 @@ class LoopWindow:
     """The hot loop in one sample window."""
 
     began_seconds: float
-    """Monotonic, of the window."""
+    """Monotonic time at which the window began."""
     seconds: float
-    """Spent in the loop, first compilations included: `parts` add up to it without those."""
+    """Seconds in the loop, with first compilations; `parts` add up to this without them."""
     samples: float
     """Number of samples that `parts` rest on."""
     parts: Mapping[str, float]
     """Seconds that go to each of `PARTS`, from samples."""
     own_seconds: float | None = None
-    """Seconds in which its main thread worked, or waited for something else than the device, by its CPU clock; None if
+    """Seconds in which the main thread worked, or waited for something other than the device, by its CPU clock; None if
     the system has none."""
     first_step: int | None = None
-    """Number of the first step that began in it; None if its steps were not numbered."""
+    """Number of the first step that began in the window; None if its steps were not numbered."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopWindows(Sequence[LoopWindow]):
-    """W windows in the order of time: each column as `LoopWindow` has it."""
+    """W windows in order of time; each column has the meaning and unit of its field in `LoopWindow`."""
 
     began_seconds: Array
     seconds: Array
     samples: Array
     parts: Array
-    """W x P, in the order of `PARTS`."""
+    """W x P array in the order of `PARTS`."""
     own_seconds: Array
-    """NaN where it is not known."""
+    """Own seconds; NaN if unknown."""
     first_steps: Array
-    """NaN where it is not known."""
+    """Number of the first step; NaN if unknown."""
 
     @classmethod
     def of(cls, windows: Iterable[LoopWindow]) -> LoopWindows:
-        """The columns of these windows; of what has columns, itself."""
+        """Return these windows as columns; a `LoopWindows` is returned unchanged."""
         if isinstance(windows, LoopWindows):
             return windows
         rows = tuple(windows)
@@ -94,12 +95,12 @@ class LoopWindows(Sequence[LoopWindow]):
         )
 
     def part(self, name: str) -> Array:
-        """The column of one of `PARTS`."""
-        found: Array = self.parts[:, PARTS.index(name)]
-        return found
+        """Return the column of one of `PARTS`."""
+        column: Array = self.parts[:, PARTS.index(name)]
+        return column
 
     def chosen(self, rows: Array | slice) -> LoopWindows:
-        """Some of them: a slice, or those for which an array of truths is true."""
+        """Return some of the windows: a slice, or those for which a boolean array is true."""
         return LoopWindows(
             self.began_seconds[rows],
             self.seconds[rows],
@@ -110,7 +111,7 @@ class LoopWindows(Sequence[LoopWindow]):
         )
 
     def __eq__(self, other: object) -> bool:
-        """Whether they hold the same windows; in a comparison of arrays, what is unknown would differ from itself."""
+        """Return whether both hold the same windows; unknown values count as equal to each other."""
         if not isinstance(other, LoopWindows):
             return NotImplemented
         names = [field.name for field in fields(self)]
@@ -140,59 +141,51 @@ class LoopWindows(Sequence[LoopWindow]):
 
 
 def _column(values: Iterable[float | None]) -> Array:
-    """NaN for what is not known."""
+    """Return the values as an array, with NaN for None."""
     return np.asarray([np.nan if value is None else value for value in values], dtype="f8")
 
 
 LEAST_READINGS: Final = 5
-"""Readings of a busy device, half a second apart: fewer may be one moment."""
+"""Smallest number of readings of a busy device, half a second apart; fewer may all be one moment."""
 BUSY: Final = 0.2
-"""Utilisation from which on the clock is that of a device at work; an idle one saves power."""
+"""Utilisation from which the clock is that of a device at work; an idle device saves power."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceClock:
-    """One device while it was busy."""
+    """Clock of one device while it was busy."""
 
     device: str
     hertz: float
-    """The median."""
+    """Median clock frequency."""
     readings: int
     throttled: float
     """Share of the readings with a reason for throttling."""
     reasons: tuple[str, ...]
-    """The reasons, those that were read most often first."""
+    """Reasons for throttling, most frequent first."""
 
 
 def device_clocks(readings: Mapping[str, Iterable[DeviceReading]]) -> tuple[DeviceClock, ...]:
-    """The clocks of the devices that were read often enough while they were busy. CPUs report no reasons, and are left
-    out."""
-    return tuple(_clocks(readings))
-
-
-def _clocks(readings: Mapping[str, Iterable[DeviceReading]]) -> Iterator[DeviceClock]:
-    for device, every in readings.items():
+    """Return the clocks of devices with enough readings while busy. CPUs report no reasons, and are left out."""
+    clocks: list[DeviceClock] = []
+    for device, device_readings in readings.items():
         if device.startswith("cpu:"):
             continue
-        busy = [each for each in every if each.utilisation is not None and each.utilisation >= BUSY]
+        busy = [each for each in device_readings if each.utilisation is not None and each.utilisation >= BUSY]
         known = [(each.clock_hertz, each.throttle_reasons) for each in busy if each.clock_hertz]
         if len(known) < LEAST_READINGS:
             continue
-        yield DeviceClock(
-            device,
-            median(hertz for hertz, _ in known),
-            len(known),
-            sum(1 for _, reasons in known if reasons) / len(known),
-            _most_often(reasons for _, reasons in known),
+        by_frequency = Counter(reason for _, reasons in known for reason in reasons).most_common()
+        clocks.append(
+            DeviceClock(
+                device,
+                median(hertz for hertz, _ in known),
+                len(known),
+                sum(1 for _, reasons in known if reasons) / len(known),
+                tuple(reason for reason, _ in by_frequency),
+            )
         )
-
-
-def _most_often(each: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    counts: dict[str, int] = {}
-    for reasons in each:
-        for reason in reasons:
-            counts[reason] = counts.get(reason, 0) + 1
-    return tuple(sorted(counts, key=lambda reason: -counts[reason]))
+    return tuple(clocks)
 
 
 USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, STOPPED, AFTER, UNSEEN = (
@@ -207,22 +200,22 @@ USEFUL, WAITING, START, FIRST, AGAIN, OUTSIDE, STOPPED, AFTER, UNSEEN = (
     "not_seen",
 )
 CAUSES: Final = (USEFUL, WAITING, DATA, HOST, DISPATCH, COPY, AGAIN, FIRST, START, OUTSIDE, STOPPED, AFTER, UNSEEN)
-"""What a second of a process can go to, each to one."""
+"""Causes that a second of a process's wall time can have; each second has exactly one."""
 IN_LOOP: Final = (DEVICE, DATA, HOST, DISPATCH, COPY)
-"""The parts of the loop without what compiling takes."""
+"""Parts of the loop, without compiling."""
 
 
 def time_of(result: ProgramResult) -> Mapping[str, float] | None:
-    """The seconds of one program's wall time by cause, as far as it can be known alone: `device` stands for what is
-    useful and for waiting. They add up to the wall time. None where no loop was seen, or no time passed."""
+    """Return the seconds of one program's wall time by cause, as far as one process alone can know. `device` stands for
+    useful time and for waiting. The seconds add up to the wall time. None if no loop was seen or no time passed."""
     hot = result.hot
     if hot.key is None or result.wall_seconds <= 0 or hot.seconds <= 0:
         return None
     compiling = result.main_compile_seconds
-    again = min(compiling, sum(map(row_seconds, again_rows(result.compiles))))
+    again = min(compiling, sum(map(row_seconds, recompilations(result.compiles))))
     loop = {part: hot.parts[part] for part in IN_LOOP}
     inside = sum(loop.values())
-    if inside > result.active_seconds > 0:  # shares of two sums over the same samples
+    if inside > result.active_seconds > 0:  # the two are sums over the same samples
         loop = {part: took * result.active_seconds / inside for part, took in loop.items()}
     time = loop | {
         AGAIN: again,
@@ -235,12 +228,12 @@ def time_of(result: ProgramResult) -> Mapping[str, float] | None:
 
 
 _SIGNALLED: Final = 128
-_LEFT_OVER: Final = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
-"""Exit codes of processes that are ended because another one has failed."""
+_ENDED_BY_OTHERS: Final = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
+"""Exit codes of processes that are ended because another process has failed."""
 MOST_NAMED: Final = 8
-"""Processes that a sentence names."""
-_WORDS_KEPT: Final = 300
-_FUNCTIONS_KEPT: Final = 32
+"""Largest number of processes named in a sentence."""
+_ERROR_SIZE: Final = 300
+_MOST_FUNCTIONS: Final = 32
 _NO_END: Final = "its session has no end: the process or its host was killed, or the file is not whole"
 
 
@@ -255,20 +248,20 @@ class LoopLine:
 
 @dataclass(frozen=True, slots=True)
 class LoopFigures:
-    """The hot loop of one process; of a program without a loop, the whole program."""
+    """Figures of the hot loop of one process; of the whole program if it has no loop."""
 
     where: SourceLocation | None
-    """Its first line; None where there is no loop."""
+    """First line of the loop; None if there is no loop."""
     seconds: float
-    """Without first compilations."""
+    """Seconds in the loop, without first compilations."""
     samples: float
     parts: Mapping[str, float]
     """Seconds that go to each of `PARTS`."""
     lines: tuple[LoopLine, ...]
-    """One for each part that has a line."""
+    """The most expensive line of each part that has a line."""
 
     def line_of(self, part: str) -> SourceLocation | None:
-        """The line that takes most of a part; the loop's own where none is known."""
+        """Return the most expensive line of a part; the loop's first line if none is known."""
         return next((line.where for line in self.lines if line.part == part), self.where)
 
 
@@ -279,81 +272,81 @@ class CompiledAgain:
     function: str
     defined_line: int | None
     count: int
-    """Without its first compilation."""
+    """Number of compilations after the first."""
     seconds: float
-    """Of these compilations, as JAX announced them."""
+    """Seconds of these recompilations, as JAX reported them."""
     reason: str
-    """Of the last one that has any; empty without."""
+    """Reason of the last recompilation that has one; empty if none has."""
     called_from: SourceLocation | None
 
 
 @dataclass(frozen=True, slots=True)
 class OwnArguments:
-    """A function of the user that was compiled once, and its arguments that lie on one device: those of this process
-    alone, or replicated."""
+    """A function of the user that was compiled once, with its arguments on one device: local to this process, or
+    replicated."""
 
     function: str
     defined_line: int | None
     bytes: int
     arguments: tuple[tuple[str, str, int], ...]
-    """Name, type (`f32[32,128]`) and bytes, the largest first."""
+    """Name, type (`f32[32,128]`) and bytes of each argument, largest first."""
     called_from: SourceLocation | None
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessFigures:
-    """One process of a job."""
+    """Figures of one process of a job."""
 
     index: int
     host: str
     path: str
-    """Of its session."""
+    """Path of the process's session."""
     status: str
-    """As of a run: `ok`, `failed`, `crashed`, `cancelled`; `running`, or `interrupted` where its session has no end;
-    `unknown` where it has recorded no program."""
+    """Status as of a run: `ok`, `failed`, `crashed`, `cancelled`, `running`; `interrupted` if the session has no end;
+    `unknown` if no program was recorded."""
     error: str
     advice: str
-    """With its last words, if it failed."""
+    """Fix for the error, with the process's last words, if it failed."""
     ended_seconds: float | None = None
-    """Unix time of its end by the clock of its host; None if it is not known."""
+    """Unix time of the end by the clock of its host; None if unknown."""
     exception: tuple[float, str] | None = None
-    """When it wrote the traceback of its last exception, in Unix time, and the line that names it, if it failed; None
-    without one."""
+    """Unix time at which a failed process wrote the traceback of its last exception, and the line that names it; None
+    if there is none."""
     exit_code: int | None = None
     wall_seconds: float | None = None
-    """None, as all that follow, if its session has no program."""
+    """Seconds of wall time; like all later fields, None if the session has no program."""
     steps_per_second: float | None = None
     step_median_seconds: float | None = None
     compile_count: int | None = None
     compile_seconds: float | None = None
     again: tuple[CompiledAgain, ...] | None = None
-    """JAX's own functions and those of libraries left out."""
+    """Recompiled functions of the user, without JAX's own functions and those of libraries."""
     own_arguments: tuple[OwnArguments, ...] | None = None
-    """Of at most `_FUNCTIONS_KEPT` functions, the largest first."""
+    """Arguments on one device of at most `_MOST_FUNCTIONS` functions, largest first."""
     loop: LoopFigures | None = None
     windows: Sequence[LoopWindow] = ()
-    """Those in which it was in the loop, in the order of time."""
+    """Sample windows with time in the loop, in order of time."""
     clock_offset_seconds: float = 0.0
-    """Unix time less the monotonic time of its host."""
-    stops: tuple[Standstill, ...] = ()
-    """When it did not run, and could not."""
+    """Unix time minus the monotonic time of the host."""
+    stops: tuple[Pause, ...] = ()
+    """Pauses in which the process could not run."""
     clocks: tuple[DeviceClock, ...] = ()
-    """Of the devices of its host, as far as they report them."""
+    """Clocks of the devices of the process's host, if they report them."""
     time: Mapping[str, float] | None = None
-    """Seconds of its wall time by cause, as `wall_time.time_of` has them; None where no loop was seen."""
+    """Seconds of the wall time by cause, as `time_of` computes them; None if no loop was seen."""
     notices: tuple[str, ...] = ()
-    """What of its session could not be used."""
+    """What could not be used of the session."""
 
     @property
     def was_killed(self) -> bool:
-        """Whether it ended without having had a say: by a signal that neither JAX nor a launcher sends to those that
-        are left over, or together with what recorded it."""
+        """Whether the process was killed: by a signal that neither JAX nor a launcher sends to remaining processes, or
+        together with its recorder."""
         code = self.exit_code
-        return self.status == "interrupted" or (code is not None and code > _SIGNALLED and code not in _LEFT_OVER)
+        return self.status == "interrupted" or (code is not None and code > _SIGNALLED and code not in _ENDED_BY_OTHERS)
 
     @property
     def shares(self) -> Mapping[str, float] | None:
-        """What its loop's time goes to, by `PARTS`; None with too few samples."""
+        """Share of the loop's time of each of `PARTS`; None if there are too few samples."""
         loop = self.loop
         if loop is None or loop.samples < LEAST_SAMPLES or loop.seconds <= 0:
             return None
@@ -361,23 +354,23 @@ class ProcessFigures:
 
     @property
     def compiled_again(self) -> int | None:
-        """How many compilations were not the first of their function; None if it is not known."""
+        """Number of compilations after the first of their function; None if unknown."""
         return None if self.again is None else sum(each.count for each in self.again)
 
 
 def share_beside(process: ProcessFigures, others: Iterable[ProcessFigures], part: str) -> tuple[float, float] | None:
-    """A part's share of the loop of a process and the median of the others': what its table, its findings and the view
-    beside the others show. None where too little was seen of either."""
+    """Return a part's share of the loop and the median share of the others, as tables, findings and views show it. None
+    if too little was seen of either."""
     theirs = [each.shares[part] for each in others if each.shares is not None]
     return (process.shares[part], median(theirs)) if process.shares is not None and theirs else None
 
 
 def process_figures(member: JobMember[Session]) -> ProcessFigures:
-    """The figures of one process, from its session."""
+    """Return the figures of one process from its session."""
     session = member.session
     host, path = session.header.host, str(member.path)
     run = next(iter(session.programs), None)
-    notices = [] if member.live else list(session.notices)  # the last line of one that grows may be half written
+    notices = [] if member.live else list(session.notices)  # the last line of a growing session may be incomplete
     if run is None:
         return ProcessFigures(
             member.index, host, path, "unknown", "it has recorded no program", "", notices=tuple(notices)
@@ -389,8 +382,8 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
     if not run.over and not member.live:
         error, at = _NO_END, session.last_seconds
     steps = result.steps
-    windows = list(_windows(result, run.program.passes if run.program is not None else ()))
-    forward = list(_forward(windows))
+    windows = list(_loop_windows(result, run.program.passes if run.program is not None else ()))
+    forward = list(_ascending(windows))
     if len(forward) < len(windows):
         notices.append(f"its clock went back: {counted(len(windows) - len(forward), 'sample window')} left out")
     return ProcessFigures(
@@ -408,7 +401,7 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
         step_median_seconds=steps.median_seconds if steps is not None else None,
         compile_count=result.compile_count,
         compile_seconds=result.compile_seconds,
-        again=tuple(_again(result.compiles)),
+        again=tuple(_recompiled(result.compiles)),
         own_arguments=_own_arguments(result.compiles),
         loop=_loop(result.hot),
         windows=LoopWindows.of(forward),
@@ -420,8 +413,8 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
     )
 
 
-def _forward(windows: Iterable[LoopWindow]) -> Iterator[LoopWindow]:
-    """Those that began after all before them."""
+def _ascending(windows: Iterable[LoopWindow]) -> Iterator[LoopWindow]:
+    """Yield the windows that began after all windows before them."""
     latest = -inf
     for window in windows:
         if window.began_seconds >= latest:
@@ -430,28 +423,28 @@ def _forward(windows: Iterable[LoopWindow]) -> Iterator[LoopWindow]:
 
 
 def _exception(result: ProgramResult, offset: float) -> tuple[float, str] | None:
-    """When the program raised the exception that ended it, in Unix time, and its name, message and line; of one whose
-    recording does not say so, the last traceback in its log."""
+    """Return when the program raised the exception that ended it, in Unix time, and its name, message and line. If the
+    recording does not say, this is the last traceback in the log."""
     run = result.run
     ended = run.program.ended if run.program is not None else None
     if ended is not None and ended.error and ended.error_seconds is not None:
         at = f" at {ended.error_at.short(result.directory)}" if ended.error_at else ""
-        return ended.error_seconds + offset, ended.error[:_WORDS_KEPT] + at
+        return ended.error_seconds + offset, ended.error[:_ERROR_SIZE] + at
     lines = [line for line in run.log if line.stream == "stderr"]
     number = raised_at([line.text for line in lines])
-    return (lines[number].monotonic_seconds + offset, lines[number].text[:_WORDS_KEPT]) if number is not None else None
+    return (lines[number].monotonic_seconds + offset, lines[number].text[:_ERROR_SIZE]) if number is not None else None
 
 
-def _again(rows: Sequence[Compiled]) -> Iterator[CompiledAgain]:
+def _recompiled(rows: Sequence[Compiled]) -> Iterator[CompiledAgain]:
     by_function: dict[tuple[str, int | None], list[Compiled]] = {}
     for row in rows:
         if row.reason_code != "first" and not (row.op_by_op or row.library):
             by_function.setdefault((row.function, row.defined_at.line), []).append(row)
     for (function, line), again in by_function.items():
         reason = next((row.reason for row in reversed(again) if row.reason), "")
-        took = sum(map(row_seconds, again))
+        seconds = sum(map(row_seconds, again))
         count = sum(row.count for row in again)
-        yield CompiledAgain(function, line, count, took, reason, again[-1].called_from or None)
+        yield CompiledAgain(function, line, count, seconds, reason, again[-1].called_from or None)
 
 
 def _own_arguments(rows: Sequence[Compiled]) -> tuple[OwnArguments, ...]:
@@ -459,22 +452,22 @@ def _own_arguments(rows: Sequence[Compiled]) -> tuple[OwnArguments, ...]:
     for row in rows:
         if not (row.op_by_op or row.library or row.signature_more):
             by_function.setdefault((row.function, row.defined_at.line), []).append(row)
-    found = []
+    functions = []
     for (function, line), compiled in by_function.items():
         if len(compiled) == 1 and compiled[0].count == 1:
             sizes = sorted(_on_one_device(compiled[0].signature), key=lambda each: -each[2])
             whole = sum(size for _, _, size in sizes)
-            found.append(OwnArguments(function, line, whole, tuple(sizes), compiled[0].called_from or None))
-    return tuple(sorted(found, key=lambda each: -each.bytes)[:_FUNCTIONS_KEPT])
+            functions.append(OwnArguments(function, line, whole, tuple(sizes), compiled[0].called_from or None))
+    return tuple(sorted(functions, key=lambda each: -each.bytes)[:_MOST_FUNCTIONS])
 
 
 def _on_one_device(signature: Sequence[SignatureLeaf]) -> Iterator[tuple[str, str, int]]:
-    """Name, type and bytes of the arrays that are not spread over devices."""
+    """Yield name, type and bytes of the arrays that are not spread over devices."""
     from jaxprof.hlo.shape import parse_shape
 
     for leaf in signature:
         if not leaf.static and " over " not in leaf.sharding:
-            with suppress(ValueError):  # of a type that is no array's, such as a key's
+            with suppress(ValueError):  # the type is not that of an array, such as a key's
                 yield leaf.name, leaf.type, parse_shape(leaf.type).bytes
 
 
@@ -494,15 +487,15 @@ def _loop(hot: HotLoop) -> LoopFigures:
     )
 
 
-def _windows(result: ProgramResult, passes: Sequence[StepsTaken]) -> Iterator[LoopWindow]:
+def _loop_windows(result: ProgramResult, passes: Sequence[StepsTaken]) -> Iterator[LoopWindow]:
     hot, sampled = result.hot, result.sample_windows
     begins = [window.began_seconds for window in sampled]
-    again = _compiled_again(result.compiles, begins)
+    again = _recompile_seconds(result.compiles, begins)
     steps = _first_steps([taken for taken in passes if taken.where == hot.where], begins)
     for window, compiling, step in zip(sampled, again, steps, strict=True):
-        found = Spots()
-        found.take([window])
-        spots = [spot for spot in found.spots() if spot.kind != "import"]
+        window_spots = Spots()
+        window_spots.take([window])
+        spots = [spot for spot in window_spots.spots() if spot.kind != "import"]
         if hot.key is not None:
             spots = [spot for spot in spots if spot.site_in(hot.key) is not None]
         parts = parts_in(hot, spots)
@@ -517,7 +510,7 @@ def _windows(result: ProgramResult, passes: Sequence[StepsTaken]) -> Iterator[Lo
 
 
 def _first_steps(passes: Sequence[StepsTaken], begins: Sequence[float]) -> list[int | None]:
-    """By sample window: the number of the first pass that began in it or later; None where none did."""
+    """Return, by sample window, the number of the first iteration that began in it or later; None if none did."""
     times: list[float] = []
     numbers: list[int] = []
     for taken in sorted(passes, key=lambda each: each.began_seconds):
@@ -528,11 +521,11 @@ def _first_steps(passes: Sequence[StepsTaken], begins: Sequence[float]) -> list[
     return [numbers[place] if place < len(numbers) else None for place in places]
 
 
-def _compiled_again(rows: Sequence[Compiled], begins: Sequence[float]) -> list[float]:
-    """By sample window: the seconds of the main thread's compilations that were not the first of their function. A row
-    of many is spread over its time."""
+def _recompile_seconds(rows: Sequence[Compiled], begins: Sequence[float]) -> list[float]:
+    """Return, by sample window, the seconds of the main thread's compilations that were not the first of their
+    function. The time of a row with many compilations is spread over its duration."""
     seconds = [0.0] * len(begins)
-    for row in again_rows(rows):
+    for row in recompilations(rows):
         took = row_seconds(row)
         length = max(took, row.monotonic_seconds - row.began_seconds) if row.count > 1 else took
         at, end = row.began_seconds, row.began_seconds + length
@@ -545,5 +538,5 @@ def _compiled_again(rows: Sequence[Compiled], begins: Sequence[float]) -> list[f
 
 
 def processes_named(indices: Sequence[int]) -> str:
-    """`process 3`, `processes 1, 2 and 4 more`."""
+    """Return text such as `process 3` or `processes 1, 2 and 4 more`."""
     return f"{'process' if len(indices) == 1 else 'processes'} {and_more(list(map(str, indices)), MOST_NAMED)}"

@@ -1,5 +1,7 @@
-"""What is wrong with the processes of a job, except being late by its own work (`late`): failures, pauses,
-compilations that one process has alone, throttled and slow devices, uneven shards, exchanges that nothing hides.
+"""Findings about the processes of a job other than being late by own work (`late`).
+
+These are failures, pauses, compilations of one process alone, throttled and slow devices, uneven shards, and exchanges
+that no other work hides.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from jaxprof.analysis.arrivals import Arrivals, Exchanged
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.jobs.figures import DeviceClock, OwnArguments, ProcessFigures, processes_named
 from jaxprof.analysis.jobs.late import FALSE_ALARM_RATE, LEAST_DIFFERENCE, inflation_of, spread_of
-from jaxprof.analysis.programs.standstills import SIGNAL, SUSPENDED, UNKNOWN
+from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN
 from jaxprof.analysis.programs.verdict import COMPILE, DEVICE
 from jaxprof.stats.student import t_quantile
 from jaxprof.units import bytes_, counted, percent, scaled, seconds
@@ -25,12 +27,12 @@ from jaxprof.units import bytes_, counted, percent, scaled, seconds
 _STARTED_TOGETHER_SECONDS: Final = 10.0
 """Processes of a job start within this time of each other."""
 _NOTICED_SECONDS: Final = 1.0
-"""By how much the end of a process may be known later than the others notice it."""
+"""Largest time in seconds by which the recorded end of a process may be later than the others notice it."""
 
 
 def clocks_apart(began: Iterable[tuple[str, float]]) -> float:
-    """By how many seconds the clocks of the hosts differ, from host and Unix time of the begin of each process: those
-    of one job begin together. 0 where that is no more than starting takes."""
+    """Return by how many seconds the clocks of the hosts differ; 0 if the difference is no more than starting takes.
+    `began` holds the host and the Unix start time of each process. The processes of one job start together."""
     by_host: dict[str, list[float]] = {}
     for host, at in began:
         by_host.setdefault(host, []).append(at)
@@ -40,11 +42,12 @@ def clocks_apart(began: Iterable[tuple[str, float]]) -> float:
 
 
 def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterator[Finding]:
-    """The one that failed first, then the others by what they ended with. `apart`: seconds by which the clocks of the
-    hosts differ; where that leaves open which one failed first, it is said.
+    """Yield the process that failed first, then the other failed processes, grouped by error.
 
-    One that raised failed when it did: in a job it may hang for minutes, until JAX's runtime ends all of them in any
-    order. One that was killed has no exception of its own, and those of the others come after its end.
+    `apart` is the number of seconds by which the clocks of the hosts differ; the finding says so if this leaves open
+    which process failed first. A process that raised failed when it raised: in a job it may then hang for minutes,
+    until JAX's runtime ends all processes in any order. A process that was killed has no exception of its own, and the
+    others' exceptions come after its end.
     """
     failed = _failed(processes)
     if not failed:
@@ -54,9 +57,9 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
     may_be_first = [
         each.index
         for each in failed[1:]
-        if each.host != first.host and not _when(each)[0] - _when(first)[0] > apart and apart
+        if each.host != first.host and not _failure_key(each)[0] - _failure_key(first)[0] > apart and apart
     ]
-    message = f"process {first.index} on {first.host}: {_failure(first)}"
+    message = f"process {first.index} on {first.host}: {_failure_text(first)}"
     if may_be_first:
         message += (
             f" (which one failed first is not certain: the clocks of the hosts are {seconds(apart)} apart, and "
@@ -65,7 +68,7 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
     yield Finding("process-failed", message, advice, index=first.index)
     by_error: dict[str, list[ProcessFigures]] = {}
     for process in failed[1:]:
-        by_error.setdefault(_failure(process), []).append(process)
+        by_error.setdefault(_failure_text(process), []).append(process)
     for error, group in by_error.items():
         which = processes_named([process.index for process in group])
         after = "ended" if may_be_first else "ended after that"
@@ -73,25 +76,26 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
 
 
 def failed_at(processes: Sequence[ProcessFigures]) -> float | None:
-    """When the first of them failed, in Unix time by the clock of its host; None if none did, or it is not known."""
+    """Return the Unix time of the first failure by the clock of its host; None if no process failed or the time is
+    unknown."""
     failed = _failed(processes)
-    at = _when(failed[0])[0] if failed else math.inf
+    at = _failure_key(failed[0])[0] if failed else math.inf
     return at if math.isfinite(at) else None
 
 
 def _failed(processes: Sequence[ProcessFigures]) -> list[ProcessFigures]:
-    return sorted((each for each in processes if each.status in ("failed", "crashed", "interrupted")), key=_when)
+    return sorted((each for each in processes if each.status in ("failed", "crashed", "interrupted")), key=_failure_key)
 
 
-def _failure(process: ProcessFigures) -> str:
+def _failure_text(process: ProcessFigures) -> str:
     return process.exception[1] if process.exception is not None else process.error or process.status
 
 
-def _when(process: ProcessFigures) -> tuple[float, int]:
-    """When it failed, by the clock of its host: the earlier, if it was killed.
+def _failure_key(process: ProcessFigures) -> tuple[float, int]:
+    """Return a sort key: the time of the failure by the clock of its host, and the process index.
 
-    The others notice within a millisecond that a process has gone, before its own end is known; and nobody kills a
-    process because another one has gone.
+    A killed process counts as earlier than its recorded end, because the others notice within a millisecond that it is
+    gone, before its end is recorded. Nobody kills a process because another one is gone.
     """
     if process.exception is not None:
         return process.exception[0], process.index
@@ -100,58 +104,62 @@ def _when(process: ProcessFigures) -> tuple[float, int]:
 
 
 _WAITED: Final = 0.5
-"""Share of a stop by which the loops of the others must be longer: then it is the stop that they waited for."""
-_HOW: Final = {
-    SIGNAL: "stopped by a signal",
-    UNKNOWN: "stood still, by a signal that stopped its recording too, or with its container",
+"""Share of a pause by which the loops of the others must be longer, to conclude that they waited for the pause."""
+_CAUSE_TEXTS: Final = {
+    SIGNAL: "was paused by a signal",
+    UNKNOWN: "was paused (with its container, or by a signal that also paused its recorder)",
     SUSPENDED: "did not run while its machine was suspended",
 }
 _STOPPED_FIX: Final = (
-    "Look for what stops it: SIGSTOP or SIGTSTP, a batch system that suspends, a container that is frozen, a machine "
+    "Look for what pauses it: SIGSTOP or SIGTSTP, a batch system that suspends, a container that is frozen, a machine "
     "that sleeps. None of its lines takes this time."
 )
 
 
 def stopped(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
-    """A finding for each process that was stopped; one for all of them where none went on."""
-    found = [process for process in processes if process.stops]
-    if len(found) == len(processes) > 1:
-        first = found[0]
-        took = median(_stopped_seconds(process) for process in found)
-        message = f"all {len(found)} processes did not run for {seconds(took)}: {_how(first)}, {_stopped_when(first)}"
+    """Yield a finding for each process that was paused, or a single one if all were."""
+    paused = [process for process in processes if process.stops]
+    if len(paused) == len(processes) > 1:
+        first = paused[0]
+        took = median(_pause_seconds(process) for process in paused)
+        message = (
+            f"all {len(paused)} processes were paused for {seconds(took)}: process {first.index} {_cause_text(first)}, "
+            + _pause_times(first)
+        )
         yield Finding("process-stopped", message, _STOPPED_FIX, seconds=took, index=first.index)
         return
-    for process in found:
-        took = _stopped_seconds(process)
+    for process in paused:
+        took = _pause_seconds(process)
         waited = _waited(process, [other for other in processes if not other.stops])
         message = (
-            f"process {process.index} on {process.host} {_how(process)} for {seconds(took)}, {_stopped_when(process)}"
+            f"process {process.index} on {process.host} {_cause_text(process)} for {seconds(took)}, "
+            + _pause_times(process)
             + (f"; the others wait {seconds(waited)} for it" if waited is not None else "")
         )
         yield Finding("process-stopped", message, _STOPPED_FIX, seconds=took, index=process.index)
 
 
-def _stopped_seconds(process: ProcessFigures) -> float:
+def _pause_seconds(process: ProcessFigures) -> float:
     return sum(stop.seconds for stop in process.stops)
 
 
-def _how(process: ProcessFigures) -> str:
+def _cause_text(process: ProcessFigures) -> str:
     cause = max(process.stops, key=lambda stop: stop.seconds).cause
-    return f"was {_HOW[cause]}" if cause == SIGNAL else _HOW.get(cause, _HOW[UNKNOWN])
+    return _CAUSE_TEXTS.get(cause, _CAUSE_TEXTS[UNKNOWN])
 
 
-def _stopped_when(process: ProcessFigures) -> str:
-    first = f"{seconds(process.stops[0].began_seconds)} after it began"
-    return first if len(process.stops) == 1 else f"{len(process.stops)} times, first {first}"
+def _pause_times(process: ProcessFigures) -> str:
+    first_pause = f"{seconds(process.stops[0].began_seconds)} after it began"
+    return first_pause if len(process.stops) == 1 else f"{len(process.stops)} times, first {first_pause}"
 
 
 def _waited(process: ProcessFigures, others: Sequence[ProcessFigures]) -> float | None:
-    """By how much longer the others are in the same loop than the process that was stopped, without its stop: an
-    estimate of what they waited for it. None if they were not seen to."""
+    """Estimate how long the others waited for the paused process. The estimate is how much longer they are in the same
+    loop than that process without its pause. None if they were not seen to wait."""
     loops = [other.loop.seconds for other in others if _same_loop(process, other) and other.loop is not None]
     if process.loop is None or not loops:
         return None
-    took = _stopped_seconds(process)
+    took = _pause_seconds(process)
     more = median(loops) - process.loop.seconds
     return min(more, took) if more >= _WAITED * took else None
 
@@ -165,7 +173,7 @@ _RECOMPILES_FIX = "The ledger of its session says why: mostly shapes that only i
 
 
 def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
-    """A process that compiled a function again more often than all the others: twice as often, and two times more."""
+    """Yield processes that recompiled a function at least twice as often as any other, and at least two times more."""
     counted = {
         process.index: {(each.function, each.defined_line): each for each in process.again}
         for process in processes
@@ -174,7 +182,7 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
     if len(counted) < 2:
         return
     most_of: dict[object, list[int]] = {}
-    """By function, the two largest counts: a process is compared with the largest of the others."""
+    """The two largest counts by function: a process is compared with the largest of the others."""
     for functions in counted.values():
         for key, each in functions.items():
             most_of[key] = sorted((*most_of.get(key, (0, 0)), each.count))[-2:]
@@ -198,20 +206,21 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
 
 
 SLOWER: Final = 0.10
-"""By how much its clock is below the others' median."""
+"""Relative difference of a clock below the others' median from which it is slow."""
 ACTIVE: Final = 0.5
-"""Share of its readings in which a reason was active: a reason now and then does not hold a clock down."""
+"""Share of a clock's readings in which a throttling reason must be active; an occasional reason does not hold a clock
+down."""
 _THROTTLED_FIX: Final = (
     "Look at the cooling, the power limit and the neighbours of that device. The others wait for it in each collective."
 )
 
 
 def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
-    """The devices whose clock is lower than that of the others, with the reason that they report for it."""
+    """Yield the devices whose clock is below that of the others, with the reason that they report."""
     seen: dict[tuple[str, str], tuple[ProcessFigures, DeviceClock]] = {}
     for process in processes:
         for clock in process.clocks:
-            seen.setdefault((process.host, clock.device), (process, clock))  # processes of a host see the same ones
+            seen.setdefault((process.host, clock.device), (process, clock))  # processes of a host share devices
     for key, (process, clock) in seen.items():
         others = [other.hertz for at, (_, other) in seen.items() if at != key]
         if not others or clock.hertz >= (1 - SLOWER) * median(others) or clock.throttled < ACTIVE:
@@ -224,7 +233,8 @@ def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
 
 
 LEAST_STRETCHES: Final = 8
-"""Of the ten in which it has to arrive as late: a burst that lasts for two thirds of the time is not its device."""
+"""Number of the ten time sections in which a process must arrive late. A burst over two thirds of the time is not
+caused by the device."""
 _SLOW_DEVICE_FIX: Final = (
     "Its device has more to compute, or computes more slowly: look at the sizes of its shards, and at its clock, "
     "temperature and neighbours."
@@ -234,10 +244,10 @@ _SLOW_DEVICE_FIX: Final = (
 def last_to_arrive(
     seen: Arrivals, processes: Sequence[ProcessFigures], explained: Collection[int], compared: Collection[int]
 ) -> Iterator[Finding]:
-    """The process for which the others wait at a collective, where nothing on its host explains that.
+    """Yield the process that the others wait for at a collective, if nothing on its host explains the wait.
 
-    `explained`: the processes that are late by their own work, or by compiling; `compared`: those whose own work could
-    be compared at all.
+    `explained` holds the processes that are late by their own work or by compiling; `compared` holds those whose own
+    work could be compared.
     """
     hosts = {process.index: process.host for process in processes}
     for place, index in enumerate(seen.indices):
@@ -261,8 +271,11 @@ def last_to_arrive(
 
 
 def _is_late(seen: Arrivals, place: int) -> bool:
-    """Whether it arrives later than the others by at least `LEAST_DIFFERENCE` of the time, nearly all of the time, and
-    by more than stretches of the time vary by (successive ones may be alike) and the others differ by."""
+    """Return whether a process arrives late by at least `LEAST_DIFFERENCE` of the time, nearly all of the time.
+
+    The delay must also exceed the variation between sections of time (successive ones may be alike) and between the
+    other processes.
+    """
     late = np.asarray(seen.late_seconds) * seen.instances / seen.span_seconds
     means = late.mean(axis=1)
     if means[place] < LEAST_DIFFERENCE or (late[place] >= LEAST_DIFFERENCE).sum() < LEAST_STRETCHES:
@@ -275,29 +288,29 @@ def _is_late(seen: Arrivals, place: int) -> bool:
 
 
 LEAST_MORE: Final = 0.25
-"""Of the bytes on the others."""
+"""Smallest difference reported, as a share of the bytes on the others."""
 LEAST_BYTES: Final = 64 << 10
 """Smallest difference reported; fewer bytes do not delay a device."""
 _UNEVEN_FIX: Final = (
-    "Give each process as much: the same number of rows, the remainder dropped or padded on all, and long examples "
-    "spread by their length."
+    "Give each process the same amount of data: the same number of rows, the remainder dropped or padded on all, and "
+    "long examples spread by their length."
 )
 
 
 def uneven_shards(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
-    """The processes with a function whose own arguments are larger than on the middle one of the others; of several
-    functions the one that differs by most."""
+    """Yield the processes whose arguments of a function are larger than the median of the others. Of several functions,
+    the one that differs most is named."""
     known = [process for process in processes if process.own_arguments is not None]
     if len(known) < 2 or len(known) < len(processes):
         return
     tables = [{(each.function, each.defined_line): each for each in process.own_arguments or ()} for process in known]
     shared = set.intersection(*(set(table) for table in tables))
-    comparable = [key for key in sorted(shared, key=str) if len({_names(table[key]) for table in tables}) == 1]
+    comparable = [key for key in sorted(shared, key=str) if len({_argument_names(table[key]) for table in tables}) == 1]
     in_order = {key: sorted((table[key] for table in tables), key=lambda each: each.bytes) for key in comparable}
     for place, process in enumerate(known):
         most: tuple[int, OwnArguments, OwnArguments] | None = None
         for key, ranked in in_order.items():
-            mine, other = tables[place][key], _middle_of_others(ranked, tables[place][key])
+            mine, other = tables[place][key], _median_by_bytes(ranked, tables[place][key])
             more = mine.bytes - other.bytes
             if more >= max(LEAST_BYTES, LEAST_MORE * other.bytes) and (most is None or more > most[0]):
                 most = more, mine, other
@@ -307,7 +320,7 @@ def uneven_shards(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
                 "uneven-shards",
                 f"process {process.index} on {process.host} has larger shards: {mine.function} is compiled for "
                 f"arguments of {bytes_(mine.bytes)} of its own, {bytes_(other.bytes)} on the others "
-                f"({_difference(mine, other)})",
+                f"({_largest_difference(mine, other)})",
                 _UNEVEN_FIX,
                 (mine.called_from,),
                 index=process.index,
@@ -316,7 +329,7 @@ def uneven_shards(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
 
 
 def with_cost(uneven: Sequence[Finding], slow: Sequence[Finding]) -> list[Finding]:
-    """Both, where a device that computes for longer and has larger shards is one finding, with what it costs."""
+    """Merge findings about larger shards and slow devices: if one process has both, its shard finding gets the cost."""
     costs = {finding.index: finding for finding in slow}
     known = {finding.index for finding in uneven}
     return [
@@ -333,27 +346,29 @@ def _with_cost(finding: Finding, slow: Finding) -> Finding:
     return replace(finding, message=message, seconds=slow.seconds)
 
 
-def _names(arguments: OwnArguments) -> frozenset[str]:
-    """What is spread over processes on one of them is not among another's: such functions are not alike."""
+def _argument_names(arguments: OwnArguments) -> frozenset[str]:
+    """Return the arguments' names. Functions whose names differ are not comparable, because an array spread over
+    processes on one side is missing there."""
     return frozenset(name for name, _, _ in arguments.arguments)
 
 
-def _middle_of_others(ranked: Sequence[OwnArguments], mine: OwnArguments) -> OwnArguments:
-    """Of all but `mine`, which is one of those `ranked` by their bytes: the middle one, of two the larger."""
+def _median_by_bytes(ranked: Sequence[OwnArguments], mine: OwnArguments) -> OwnArguments:
+    """Return the middle entry of `ranked` without `mine`; of two, the larger. `ranked` is sorted by bytes and contains
+    `mine`."""
     middle = (len(ranked) - 1) // 2
     place = bisect_left(ranked, mine.bytes, key=lambda each: each.bytes)
     return ranked[middle + (place <= middle)]
 
 
-def _difference(mine: OwnArguments, other: OwnArguments) -> str:
-    """The argument that differs by most."""
+def _largest_difference(mine: OwnArguments, other: OwnArguments) -> str:
+    """Describe the argument that differs most."""
     theirs = {name: (type_, size) for name, type_, size in other.arguments}
     name, type_, _ = max(mine.arguments, key=lambda each: each[2] - theirs[each[0]][1])
     return f"{name}: {type_} against {theirs[name][0]}"
 
 
 LEAST_EXPOSED: Final = 0.1
-"""Share of the captured time from which on it is worth a finding, as of the steps of one capture."""
+"""Share of the captured time from which exposed exchange is reported, as for the steps of one capture."""
 _EXPOSED_FIX: Final = (
     "Exchange less (reduce-scatter instead of all-reduce, bf16 gradients, one exchange after several small steps), put "
     "many small ones together, or let them run beside work that does not need them (XLA's latency-hiding scheduler)."
@@ -365,34 +380,33 @@ class CollectiveFigures:
     """One collective of a job, over the processes that captured it."""
 
     name: str
-    """Of its HLO instruction."""
+    """Name of the HLO instruction."""
     instances: int
     span_seconds: float
     exposed_seconds: float
-    """Of the exchange, in which the device of the median process did nothing else, of all instances together; an
-    estimate, and at most that where the profiler has not recorded all kernels."""
+    """Seconds of exchange during which the device of the median process did nothing else, over all instances. An
+    estimate, and an upper bound if the profiler did not record all kernels."""
     exchange_median_seconds: float
     exchanged: Exchanged | None
     bus_bytes_per_second: float | None
-    """`Exchanged.bus_bytes` over the median exchange; None where that is not known."""
+    """`Exchanged.bus_bytes` over the median exchange; None if unknown."""
     fast_bus_bytes_per_second: float | None
-    """The same of the fastest tenth of the exchanges."""
+    """`Exchanged.bus_bytes` over the fastest tenth of the exchanges; None if unknown."""
     possible_bytes_per_second: float | None
-    """The same at the bandwidth of the links of the devices; None where that is not known, as of CPUs and of
-    several hosts."""
+    """Bus bandwidth that the devices' links allow; None if unknown, as for CPUs and for several hosts."""
 
     @property
     def exposed_share(self) -> float:
-        """Of the captured time."""
+        """Exposed exchange as a share of the captured time."""
         return self.exposed_seconds / self.span_seconds
 
 
 def collective_figures(seen: Sequence[Arrivals], hosts: Collection[str]) -> tuple[CollectiveFigures, ...]:
-    """In the order of `seen`; `hosts`: those of all processes."""
-    return tuple(_figures(each, one_host=len(set(hosts)) == 1) for each in seen)
+    """Return the figures in the order of `seen`; `hosts` are the hosts of all processes."""
+    return tuple(_collective_figures(each, one_host=len(set(hosts)) == 1) for each in seen)
 
 
-def _figures(seen: Arrivals, *, one_host: bool) -> CollectiveFigures:
+def _collective_figures(seen: Arrivals, *, one_host: bool) -> CollectiveFigures:
     exchanged = seen.exchanged
     moved = exchanged.bus_bytes if exchanged is not None else None
     bound = exchanged.bound_seconds if exchanged is not None and one_host else None
@@ -413,35 +427,36 @@ def _figures(seen: Arrivals, *, one_host: bool) -> CollectiveFigures:
     )
 
 
-def exposed(found: Sequence[CollectiveFigures]) -> Iterator[Finding]:
-    """That the devices of a job do nothing but exchange for a considerable part of the captured time."""
-    if not found:
+def exposed(collectives: Sequence[CollectiveFigures]) -> Iterator[Finding]:
+    """Yield a finding if the devices of a job only exchange for a considerable part of the captured time."""
+    if not collectives:
         return
-    most = max(found, key=lambda each: each.exposed_seconds)
-    took = sum(each.exposed_seconds for each in found)
+    most = max(collectives, key=lambda each: each.exposed_seconds)
+    took = sum(each.exposed_seconds for each in collectives)
     if took < LEAST_EXPOSED * most.span_seconds:
         return
-    others = f", {counted(len(found) - 1, 'more collective')}" if len(found) > 1 else ""
+    others = f", {counted(len(collectives) - 1, 'more collective')}" if len(collectives) > 1 else ""
     message = (
         f"exchanging takes about {seconds(took)} of {seconds(most.span_seconds)} "
         f"({percent(took / most.span_seconds)}), in which the devices run no other kernel and wait for nobody: "
-        f"{_what(most)}{others}{_rates(most)}"
+        f"{_collective_text(most)}{others}{_bandwidth_text(most)}"
     )
     yield Finding("exposed-exchange", message, _EXPOSED_FIX, seconds=took)
 
 
-def _what(found: CollectiveFigures) -> str:
-    given = found.exchanged
-    if given is None:
-        return f"{found.name}, {counted(found.instances, 'time')}"
-    among = f" over {given.devices} devices" if given.devices is not None else ""
-    return f"{found.name}, {given.opcode} of {bytes_(given.bytes)}{among}, {counted(found.instances, 'time')}"
+def _collective_text(collective: CollectiveFigures) -> str:
+    exchanged = collective.exchanged
+    if exchanged is None:
+        return f"{collective.name}, {counted(collective.instances, 'time')}"
+    among = f" over {exchanged.devices} devices" if exchanged.devices is not None else ""
+    times = counted(collective.instances, "time")
+    return f"{collective.name}, {exchanged.opcode} of {bytes_(exchanged.bytes)}{among}, {times}"
 
 
-def _rates(found: CollectiveFigures) -> str:
-    """What it reaches of what."""
+def _bandwidth_text(collective: CollectiveFigures) -> str:
+    """Describe the bus bandwidth that is reached, and what the links allow."""
     reached, fast, possible = (
-        found.bus_bytes_per_second, found.fast_bus_bytes_per_second, found.possible_bytes_per_second
+        collective.bus_bytes_per_second, collective.fast_bus_bytes_per_second, collective.possible_bytes_per_second
     )  # fmt: skip
     if reached is None:
         return "; how many bytes that are is not known"

@@ -1,9 +1,9 @@
-"""A job in figures: its processes, what was found of them, what their wall time went to, and what is missing.
+"""The figures of a job: its processes, their findings, what their wall time went to, and what is missing.
 
 Useful wall time is the device part of the hot loop: compiled functions, and waiting for their results. It is an
 estimate from samples, and an upper bound. A collective in which a process waits for another one is inside a compiled
-function; taken off for that is by how much the device part of a process exceeds that of the process with the least,
-where they are in the loop for as long as each other. Waiting that all of them share stays in it, and so does what a
+function. This waiting is subtracted as the excess of a process's device part over the smallest device part, if all
+processes are in the loop equally long. Time that all processes wait together counts as useful, and so does time that a
 device computes more slowly than it could.
 """
 
@@ -46,44 +46,46 @@ from jaxprof.analysis.jobs.findings import (
     uneven_shards,
     with_cost,
 )
-from jaxprof.analysis.jobs.late import comparable, plainly_late, stragglers
+from jaxprof.analysis.jobs.late import IN_STEP, clearly_late, comparable, stragglers
 from jaxprof.analysis.programs.verdict import COMPILE, DEVICE, PARTS
 from jaxprof.events import SourceLocation
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import RecordedJob
 from jaxprof.session.log.state import with_urls
 
-_IN_STEP: Final = 1.15
 _LEAST_WAITING: Final = 0.05
-"""Share of the loop by which device parts differ by chance: below it, nothing is called waiting."""
+"""Share of the loop by which device parts differ by chance; a smaller difference does not count as waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goodput:
-    """The wall time of the processes that are known, added up."""
+    """Wall time of the processes of a job by cause, over the processes whose time is known."""
 
     seconds: float
-    """Of all of them together."""
+    """Seconds of wall time, summed over the processes."""
     processes: int
-    """How many of them were seen in a loop. The others are left out."""
+    """Number of processes that were seen in a loop; the others are left out."""
     causes: Mapping[str, float]
-    """Seconds by each of `CAUSES`; they add up to `seconds`."""
+    """Seconds by each of `CAUSES`, which add up to `seconds`."""
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """The same as shares of the wall time, which add up to 1."""
+        """Shares of the wall time by cause, which add up to 1."""
         return {cause: took / self.seconds for cause, took in self.causes.items()}
 
 
 def goodput(processes: Sequence[ProcessFigures], failed_at: float | None) -> Goodput | None:
-    """The job's goodput; None if no process was seen in a loop. `failed_at`: when its first process failed, in Unix
-    time; what the others do from then on is not useful. Clocks of hosts that differ shift that moment."""
+    """Return the job's goodput; None if no process was seen in a loop.
+
+    `failed_at` is the Unix time at which the first process failed; time of the others after that is not useful. If the
+    clocks of hosts differ, they shift that moment.
+    """
     known = [process for process in processes if process.time is not None and process.wall_seconds]
     if not known:
         return None
-    times = [_until_failure(process, failed_at) for process in known]
+    times = [_split_at_failure(process, failed_at) for process in known]
     causes = dict.fromkeys(CAUSES, 0.0)
-    for time, waited in zip(times, _waited(known, times), strict=True):
+    for time, waited in zip(times, _waiting_seconds(known, times), strict=True):
         for cause, took in time.items():
             causes[USEFUL if cause == DEVICE else cause] += took
         causes[USEFUL] -= waited
@@ -91,8 +93,8 @@ def goodput(processes: Sequence[ProcessFigures], failed_at: float | None) -> Goo
     return Goodput(sum(causes.values()), len(known), causes)
 
 
-def _until_failure(process: ProcessFigures, failed_at: float | None) -> Mapping[str, float]:
-    """The time of a process, of which all that comes after the failure goes to that."""
+def _split_at_failure(process: ProcessFigures, failed_at: float | None) -> Mapping[str, float]:
+    """Return the time of a process by cause, with everything after the failure under its own cause."""
     time = dict(process.time or {})
     if failed_at is None or process.ended_seconds is None or process.ended_seconds <= failed_at:
         return time
@@ -104,97 +106,97 @@ def _until_failure(process: ProcessFigures, failed_at: float | None) -> Mapping[
     left = until - np.maximum(began, failed_at)
     shares = np.divide(left, until - began, out=np.zeros(len(began)), where=left > 0)
     parts = dict(zip(PARTS, (shares @ windows.parts).tolist(), strict=True))
-    late = {**{part: parts[part] for part in IN_LOOP}, AGAIN: parts[COMPILE]}
+    after_failure = {**{part: parts[part] for part in IN_LOOP}, AGAIN: parts[COMPILE]}
     taken = 0.0
-    for cause in (*late, UNSEEN, OUTSIDE):  # what was seen of it in the loop, then what was not
-        moved = min(time[cause], late.get(cause, after), after - taken)
+    for cause in (*after_failure, UNSEEN, OUTSIDE):  # first the time seen in the loop, then the time not seen there
+        moved = min(time[cause], after_failure.get(cause, after), after - taken)
         time[cause] -= moved
         taken += moved
     return time | {AFTER: taken}
 
 
-def _waited(processes: Sequence[ProcessFigures], times: Sequence[Mapping[str, float]]) -> list[float]:
-    """For how long each waited for others inside compiled functions, as far as that shows."""
+def _waiting_seconds(processes: Sequence[ProcessFigures], times: Sequence[Mapping[str, float]]) -> list[float]:
+    """Return how long each process waited for others inside compiled functions, as far as it shows."""
     loops = [sum(time[part] for part in (*IN_LOOP, AGAIN)) + time[STOPPED] for time in times]
     lines = {process.loop.where for process in processes if process.loop is not None}
-    together = len(processes) > 1 and len(lines) == 1 and max(loops) <= _IN_STEP * min(loops)
+    together = len(processes) > 1 and len(lines) == 1 and max(loops) <= IN_STEP * min(loops)
     if not together:
         return [0.0] * len(times)
     least = min(time[DEVICE] for time in times)
-    more = [time[DEVICE] - least for time in times]
-    return [each if each >= _LEAST_WAITING * loop else 0.0 for each, loop in zip(more, loops, strict=True)]
+    excess = [time[DEVICE] - least for time in times]
+    return [each if each >= _LEAST_WAITING * loop else 0.0 for each, loop in zip(excess, loops, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
-class PartBeside:
-    """One part of the loop."""
+class PartComparison:
+    """One part of the loop, on a process and on the others."""
 
     part: str
     share: float
-    """Of its loop, on this process; an estimate from samples."""
+    """Share of the loop on this process, estimated from samples."""
     others_share: float
-    """The median of the others."""
+    """Median share of the others."""
     more_seconds: float
-    """What this process spends in it beyond that share; negative where it is less."""
+    """Seconds that this process spends in the part beyond the others' share; negative if it spends less."""
     where: SourceLocation | None
-    """The line that takes most of it on this process."""
+    """Most expensive line of the part on this process."""
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledBeside:
-    """A function that was compiled more than once, here or there."""
+class RecompileComparison:
+    """A function that was compiled more than once on a process, compared with the others."""
 
     function: str
     count: int
-    """Compilations on this process after the first; exact."""
+    """Exact number of compilations on this process after the first."""
     others_most: int
-    """The most that any other process has."""
+    """Largest such number of any other process."""
     seconds: float
     reason: str
     called_from: SourceLocation | None
 
 
 @dataclass(frozen=True, slots=True)
-class BesideOthers:
-    """What distinguishes a process."""
+class ProcessComparison:
+    """Differences between a process and the others."""
 
     index: int
-    parts: tuple[PartBeside, ...] | None
-    """The largest difference first; None where too little was seen of its loop, or of any other."""
-    compiled: tuple[CompiledBeside, ...]
-    """What it compiled again, the most beyond the others first."""
+    parts: tuple[PartComparison, ...] | None
+    """Parts of the loop, largest difference first; None if too little was seen of its loop, or of any other."""
+    compiled: tuple[RecompileComparison, ...]
+    """Recompiled functions, the largest excess over the others first."""
 
 
-def beside_others(processes: Sequence[ProcessFigures], index: int) -> BesideOthers | None:
-    """The process with that index beside the others; None if it is not there."""
+def compare_with_others(processes: Sequence[ProcessFigures], index: int) -> ProcessComparison | None:
+    """Compare the process of that index with the others; None if it does not exist."""
     process = next((each for each in processes if each.index == index), None)
     if process is None:
         return None
     others = [each for each in processes if each is not process]
-    return BesideOthers(index, _parts(process, others), tuple(_compiled(process, others)))
+    return ProcessComparison(index, _parts(process, others), tuple(_compiled(process, others)))
 
 
-def _parts(process: ProcessFigures, others: Sequence[ProcessFigures]) -> tuple[PartBeside, ...] | None:
+def _parts(process: ProcessFigures, others: Sequence[ProcessFigures]) -> tuple[PartComparison, ...] | None:
     loop = process.loop
     rows = []
     for part in PARTS:
-        found = share_beside(process, others, part)
-        if found is None or loop is None:
+        both_shares = share_beside(process, others, part)
+        if both_shares is None or loop is None:
             return None
-        share, usual = found
+        share, usual = both_shares
         more = (share - usual) * loop.seconds
-        rows.append(PartBeside(part, share, usual, more, loop.line_of(part) if share else None))
+        rows.append(PartComparison(part, share, usual, more, loop.line_of(part) if share else None))
     return tuple(sorted(rows, key=lambda row: -row.more_seconds))
 
 
-def _compiled(process: ProcessFigures, others: Sequence[ProcessFigures]) -> list[CompiledBeside]:
+def _compiled(process: ProcessFigures, others: Sequence[ProcessFigures]) -> list[RecompileComparison]:
     most: dict[tuple[str, int | None], int] = {}
     for other in others:
         for each in other.again or ():
             key = each.function, each.defined_line
             most[key] = max(most.get(key, 0), each.count)
     rows = [
-        CompiledBeside(
+        RecompileComparison(
             each.function,
             each.count,
             most.get((each.function, each.defined_line), 0),
@@ -209,7 +211,7 @@ def _compiled(process: ProcessFigures, others: Sequence[ProcessFigures]) -> list
 
 @dataclass(frozen=True, slots=True)
 class JobFigures:
-    """A job in figures."""
+    """Figures of a job."""
 
     folder: str
     job: str
@@ -217,24 +219,24 @@ class JobFigures:
     processes: tuple[ProcessFigures, ...]
     findings: tuple[Finding, ...]
     arrivals: Arrivals | None
-    """At the collective that took most time; None if fewer than two processes have captured it."""
+    """Arrivals at the collective with the most total time; None if fewer than two processes captured it."""
     notices: tuple[str, ...]
     """What is missing, or could not be compared."""
     goodput: Goodput | None = None
-    """What the wall time of its processes went to; None if none of them was seen in a loop."""
+    """Wall time of the processes by cause; None if no process was seen in a loop."""
     compared: int = 0
-    """How many processes' own work could be compared with that of the others."""
+    """Number of processes whose own work could be compared with that of the others."""
     collectives: tuple[CollectiveFigures, ...] = ()
-    """Those that took most time, where several processes have captured them."""
+    """Collectives with the most total time, if several processes captured them."""
 
     @property
     def names_somebody(self) -> bool:
-        """Whether something was found of one of its processes."""
+        """Whether a finding names one of the processes."""
         return any(finding.index is not None for finding in self.findings)
 
 
 def job_figures(job: RecordedJob[Session]) -> JobFigures:
-    """Everything that can be said of a job from the sessions of its processes."""
+    """Return all figures of a job from the sessions of its processes."""
     captures = (collective_events(member.index, member.session) for member in job.members)
     processes = tuple(map(process_figures, job.members))
     began = [(member.session.header.host, member.session.header.wall_seconds) for member in job.members]
@@ -250,14 +252,14 @@ def figures_of(
     began: Iterable[tuple[str, float]],
     missing: Iterable[str],
 ) -> JobFigures:
-    """Everything that can be said of a job from the figures of its processes and the collectives in their `captures`;
-    `began`: by process, its host and when it began, in Unix time; `missing`: what could not be read, a line each."""
+    """Return all figures of a job from those of its processes and the collectives in their `captures`. `began` holds
+    the host and the Unix start time of each process; `missing` holds a line for each part that could not be read."""
     notices = list(missing)
     notices += (f"process {each.index}: {each.error}" for each in processes if each.status == "unknown")
     notices += (f"process {each.index}: {notice}" for each in processes for notice in each.notices)
     compared = comparable(processes, notices)
     alone, late = list(recompiles(processes)), list(stragglers(compared))
-    late += plainly_late(processes, {finding.index for finding in late})
+    late += clearly_late(processes, {finding.index for finding in late})
     by_collective = arrivals(captures, notices)
     at_collectives = by_collective[0] if by_collective else None
     slow: list[Finding] = []

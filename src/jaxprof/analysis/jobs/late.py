@@ -1,19 +1,20 @@
-"""Which process of a job is late by its own work, since when, and what makes it so.
+"""Find the process of a job that is late by its own work, since when it is late, and what makes it late.
 
-A job is as fast as its slowest process: in every step the others wait for it in a collective, inside a compiled
-function. So all processes spend the same time in the loop, and the late one is that whose own work (data, Python,
-copies) takes more of its loop than of theirs. Where its loop also takes longer than theirs, nobody waits. What a slow
-device costs does not show here, because its own work happens where the others wait (see `last_to_arrive`).
+A job is as fast as its slowest process: in every step the other processes wait for it in a collective, inside a
+compiled function. All processes therefore spend the same time in the loop, and the late process is the one whose own
+work (data, Python, copies) takes a larger share of its loop. If its loop also takes longer than the other loops, nobody
+waits. The cost of a slow device does not show here, because the device works while the other processes wait (see
+`last_to_arrive`).
 
-How long the main thread worked at all is known from its CPU clock: where all have that, it decides who is late, and the
-samples of the stack only what with. Without it the samples decide both. Samples a few milliseconds apart are not
-independent, so what a share varies by is taken from blocks of a second and more, which may be alike too, and is never
-less than the samples in them allow.
+The CPU clock of the main thread says how long the thread worked: if every process has this clock, it decides who is
+late, and the stack samples only say with what. Otherwise the samples decide both. Samples a few milliseconds apart are
+not independent, so the variance of a share is taken from blocks of a second and more. Blocks may be alike by chance, so
+the variance is never less than their samples allow.
 
-Since when: processes are laid beside each other by the time since their loops began, which they do together, so that no
-clocks are compared. Late is the time that maximises the sum of the differences over the root of its length (the scan
-statistic for a change of the mean; see D. Siegmund, "Boundary crossing probabilities and statistical applications",
-1988). Whether somebody is late in it, the test of whole loops decides.
+To find the start, processes are aligned by the time since their loops began, which they do together, so no clocks are
+compared. The late period maximises the sum of the differences over the root of its length (the scan statistic for a
+change of the mean; see D. Siegmund, "Boundary crossing probabilities and statistical applications", 1988). The test of
+whole loops then decides whether the process is late in it.
 """
 
 from __future__ import annotations
@@ -35,48 +36,50 @@ from jaxprof.stats.student import t_quantile
 from jaxprof.units import and_more, percent_or_less, seconds
 
 PARTS_OF_ITS_OWN: Final = (DATA, HOST, DISPATCH, COPY)
-"""What a process does while the others wait for it. Compilations have a finding of their own."""
+"""Work that a process does while the others wait for it. Compilations have a finding of their own."""
 OWN_WORK: Final = "own"
-"""All of these together, by the CPU clock of the main thread."""
-_OWN_BY_PASS: Final = "own by pass"
-"""The same of the usual time of the passes."""
-_BY_CLOCK: Final = (OWN_WORK, _OWN_BY_PASS)
+"""All of `PARTS_OF_ITS_OWN` together, by the CPU clock of the main thread."""
+_OWN_BY_ITERATION: Final = "own by pass"
+"""Own work as a share of the usual time of the iterations."""
+_BY_CLOCK: Final = (OWN_WORK, _OWN_BY_ITERATION)
 LEAST_BLOCKS: Final = 3
-"""With fewer, Student's t is so wide that nobody could be late. With three it is enough: in simulated jobs in which
-nobody is late, somebody is named less often than with five."""
+"""Smallest number of blocks that is tested. With fewer, Student's t is so wide that no process could be late. Three are
+enough: in simulated healthy jobs, three blocks blame a process less often than five."""
 MOST_BLOCKS: Final = 20
 FALSE_ALARM_RATE: Final = 0.01
 """Probability of blaming a process in a healthy job."""
 LEAST_DIFFERENCE: Final = 0.05
-"""Of the loop's time."""
-_PASSES: Final = 10
-"""In a window, so that it does not matter where in a pass it began."""
+"""Smallest difference reported, as a share of the loop's time."""
+_LEAST_ITERATIONS: Final = 10
+"""Smallest number of iterations in a window, so that it does not matter where in an iteration the window began."""
 _BLOCKS_ABOVE: Final = 5
-"""With fewer, blocks that are like those before can all be above the others' in a job in which nobody is late."""
+"""Smallest number of blocks compared one by one. With fewer, all blocks of a process can be above the others' in a
+healthy job if they resemble each other."""
 _ALIKE: Final = 1e-9
-"""Variance of shares that are equal but for rounding."""
+"""Largest variance of shares that are equal except for rounding."""
 _MOST_ALIKE: Final = 0.9
-"""Of successive blocks: no more autocorrelation is reckoned with."""
+"""Upper bound of the autocorrelation of successive blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopBlocks:
-    """The loop of one process, or a stretch of it, in at least `LEAST_BLOCKS` blocks of successive sample windows."""
+    """The loop of one process, or a period of it, in at least `LEAST_BLOCKS` blocks of successive sample windows."""
 
     process: ProcessFigures
     seconds: Array
-    """Spent in the loop, in each block."""
+    """Seconds spent in the loop, by block."""
     samples: Array
     shares: Mapping[str, Array]
-    """Of the loop's time, by `PARTS_OF_ITS_OWN`, and `OWN_WORK` where it is known of all blocks."""
+    """Share of the loop's time by block, for each of `PARTS_OF_ITS_OWN`, and for `OWN_WORK` if it is known in all
+    blocks."""
 
     def knows(self, what: str) -> bool:
-        """Whether it has the share of that in all of its blocks."""
+        """Return whether this share is known in all blocks."""
         return what in self.shares
 
 
 class _Means:
-    """What the blocks of several processes say of one share, in arrays with an entry for each process."""
+    """Mean and variance of one share over the blocks of each process, as arrays with one entry per process."""
 
     def __init__(self, loops: Sequence[LoopBlocks], what: str) -> None:
         counts = np.array([len(loop.seconds) for loop in loops])
@@ -85,38 +88,40 @@ class _Means:
         shares[is_block] = np.concatenate([loop.shares[what] for loop in loops])
         samples[is_block] = np.concatenate([loop.samples for loop in loops])
         self.means: Array = np.nansum(shares, axis=1) / counts
-        self._rest = shares - self.means[:, None]
-        between = np.nansum(self._rest**2, axis=1) / (counts - 1) / counts
+        self._deviations = shares - self.means[:, None]
+        between = np.nansum(self._deviations**2, axis=1) / (counts - 1) / counts
         if what not in _BY_CLOCK:
             seen = samples.sum(axis=1)
             share = (self.means * seen + 1) / (seen + 2)
             between = np.maximum(between, share * (1 - share) / (seen + 2))
         self.variances: Array = between
         self.usual: Array = _median_of_others(self.means) if len(loops) > 1 else self.means
-        """By process, the middle one of the others."""
+        """Median of the other processes' means, by process."""
 
     @property
     def inflation(self) -> float:
-        """Of the variances: by how much they are larger because successive blocks are alike."""
-        return inflation_of(self._rest)
+        """Factor by which the variances grow because successive blocks are alike."""
+        return inflation_of(self._deviations)
 
 
-def inflation_of(rest: Array) -> float:
-    """By how much the variance of a mean is larger than that of independent blocks: (1 + r) / (1 - r) for a first
-    autocorrelation of r, here that of all rows together, without the bias that a short series gives it (F. H. C.
-    Marriott and J. A. Pope, "Bias in the estimation of autocorrelations", 1954). Never below 1. `rest`: shares less
-    the mean of their row; NaN behind the last one of a shorter row."""
-    blocks = int((~np.isnan(rest)).sum())
-    products = float(np.nansum(rest[:, :-1] * rest[:, 1:]))
-    squares = float(np.nansum(rest**2))
+def inflation_of(deviations: Array) -> float:
+    """Return the variance of a mean relative to that of independent blocks, never below 1.
+
+    The factor is (1 + r) / (1 - r) for a first autocorrelation of r over all rows together, without the bias of short
+    series (F. H. C. Marriott and J. A. Pope, "Bias in the estimation of autocorrelations", 1954). `deviations` holds
+    shares minus the mean of their row, and NaN after the last share of a shorter row.
+    """
+    blocks = int((~np.isnan(deviations)).sum())
+    products = float(np.nansum(deviations[:, :-1] * deviations[:, 1:]))
+    squares = float(np.nansum(deviations**2))
     r = products / squares if squares > _ALIKE * blocks else 0.0
-    r += (1 + 3 * r) * len(rest) / blocks
+    r += (1 + 3 * r) * len(deviations) / blocks
     r = min(max(r, 0.0), _MOST_ALIKE)
     return (1 + r) / (1 - r)
 
 
 def _median_of_others(values: Array) -> Array:
-    """By entry: the median of all other entries, of which there is at least one."""
+    """Return, for each entry, the median of all other entries. There must be at least two entries."""
     order = np.argsort(values)
     place = np.empty(len(values), dtype="i8")
     place[order] = np.arange(len(values))
@@ -132,41 +137,45 @@ def _median_of_others(values: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """By how much a share of a process is above those of the others."""
+    """A process's share of one kind of work, compared with the other processes."""
 
     what: str
     share: float
     usual: float
-    """The middle one on the others."""
+    """Median share of the other processes."""
     is_certain: bool
-    """Whether it is at least `LEAST_DIFFERENCE`, and more than chance and what the others differ by explain."""
+    """Whether the difference is at least `LEAST_DIFFERENCE`, and more than chance and the others' spread explain."""
 
     @property
     def difference(self) -> float:
-        """Of the loop's time."""
+        """Difference as a share of the loop's time."""
         return self.share - self.usual
 
 
 def windows_of(process: ProcessFigures) -> LoopWindows:
-    """Its sample windows without those that hold under half of the usual time of the loop: it had begun in them, or had
-    ended, or did something else. Those that mostly compiled for the first time are left out too: nobody works there or
-    waits, and as blocks without any own work they hid a process that was late in all of the others."""
+    """Return the sample windows that the process spent in its loop.
+
+    Windows with less than half of the usual time in the loop are left out: the loop began or ended in them, or the
+    process did something else. So are windows that mostly compiled for the first time: nobody works or waits there, and
+    as blocks without own work they hid a process that was late in all other blocks.
+    """
     windows = LoopWindows.of(process.windows)
     if not len(windows):
         return windows
     is_usual = windows.seconds >= _median(windows.seconds) / 2
-    compiled_first = windows.parts.sum(axis=1) < windows.seconds / 2  # no part holds them
+    compiled_first = windows.parts.sum(axis=1) < windows.seconds / 2  # no part includes first compilations
     return windows.chosen(is_usual & ~compiled_first)
 
 
 def _median(values: Array) -> float:
-    """As `numpy.median`, which takes ten times as long for a few values."""
+    """Return what `numpy.median` does, which takes ten times as long for a few values."""
     in_order, count = np.sort(values), len(values)
     return float(in_order[(count - 1) // 2] + in_order[count // 2]) / 2
 
 
 def in_blocks(process: ProcessFigures, windows: Iterable[LoopWindow]) -> LoopBlocks | None:
-    """These windows in at most `MOST_BLOCKS` blocks of as many windows, up to one; None if they are too few."""
+    """Group the windows into at most `MOST_BLOCKS` blocks of as many windows each, give or take one; None if too
+    few."""
     rows = LoopWindows.of(windows)
     if len(rows) < LEAST_BLOCKS:
         return None
@@ -180,60 +189,60 @@ def in_blocks(process: ProcessFigures, windows: Iterable[LoopWindow]) -> LoopBlo
         shares[OWN_WORK] = own / took
         usual = _usual_seconds(process, rows)
         if usual is not None:
-            shares[_OWN_BY_PASS] = own / np.add.reduceat(usual, firsts)
+            shares[_OWN_BY_ITERATION] = own / np.add.reduceat(usual, firsts)
     return LoopBlocks(process, took, np.add.reduceat(rows.samples, firsts), shares)
 
 
 def _usual_seconds(process: ProcessFigures, windows: LoopWindows) -> Array | None:
-    """Of some of its windows: how long their passes usually take; None unless they are numbered and enough of them."""
+    """Return the usual time of the iterations in some windows; None unless enough windows have numbered iterations."""
     whole = LoopWindows.of(process.windows)
     passes = np.append(np.diff(whole.first_steps), np.nan)
-    counted = passes >= _PASSES  # False where it is not known
+    counted = passes >= _LEAST_ITERATIONS  # False if the number is unknown
     if counted.sum() < LEAST_BLOCKS:
         return None
     usual = np.where(counted, _median(whole.seconds[counted] / passes[counted]) * passes, whole.seconds)
-    found: Array = usual[np.searchsorted(whole.began_seconds, windows.began_seconds)]
-    return found
+    usual_seconds: Array = usual[np.searchsorted(whole.began_seconds, windows.began_seconds)]
+    return usual_seconds
 
 
 class LoopComparison:
-    """The loops of several processes beside each other."""
+    """Comparison of the loops of several processes."""
 
     def __init__(self, loops: Sequence[LoopBlocks], tests: int = 1) -> None:
-        """`tests`: how many such comparisons are made of one job, all of which share `FALSE_ALARM_RATE`."""
+        """Compare `loops`; `tests` is the number of such comparisons in one job, which share `FALSE_ALARM_RATE`."""
         self.loops = tuple(loops)
         self._tests = tests
         self._means: dict[str, _Means] = {}
 
     def excess(self, number: int, what: str) -> Excess:
-        """How much more of its time the process at that place takes than the others.
+        """Compare the share of process `number` with the shares of the others.
 
-        All processes wait for each other, so a pass takes longer when a device has a slow moment, and its own work does
-        not; where processes are short of processors, the one takes longer as the other does. So own work is tested as a
-        share of the loop's time and of the usual time of its passes, where they are numbered.
+        All processes wait for each other, so an iteration takes longer when a device has a slow moment, while own work
+        does not. Where processes are short of processors, both grow together. Own work is therefore tested as a share
+        of the loop's time and, if iterations are numbered, as a share of their usual time.
         """
-        found = self._of(what)
-        mean, usual = float(found.means[number]), float(found.usual[number])
+        statistics = self._means_of(what)
+        mean, usual = float(statistics.means[number]), float(statistics.usual[number])
         if mean - usual < LEAST_DIFFERENCE:
             return Excess(what, mean, usual, False)
-        tested = [each for each in _BY_CLOCK if self.knows(each)] if what == OWN_WORK else [what]
+        tested = [quantity for quantity in _BY_CLOCK if self.knows(quantity)] if what == OWN_WORK else [what]
         parts = 1 if what == OWN_WORK else len(PARTS_OF_ITS_OWN)
         chance = FALSE_ALARM_RATE / (self._tests * len(self.loops) * parts * len(tested))
-        return Excess(what, mean, usual, any(self._is_certain(number, each, chance) for each in tested))
+        return Excess(what, mean, usual, any(self._is_certain(number, quantity, chance) for quantity in tested))
 
     def _is_certain(self, number: int, what: str, chance: float) -> bool:
-        found = self._of(what)
-        usual, own = float(found.usual[number]), float(found.variances[number])
-        theirs = np.delete(found.means, number)
-        of_usual = (float(found.variances.sum()) - own) / len(theirs) ** 2
-        error = math.sqrt(found.inflation * (own + of_usual) + spread_of(theirs, usual))
-        by_chance = t_quantile(1 - chance, len(self.loops[number].seconds) - 1) * error
-        return float(found.means[number]) - usual > by_chance or self._is_always_above(number, what, chance)
+        statistics = self._means_of(what)
+        usual, variance = float(statistics.usual[number]), float(statistics.variances[number])
+        theirs = np.delete(statistics.means, number)
+        usual_variance = (float(statistics.variances.sum()) - variance) / len(theirs) ** 2
+        error = math.sqrt(statistics.inflation * (variance + usual_variance) + spread_of(theirs, usual))
+        limit = t_quantile(1 - chance, len(self.loops[number].seconds) - 1) * error
+        return float(statistics.means[number]) - usual > limit or self._is_always_above(number, what, chance)
 
     def _is_always_above(self, number: int, what: str, chance: float) -> bool:
-        """Whether each block of that process is above each block of all others, by what counts, and is not so by
-        chance: a process that becomes later and later is late, however much its blocks differ."""
-        if what not in _BY_CLOCK:  # the samples of some blocks are few
+        """Return whether each block of that process is above each block of all others, and not by chance. This finds a
+        process that becomes later and later, however much its blocks differ."""
+        if what not in _BY_CLOCK:  # some blocks have only a few samples
             return False
         mine = self.loops[number].shares[what]
         theirs = np.concatenate([loop.shares[what] for at, loop in enumerate(self.loops) if at != number])
@@ -242,53 +251,54 @@ class LoopComparison:
         return 1 / math.comb(len(mine) + len(theirs), len(mine)) <= chance
 
     def excess_of(self, process: ProcessFigures, what: str) -> Excess | None:
-        """The same of that process; None if it is not among them, or alone."""
+        """Return the excess of a process; None if it is not among the loops, or is the only one."""
         at = next((number for number, loop in enumerate(self.loops) if loop.process is process), None)
         return None if at is None or len(self.loops) < 2 else self.excess(at, what)
 
     def knows(self, what: str) -> bool:
-        """Whether all of the loops have that share."""
+        """Return whether all loops have this share."""
         return all(loop.knows(what) for loop in self.loops)
 
-    def _of(self, what: str) -> _Means:
+    def _means_of(self, what: str) -> _Means:
         if what not in self._means:
             self._means[what] = _Means(self.loops, what)
         return self._means[what]
 
 
 def spread_of(values: Array, middle: float) -> float:
-    """The variance between processes, from their median absolute deviation, so that a second late one does not hide
-    the first."""
+    """Return the variance between processes, from their median absolute deviation, so that a second late process does
+    not hide the first."""
     return (1.4826 * _median(np.abs(values - middle))) ** 2
 
 
 LEAST_CELLS: Final = 10
-"""A shorter stretch is none: it may be what any process has now and then."""
+"""Smallest number of cells in a late period; any process may be late for a shorter time now and then."""
 FEWEST_CELLS: Final = 5
-"""The same of a loop of less than twice `LEAST_CELLS`, where it must also be half of it."""
+"""Smallest number of cells in a late period of a loop with less than twice `LEAST_CELLS`; the period must also be half
+the loop."""
 MOST_CELLS: Final = 200
-"""Of the time of a loop, in which the stretch begins and ends."""
+"""Largest number of cells that a loop's time is divided into; a late period begins and ends on a cell border."""
 _WORTH_A_TEST: Final = 3.0
-"""Standard errors below which the test of a stretch would not call it certain."""
+"""Number of standard errors below which the test of a period would not be certain."""
 _ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class LateStretch:
-    """Some time of a loop, in seconds since it began."""
+class LatePeriod:
+    """A period of a loop, in seconds since the loop began."""
 
     began_seconds: float
-    """0 for one that holds from the start."""
+    """Start of the period; 0 if it begins with the loop."""
     ended_seconds: float | None
-    """None for one that holds to the end."""
+    """End of the period; None if it lasts until the loop ends."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the whole loop."""
+        """Whether the period is the whole loop."""
         return self.began_seconds == 0 and self.ended_seconds is None
 
     def windows(self, windows: LoopWindows, origin: float) -> LoopWindows:
-        """The windows of a loop that began at `origin` which lie in it, by their middles."""
+        """Return the windows whose middles lie in this period, for a loop that began at `origin`."""
         if self.is_whole:
             return windows
         end = np.inf if self.ended_seconds is None else self.ended_seconds
@@ -296,24 +306,26 @@ class LateStretch:
         return windows.chosen((self.began_seconds <= middles) & (middles < end))
 
 
-WHOLE: Final = LateStretch(0.0, None)
+WHOLE: Final = LatePeriod(0.0, None)
 
 
 class Differences:
-    """By process and cell of time: how much more of its loop goes to something than on the others."""
+    """Difference between each process's share and that of the others, by process and cell of time."""
 
     def __init__(self, shares: Array, cell_seconds: float) -> None:
-        """`shares`: by process and cell, NaN where the process has none; at least two processes."""
+        """Take `shares` by process (at least two) and cell; NaN where a process has none."""
         self._cell = cell_seconds
         self.tests = shares.shape[1]
         self._least = least_cells(self.tests)
         self._more: Array = shares - (shares[::-1] if len(shares) == 2 else _usual_shares(shares))
         self._worth = _worth_naming(self._more, self._least)
 
-    def stretch(self, number: int) -> tuple[LateStretch, LateStretch] | None:
-        """Where the process at that place is most above the others, and of that what can be said: with what is as late
-        before and after it, or too short to say otherwise. None where nothing lasts for `least_cells` cells and is
-        worth naming."""
+    def stretch(self, number: int) -> tuple[LatePeriod, LatePeriod] | None:
+        """Return the period in which a process is most above the others, and the period that can be reported.
+
+        The second period also covers the time before and after the first that is as late, or too short to be shown
+        otherwise. None if no difference of at least `least_cells` cells is worth naming.
+        """
         if not self._worth[number]:
             return None
         known = np.flatnonzero(np.isfinite(self._more[number]))
@@ -330,28 +342,28 @@ class Differences:
         noise = float(np.std(more[low:high])) / (high - low) ** 0.5
         if inside < LEAST_DIFFERENCE or inside < _WORTH_A_TEST * noise:
             return None
-        most = self._between(known, low, high)
+        most = self._period(known, low, high)
         if low < self._least or sums[low] / low > inside / 2:
             low = 0
         rest = len(more) - high
         if rest < self._least or (sums[-1] - sums[high]) / rest > inside / 2:
             high = len(more)
-        return most, self._between(known, low, high)
+        return most, self._period(known, low, high)
 
-    def _between(self, known: Array, low: int, high: int) -> LateStretch:
-        """From one to before another of the cells that are known."""
+    def _period(self, known: Array, low: int, high: int) -> LatePeriod:
+        """Return the period from one known cell to the cell before another."""
         began = float(known[low] * self._cell) if low else 0.0
-        return LateStretch(began, float((known[high - 1] + 1) * self._cell) if high < len(known) else None)
+        return LatePeriod(began, float((known[high - 1] + 1) * self._cell) if high < len(known) else None)
 
 
 def least_cells(cells: int) -> int:
-    """How many of the cells of a loop a stretch has at least."""
+    """Return the smallest number of cells in a late period, for a loop of `cells` cells."""
     return min(LEAST_CELLS, max(FEWEST_CELLS, cells // 2))
 
 
 def differences(loops: Sequence[LoopWindows], origins: Sequence[float], whats: Iterable[str]) -> dict[str, Differences]:
-    """Of each of `whats`, in cells that all of these loops have in common; at least two loops. `origins`: when each of
-    them began, which may be before the first of these windows."""
+    """Return the differences for each of `whats`, in time cells that all loops share. Takes at least two loops.
+    `origins` are the times at which the loops began, which may be before their first windows."""
     tests = min(MOST_CELLS, max(map(len, loops)))
     ends = [loop.began_seconds[-1] + loop.seconds[-1] for loop in loops]
     cell = max(end - origin for end, origin in zip(ends, origins, strict=True)) / tests
@@ -361,59 +373,60 @@ def differences(loops: Sequence[LoopWindows], origins: Sequence[float], whats: I
     cells = np.clip((middles / cell).astype("i8"), 0, tests - 1) + tests * np.repeat(np.arange(len(loops)), lengths)
 
     def in_cells(seconds: Array) -> Array:
-        found: Array = np.bincount(cells, seconds, tests * len(loops)).reshape(len(loops), tests)
-        return found
+        sums: Array = np.bincount(cells, seconds, tests * len(loops)).reshape(len(loops), tests)
+        return sums
 
     in_loop = in_cells(took)
-    found = {}
+    by_what = {}
     for what in whats:
         of_each = (np.nan_to_num(loop.own_seconds) if what == OWN_WORK else loop.part(what) for loop in loops)
         spent = np.concatenate(list(of_each))
         shares = np.divide(in_cells(spent), in_loop, out=np.full(in_loop.shape, np.nan), where=in_loop > 0)
-        found[what] = Differences(shares, float(cell))
-    return found
+        by_what[what] = Differences(shares, float(cell))
+    return by_what
 
 
 def _worth_naming(more: Array, least: int) -> Array:
-    """By process: whether it can be at least `LEAST_DIFFERENCE` above the others in a stretch of
-    `least` cells or more. Each stretch consists of such with fewer than twice as many cells, one of which has a mean as
-    high as its own: so these few lengths answer that for all processes at once, and most of a large job are done
-    with."""
+    """Return, by process, whether it can be at least `LEAST_DIFFERENCE` above the others for `least` cells or more.
+
+    Each period divides into periods of fewer than twice `least` cells, one of which has a mean at least as high. These
+    few lengths therefore decide for all processes at once, and rule out most processes of a large job.
+    """
     known = np.isfinite(more)
     order = np.argsort(~known, axis=1, kind="stable")
     in_order = np.take_along_axis(np.where(known, more, 0.0), order, axis=1)
     sums = np.concatenate([np.zeros((len(more), 1)), np.cumsum(in_order, axis=1)], axis=1)
     counts = known.sum(axis=1)[:, None]
-    found = np.zeros(len(more), dtype=bool)
+    worth = np.zeros(len(more), dtype=bool)
     for length in range(least, min(2 * least, sums.shape[1])):
         is_known = np.arange(length, sums.shape[1]) <= counts
         means = (sums[:, length:] - sums[:, :-length]) / length
-        found |= (is_known & (means >= LEAST_DIFFERENCE - _ROUNDING)).any(axis=1)
-    return found
+        worth |= (is_known & (means >= LEAST_DIFFERENCE - _ROUNDING)).any(axis=1)
+    return worth
 
 
 def _usual_shares(shares: Array) -> Array:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # cells that no process has
+        warnings.simplefilter("ignore", RuntimeWarning)  # cells in which no process has a share
         return np.asarray(np.nanmedian(shares, axis=0))
 
 
 OWN: Final = (*PARTS_OF_ITS_OWN, COMPILE)
-"""The parts of a loop in which a process works itself while the others wait for it."""
-PLAIN: Final = 0.4
-"""Of the loop's time: by so much more of it a process works, that a short loop says it, too."""
-_PLAIN_BY_CLOCK: Final = 0.25
-"""The same by the CPU clock of the main threads, which must agree where all have one."""
+"""Parts of a loop in which a process works itself while the others wait for it."""
+CLEAR_EXCESS: Final = 0.4
+"""Excess share of the loop's time that is reported even for a short loop."""
+_CLEAR_EXCESS_BY_CLOCK: Final = 0.25
+"""Excess share by the main threads' CPU clocks, which must agree if every process has one."""
 _SAMPLES_APART: Final = 4
-"""Samples that count as one: those that follow each other are alike."""
-_PLAIN_ERRORS: Final = 4.0
-"""Standard errors that the difference must be."""
+"""Number of successive samples that count as one, because neighbours resemble each other."""
+_CLEAR_EXCESS_ERRORS: Final = 4.0
+"""Smallest difference in standard errors."""
 _SHARED: Final = 0.25
-"""Share of its loop (of compiling: of its wall time) that every process spends on one thing, from which it is said."""
-_IN_STEP: Final = 1.15
-"""Processes that wait for each other are in the loop for as long as each other, up to this factor."""
-_CANNOT: Final = "whose own work makes the others wait cannot be told: "
-_WORDS: Final = {
+"""Share of its loop (for compiling: of its wall time) that every process must spend on one thing to report it."""
+IN_STEP: Final = 1.15
+"""Largest ratio between the loop times of processes that wait for each other."""
+_UNDECIDED: Final = "cannot determine which process the others wait for: "
+_TEXTS: Final = {
     DATA: "making or fetching its input",
     HOST: "Python on the host",
     DISPATCH: "calling JAX",
@@ -430,24 +443,26 @@ _ADVICE: Final = {
 
 
 def comparable(processes: Sequence[ProcessFigures], notices: list[str]) -> list[ProcessFigures]:
-    """Those that were seen in one loop for long enough; without two of them an empty list, and why in `notices`."""
+    """Return the processes seen in the same loop for long enough. Without two of them, return an empty list and append
+    the reason to `notices`."""
     seen = [process for process in processes if len(windows_of(process)) >= LEAST_BLOCKS]
     if len(seen) < 2:
-        notices.append(f"{_CANNOT}fewer than two processes were seen in a loop for 3 s or more")
+        notices.append(f"{_UNDECIDED}fewer than two processes were seen in a loop for 3 s or more")
         return []
     loops = Counter(process.loop.where for process in seen if process.loop is not None)
     where, most = loops.most_common(1)[0]
     if len(loops) > 1 and 2 * most <= len(seen):
-        notices.append(f"{_CANNOT}their loops are at different lines: {_named(seen)}")
+        notices.append(f"{_UNDECIDED}their loops are at different lines: {_named_with_lines(seen)}")
         return []
     elsewhere = [process for process in seen if process.loop is not None and process.loop.where != where]
     if elsewhere:
-        notices.append(f"not compared, because their loop is at another line: {_named(elsewhere)}")
+        notices.append(f"not compared, because their loop is at another line: {_named_with_lines(elsewhere)}")
     return [process for process in seen if process not in elsewhere]
 
 
-def _named(processes: Sequence[ProcessFigures]) -> str:
-    """`0 (train.py:24), 1 (loader.py:18)`: the processes, each with the line that takes most of its own loop."""
+def _named_with_lines(processes: Sequence[ProcessFigures]) -> str:
+    """Return text such as `0 (train.py:24), 1 (loader.py:18)`: each process with the most expensive line of its own
+    loop."""
     named = []
     for process in processes:
         lines = process.loop.lines if process.loop is not None else ()
@@ -457,7 +472,7 @@ def _named(processes: Sequence[ProcessFigures]) -> str:
 
 
 def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[Finding]:
-    """Those of the processes that are late by their own work; `compared` is the answer of `comparable`."""
+    """Yield a finding for each process that is late by its own work; `compared` is the result of `comparable`."""
     if len(compared) < 2:
         return
     windows = [windows_of(process) for process in compared]
@@ -465,175 +480,178 @@ def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[Finding]:
     deciding = (OWN_WORK,) if whole.knows(OWN_WORK) else PARTS_OF_ITS_OWN
     by_what = differences(windows, [_origin(process) for process in compared], deciding)
     for number in range(len(compared)):
-        found = _late(compared, windows, number, whole, by_what)
-        if found is not None:
-            yield _finding(compared, number, *found)
+        lateness = _lateness(compared, windows, number, whole, by_what)
+        if lateness is not None:
+            yield _finding(compared, number, *lateness)
 
 
-def plainly_late(processes: Sequence[ProcessFigures], named: Collection[int | None]) -> Iterator[Finding]:
-    """Processes whose loop is too short to be compared in blocks, and whose own work plainly takes most of it while the
-    others, in the same loop, do none of it. `named`: who is late already."""
+def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | None]) -> Iterator[Finding]:
+    """Yield processes whose own work clearly takes most of a loop that is too short to be compared in blocks. The
+    others, in the same loop, do none of this work. `named` holds the processes already found late."""
     for process in processes:
-        others = [other for other in processes if other is not process and _of_one_loop(process, other)]
+        others = [other for other in processes if other is not process and _share_loop(process, other)]
         if process.index in named or not others or len(windows_of(process)) > 2 * LEAST_BLOCKS:
             continue
-        found = [(part, *_plain(process, others, part)) for part in PARTS_OF_ITS_OWN]
-        part, share, usual = max(found, key=lambda each: each[1] - each[2])
-        if share - usual < PLAIN or not _clock_agrees(process, others):
+        shares = [(part, *_clear_shares(process, others, part)) for part in PARTS_OF_ITS_OWN]
+        part, share, usual = max(shares, key=lambda each: each[1] - each[2])
+        if share - usual < CLEAR_EXCESS or not _clock_agrees(process, others):
             continue
         assert process.loop is not None
         message = (
-            f"process {process.index} on {process.host} is late: {_WORDS[part]} takes {percent_or_less(share)} of its "
-            f"loop, {percent_or_less(usual)} on the others, {_waiting(process, others, part)}"
+            f"process {process.index} on {process.host} is late: {_TEXTS[part]} takes {percent_or_less(share)} of its "
+            f"loop, {percent_or_less(usual)} on the others, {_waiting_text(process, others, part)}"
         )
-        took = (share - usual) * process.loop.seconds
+        late_seconds = (share - usual) * process.loop.seconds
         yield Finding(
             "straggler",
             message,
             _ADVICE[part],
             (process.loop.line_of(part),),
-            seconds=took,
+            seconds=late_seconds,
             index=process.index,
             part=part,
             since_seconds=0.0,
         )
 
 
-def _of_one_loop(process: ProcessFigures, other: ProcessFigures) -> bool:
+def _share_loop(process: ProcessFigures, other: ProcessFigures) -> bool:
     both = process.shares is not None and other.shares is not None
     return both and process.loop is not None and other.loop is not None and process.loop.where == other.loop.where
 
 
-def _plain(process: ProcessFigures, others: Sequence[ProcessFigures], part: str) -> tuple[float, float]:
-    """A part's share of its loop and of the others'; the same twice where so few samples could show it by chance."""
+def _clear_shares(process: ProcessFigures, others: Sequence[ProcessFigures], part: str) -> tuple[float, float]:
+    """Return a part's share in this loop and in the others; the same value twice if so few samples can differ by
+    chance."""
     share, usual = share_beside(process, others, part) or (0.0, 0.0)
     samples = min(each.loop.samples for each in (process, *others) if each.loop is not None) / _SAMPLES_APART
     error = math.sqrt((share * (1 - share) + usual * (1 - usual) + 1 / samples) / samples)
-    return (share, usual) if share - usual > _PLAIN_ERRORS * error else (share, share)
+    return (share, usual) if share - usual > _CLEAR_EXCESS_ERRORS * error else (share, share)
 
 
 def _clock_agrees(process: ProcessFigures, others: Sequence[ProcessFigures]) -> bool:
-    """Whether its main thread worked, or waited for something else than its device, for more of its loop than those of
-    the others: True where a clock is missing."""
-    known = [_worked(each) for each in (process, *others)]
-    mine, *theirs = [each for each in known if each is not None] if None not in known else [1.0, 0.0]
-    return mine - median(theirs) >= _PLAIN_BY_CLOCK
+    """Return whether the main thread worked, or waited for something other than its device, for more of its loop than
+    the others. True if a clock is missing."""
+    own_shares = [_own_share(each) for each in (process, *others)]
+    mine, *theirs = [each for each in own_shares if each is not None] if None not in own_shares else [1.0, 0.0]
+    return mine - median(theirs) >= _CLEAR_EXCESS_BY_CLOCK
 
 
-def _worked(process: ProcessFigures) -> float | None:
+def _own_share(process: ProcessFigures) -> float | None:
     windows = LoopWindows.of(process.windows)
     whole, own = float(windows.seconds.sum()), float(windows.own_seconds.sum())
     return own / whole if whole > 0 and not math.isnan(own) else None
 
 
 def shared(processes: Sequence[ProcessFigures]) -> list[tuple[str, float, float]]:
-    """What every process of a job spends a good part of its time on: in words, the least and the largest share."""
-    found = []
+    """List the work on which every process of a job spends a large share of its time: text, least and largest share."""
+    rows = []
     compiling = [(each.compile_seconds or 0.0) / each.wall_seconds for each in processes if each.wall_seconds]
     if len(processes) == len(compiling) > 1 and min(compiling) >= _SHARED:
-        found.append(("compiling, of the wall time", min(compiling), max(compiling)))
+        rows.append(("compiling, of the wall time", min(compiling), max(compiling)))
     shares = [each.shares for each in processes if each.shares is not None]
     if len(shares) == len(processes) > 1:
         for part in PARTS_OF_ITS_OWN:
             least, most = min(each[part] for each in shares), max(each[part] for each in shares)
             if least >= _SHARED:
-                found.append((f"{_WORDS[part]}, of the loop", least, most))
-    return found
+                rows.append((f"{_TEXTS[part]}, of the loop", least, most))
+    return rows
 
 
-def _late(
+def _lateness(
     compared: Sequence[ProcessFigures],
     windows: Sequence[LoopWindows],
     number: int,
     whole: LoopComparison,
     by_what: dict[str, Differences],
-) -> tuple[Excess, LoopComparison, LateStretch] | None:
-    """What a process is late by, and in what stretch of its loop; None if it is not late."""
-    best: tuple[Excess, LoopComparison, LateStretch] | None = None
+) -> tuple[Excess, LoopComparison, LatePeriod] | None:
+    """Return what a process is late by, and in which period of its loop; None if it is not late."""
+    best: tuple[Excess, LoopComparison, LatePeriod] | None = None
     for what, more in by_what.items():
-        excess, comparison, when = whole.excess(number, what), whole, WHOLE
-        most, said = more.stretch(number) or (WHOLE, WHOLE)
-        tested = most if said.is_whole else said
+        excess, comparison, period = whole.excess(number, what), whole, WHOLE
+        most, reported = more.stretch(number) or (WHOLE, WHOLE)
+        tested = most if reported.is_whole else reported
         if not tested.is_whole:
             within = _comparison(compared, windows, tested, 2 * more.tests)
-            of_stretch = within.excess_of(compared[number], what)
-            if of_stretch is not None and of_stretch.is_certain:
-                if said.is_whole:  # the seconds before or after are too few to say that it was not late in them
+            period_excess = within.excess_of(compared[number], what)
+            if period_excess is not None and period_excess.is_certain:
+                if (
+                    reported.is_whole
+                ):  # the time before or after is too short to show that the process was not late in it
                     excess = replace(excess, is_certain=excess.difference >= LEAST_DIFFERENCE)
                 else:
-                    excess, comparison, when = of_stretch, within, said
+                    excess, comparison, period = period_excess, within, reported
         if excess.is_certain and (best is None or excess.difference > best[0].difference):
-            best = excess, comparison, when
+            best = excess, comparison, period
     return best
 
 
 def _comparison(
     compared: Sequence[ProcessFigures],
     windows: Sequence[LoopWindows],
-    stretch: LateStretch,
+    period: LatePeriod,
     tests: int,
 ) -> LoopComparison:
-    """The loops in a stretch, without those that have too few windows in it."""
+    """Compare the loops in a period, without those that have too few windows in it."""
     loops: list[LoopBlocks] = []
-    for process, own in zip(compared, windows, strict=True):
-        blocks = in_blocks(process, stretch.windows(own, _origin(process)))
+    for process, process_windows in zip(compared, windows, strict=True):
+        blocks = in_blocks(process, period.windows(process_windows, _origin(process)))
         if blocks is not None:
             loops.append(blocks)
     return LoopComparison(loops, tests)
 
 
 def _origin(process: ProcessFigures) -> float:
-    """When its loop was seen first."""
+    """Return when the process's loop was first seen."""
     return float(LoopWindows.of(process.windows).began_seconds[0])
 
 
 def _finding(
-    compared: Sequence[ProcessFigures], number: int, excess: Excess, comparison: LoopComparison, when: LateStretch
+    compared: Sequence[ProcessFigures], number: int, excess: Excess, comparison: LoopComparison, period: LatePeriod
 ) -> Finding:
     process = compared[number]
     place = next(at for at, loop in enumerate(comparison.loops) if loop.process is process)
     by_part = [comparison.excess(place, part) for part in PARTS_OF_ITS_OWN]
     most = max(by_part, key=lambda each: each.difference)
-    named = (
+    reported = (
         most if excess.what == OWN_WORK and most.difference >= max(LEAST_DIFFERENCE, excess.difference / 3) else excess
     )
-    windows = when.windows(windows_of(process), _origin(process))
-    step = next((int(step) for step in windows.first_steps if step == step), None)  # NaN: not known
+    windows = period.windows(windows_of(process), _origin(process))
+    step = next((int(step) for step in windows.first_steps if step == step), None)  # NaN if unknown
     others = [other for at, other in enumerate(compared) if at != number]
-    of_loop = share_beside(process, others, named.what) if when.is_whole and named.what != OWN_WORK else None
-    share, usual = of_loop or (named.share, named.usual)
+    of_loop = share_beside(process, others, reported.what) if period.is_whole and reported.what != OWN_WORK else None
+    share, usual = of_loop or (reported.share, reported.usual)
     message = (
-        f"process {process.index} on {process.host} is late{_since(when, step)}: {_WORDS[named.what]} takes "
-        f"{percent_or_less(share)} of {'its loop' if when.is_whole else 'that time'}, "
-        f"{percent_or_less(usual)} on the others, {_waiting(process, others, named.what)}"
+        f"process {process.index} on {process.host} is late{_since_text(period, step)}: {_TEXTS[reported.what]} takes "
+        f"{percent_or_less(share)} of {'its loop' if period.is_whole else 'that time'}, "
+        f"{percent_or_less(usual)} on the others, {_waiting_text(process, others, reported.what)}"
     )
-    where = process.loop.line_of(named.what) if process.loop is not None and named.what != OWN_WORK else None
+    where = process.loop.line_of(reported.what) if process.loop is not None and reported.what != OWN_WORK else None
     return Finding(
         "straggler",
         message,
-        _ADVICE[named.what],
+        _ADVICE[reported.what],
         (where,),
         seconds=excess.difference * float(windows.seconds.sum()),
         index=process.index,
-        part=named.what,
-        since_seconds=when.began_seconds,
-        until_seconds=when.ended_seconds,
+        part=reported.what,
+        since_seconds=period.began_seconds,
+        until_seconds=period.ended_seconds,
         since_step=step,
     )
 
 
-def _since(when: LateStretch, step: int | None) -> str:
-    if when.is_whole:
+def _since_text(period: LatePeriod, step: int | None) -> str:
+    if period.is_whole:
         return ""
-    at = f" (step {step})" if step is not None and when.began_seconds else ""
-    if when.ended_seconds is None:
-        return f" since {seconds(when.began_seconds)} into its loop{at}"
-    return f" from {seconds(when.began_seconds)} to {seconds(when.ended_seconds)} of its loop{at}"
+    at = f" (step {step})" if step is not None and period.began_seconds else ""
+    if period.ended_seconds is None:
+        return f" since {seconds(period.began_seconds)} into its loop{at}"
+    return f" from {seconds(period.began_seconds)} to {seconds(period.ended_seconds)} of its loop{at}"
 
 
-def _waiting(process: ProcessFigures, others: Sequence[ProcessFigures], what: str) -> str:
+def _waiting_text(process: ProcessFigures, others: Sequence[ProcessFigures], what: str) -> str:
     took = process.loop.seconds if process.loop is not None else 0.0
     theirs = median(other.loop.seconds for other in others if other.loop is not None)
-    if took <= _IN_STEP * theirs:
+    if took <= IN_STEP * theirs:
         return "which wait for it" + (": the input of this host starves the job" if what == DATA else "")
-    return f"whose loop takes {seconds(theirs)} where its takes {seconds(took)}"
+    return f"whose loops take {seconds(theirs)} while its own takes {seconds(took)}"

@@ -1,20 +1,20 @@
-"""The steps of all processes of a job beside each other, in the columns of a screen, and what stands out in them.
+"""A grid of the steps of all processes of a job, in the columns of a screen, and the cells that stand out.
 
-A column holds a range of passes of the loop, the same one on all processes, so that no clocks are compared. Where no
-process numbered its passes, a column is a span of time since the loop of that process began. How long a step took is
-exact where passes were timed; what it consists of is an estimate from samples, and how much of it is own work is known
-from the CPU clock of the main thread, where there is one. Arrays only: drawing happens elsewhere.
+A column holds the same range of iterations of the loop on all processes, so no clocks are compared. If no process
+numbered its iterations, a column is a span of time since the loop of each process began. The length of a step is exact
+where iterations were timed. What a step consists of is an estimate from samples, and its own work is known from the CPU
+clock of the main thread, if there is one. This module makes arrays only; other modules draw them.
 
-Sample windows have times, passes have numbers: `LoopTrace` brings them together on one axis, the number of the pass.
-Processes that number their passes by the same counter agree by number. Where they share a clock, on one host, the
-moments at which equal numbers ended say whether that is so: a counter that one process has restored from a checkpoint,
-or that was found one epoch later, is some passes off at every moment. Without a counter the clock decides, and on
-different hosts the pattern of the ends, as for the collectives of captures (`arrivals`). That holds for processes which
-work together; where the passes of two are at no constant distance, they do not, and their numbers stay as they are.
+Sample windows have times and iterations have numbers: `LoopTrace` brings both to one axis, the iteration number.
+Processes that number their iterations by the same counter are aligned by number. On one host, the times at which equal
+numbers ended check this: a counter that was restored from a checkpoint, or found one epoch later, is a constant number
+of iterations off. Without a counter, processes are aligned by the clock, and across hosts by the pattern of the ends,
+as for the collectives of captures (`arrivals`). All of this holds for processes that work together; if two processes
+are at no constant distance, their numbers are left unchanged.
 
-A job whose processes work together waits in each step for the one that has most work of its own. What a process takes
-beyond the median of all (of two, beyond the other) is lost to the others. Where values rest on samples of the stack,
-what so few samples would show by chance counts for nothing.
+A job whose processes work together waits in each step for the process with the most work of its own. Time that a
+process takes beyond the median of all processes (with two processes, beyond the other) is lost to the others. For
+values from stack samples, a difference that so few samples could show by chance counts as none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from jaxprof.analysis.arrivals import LEAST_INSTANCES, lay
+from jaxprof.analysis.arrivals import LEAST_INSTANCES, align
 from jaxprof.analysis.jobs.figures import (
     Array,
     LoopWindow,
@@ -44,12 +44,13 @@ from jaxprof.session.log.job_folder import JobMember
 from jaxprof.units import counted
 
 _CONTIGUOUS = 2.0
-"""A sample window reaches to the next one if that begins within so many times its own time in the loop."""
+"""Largest ratio of the distance between two windows' beginnings to the first one's loop time, at which the window
+extends to the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """What follows one another on the axis of a trace; no two overlap."""
+    """Non-overlapping intervals on the axis of a trace, in order."""
 
     begins: Array
     ends: Array
@@ -60,35 +61,35 @@ class LoopTrace:
     """The hot loop of one process."""
 
     index: int
-    """Of the process."""
+    """Index of the process."""
     unit: Literal["step", "time"]
-    """What its axis counts: passes of the loop, or seconds since it began."""
+    """Unit of the axis: iterations of the loop, or seconds since the loop began."""
     passes: Intervals
-    """Timed passes, `counts` of them in each entry, which took `seconds` together."""
+    """Timed iterations; entry i holds `counts[i]` iterations, which took `seconds[i]` together."""
     counts: Array
     seconds: Array
     windows: LoopWindows
     spans: Intervals
-    """Where the sample windows are; those before the first numbered pass, and after the last, have no length."""
+    """Position of the sample windows; windows before the first numbered iteration or after the last have no length."""
     numbered_by: str = ""
-    """The program's variable that numbers the passes; empty: they are counted from the first one that was seen."""
+    """Variable of the program that numbers the iterations; empty if they are counted from the first one seen."""
 
     def shifted(self, shift: int) -> LoopTrace:
-        """The same with `shift` added to the numbers of its passes."""
+        """Return this trace with `shift` added to its iteration numbers."""
         if not shift or self.unit != "step":
             return self
         passes, spans = (Intervals(each.begins + shift, each.ends + shift) for each in (self.passes, self.spans))
         return replace(self, passes=passes, spans=spans)
 
     def windows_between(self, first: float | None, last: float | None) -> int:
-        """How many sample windows it has from `first` to `last` on its axis."""
+        """Return the number of sample windows from `first` to `last` on the axis."""
         low, high = -np.inf if first is None else first, np.inf if last is None else last
         return int(((self.spans.ends > low) & (self.spans.begins <= high)).sum())
 
 
 def loop_trace(member: JobMember[Session], figures: ProcessFigures | None = None) -> LoopTrace | None:
-    """The hot loop of a process, from its session; None if nothing was seen of one. `figures`: those of the process,
-    where they are known already."""
+    """Return the hot loop of a process from its session; None if no loop was seen. `figures` are the figures of the
+    process, if they are already known."""
     program = next((run.program for run in member.session.programs if run.program is not None), None)
     if program is None:
         return None
@@ -104,7 +105,7 @@ def trace_of(
     passes: Sequence[StepsTaken],
     counted: Iterable[StepsCounted],
 ) -> LoopTrace | None:
-    """The trace of the loop at `where`: along its numbered passes, if there are any."""
+    """Return the trace of the loop at `where`, along its numbered iterations if there are any."""
     windows = LoopWindows.of(windows)
     times = _times(windows)
     series = pass_series(passes, where)
@@ -137,7 +138,7 @@ def trace_of(
 
 
 def _times(windows: LoopWindows) -> Array:
-    """W x 2: begin and end of each window."""
+    """Return the begin and end of each window, as W x 2."""
     begins, lengths = windows.began_seconds, windows.seconds
     to_next = np.append(np.diff(begins), np.inf)
     ends = begins + np.where(to_next <= _CONTIGUOUS * lengths, to_next, np.minimum(lengths, to_next))
@@ -145,7 +146,7 @@ def _times(windows: LoopWindows) -> Array:
 
 
 def _columns(series: PassSeries) -> tuple[Array, Array, Array, Array]:
-    """By entry: number of its first pass, passes, monotonic begin, seconds."""
+    """Return, by entry: number of the first iteration, iterations, monotonic begin, seconds."""
     firsts, counts, begins, seconds = [], [], [], []
     for event in series.stretches:
         took = np.asarray(event.seconds, dtype="f8")
@@ -158,41 +159,41 @@ def _columns(series: PassSeries) -> tuple[Array, Array, Array, Array]:
 
 
 FEW_STEPS: Final = 3.0
-"""By so many passes the ends of equal numbers may differ."""
+"""Largest difference, in iterations, between the ends of equal numbers."""
 _STEADY_STEPS: Final = 1.0
-"""Of processes that work together, the distance stays within so many passes, half of the time."""
+"""Largest median deviation, in iterations, of the distance between processes that work together."""
 _LEAST_ENDS: Final = 10
 _SAME_CLOCK_SECONDS: Final = 2.0
-"""By so much the start of two processes' monotonic clocks may differ on one host: the wall clock is corrected."""
+"""Largest difference between the origins of two monotonic clocks on one host; the wall clock may be corrected."""
 _MOST_ENDS: Final = 2000
 _MOST_NOTICES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessPasses:
-    """The passes of one process of a job."""
+    """The iterations of one process of a job."""
 
     index: int
     host: str
     clock_seconds: float
-    """Unix time at which its monotonic clock showed 0: of one boot of one host it is the same."""
+    """Unix time at which the process's monotonic clock showed 0; equal for all processes of one boot of one host."""
     series: PassSeries
 
 
 @dataclass(frozen=True, slots=True)
 class StepAlignment:
-    """How the passes of one process lie beside those of the first one."""
+    """How the iterations of one process align with those of the first process."""
 
     index: int
     shift: int
-    """Number of a pass on the first process, less its number on this one."""
+    """Number of an iteration on the first process minus its number on this one."""
     by: Literal["number", "clock", "pattern", "nothing"]
     notice: str = ""
-    """What is to be said of it; empty where the numbers agree."""
+    """Text for the reader; empty if the numbers agree."""
 
 
 def passes_of(member: JobMember[Session]) -> ProcessPasses | None:
-    """The passes of one process, from its session; None if none was timed."""
+    """Return the iterations of one process from its session; None if none was timed."""
     run = next(iter(member.session.programs), None)
     series = program_result(member.session, run.id).passes if run is not None else None
     header = member.session.header
@@ -201,29 +202,29 @@ def passes_of(member: JobMember[Session]) -> ProcessPasses | None:
 
 
 def alignments(processes: Sequence[ProcessPasses]) -> tuple[StepAlignment, ...]:
-    """How the passes of each process lie beside those of the first one, in their order."""
+    """Align the iterations of each process with those of the first process, in the given order."""
     if not processes:
         return ()
     first = processes[0]
     itself = StepAlignment(first.index, 0, "number" if first.series.numbered_by else "nothing")
-    return (itself, *(_aligned(first, other) for other in processes[1:]))
+    return (itself, *(_alignment(first, other) for other in processes[1:]))
 
 
-def alignment_notices(laid: Sequence[StepAlignment]) -> tuple[str, ...]:
-    """What is to be said of them, of the first few."""
-    told = [each.notice for each in laid if each.notice]
-    more = len(told) - _MOST_NOTICES
+def alignment_notices(aligned: Sequence[StepAlignment]) -> tuple[str, ...]:
+    """Return the notices of the first few alignments, and how many more there are."""
+    notices = [each.notice for each in aligned if each.notice]
+    more = len(notices) - _MOST_NOTICES
     return (
-        *told[:_MOST_NOTICES],
+        *notices[:_MOST_NOTICES],
         *([f"the same holds for {counted(more, 'more process', 'more processes')}"] if more > 0 else []),
     )
 
 
-def _aligned(first: ProcessPasses, other: ProcessPasses) -> StepAlignment:
+def _alignment(first: ProcessPasses, other: ProcessPasses) -> StepAlignment:
     name = first.series.numbered_by
     numbered = bool(name) and name == other.series.numbered_by
     same_clock = first.host == other.host and abs(first.clock_seconds - other.clock_seconds) < _SAME_CLOCK_SECONDS
-    told = f"process {other.index}"
+    label = f"process {other.index}"
     if same_clock:
         distance = _distance(first.series, other.series)
         if distance is not None:
@@ -235,9 +236,9 @@ def _aligned(first: ProcessPasses, other: ProcessPasses) -> StepAlignment:
                 why = (
                     f"its {name} is {abs(shift)} {'behind' if shift > 0 else 'ahead of'} that of process {first.index}"
                     if numbered
-                    else "its passes have no number that both count"
+                    else "its steps and theirs have no common counter"
                 )
-                notice = f"{told} is laid beside the others by the clock: {why}"
+                notice = f"{label} is aligned with the others by the clock: {why}"
                 return StepAlignment(other.index, shift, "clock", notice)
     if numbered:
         return StepAlignment(other.index, 0, "number")
@@ -245,29 +246,30 @@ def _aligned(first: ProcessPasses, other: ProcessPasses) -> StepAlignment:
 
 
 def _by_pattern(first: ProcessPasses, other: ProcessPasses, *, same_clock: bool) -> StepAlignment:
-    told = f"process {other.index}"
-    ends = [_single(each) for each in (first, other)]
+    label = f"process {other.index}"
+    ends = [_single_iterations(each) for each in (first, other)]
     fit = None
     if not same_clock and min(len(moments) for _, moments in ends) >= LEAST_INSTANCES:
-        fit = lay(ends[0][1], ends[1][1], same_clock=False)
+        fit = align(ends[0][1], ends[1][1], same_clock=False)
     if fit is None:
         notice = (
-            f"the steps of {told} are counted from the first one seen: which step of the others each is, is unknown"
+            f"the steps of {label} are numbered from the first one seen, and cannot be matched with the steps of the "
+            "others"
         )
         return StepAlignment(other.index, 0, "nothing", notice)
     places, _, residue = fit
     shift = int(ends[0][0][max(0, -places)] - ends[1][0][max(0, places)])
     steps = residue / max(1e-9, float(np.median(np.diff(ends[0][1]))))
     notice = (
-        f"{told} is laid beside the others by the pattern of its steps' ends, which fits to {steps:.2f} steps: "
-        "they have no number that all count"
+        f"{label} is aligned with the others by the pattern of its step ends, which fits to {steps:.2f} steps: "
+        "the processes have no common step counter"
     )
     return StepAlignment(other.index, shift, "pattern", notice)
 
 
 def _distance(first: PassSeries, other: PassSeries) -> tuple[float, float] | None:
-    """By how many passes the numbers of `first` are ahead at the ends of those of `other`: the median, and the median
-    distance from it. None if too few of them are in the time in which both were timed."""
+    """Return by how many iterations the numbers of `first` are ahead at the ends of those of `other`. The result is the
+    median and the median deviation from it. None if too few ends lie in the time in which both were timed."""
     numbers, moments = _ends(first)
     theirs, at = _ends(other)
     common = (at >= moments[0]) & (at <= moments[-1])
@@ -279,13 +281,13 @@ def _distance(first: PassSeries, other: PassSeries) -> tuple[float, float] | Non
 
 
 def _ends(series: PassSeries) -> tuple[Array, Array]:
-    """By entry: the number of its last pass, and when that ended, by the monotonic clock."""
+    """Return, by entry, the number of the last iteration and when it ended on the monotonic clock."""
     numbers, counts, began, seconds = _columns(series)
     return numbers + counts - 1, np.maximum.accumulate(began + seconds)
 
 
-def _single(process: ProcessPasses) -> tuple[Array, Array]:
-    """Numbers and ends, in Unix time, of the last passes without a gap that were timed one by one."""
+def _single_iterations(process: ProcessPasses) -> tuple[Array, Array]:
+    """Return numbers and ends, in Unix time, of the last gapless iterations that were timed one by one."""
     rows: list[tuple[int, float]] = []
     for entry in process.series.entries():
         if entry.count > 1 or (rows and rows[-1][0] != entry.number - 1):
@@ -299,43 +301,46 @@ def _single(process: ProcessPasses) -> tuple[Array, Array]:
 STEP: Final = "step"
 OWN: Final = "own"
 OWN_PARTS: Final = (DATA, HOST, DISPATCH, COPY, COMPILE)
-"""What a process does itself in a step; for the rest of it the device computes, or the process waits for the others."""
+"""Parts of a step in which a process works itself; for the rest the device computes, or the process waits for
+others."""
 PARTS_OF: Final = {OWN: OWN_PARTS, **{part: (part,) for part in PARTS}}
 LEAST_COVERED: Final = 0.5
-"""Of the steps in a column that a process was seen in: with fewer of them in sample windows, its parts are unknown."""
+"""Smallest share of a column's steps that sample windows must cover; with less, the parts are unknown."""
 VALUES: Final = (OWN, STEP, *PARTS)
-"""What a grid can show: a process's own work in a step, the whole step, or one of its parts."""
+"""Values that a grid can show: a process's own work in a step, the whole step, or one of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepGrid:
-    """R processes by C columns."""
+    """Values of R processes in C columns."""
 
     processes: tuple[int, ...]
-    """Their indices, a row each; those that recorded no loop too."""
+    """Process index of each row; includes processes that recorded no loop."""
     first_steps: Array
-    """Number of the first step in each column; in seconds since the loop began where `unit` is `time`."""
+    """Number of the first step in each column; if `unit` is `time`, seconds since the loop began."""
     steps: Array
-    """Steps in each column, or seconds."""
+    """Number of steps in each column, or its seconds."""
     seconds: Array
-    """R x C: mean seconds a step; where `unit` is `time`, parts are in seconds a second of the loop. NaN: unknown."""
+    """R x C: mean seconds per step; parts are in seconds per second of the loop if `unit` is `time`. NaN: unknown."""
     samples: Array
-    """R x C: samples of the stack that a value rests on; NaN for whole steps, which do not rest on any."""
+    """R x C: number of stack samples that a value rests on; NaN for whole steps, which rest on none."""
     step_seconds: Array
-    """R x C: seconds a step of what the row is compared with, or 1 where `seconds` are a second. NaN: unknown."""
+    """R x C: seconds per step that the row is compared with, or 1 where `seconds` are per second. NaN: unknown."""
     unit: Literal["step", "time"]
     values_of: str
     """One of `VALUES`."""
     numbered_by: str = ""
-    """The program's variable that numbers the steps; empty: each process counts from the first that was seen of it."""
+    """Variable of the program that numbers the steps; empty if each process counts from its first step seen."""
     notices: tuple[str, ...] = field(default=())
-    """What could not be put beside the rest."""
+    """What could not be aligned with the rest."""
 
     @property
     def ratio(self) -> Array:
-        """R x C: how many times as long the step of what a process is compared with would take with this process's
-        value in place of its own: for whole steps, the one value over the other. NaN: unknown, or nobody to compare
-        with. Compared is with the median process; of two, with the other one."""
+        """R x C: the compared step with this process's value in place of the usual one, relative to that step.
+
+        For whole steps this is the ratio of both values. A process is compared with the median process, or with the
+        other one if there are two. NaN: unknown, or no other process.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = 1 + (self.seconds - usual_of(self.seconds)) / self.step_seconds
         return np.where(np.isfinite(ratio), ratio, np.nan)
@@ -343,23 +348,23 @@ class StepGrid:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSums:
-    """What is in each column of each process, R x C: of timed passes, and of the sample windows."""
+    """Sums over the timed iterations and the sample windows in each column of each process, R x C."""
 
     seconds: Array
-    """Of the timed passes."""
+    """Seconds of the timed iterations."""
     counts: Array
-    """How many passes these are."""
+    """Number of timed iterations."""
     part_seconds: Array
-    """What goes to the values that are shown, in the sample windows."""
+    """Seconds in the sample windows that go to the values shown."""
     window_seconds: Array
-    """All parts in the windows."""
+    """Seconds of all parts in the sample windows."""
     samples: Array
     covered: Array
-    """How much of the column the windows are, in its unit."""
+    """How much of the column the windows cover, in the column's unit."""
 
     @classmethod
     def nothing(cls, rows: int, columns: int) -> ColumnSums:
-        """Of processes of which nothing is known yet."""
+        """Return empty sums, for processes of which nothing is known yet."""
         return cls(*(np.zeros((rows, columns)) for _ in range(6)))
 
 
@@ -371,8 +376,8 @@ def grid_of_traces(
     last: float | None = None,
     values_of: str = OWN,
 ) -> StepGrid:
-    """The grid of these loops, with a row for each of the `indices`. Raises KeyError for
-    `values_of` that a grid cannot show."""
+    """Return the grid of these loops, with a row for each of `indices`. Raises KeyError for `values_of` that a grid
+    cannot show."""
     parts = parts_of(values_of)
     unit = common_unit([trace.unit for trace in traces])
     used = [trace for trace in traces if trace.unit == unit]
@@ -387,22 +392,23 @@ def grid_of_traces(
 
 
 def parts_of(values_of: str) -> tuple[str, ...]:
-    """The parts of a step that are shown; none for whole steps. Raises KeyError for what a grid cannot show."""
+    """Return the parts of a step that are shown; none for whole steps. Raises KeyError for what a grid cannot show."""
     return () if values_of == STEP else PARTS_OF[values_of]
 
 
 def add_trace(sums: ColumnSums, row: int, trace: LoopTrace, edges: Array, parts: Sequence[str]) -> None:
-    """What is in the columns of one process."""
+    """Add the loop of one process to the sums."""
     sums.seconds[row], sums.counts[row] = in_columns(trace.passes, edges, trace.seconds, trace.counts)
     if parts and len(trace.windows):
-        seen = _spent(trace, parts)
+        seen = _part_seconds(trace, parts)
         width = trace.spans.ends - trace.spans.begins
-        found = in_columns(trace.spans, edges, seen, trace.windows.parts.sum(axis=1), trace.windows.samples, width)
-        sums.part_seconds[row], sums.window_seconds[row], sums.samples[row], sums.covered[row] = found
+        columns = in_columns(trace.spans, edges, seen, trace.windows.parts.sum(axis=1), trace.windows.samples, width)
+        sums.part_seconds[row], sums.window_seconds[row], sums.samples[row], sums.covered[row] = columns
 
 
-def _spent(trace: LoopTrace, parts: Sequence[str]) -> Array:
-    """Seconds of each window that went to some parts: to all of a process's own by its clock, where it has one."""
+def _part_seconds(trace: LoopTrace, parts: Sequence[str]) -> Array:
+    """Return the seconds of each window that went to some parts. For all own parts together, the process's CPU clock
+    decides if there is one."""
     by_samples: Array = np.sum([trace.windows.part(part) for part in parts], axis=0)
     if tuple(parts) != OWN_PARTS:
         return by_samples
@@ -411,7 +417,7 @@ def _spent(trace: LoopTrace, parts: Sequence[str]) -> Array:
 
 
 def common_unit(units: Sequence[str]) -> Literal["step", "time"]:
-    """What the columns count: steps where most processes numbered theirs."""
+    """Return the unit of the columns: steps if most processes numbered theirs."""
     return "step" if 2 * sum(unit == "step" for unit in units) > len(units) else "time"
 
 
@@ -424,8 +430,10 @@ def assembled(
     names: set[str],
     left_out: Sequence[int],
 ) -> StepGrid:
-    """The grid of what is in the columns; `names`: of the variables that number the steps."""
-    notices = [f"{processes_named(left_out)} cannot be put beside the others: only some numbered their steps"]
+    """Build the grid from the sums of its columns; `names` are the variables that number the steps."""
+    notices = [
+        f"{processes_named(left_out)} cannot be compared with the others: only some processes number their steps"
+    ]
     notices = notices if left_out else []
     if len(names) > 1:
         notices.append("the processes number their steps by different variables: one number may mean several steps")
@@ -454,8 +462,11 @@ def assembled(
 def column_edges(
     extent: tuple[float, float] | None, columns: int, first: float | None, last: float | None, *, whole: bool
 ) -> Array:
-    """The C + 1 bounds of the columns: `whole` numbers of steps, at least one in each; else seconds. The step `last`
-    belongs to the last column. Without an extent, or where nothing of it is wanted, there is no column."""
+    """Return the C + 1 bounds of the columns: if `whole`, whole numbers of steps with at least one in each; otherwise
+    seconds.
+
+    The step `last` belongs to the last column. There is no column without an extent, or if the range lies outside it.
+    """
     kind = "i8" if whole else "f8"
     if extent is None:
         return np.zeros(1, dtype=kind)
@@ -471,8 +482,8 @@ def column_edges(
 
 
 def in_columns(intervals: Intervals, edges: Array, *values: Array) -> list[Array]:
-    """The sums of values in each column; what lies on the bound of two columns is divided by its length. What has no
-    length is nowhere."""
+    """Return the sums of the values in each column. An interval across a bound is divided by length; an interval
+    without length is in no column."""
     somewhere = intervals.ends > intervals.begins
     if not somewhere.any() or len(edges) < 2:
         return [np.zeros(len(edges) - 1) for _ in values]
@@ -486,14 +497,14 @@ def in_columns(intervals: Intervals, edges: Array, *values: Array) -> list[Array
 
 
 def quotient(above: Array, below: Array) -> Array:
-    """NaN where there is nothing below."""
-    found: Array = np.divide(above, below, out=np.full(np.shape(below), np.nan), where=below > 0)
-    return found
+    """Divide two arrays; NaN where the divisor is 0."""
+    ratio: Array = np.divide(above, below, out=np.full(np.shape(below), np.nan), where=below > 0)
+    return ratio
 
 
 def usual_of(values: Array) -> Array:
-    """R x C: what a process is compared with. In each column that is the median over the processes that are known; of
-    two it is the other one, because their median would halve what one is above it. NaN where fewer are known."""
+    """Return what each process is compared with, R x C. In each column this is the median of the known processes. With
+    two processes it is the other one, because the median would halve the difference. NaN if fewer are known."""
     known = ~np.isnan(values)
     count = known.sum(axis=0)
     median = np.full(values.shape[1], np.nan)
@@ -504,7 +515,7 @@ def usual_of(values: Array) -> Array:
 
 
 def extent_of(traces: Sequence[LoopTrace]) -> tuple[float, float] | None:
-    """Where the first of these loops begins and the last one ends, in their unit; None if none has anything."""
+    """Return where the first of these loops begins and the last one ends, in their unit; None if all are empty."""
     spans = [trace.passes if trace.unit == "step" else trace.spans for trace in traces]
     known = [span for span in spans if len(span.begins)]
     return (
@@ -513,31 +524,31 @@ def extent_of(traces: Sequence[LoopTrace]) -> tuple[float, float] | None:
 
 
 RATIOS: Final = (1.05, 1.1, 1.25, 1.5, 2.0)
-"""Bounds of the levels, as multiples of the usual step: of the median process, or of two, of the other one."""
+"""Bounds of the levels, as multiples of the usual step: of the median process, or of the other one if there are two."""
 UNKNOWN: Final = -1
 _BY_CHANCE: Final = 2.0
-"""Standard errors below which a cell is not told from what it is compared with."""
+"""Standard errors below which a cell counts as equal to what it is compared with."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A grid, and what stands out in it; all R x C, NaN where unknown."""
+class StepOutliers:
+    """A grid, and what stands out in it; all arrays are R x C, with NaN for unknown."""
 
     grid: StepGrid
     usual_seconds: Array
-    """What each value is compared with, as `usual_of` has it."""
+    """What each value is compared with; see `usual_of`."""
     ratio: Array
-    """As `StepGrid.ratio`."""
+    """Same as `StepGrid.ratio`."""
     error_seconds: Array
-    """The standard error of `grid.seconds`, or of two of their difference, from the number of samples; 0 where values
-    rest on none."""
+    """Standard error of `grid.seconds` (with two processes, of their difference) from the number of samples; 0 where
+    values rest on no samples."""
     levels: Array
-    """0 at the usual value, below it, or where so few samples do not tell; 1 from a ratio of `RATIOS[0]` on, and so on
-    up to the number of `RATIOS`; `UNKNOWN` where the value is unknown."""
+    """0 at or below the usual value, or where so few samples show no difference; 1 from a ratio of `RATIOS[0]`, and so
+    on up to the length of `RATIOS`; `UNKNOWN` where the value is unknown."""
 
 
-def standing(grid: StepGrid) -> Standing:
-    """How far above the others each process is in each column."""
+def step_outliers(grid: StepGrid) -> StepOutliers:
+    """Return how far above the others each process is in each column."""
     usual, ratio = usual_of(grid.seconds), grid.ratio
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.clip(grid.seconds / grid.step_seconds, 0.0, 1.0)
@@ -549,14 +560,14 @@ def standing(grid: StepGrid) -> Standing:
     levels = np.searchsorted(RATIOS, np.nan_to_num(ratio, nan=1.0), side="right").astype("i1")
     levels[~certain] = 0
     levels[np.isnan(grid.seconds)] = UNKNOWN
-    return Standing(grid, usual, ratio, error, levels)
+    return StepOutliers(grid, usual, ratio, error, levels)
 
 
-def lost_seconds(seen: Standing) -> dict[int, float]:
-    """By process: by how many seconds it is above the median process (of two, above the other one), over all
-    columns in which others are known; only processes for which that is more than chance.
+def lost_seconds(seen: StepOutliers) -> dict[int, float]:
+    """Return, by process, the seconds above the median process (with two, above the other one), over all columns.
 
-    The bound grows with the number of processes, as the largest of so many would by chance: `sqrt(2 ln R) + 1` standard
+    Columns in which no other process is known are left out, and so are processes whose excess may be chance. The bound
+    grows with the number of processes, like the largest of so many values by chance: `sqrt(2 ln R) + 1` standard
     errors.
     """
     grid = seen.grid

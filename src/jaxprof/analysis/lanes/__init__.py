@@ -1,1 +1,1 @@
-"""The lanes of a timeline as arrays, for pictures and totals: their rows, their kinds, jumps, ranges, search."""
+"""The lanes of a timeline as arrays, for pictures and totals: rows, kinds, jumps, ranges and search."""

@@ -1,4 +1,4 @@
-"""The kind of an interval, which decides its colour: from the HLO of its kernel, or else guessed from its name.
+"""The kind of an interval, which decides its colour: from the HLO of its kernel, or guessed from its name.
 
 A colour is only a hint: the details give the name and the kind of the interval under the cursor.
 """
@@ -14,10 +14,10 @@ KINDS: Final = (
 )  # fmt: skip
 """Every kind, in the order of the legend."""
 COUNTER: Final = "counter"
-"""The kind of a lane that shows a quantity over time."""
+"""Kind of a lane that shows a quantity over time."""
 DEVICE_LANES: Final = frozenset({"modules", "steps", "stream", "ops", "thread", "async"})
 COUNTED_LANES: Final = frozenset({"stream", "ops", "thread"})
-"""The kinds of lanes that hold each kernel once: executions of programs and steps hold them again."""
+"""Kinds of lanes that hold each kernel once; executions of programs and steps hold them again."""
 WORDS: Final = {
     "move": "copies",
     "program": "programs",
@@ -25,7 +25,7 @@ WORDS: Final = {
     "matmul": "matmul, conv",
     "counter": "counters",
 }
-"""Words of the legend for kinds whose own name is not used."""
+"""Words of the legend for kinds whose own name is not shown."""
 
 _DEVICE: Final = (
     ("collective", r"all[-_ ]?(reduce|gather|to[-_ ]?all)|reduce[-_]?scatter|collective|[nr]ccl|permute|"
@@ -51,7 +51,8 @@ _HOST_PATTERNS = _compiled(_HOST)
 
 
 def kind_of(lane_kind: str, name: str, op: str | None = None, kernels: Mapping[str, str] | None = None) -> int:
-    """Index in `KINDS` of an interval called `name` that belongs to `op`; `kernels` gives the HLO's kind of each op."""
+    """Return the index in `KINDS` of an interval called `name` that belongs to `op`. `kernels` maps each op to its kind
+    in the HLO."""
     if lane_kind in ("modules", "steps"):
         return KINDS.index("program")
     if lane_kind not in DEVICE_LANES:

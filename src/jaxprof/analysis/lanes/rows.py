@@ -1,4 +1,4 @@
-"""The lanes of a timeline as sorted arrays, so that what is drawn costs what is shown, not what there is.
+"""The lanes of a timeline as sorted arrays, so that drawing costs what is shown, not what exists.
 
 A lane is a device stream or a group of threads. It has a row for each level of nesting of each thread; the intervals of
 a row do not overlap. A lane of several rows also has a summary of its outermost intervals.
@@ -21,37 +21,37 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 DEEPEST = 16
-"""Levels of nesting that get a row; deeper intervals are counted, not drawn."""
+"""Number of nesting levels that have a row; deeper intervals are counted, not drawn."""
 LONGEST_NS = 1 << 56
-"""Two years: a greater number is not a time."""
+"""Two years in nanoseconds: a larger number is not a time."""
 _NUMBER = re.compile(r"[-/#_ ]*-?\d+$")
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The total length of some intervals up to any time, whether or not they overlap."""
+    """Total length of some intervals up to any time, whether or not they overlap."""
 
     starts: Ints
     ends: Ints
-    """Sorted independently: the n-th end need not belong to the n-th start."""
+    """Ends, sorted independently of the starts: the n-th end need not belong to the n-th start."""
     _before_start: Ints
     _before_end: Ints
 
     @classmethod
     def of(cls, starts: Ints, ends: Ints) -> Busy:
-        """From intervals in any order."""
+        """Build from intervals in any order."""
         starts, ends = np.sort(starts), np.sort(ends)
         return cls(starts, ends, _prefix(starts), _prefix(ends))
 
     def until(self, times: Ints) -> Ints:
-        """Nanoseconds up to each of `times`; overlapping intervals all count."""
+        """Return the nanoseconds up to each of `times`; overlapping intervals all count."""
         begun = np.searchsorted(self.starts, times, "right")
         over = np.searchsorted(self.ends, times, "right")
         result: Ints = times * (begun - over) - self._before_start[begun] + self._before_end[over]
         return result
 
     def between(self, begin: int, end: int) -> int:
-        """Nanoseconds in a range of time."""
+        """Return the nanoseconds within a range of time."""
         until = self.until(np.array([begin, end], np.int64))
         return int(until[1] - until[0])
 
@@ -64,29 +64,29 @@ def _prefix(values: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class LaneRow:
-    """Intervals in order of their start. Nanoseconds since the start of the timeline."""
+    """Intervals in order of their start, in nanoseconds since the start of the timeline."""
 
     name: str
-    """The thread or stream."""
+    """Name of the thread or stream."""
     level: int
-    """The depth of nesting, 0 for the outermost."""
+    """Depth of nesting, 0 for the outermost."""
     starts: Ints
     ends: Ints
     label: Ints
     """Index in the lane's labels."""
     busy: Mapping[int, Busy]
-    """The intervals of each kind, by the index of the kind."""
+    """Intervals of each kind, by the index of the kind."""
     own: Floats
-    """The self time of each interval: without that of the intervals one level deeper."""
+    """Self time of each interval, without the intervals one level deeper."""
     capacity: int = 1
-    """How many intervals may run at once: above 1 in a summary of several threads, whose intervals overlap."""
+    """Number of intervals that may run at once; above 1 in a summary of several threads, whose intervals overlap."""
     correlation: Ints | None = None
-    """The id that a launch shares with its kernel; -1 for other intervals."""
+    """Id that a launch shares with its kernel; -1 for other intervals."""
     values: Floats | None = None
     """For a counter, its value in each interval, which ends when the value changes."""
 
     def at(self, time: int) -> int | None:
-        """Index of the interval at a time, the last to begin if there are several; None in a gap."""
+        """Return the index of the interval at a time, the last to begin if there are several; None in a gap."""
         last = int(np.searchsorted(self.starts, time, "right"))
         first = last - 1 if self.capacity == 1 else max(0, last - 4096)
         for index in range(last - 1, max(-1, first - 1), -1):
@@ -95,13 +95,14 @@ class LaneRow:
         return None
 
     def inside(self, begin: int, end: int) -> slice:
-        """The intervals of a row of one thread that are at least partly in a range: they do not overlap, so their ends
-        ascend as well."""
+        """Return the intervals that are at least partly in a range, for a row of one thread. Such intervals do not
+        overlap, so their ends ascend as well."""
         first = int(np.searchsorted(self.ends, begin, "right"))
         return slice(first, max(first, int(np.searchsorted(self.starts, end, "left"))))
 
     def near(self, time: int, step: int) -> int | None:
-        """Index of the first interval that begins after `time` (`step` > 0), or of the last that begins before it."""
+        """Return the index of the first interval after `time` (`step` > 0), or of the last one before it, by their
+        begins."""
         if step > 0:
             index = int(np.searchsorted(self.starts, time, "right"))
             return index if index < len(self.starts) else None
@@ -121,16 +122,16 @@ class LaneGroup:
     kind_of_label: Sequence[int]
     rows: tuple[LaneRow, ...]
     summary: LaneRow
-    """The row that is drawn while the lane is closed; for a lane of one row, that row."""
+    """Row that is drawn while the lane is collapsed; for a lane of one row, that row."""
     active: Busy
-    """When anything ran, at any depth; of several threads each counts. Where intervals are left out, how much of each
-    small part of the profile."""
+    """Times in which anything ran, at any depth; each of several threads counts. If intervals are left out, this is the
+    busy time of each small part of the profile."""
     hidden: int = 0
-    """Intervals that are nested too deep to be drawn."""
+    """Number of intervals that are nested too deep to be drawn."""
     unit: str = ""
-    """The unit of a counter; empty for other lanes."""
+    """Unit of a counter; empty for other lanes."""
     left_out: int | None = 0
-    """Intervals that the timeline lacks, which `active` has; None where it is not known whether it lacks some."""
+    """Number of intervals that `active` includes but the timeline lacks; None if unknown."""
 
     @property
     def on_device(self) -> bool:
@@ -153,25 +154,23 @@ class Lanes:
     end: int
     left_out: int
     kinds: tuple[int, ...] = field(default=())
-    """The kinds that occur, in the order of the legend."""
+    """Kinds that occur, in the order of the legend."""
 
     @property
     def intervals(self) -> int:
-        """The number of intervals in all rows."""
+        """Number of intervals in all rows."""
         return sum(len(row.starts) for lane in self.lanes for row in lane.rows)
 
 
 def lanes_of(
     timeline: Timeline, kernels: Mapping[str, str] | None = None, readings: Sequence[TimelineCounter] = ()
 ) -> Lanes:
-    """The arrays of a timeline; `kernels` gives the HLO's kind of a kernel by its name, `readings` are more counters.
-
-    Raises FileRefusedError if a time or a value of the timeline is not a usable number.
-    """
+    """Return the arrays of a timeline; `kernels` maps kernel names to kinds in the HLO, `readings` are more counters.
+    Raises FileRefusedError if a time or a value of the timeline is not a usable number."""
     groups: dict[tuple[str, str, str], list[TimelineLane]] = {}
     for lane in timeline.lanes:
         if len(lane):
-            groups.setdefault(_group(lane), []).append(lane)
+            groups.setdefault(_group_key(lane), []).append(lane)
     try:
         lanes = [_lane(title, members, timeline.ops, kernels) for (_, _, title), members in groups.items()]
         end = max((int(row.ends.max()) for lane in lanes for row in lane.rows), default=0)
@@ -187,7 +186,8 @@ def lanes_of(
 
 
 def _order(lane: LaneGroup) -> tuple[bool, str, float]:
-    """The hosts first, the busiest thread first; then the devices, each with its counters before its lanes."""
+    """Order lanes: hosts first with the busiest thread on top, then devices, each with its counters before its
+    lanes."""
     if lane.kind == COUNTER:
         return not lane.device.endswith("host"), lane.device, -1.0 if not lane.device.endswith("host") else 0.0
     return (
@@ -198,7 +198,7 @@ def _order(lane: LaneGroup) -> tuple[bool, str, float]:
 
 
 def _counter(counter: TimelineCounter, end: int) -> LaneGroup:
-    """A lane whose intervals reach from one value to the next, the last to the end of the recording."""
+    """Return a lane whose intervals reach from one value to the next, the last to the end of the recording."""
     starts = _times(counter.times)
     order = np.argsort(starts, kind="stable")
     starts, values = starts[order], np.asarray(counter.values, np.float64)[order]
@@ -214,8 +214,8 @@ def _counter(counter: TimelineCounter, end: int) -> LaneGroup:
     )
 
 
-def _group(lane: TimelineLane) -> tuple[str, str, str]:
-    """The key that groups the threads of one pool; each stream or line of a device has a key of its own."""
+def _group_key(lane: TimelineLane) -> tuple[str, str, str]:
+    """Return the key that groups the threads of one pool; each stream or line of a device has its own key."""
     name = _NUMBER.sub("", lane.name) or lane.name if lane.kind in ("thread", "host") else lane.name
     return lane.device, lane.kind, name
 
@@ -240,7 +240,7 @@ def _lane(
         label = np.asarray(member.label_of, np.int64) + offset
         order = np.lexsort((-ends, starts))
         joined = None if member.correlations is None else np.asarray(member.correlations, np.int64)[order]
-        active.append(united(starts[order], ends[order]) if member.active is None else _parts(*member.active))
+        active.append(united(starts[order], ends[order]) if member.active is None else _busy_parts(*member.active))
         levels, deeper = _levels(member.name, starts[order], ends[order], label[order], kinds, joined)
         rows += levels
         hidden += deeper
@@ -258,7 +258,7 @@ def _lane(
     )
 
 
-def _parts(begins: list[int], busy: list[int]) -> tuple[Ints, Ints]:
+def _busy_parts(begins: list[int], busy: list[int]) -> tuple[Ints, Ints]:
     starts, took = _times(begins), _times(busy)
     return starts[took > 0], (starts + took)[took > 0]
 
@@ -271,14 +271,14 @@ def _times(values: list[int]) -> Ints:
 
 
 def united(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """Intervals in order of their start, with those that touch or overlap as one."""
+    """Merge intervals that touch or overlap; they must be in order of their start."""
     reach = np.maximum.accumulate(ends)
     first = np.append(0, np.flatnonzero(starts[1:] > reach[:-1]) + 1)
     return starts[first], reach[np.append(first[1:] - 1, len(starts) - 1)]
 
 
 def covered(starts: Ints, ends: Ints, begins: Ints, stops: Ints) -> Ints:
-    """How much of each range (`begins`, `stops`) is in the intervals, which do not overlap, in nanoseconds."""
+    """Return the nanoseconds of each range (`begins`, `stops`) that lie in the intervals, which must not overlap."""
     busy = Busy(starts, ends, _prefix(starts), _prefix(ends))
     return busy.until(stops) - busy.until(begins)
 
@@ -286,10 +286,8 @@ def covered(starts: Ints, ends: Ints, begins: Ints, stops: Ints) -> Ints:
 def _levels(
     name: str, starts: Ints, ends: Ints, label: Ints, kinds: Ints, correlation: Ints | None
 ) -> tuple[list[LaneRow], int]:
-    """A row for each level of nesting, and the number of intervals deeper than `DEEPEST`.
-
-    An interval that begins before an earlier one has ended goes a level deeper.
-    """
+    """Return a row for each level of nesting, and the number of intervals deeper than `DEEPEST`. An interval that
+    begins before an earlier one has ended goes one level deeper."""
     levels: list[tuple[Ints, Ints, Ints, Ints | None]] = []
     while len(starts) and len(levels) < DEEPEST:
         reach = np.maximum.accumulate(ends)

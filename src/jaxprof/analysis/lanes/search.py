@@ -1,6 +1,6 @@
-"""Finding intervals of a timeline: by name, the same again, and from a launch on the host to its kernel and back.
+"""Search for intervals of a timeline: by name, by equal op, and from a launch on the host to its kernel and back.
 
-An expression is tried on the labels, which are few, not on the intervals. A launch and its kernel share a
+An expression is matched against the labels, which are few, not against the intervals. A launch and its kernel share a
 correlation id.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.analysis.lanes.kinds import COUNTED_LANES
-from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow, Lanes
+from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, Lanes
 
 Bools = NDArray[np.bool_]
 
@@ -29,13 +29,13 @@ class Matches:
     row: Ints
     index: Ints
     busy: dict[tuple[int, int], Busy]
-    """The matches of each row, and of each lane's summary as row -1."""
+    """Matches of each row, and of each lane's summary as row -1."""
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def following(self, time: int, step: int) -> int | None:
-        """Index of the match after or before `time`, wrapping at the ends; None without matches."""
+        """Return the index of the match after or before `time`, wrapping at the ends; None without matches."""
         if not len(self):
             return None
         if step > 0:
@@ -44,27 +44,27 @@ class Matches:
 
     @property
     def median_ns(self) -> float:
-        """The length of the middle one; of two in the middle, their mean. Raises ValueError without matches."""
+        """Median length in nanoseconds. Raises ValueError without matches."""
         if not len(self):
             raise ValueError("no matches have no median")
         return float(np.median(self.ends - self.starts))
 
     def place_of(self, start: int, lane: int) -> int:
-        """Index of the match that begins at `start`, the one in `lane` if several do."""
+        """Return the index of the match that begins at `start`, the one in `lane` if several do."""
         first, last = (int(np.searchsorted(self.starts, start, side)) for side in ("left", "right"))
         return next((at for at in range(first, last) if self.lane[at] == lane), first)
 
 
 def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
-    """The matches of an expression in all lanes."""
-    return _found(
-        lanes, lambda lane: np.array([_matches(lanes, name, op, pattern) for name, op in lane.labels], np.bool_)
+    """Return the matches of an expression in all lanes."""
+    return _matches_with(
+        lanes, lambda lane: np.array([_is_match(lanes, name, op, pattern) for name, op in lane.labels], np.bool_)
     )
 
 
 def same(lanes: Lanes, of: LaneGroup, label: int) -> Matches:
-    """The intervals of a device, or of a host, that are the same as those with a label of one of its lanes: of the
-    same op, or, where they have none, of the same name."""
+    """Return the intervals of the same device, or host, with the same op as a label; without an op, with the same
+    name."""
     name, op = of.labels[label]
 
     def wanted(lane: LaneGroup) -> Bools:
@@ -73,11 +73,11 @@ def same(lanes: Lanes, of: LaneGroup, label: int) -> Matches:
         return np.array([(op is None or op == other) and (op is not None or name == named)
                          for named, other in lane.labels], np.bool_)  # fmt: skip
 
-    return _found(lanes, wanted)
+    return _matches_with(lanes, wanted)
 
 
-def _found(lanes: Lanes, wanted_of: Callable[[LaneGroup], Bools]) -> Matches:
-    """The intervals with the wanted labels of each lane."""
+def _matches_with(lanes: Lanes, wanted_of: Callable[[LaneGroup], Bools]) -> Matches:
+    """Return the intervals that have a wanted label of their lane."""
     starts, ends, places, busy = [], [], [], {}
     for at, lane in enumerate(lanes.lanes):
         wanted = wanted_of(lane)
@@ -99,21 +99,20 @@ def _found(lanes: Lanes, wanted_of: Callable[[LaneGroup], Bools]) -> Matches:
     return Matches(begun[order], over[order], place[0][order], place[1][order], place[2][order], busy)
 
 
-def _matches(lanes: Lanes, name: str, op: int | None, pattern: re.Pattern[str]) -> bool:
+def _is_match(lanes: Lanes, name: str, op: int | None, pattern: re.Pattern[str]) -> bool:
     return bool(pattern.search(name) or (op is not None and pattern.search(lanes.ops[op].name)))
 
 
 def _summarise(lane: LaneGroup, at: int, wanted: np.ndarray, busy: dict[tuple[int, int], Busy]) -> None:
-    """Adds the matches of a closed lane, which come from rows of any depth."""
-    rows: list[LaneRow] = list(lane.rows)
-    starts = np.concatenate([row.starts[wanted[row.label]] for row in rows])
-    ends = np.concatenate([row.ends[wanted[row.label]] for row in rows])
+    """Add the matches of a collapsed lane, which come from rows of any depth."""
+    starts = np.concatenate([row.starts[wanted[row.label]] for row in lane.rows])
+    ends = np.concatenate([row.ends[wanted[row.label]] for row in lane.rows])
     busy[at, -1] = Busy.of(starts, ends)
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of a link: an interval of a row of a lane."""
+    """One end of a link: an interval in a row of a lane."""
 
     lane: int
     row: int
@@ -132,16 +131,16 @@ class Links:
 
     @classmethod
     def of(cls, lanes: Lanes) -> Links:
-        """The links of all rows."""
+        """Return the links of all rows."""
         parts = []
         for at, lane in enumerate(lanes.lanes):
             for number, row in enumerate(lane.rows):
                 if row.correlation is None:
                     continue
-                there = np.flatnonzero(row.correlation >= 0)
-                count = len(there)
+                linked = np.flatnonzero(row.correlation >= 0)
+                count = len(linked)
                 parts.append(
-                    (row.correlation[there], np.full(count, at), np.full(count, number), there,
+                    (row.correlation[linked], np.full(count, at), np.full(count, number), linked,
                      np.full(count, int(lane.on_device)))
                 )  # fmt: skip
         nothing = np.zeros(0, np.int64)
@@ -150,7 +149,7 @@ class Links:
         return cls(*(column[order] for column in columns))
 
     def other_end(self, lanes: Lanes, end: End) -> End | None:
-        """The first kernel of a launch, or the launch of a kernel; None if there is none."""
+        """Return the first kernel of a launch, or the launch of a kernel; None if there is none."""
         row = lanes.lanes[end.lane].rows[end.row]
         if row.correlation is None or row.correlation[end.index] < 0:
             return None

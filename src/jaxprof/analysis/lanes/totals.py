@@ -1,6 +1,6 @@
-"""The totals of a range of time: how busy and idle each lane was, and which names took most of it.
+"""The totals of a range of time: how busy and idle each lane was, and which names took most of the time.
 
-The cost grows with the intervals in the range, by one pass over each row.
+The cost grows with the intervals in the range, with one pass over each row.
 """
 
 from __future__ import annotations
@@ -23,77 +23,77 @@ class NameTotal:
     """Index in `KINDS`."""
     count: int
     self_ns: int
-    """Time within the range, without that of intervals nested inside."""
+    """Nanoseconds within the range, without intervals nested inside."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneTotals:
-    """The totals of a lane in a range."""
+    """Totals of a lane in a range."""
 
     lane: int
     """Index in `Lanes.lanes`."""
     span_ns: int
     busy_ns: int
-    """Time in which anything ran; for several threads, their sum."""
+    """Nanoseconds in which anything ran, summed over threads."""
     threads: int
     count: int
-    """Intervals that are at least partly in the range."""
+    """Number of intervals that are at least partly in the range."""
     names: tuple[NameTotal, ...]
-    """The longest first."""
+    """Names, longest time first."""
     left_out: int | None = 0
-    """As `LaneGroup.left_out`, of the whole timeline: `count` and `names` are without them."""
+    """`LaneGroup.left_out` for the whole timeline; `count` and `names` are without these intervals."""
 
     @property
     def busy_share(self) -> float | None:
-        """Busy share of the range, 0..1; for several threads, their mean. None where intervals may lack."""
+        """Busy share of the range, from 0 to 1, as the mean over threads. None if intervals may be missing."""
         return None if self.left_out is None else self.busy_ns / max(1, self.span_ns * self.threads)
 
     @property
     def idle_ns(self) -> int | None:
-        """Time in which nothing ran; for several threads, their sum. None where intervals may lack."""
+        """Nanoseconds in which nothing ran, summed over threads. None if intervals may be missing."""
         return None if self.left_out is None else self.span_ns * self.threads - self.busy_ns
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceTotals:
-    """A device in a range, whatever the number of its streams or threads."""
+    """Totals of a device in a range, over all of its streams or threads."""
 
     device: str
     span_ns: int
     busy_ns: int | None
-    """Time in which any of them ran something; None where intervals are left out."""
+    """Nanoseconds in which any stream or thread ran something; None if intervals are left out."""
 
     @property
     def busy_share(self) -> float | None:
-        """Busy share of the range, 0..1."""
+        """Busy share of the range, from 0 to 1; None if unknown."""
         return None if self.busy_ns is None else self.busy_ns / max(1, self.span_ns)
 
     @property
     def idle_ns(self) -> int | None:
-        """Time in which none of them ran anything."""
+        """Nanoseconds in which no stream or thread ran anything; None if unknown."""
         return None if self.busy_ns is None else self.span_ns - self.busy_ns
 
 
 @dataclass(frozen=True, slots=True)
 class RangeTotals:
-    """The totals of all lanes in a range."""
+    """Totals of all lanes in a range."""
 
     begin: int
     end: int
     lanes: tuple[LaneTotals, ...]
-    """In the order of the timeline, without counters."""
+    """Lanes in the order of the timeline, without counters."""
 
     @property
     def span_ns(self) -> int:
-        """Length of the range."""
+        """Length of the range in nanoseconds."""
         return self.end - self.begin
 
     def of(self, lane: int) -> LaneTotals | None:
-        """The totals of a lane; None for a counter."""
+        """Return the totals of a lane; None for a counter."""
         return next((found for found in self.lanes if found.lane == lane), None)
 
     def kernels(self, lanes: Lanes, device: str) -> tuple[NameTotal, ...]:
-        """What ran on a device, over all of its lanes that hold each kernel once, the longest first."""
+        """Return what ran on a device, over all lanes that hold each kernel once, longest time first."""
         there = [found for found in self.lanes if lanes.lanes[found.lane].device == device]
         return _merged(
             total for found in there if lanes.lanes[found.lane].kind in COUNTED_LANES for total in found.names
@@ -101,7 +101,7 @@ class RangeTotals:
 
 
 def range_totals(lanes: Lanes, begin: int, end: int) -> RangeTotals:
-    """The totals from `begin` to `end` (nanoseconds) of every lane that is not a counter."""
+    """Return the totals from `begin` to `end` (nanoseconds) of every lane that is not a counter."""
     return RangeTotals(
         begin,
         end,
@@ -110,7 +110,7 @@ def range_totals(lanes: Lanes, begin: int, end: int) -> RangeTotals:
 
 
 def device_totals(lanes: Lanes, begin: int, end: int) -> tuple[DeviceTotals, ...]:
-    """The totals of each device from `begin` to `end`, over all of its lanes that hold each kernel once."""
+    """Return the totals of each device from `begin` to `end`, over all lanes that hold each kernel once."""
     found = []
     for device in dict.fromkeys(lane.device for lane in lanes.lanes if lane.kind in COUNTED_LANES):
         own = [lane for lane in lanes.lanes if lane.device == device and lane.kind in COUNTED_LANES]
@@ -128,17 +128,17 @@ def device_totals(lanes: Lanes, begin: int, end: int) -> tuple[DeviceTotals, ...
 
 
 def totals(at: int, lane: LaneGroup, begin: int, end: int) -> LaneTotals:
-    """The totals of lane number `at` in a range."""
+    """Return the totals of lane number `at` in a range."""
     took, counts = np.zeros(len(lane.labels)), np.zeros(len(lane.labels), np.int64)
     for number, row in enumerate(lane.rows):
-        part = row.inside(begin, end)
-        if part.start == part.stop:
+        inside = row.inside(begin, end)
+        if inside.start == inside.stop:
             continue
-        label = row.label[part]
+        label = row.label[inside]
         counts += np.bincount(label, minlength=len(counts))
-        took += np.bincount(label, weights=row.own[part], minlength=len(took))
-        for index in {part.start, part.stop - 1}:
-            took[row.label[index]] += _own_within(lane.rows, number, index, begin, end) - row.own[index]
+        took += np.bincount(label, weights=row.own[inside], minlength=len(took))
+        for index in {inside.start, inside.stop - 1}:
+            took[row.label[index]] += _self_time_within(lane.rows, number, index, begin, end) - row.own[index]
     names = _merged(
         NameTotal(lane.labels[label][0], lane.kind_of_label[label], int(counts[label]), round(float(took[label])))
         for label in np.flatnonzero(counts).tolist()
@@ -148,8 +148,8 @@ def totals(at: int, lane: LaneGroup, begin: int, end: int) -> LaneTotals:
     return LaneTotals(at, end - begin, busy, threads, int(counts.sum()), names, lane.left_out)
 
 
-def _own_within(rows: Sequence[LaneRow], number: int, index: int, begin: int, end: int) -> float:
-    """The self time of one interval within a range, which may begin or end inside of it."""
+def _self_time_within(rows: Sequence[LaneRow], number: int, index: int, begin: int, end: int) -> float:
+    """Return the self time of one interval within a range, which may begin or end inside the interval."""
     row = rows[number]
     start, stop = max(int(row.starts[index]), begin), min(int(row.ends[index]), end)
     below = rows[number + 1] if number + 1 < len(rows) and rows[number + 1].level == row.level + 1 else None
@@ -161,7 +161,7 @@ def _own_within(rows: Sequence[LaneRow], number: int, index: int, begin: int, en
 
 
 def _merged(totals: Iterable[NameTotal]) -> tuple[NameTotal, ...]:
-    """One for each name, the longest first."""
+    """Merge the totals of equal names, longest time first."""
     by_name: dict[str, NameTotal] = {}
     for total in totals:
         known = by_name.get(total.name)

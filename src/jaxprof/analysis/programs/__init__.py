@@ -1,1 +1,1 @@
-"""The analysis of a recorded program: its time line, its ledger by function, its findings."""
+"""The analysis of a recorded program: its time line, its ledger by function, and its findings."""

@@ -1,6 +1,6 @@
-"""A program in figures: where its wall time went, what it compiled and why, its steps, arrays, transfers, findings.
+"""The figures of a program: where its wall time went, what it compiled and why, steps, arrays, transfers, findings.
 
-Derived when it is shown, and kept until the next event arrives. Times are seconds; unknown values are None.
+They are derived when shown, and kept until the next event arrives. Times are in seconds; unknown values are None.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = [
     "program_result",
 ]
 
-_KEPT_LIMIT = 16
+_MOST_KEPT = 16
 
 
 @dataclass(slots=True)
 class _Kept:
-    """A program's sums, its last result, and what that was derived from."""
+    """Sums of a program, its last result, and the key from which that was derived."""
 
     sums: ProgramSums
     key: tuple[object, ...] = ()
@@ -56,15 +56,13 @@ _kept: dict[int, _Kept] = {}
 
 
 def program_result(session: Session, run_id: str) -> ProgramResult:
-    """The figures of a program. Raises KeyError for an unknown id.
-
-    A run that is not a program, or whose program has sent nothing yet, gives a result in which nothing was seen.
-    """
+    """Return the figures of a program. Raises KeyError for an unknown id. A run that is not a program, or whose program
+    has sent nothing yet, gives a result in which nothing was seen."""
     run = session.runs[run_id]
     program = run.program if run.program is not None else RecordedProgram()
     kept = _kept.get(id(program))
     if kept is None or kept.sums.program is not program:  # an id can be reused once its object is gone
-        if len(_kept) >= _KEPT_LIMIT:
+        if len(_kept) >= _MOST_KEPT:
             _kept.clear()
         kept = _Kept(ProgramSums(program))
         if run.program is not None:
@@ -79,7 +77,8 @@ def program_result(session: Session, run_id: str) -> ProgramResult:
 
 
 def _key(session: Session, run: Run, program: RecordedProgram) -> tuple[object, ...]:
-    """Changes with every event that the result depends on; the clock of a running program counts in half seconds."""
+    """Return a key that changes with every event that the result depends on; a running program's clock counts half
+    seconds."""
     lengths = (
         len(program.compiled),
         len(program.sampled),
@@ -108,8 +107,8 @@ def _remarks(program: ProgramResult) -> tuple[Finding, ...]:
 
 
 def _began(run: Run, program: RecordedProgram, last: float) -> float:
-    """The start of its process if known, else of the recording, else of the first event; for a
-    program that has not begun, the `last` moment there is. A recording within a program begins when it is set up."""
+    """Return when the process began if known, else the recording, else the first event; else the `last` known moment. A
+    recording within a program begins when it is set up."""
     within = program.started is not None and program.started.how in ("record", "cell")
     if within and program.sampled and program.sampled[0].began_seconds:
         return program.sampled[0].began_seconds
@@ -133,18 +132,18 @@ class AskedFunction:
     """A function of the program that `--function` named."""
 
     name: str
-    """The name, as it was given."""
+    """Name of the function, as it was given."""
     run: str
-    """The id of its run; empty if no call of it was kept."""
+    """Id of the function's run; empty if no call of it was kept."""
     status: str
-    """Status of its run; `not_measured` where there is none, `pending` before the program's end."""
+    """Status of the function's run; `not_measured` without a run, `pending` before the program's end."""
     error: str
     """Why there are no figures; empty if there are."""
     advice: str
 
 
 def asked_function(session: Session, run: Run) -> AskedFunction | None:
-    """Whether that function was measured, and if not, why; None if the recording of program `run` names no function."""
+    """Return whether the named function was measured, and why not; None if the recording of `run` names no function."""
     started = run.program.started if run.program is not None else None
     name = str(started.options.get("function") or "") if started is not None else ""
     if not name:

@@ -1,9 +1,9 @@
-"""The compile ledger grouped by function: how often each was compiled, what that cost, and why.
+"""The compile ledger grouped by function: how often each function was compiled, what that cost, and why.
 
-Of the arguments only recorded signatures count: merged rows keep the signature of one of them, so there may have been
-more shapes than are counted here. Reasons are given in fewer words than the recorder's: the kind of the change first,
-and what the names of several arguments have in common once. Words of another form, of a version to come or of a damaged
-file, are passed on as they are.
+Only recorded signatures count as arguments. Merged rows keep the signature of one of them, so there may have been more
+shapes than are counted here. Reasons are shorter than the recorder's: the kind of the change comes first, and the
+common part of several arguments' names is written once. Text of an unknown form, from a later version or a damaged
+file, is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from jaxprof.light_dataclass import dataclass, field
 from jaxprof.text import safe
 
 _TYPE = re.compile(r"([A-Za-z][\w<>:]*)\[([\d,]*)\]")
-_LISTED = 4
-"""Number of types or values that are listed; of more, the range, or the first ones and their number."""
+_MOST_LISTED = 4
+"""Largest number of types or values that are listed; of more, the range is given, or the first ones and their
+number."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """`f32[4,128]`."""
+    """Type of an array, such as `f32[4,128]`."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -35,16 +36,16 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """One argument that was not the same in every compilation."""
+    """An argument that differed between compilations."""
 
     name: str
     types: tuple[str, ...]
-    """The different types, in the order in which they came: `f32[4]`; for a static argument, its values."""
+    """The different types, such as `f32[4]`, in order of appearance; for a static argument, its values."""
     static: bool
 
     @property
     def summary(self) -> str:
-        """`f32[1..412,128]`, `f32[4], bf16[4]`, `3, 4, 5, … (12 values)`."""
+        """The variation as text, such as `f32[1..412,128]`, `f32[4], bf16[4]` or `3, 4, 5, … (12 values)`."""
         if self.static or len(self.types) <= 2:
             return _listed(self.types, "values" if self.static else "types")
         arrays = _arrays(self.types)
@@ -59,53 +60,53 @@ class Variation:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """How many compilations would be left if the varying sizes were padded."""
+    """Number of compilations that would remain if the varying sizes were padded."""
 
     shapes: int
-    """Number of different shapes that were seen."""
+    """Number of different shapes seen."""
     buckets: int
-    """Number that is left when each varying size is padded to the next power of two."""
+    """Number of shapes that remain if each varying size is padded to the next power of two."""
     smallest: int
     largest: int
-    """Smallest of the varying sizes, in all arguments."""
+    """Largest of the varying sizes in all arguments; `smallest` is the smallest."""
 
 
 @lru_cache(maxsize=8192)
 def array_type(text: str) -> ArrayType | None:
-    """The dtype and shape in `text`; None for anything but an array's type, such as a static value."""
+    """Return the dtype and shape in `text`; None if it is not the type of an array, such as a static value."""
     match = _TYPE.match(text)
     if match is None:
         return None
     try:
         shape = tuple(int(size) for size in match.group(2).split(",") if size)
-    except ValueError:  # more digits than Python converts: no array has that size
+    except ValueError:  # more digits than Python converts, so not the size of an array
         return None
     return ArrayType(match.group(1), shape)
 
 
 class Signatures:
-    """The different signatures of one function. Takes each row once."""
+    """The different signatures of one function. Each row is added once."""
 
     __slots__ = ("_seen",)
 
     def __init__(self) -> None:
         self._seen: dict[tuple[tuple[str, bool], ...], dict[tuple[str, ...], None]] = {}
-        """By the names of the arguments (and whether each is static): tuples of their types."""
+        """Tuples of argument types, by the arguments' names and whether each is static."""
 
     def take(self, row: Compiled) -> None:
-        """Adds the signature of a row."""
+        """Add the signature of a row."""
         heads = tuple((leaf.name or f"argument {at}", leaf.static) for at, leaf in enumerate(row.signature))
         self._seen.setdefault(heads, {})[tuple(leaf.type for leaf in row.signature)] = None
 
     def variations(self) -> tuple[Variation, ...]:
-        """The arguments whose type, or static value, was not always the same; in the order of the arguments."""
+        """Return the arguments whose type or static value varied, in the order of the arguments."""
         types: dict[tuple[str, bool], dict[str, None]] = {}
         for heads, column in self._columns():
             types.setdefault(heads, {}).update(dict.fromkeys(column))
         return tuple(Variation(name, tuple(seen), static) for (name, static), seen in types.items() if len(seen) > 1)
 
     def padding(self) -> Padding | None:
-        """What bucketing by powers of two would give; None unless only sizes vary, in arrays of one rank."""
+        """Return the effect of padding to powers of two; None unless only sizes vary, in arrays of one rank."""
         if len(self._seen) != 1:
             return None
         axes: list[tuple[int, ...]] = []
@@ -120,7 +121,7 @@ class Signatures:
         return Padding(len(exact), len(rounded), min(map(min, axes)), max(map(max, axes)))
 
     def _columns(self) -> Iterator[tuple[tuple[str, bool], tuple[str, ...]]]:
-        """Each argument with its type in each signature."""
+        """Yield each argument with its type in each signature."""
         for heads, signatures in self._seen.items():
             yield from zip(heads, zip(*signatures, strict=True), strict=True)
 
@@ -130,7 +131,7 @@ def _arrays(types: Sequence[str]) -> list[ArrayType]:
 
 
 def _varying_sizes(types: Sequence[str]) -> bool | None:
-    """Whether only sizes vary among `types`; None if they have several dtypes or ranks."""
+    """Return whether only sizes vary among `types`; None if they have several dtypes or ranks."""
     arrays = _arrays(types)
     if len(arrays) < len(types) or len({(array.dtype, len(array.shape)) for array in arrays}) != 1:
         return None
@@ -147,57 +148,61 @@ def _extent(sizes: Sequence[int]) -> str:
 
 
 def _listed(texts: Sequence[str], kind: str) -> str:
-    if len(texts) <= _LISTED:
+    if len(texts) <= _MOST_LISTED:
         return ", ".join(texts)
-    return f"{', '.join(texts[: _LISTED - 1])}, … ({len(texts)} {kind})"
+    return f"{', '.join(texts[: _MOST_LISTED - 1])}, … ({len(texts)} {kind})"
 
 
 _TYPES: Final = re.compile(r"argument (.+?): (weak type )?(\S+) → (weak type )?(\S+)")
 _SHARDING: Final = re.compile(r"argument (.+?): other sharding: (.+)")
 _STATIC: Final = re.compile(r"static argument (.+?): (.+)")
-_STRUCTURE: Final = re.compile(r"argument (.+): (new|gone|by name → by position|by position → by name)")
+_STRUCTURE: Final = re.compile(
+    r"argument (.+): (new|removed|keyword → positional|positional → keyword"
+    r"|gone|by name → by position|by position → by name)"  # so in older sessions
+)
 _CLOSURE: Final = re.compile(r"(.+?)(?: at (.+?))? makes a new function each time \(defined at (.+?)\)(?:, (.+))?")
 _SETTING: Final = re.compile(r"((?:config|jit option) \S+): ")
 _KEY: Final = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
-"""One key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
+"""One key of a leaf's path, such as `params`, `['head']`, `.weight` or `[0]`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that was not as before. Without a `kind`, its text says all."""
+    """One difference from the earlier compilation. If `kind` is empty, the text is complete by itself."""
 
     kind: str
-    """`shape`, `dtype`, `weak type`, `sharding`, `static argument`."""
+    """Kind of the difference: `shape`, `dtype`, `weak type`, `sharding` or `static argument`."""
     name: str
-    """The argument."""
+    """Name of the argument."""
     text: str
-    """`f32[4] → f32[8]`."""
+    """Text of the difference, such as `f32[4] → f32[8]`."""
     types: tuple[str, ...] = ()
-    """The types before and now, of an array whose shape or dtype changed."""
+    """Earlier and later type of an array whose shape or dtype changed."""
 
 
 def brief(words: str) -> str:
-    """`shape in batch: ['x'] f32[4] → f32[8]; ['y'] f32[4] → f32[8]`, from the recorder's words."""
+    """Shorten the recorder's reason to text such as `shape in batch: ['x'] f32[4] → f32[8]; ['y'] f32[4] → f32[8]`."""
     return listed([_change(part) for part in words.split("; ")])
 
 
 def briefest(words: str) -> str:
-    """`shape f32[4] → f32[8] and 1 more`: the first change, without its name; empty for words of another form."""
+    """Return the first change without its name, such as `shape f32[4] → f32[8] and 1 more`. The text is empty for a
+    reason of an unknown form."""
     first, *rest = [_change(part) for part in words.split("; ")]
     return f"{first.kind} {first.text}{f' and {len(rest)} more' if rest else ''}" if first.kind and first.text else ""
 
 
 def listed(changes: Iterable[Change], verb: str = "") -> str:
-    """Changes in words; `verb` follows what changed: `shape of x varies: f32[1..8]`."""
+    """Return changes as text; `verb` follows the changed argument: `shape of x varies: f32[1..8]`."""
     return "; ".join(
-        _of_kind(kind, list(group), verb) for kind, group in groupby(changes, key=lambda change: change.kind)
+        _changes_text(kind, list(group), verb) for kind, group in groupby(changes, key=lambda change: change.kind)
     )
 
 
-def _of_kind(kind: str, changes: Sequence[Change], verb: str) -> str:
+def _changes_text(kind: str, changes: Sequence[Change], verb: str) -> str:
     if not kind:
         return "; ".join(change.text for change in changes)
-    shared = _shared([change.name for change in changes])
+    shared = _common_keys([change.name for change in changes])
     of = " " if kind == "static argument" else " in " if shared else " of "
     if shared:
         named = [" ".join(filter(None, (change.name[len(shared) :], change.text))) for change in changes]
@@ -209,8 +214,8 @@ def _of_kind(kind: str, changes: Sequence[Change], verb: str) -> str:
     return "; ".join([f"{kind}{of}{begin}{verb}{first[len(begin) :]}", *rest])
 
 
-def _shared(names: Sequence[str]) -> str:
-    """The keys that all these paths begin with, and none of them ends with."""
+def _common_keys(names: Sequence[str]) -> str:
+    """Return the keys that all paths begin with and none ends with."""
     if len(names) < 2:
         return ""
     paths = [_KEY.findall(name) for name in names]
@@ -249,7 +254,7 @@ def _kind(found: re.Match[str]) -> str:
 
 
 def changed_arguments(code: str, texts: Iterable[str]) -> tuple[Variation, ...]:
-    """The arrays whose shape (`code` "shape") or dtype ("dtype") changed according to the reason, each with its
+    """Return the arrays whose shape (`code` "shape") or dtype ("dtype") changed according to the reasons, with their
     types."""
     types: dict[str, dict[str, None]] = {}
     for change in _changes(texts):
@@ -259,10 +264,10 @@ def changed_arguments(code: str, texts: Iterable[str]) -> tuple[Variation, ...]:
 
 
 def changed_names(code: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """The arguments, or settings, that changed according to the reason, in the way that `code` means."""
+    """Return the arguments or settings that changed according to the reasons, for changes of the kind `code`."""
     if code == "config":
-        found = (_SETTING.match(change.text) for change in _changes(texts))
-        return tuple(dict.fromkeys(match[1] for match in found if match))
+        matches = (_SETTING.match(change.text) for change in _changes(texts))
+        return tuple(dict.fromkeys(match[1] for match in matches if match))
     kind = code.replace("_", " ")
     named = (change.name for change in _changes(texts) if change.kind == kind)
     return tuple(dict.fromkeys(named)) if code in ("sharding", "weak_type") else ()
@@ -275,23 +280,24 @@ def _changes(texts: Iterable[str]) -> Iterator[Change]:
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """Compilations of one function that have one kind of reason."""
+    """Compilations of one function for one kind of reason."""
 
     code: str
     """One of `events.REASONS`."""
     count: int
     seconds: float
     text: str
-    """In words for all of them: `shape of x varies: f32[1..412]`; for a single compilation its own words."""
+    """Reason as text for all of the compilations: `shape of x varies: f32[1..412]`; for a single one, its own
+    reason."""
     called_from: SourceLocation | None
-    """The line that most of them came from."""
+    """Line that called most of the compilations."""
     varying: tuple[Variation, ...] = ()
-    """The arrays whose shape or dtype was the reason."""
+    """Arrays whose shape or dtype was the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageSpread:
-    """One stage of several compilations, in seconds. Rows that stand for many compilations are not included."""
+    """Spread of one stage over several compilations, in seconds. Rows that stand for many compilations are left out."""
 
     count: int
     minimum: float
@@ -306,26 +312,26 @@ class FunctionCompiles:
     function: str
     defined_at: SourceLocation | None
     called_from: SourceLocation | None
-    """The line that most of its compilations came from."""
+    """Line that called most of the compilations."""
     count: int
     seconds: float
-    """Of all stages together."""
+    """Seconds of all stages together."""
     rows: tuple[Compiled, ...]
     reasons: tuple[ReasonCount, ...]
-    """The most frequent first."""
+    """Reasons, most frequent first."""
     varying: tuple[Variation, ...]
-    """The arguments that were not the same in all compilations."""
+    """Arguments that differed between compilations."""
     padding: Padding | None
-    """What padding would leave, where only sizes vary."""
+    """Effect of padding, if only sizes vary."""
     op_by_op: bool
     library: bool
 
     def reason(self, code: str) -> ReasonCount | None:
-        """Its compilations for that reason; None if there are none."""
+        """Return the compilations for a reason; None if there are none."""
         return next((reason for reason in self.reasons if reason.code == code), None)
 
     def spreads(self) -> dict[str, StageSpread]:
-        """How long each stage took, for stages that are known of more than one compilation."""
+        """Return the spread of each stage that is known for more than one compilation."""
         seconds_of = {name: [getattr(row, f"{name}_seconds") for row in self.rows if row.count == 1] for name in STAGES}
         known_of = {name: [seconds for seconds in values if seconds is not None] for name, values in seconds_of.items()}
         return {
@@ -336,33 +342,33 @@ class FunctionCompiles:
 
 
 def row_seconds(row: Compiled) -> float:
-    """The seconds of a row: the sum of its stages that happened."""
+    """Return the seconds of a row, summed over its stages."""
     return (row.trace_seconds or 0.0) + (row.lower_seconds or 0.0) + (row.compile_seconds or 0.0)
 
 
 def most_frequent(places: Iterable[SourceLocation | None]) -> SourceLocation | None:
-    """The known place that occurs most often; the earlier one of two that tie."""
+    """Return the known location that occurs most often; the earlier one if two tie."""
     counted = Counter(place for place in places if place)
     return counted.most_common(1)[0][0] if counted else None
 
 
 class FunctionLedger:
-    """The rows of a ledger by function. Takes each row once, so that another row costs only itself.
+    """The rows of a ledger by function. Each row is added once, so an update costs only the new rows.
 
-    Functions of one name are kept apart by where they are defined. Function objects that one line makes anew are one
-    function here: that line is what the reader has to change.
+    Functions of one name are kept apart by where they are defined. Function objects that one line creates repeatedly
+    are one function here: that line is what the reader has to change.
     """
 
-    __slots__ = ("_changed", "_found", "_groups", "consumed")
+    __slots__ = ("_changed", "_groups", "_results", "consumed")
 
     def __init__(self) -> None:
         self.consumed = 0
         self._groups: dict[tuple[str, SourceLocation | None], _Group] = {}
         self._changed: dict[tuple[str, SourceLocation | None], None] = {}
-        self._found: dict[tuple[str, SourceLocation | None], FunctionCompiles] = {}
+        self._results: dict[tuple[str, SourceLocation | None], FunctionCompiles] = {}
 
     def take(self, rows: Sequence[Compiled]) -> None:
-        """Adds the rows that have come since."""
+        """Add the rows that have arrived since the last call."""
         for row in rows[self.consumed :]:
             key = (row.function, row.defined_at or None)
             group = self._groups.get(key)
@@ -373,16 +379,16 @@ class FunctionLedger:
         self.consumed = len(rows)
 
     def functions(self) -> tuple[FunctionCompiles, ...]:
-        """The functions, the one that cost most first."""
+        """Return the functions, most expensive first."""
         for key in self._changed:
-            self._found[key] = self._groups[key].result()
+            self._results[key] = self._groups[key].result()
         self._changed.clear()
-        return tuple(sorted(self._found.values(), key=lambda function: -function.seconds))
+        return tuple(sorted(self._results.values(), key=lambda function: -function.seconds))
 
 
 @dataclass(slots=True)
 class _Reason:
-    """The rows of one reason so far."""
+    """Rows of one reason so far."""
 
     rows: list[Compiled] = field(default_factory=list)
     count: int = 0
@@ -393,7 +399,7 @@ class _Reason:
 
 @dataclass(slots=True)
 class _Group:
-    """The rows of one function so far."""
+    """Rows of one function so far."""
 
     rows: list[Compiled] = field(default_factory=list)
     reasons: dict[str, _Reason] = field(default_factory=dict)
@@ -419,13 +425,13 @@ class _Group:
             callers.update(reason.callers)
         counted = []
         for code, reason in self.reasons.items():
-            here = _of_reason(code, reason, varying)
-            words, arrays = _in_words(code, reason, here), here if code in _VARY else ()
-            counted.append(ReasonCount(code, reason.count, reason.seconds, words, _most(reason.callers), arrays))
+            varied = _varying_for(code, reason, varying)
+            words, arrays = _reason_text(code, reason, varied), varied if code in _VARYING else ()
+            counted.append(ReasonCount(code, reason.count, reason.seconds, words, _top_caller(reason.callers), arrays))
         return FunctionCompiles(
             function=first.function,
             defined_at=first.defined_at or None,
-            called_from=_most(callers),
+            called_from=_top_caller(callers),
             count=sum(reason.count for reason in counted),
             seconds=sum(reason.seconds for reason in counted),
             rows=tuple(self.rows),
@@ -437,7 +443,7 @@ class _Group:
         )
 
 
-def _most(callers: Counter[SourceLocation | None]) -> SourceLocation | None:
+def _top_caller(callers: Counter[SourceLocation | None]) -> SourceLocation | None:
     return callers.most_common(1)[0][0]
 
 
@@ -449,25 +455,26 @@ _PLAIN = {
     "sharding": "sharding varies",
     "config": "JAX's settings changed",
     "closure": "new closure each time: another function makes it anew",
-    "caches_cleared": "jax.clear_caches() had emptied JAX's caches",
+    "caches_cleared": "jax.clear_caches() emptied JAX's caches",
 }
 _VERBS = {"shape": " varies", "dtype": " varies", "sharding": " varies", "weak_type": " comes and goes"}
-_VARY = ("shape", "dtype")
-_NAMED = 3
-"""Arguments that are named in one reason; of more, their number."""
+_VARYING = ("shape", "dtype")
+_MOST_NAMED = 3
+"""Largest number of arguments named in one reason; the rest are counted."""
 
 
-def _of_reason(code: str, reason: _Reason, varying: Sequence[Variation]) -> tuple[Variation, ...]:
-    """What varied for that reason: for a shape, the arguments whose shape it was, and not all that ever changed."""
+def _varying_for(code: str, reason: _Reason, varying: Sequence[Variation]) -> tuple[Variation, ...]:
+    """Return the arguments that varied for that reason: for a shape, those whose shape changed, not all that ever
+    changed."""
     if code == "static_argument":
         return tuple(argument for argument in varying if argument.static)
-    if code not in _VARY:
+    if code not in _VARYING:
         return ()
     return changed_arguments(code, reason.texts) or tuple(argument for argument in varying if not argument.static)
 
 
-def _in_words(code: str, reason: _Reason, varying: Sequence[Variation]) -> str:
-    """The reason of several rows in one phrase."""
+def _reason_text(code: str, reason: _Reason, varying: Sequence[Variation]) -> str:
+    """Return the reason of several rows in one phrase."""
     if code == "first":
         return _PLAIN[code]
     if len(reason.texts) == 1 and (reason.count == 1 or not varying):
@@ -475,16 +482,16 @@ def _in_words(code: str, reason: _Reason, varying: Sequence[Variation]) -> str:
     kind = code.replace("_", " ")
     names = [Change(kind, name, "") for name in changed_names(code, reason.texts)]
     if changes := [Change(kind, argument.name, argument.summary) for argument in varying] or names:
-        more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+        more = f" and {len(changes) - _MOST_NAMED} more" if len(changes) > _MOST_NAMED else ""
         more = " and more" if _is_cut(reason.texts) else more
         if code == "config":
-            return safe(", ".join(change.name for change in changes[:_NAMED]) + more + " changed")
-        return safe(listed(changes[:_NAMED], _VERBS.get(code, "")) + more)
-    if code in _VARY or code == "static_argument":
+            return safe(", ".join(change.name for change in changes[:_MOST_NAMED]) + more + " changed")
+        return safe(listed(changes[:_MOST_NAMED], _VERBS.get(code, "")) + more)
+    if code in _VARYING or code == "static_argument":
         return f"{kind} varies"
     return _PLAIN.get(code) or (safe(brief(reason.texts.most_common(1)[0][0])) if reason.texts else "reason unknown")
 
 
 def _is_cut(texts: Iterable[str]) -> bool:
-    """Whether the words of a reason leave out some changes: their number is then unknown."""
+    """Return whether the text of a reason leaves out some changes, so that their number is unknown."""
     return any(words.endswith((" more difference", " more differences")) for words in texts)

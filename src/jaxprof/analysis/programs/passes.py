@@ -1,7 +1,6 @@
-"""The passes of one loop that were timed by themselves, with numbers that never go back.
+"""The iterations of one loop that were timed by themselves, with numbers that never decrease.
 
-A counter that begins again, and passes that the recorder saw after it had followed another loop, go on from the last
-number.
+If a counter begins again, or the recorder returns from another loop, the numbers continue from the last one.
 """
 
 from __future__ import annotations
@@ -15,59 +14,58 @@ from jaxprof.light_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PassEntry:
-    """Passes that were timed together, mostly one."""
+    """Iterations that were timed together, mostly a single one."""
 
     number: int
-    """Of the first one."""
+    """Number of the first iteration."""
     count: int
     began_seconds: float
-    """Monotonic."""
+    """Monotonic time at which the first iteration began."""
     seconds: float
-    """Of all of them."""
+    """Seconds of all iterations together."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassSeries:
-    """The timed passes of one loop, in the order of time."""
+    """Timed iterations of one loop, in order of time."""
 
     where: SourceLocation
-    """The loop's first line."""
+    """First line of the loop."""
     found_by: str
-    """One of `PASSES_FOUND_BY`: `number` if the times of any of them are those of samples."""
+    """One of `PASSES_FOUND_BY`; `number` if any of the times come from samples."""
     numbered_by: str
-    """The program's own variable whose values the numbers are; empty if they are counted from the first pass seen, or
-    are for a part of the program."""
+    """Variable of the program whose values are the numbers; empty if iterations are counted from the first one seen, or
+    if the variable covers only part of the program."""
     stretches: tuple[StepsTaken, ...]
-    """Not empty; their numbers go up."""
+    """Recorded events, at least one, with ascending numbers."""
 
     @property
     def first(self) -> int:
-        """Number of the first timed pass."""
+        """Number of the first timed iteration."""
         return self.stretches[0].first
 
     @property
     def last(self) -> int:
-        """Number of the last timed pass."""
+        """Number of the last timed iteration."""
         return self.stretches[-1].first + self.stretches[-1].count - 1
 
     @property
     def count(self) -> int:
-        """How many passes there were from the first timed one to the last, by their numbers: those in between that were
-        not timed are among them."""
+        """Number of iterations from the first timed one to the last, including those in between that were not timed."""
         return self.last - self.first + 1
 
     @property
     def timed(self) -> int:
-        """How many passes were timed."""
+        """Number of timed iterations."""
         return sum(event.count for event in self.stretches)
 
     @property
     def seconds(self) -> float:
-        """What the timed passes took."""
+        """Seconds of the timed iterations."""
         return sum(sum(event.seconds) for event in self.stretches)
 
     def entries(self) -> Iterator[PassEntry]:
-        """The passes, in the order of time."""
+        """Yield the iterations in order of time."""
         for event in self.stretches:
             number, began = event.first, event.began_seconds
             for seconds, count in zip(event.seconds, event.counts or [1] * len(event.seconds), strict=True):
@@ -76,8 +74,8 @@ class PassSeries:
 
 
 def pass_series(taken: Sequence[StepsTaken], where: SourceLocation | None = None) -> PassSeries | None:
-    """The passes of the loop at `where`; if there are none, of the loop whose passes took most time. None without
-    any."""
+    """Return the iterations of the loop at `where`; if it has none, of the loop with the most timed seconds. None if no
+    iteration was timed."""
     by_loop: dict[SourceLocation, list[StepsTaken]] = {}
     for event in taken:
         by_loop.setdefault(event.where, []).append(event)

@@ -1,6 +1,7 @@
-"""A program in figures, as values: its time line, lines, steps, arrays, transfers, and what was derived beside it.
+"""The figures of a recorded program as values: time line, lines, steps, arrays, transfers, and what is derived from
+them.
 
-Findings are derived from them and stored beside them; screens and reports show them.
+Findings are derived from these values and stored with them; screens and reports show them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from jaxprof.analysis.programs.functions import FunctionCompiles, FunctionLedger
 from jaxprof.analysis.programs.passes import PassSeries, pass_series
-from jaxprof.analysis.programs.standstills import Standstill, standstills
+from jaxprof.analysis.programs.pauses import Pause, pauses
 from jaxprof.events import (
     PROGRAM_STATES,
     STAGES,
@@ -22,7 +23,6 @@ from jaxprof.events import (
     CopiesSeen,
     Note,
     ProgramSampled,
-    SampledLine,
     SourceLocation,
     StageRunning,
     StepsCounted,
@@ -38,103 +38,106 @@ if TYPE_CHECKING:
 
 _Number = TypeVar("_Number", int, float)
 NOT_SEEN: Final = "not_seen"
-"""The last share of a time line: before the recording began, after it ended, and where nothing was recorded."""
+"""Last share of a time line: time before the recording began, after it ended, and where nothing was recorded."""
 EXACT_STATES: Final = frozenset(STAGES)
-"""States whose begin and end JAX announces; the others are estimated from samples of the stack."""
+"""States whose begin and end JAX reports; all others are estimated from stack samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one state took of the program's wall time."""
+    """The part of the program's wall time that one state took."""
 
     state: str
     """One of `events.PROGRAM_STATES`, or `NOT_SEEN`."""
     seconds: float
     exact: bool
-    """Announced by JAX; False for an estimate from samples."""
+    """Whether JAX reported the time; False for an estimate from samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineTime:
-    """What one line of the user's source took, in one state: an estimate from samples."""
+    """Time that one line of the user's source took in one state, estimated from samples."""
 
     place: SourceLocation
     state: str
     call: str
-    """What the line calls: `float()`, `.item()`, `train_step`; empty if unknown."""
+    """Call on the line, such as `float()`, `.item()` or `train_step`; empty if unknown."""
     seconds: float
     windows: int
-    """In how many sample windows of the recording it was seen."""
+    """Number of sample windows in which the line was seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepFigures:
-    """One loop of the program."""
+    """Figures of one loop of the program."""
 
     count: int
     seconds: float
     median_seconds: float | None
     jitter: float | None
-    """Median absolute deviation of the single steps over their median; None for fewer than five."""
+    """Median absolute deviation of the single steps over their median; None for fewer than five steps."""
     where: SourceLocation | None
     name: str
     """Name of a step annotation; empty for a loop."""
     found_by: str
-    """`monitoring`, `annotation`, or in older sessions `tracing` (in short spells)."""
+    """How the loop was found: `monitoring`, `annotation`, or `tracing` (short spells, in older sessions)."""
     per_second: float | None = None
-    """Steps a second: by all steps that were told or counted by their number, where there are any; None for spells that
-    can miss the steps that wait, for a processor or for the device, and for steps that fill less than half of the time
-    in which samples saw the loop."""
+    """Steps per second, from all steps that were reported one by one, if any.
+
+    None for spells that can miss the steps that wait for a processor or the device, and if the reported steps fill less
+    than half of the time in which samples saw the loop.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayFigures:
-    """The live arrays of the process over time."""
+    """Live arrays of the process over time."""
 
     counts: tuple[tuple[float, int, int], ...]
-    """Seconds since the program began, arrays, bytes."""
+    """Seconds since the program began, number of arrays, and bytes, for each count."""
     peak_count: int
     peak_bytes: int
     device_peak_bytes: Mapping[str, int]
-    """By device; devices that do not report it are absent."""
+    """Peak bytes by device; devices that do not report it are absent."""
 
     @property
     def first(self) -> tuple[int, int]:
-        """Arrays and bytes when they were first counted."""
+        """Number and bytes of arrays at the first count."""
         return self.counts[0][1:]
 
     @property
     def last(self) -> tuple[int, int]:
-        """Arrays and bytes when they were last counted."""
+        """Number and bytes of arrays at the last count."""
         return self.counts[-1][1:]
 
     @property
     def growth_a_minute(self) -> float | None:
-        """Arrays a minute, from the first count to the last; None for a single one."""
+        """Arrays per minute, from the first count to the last; None if there is only one count."""
         took = self.counts[-1][0] - self.counts[0][0]
         return 60 * (self.last[0] - self.first[0]) / took if took > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Copies in one direction from one source: at one place, or of one type."""
+    """Copies in one direction from one source, at one place or of one type."""
 
     direction: str
-    """`host_to_device`, `device_to_host` or `device_to_device`."""
+    """Direction: `host_to_device`, `device_to_host` or `device_to_device`."""
     source: str
-    """`guard`: JAX's transfer guard counted them; `samples`: the count is of samples of the stack."""
+    """`guard` if JAX's transfer guard counted the copies; `samples` if `count` is a number of stack samples."""
     where: SourceLocation | None
     count: int
     bytes: int | None
-    """Of all copies; None unless the size of each is known: copies that the guard counts without a type have a row of
-    their own."""
+    """Bytes of all copies; None unless the size of each is known. Copies that the guard counts without a type have a
+    row of their own."""
     seconds: float | None
     type: str = ""
-    """`f32[4]`, if the guard logged it."""
+    """Type such as `f32[4]`, if the guard logged it."""
 
 
 class ProgramTotals:
-    """Sums over the sample windows of one program. Takes each window once, so an update costs only the new ones."""
+    """Sums over the sample windows of one program. Each window is added once, so an update costs only the new
+    windows."""
 
     __slots__ = ("_lines", "consumed", "own_seconds", "samples", "states")
 
@@ -146,7 +149,7 @@ class ProgramTotals:
         self._lines: dict[tuple[SourceLocation, str, str], tuple[float, int]] = {}
 
     def take(self, sampled: Sequence[ProgramSampled]) -> None:
-        """Adds the sample windows that have arrived since the last call."""
+        """Add the sample windows that have arrived since the last call."""
         for window in sampled[self.consumed :]:
             self.samples += window.samples
             if window.own_seconds is not None:
@@ -155,31 +158,28 @@ class ProgramTotals:
                 if state in self.states and seconds > 0:
                     self.states[state] += seconds
             for line in window.lines:
-                self._take_line(line)
+                if line.file:
+                    key = (line.place, line.state, line.call)
+                    took, windows = self._lines.get(key, (0.0, 0))
+                    self._lines[key] = (took + line.seconds, windows + 1)
         self.consumed = len(sampled)
 
-    def _take_line(self, line: SampledLine) -> None:
-        if line.file:
-            key = (line.place, line.state, line.call)
-            took, windows = self._lines.get(key, (0.0, 0))
-            self._lines[key] = (took + line.seconds, windows + 1)
-
     def copy(self) -> ProgramTotals:
-        """The sums as they are now."""
+        """Return a copy of the current sums."""
         copied = ProgramTotals()
         copied.consumed, copied.samples, copied.own_seconds = self.consumed, self.samples, self.own_seconds
         copied.states, copied._lines = dict(self.states), dict(self._lines)
         return copied
 
     def lines(self) -> tuple[LineTime, ...]:
-        """The lines, those that took most first."""
+        """Return the lines, longest time first."""
         times = [LineTime(*key, *value) for key, value in self._lines.items()]
         return tuple(sorted(times, key=lambda line: -line.seconds))
 
 
 def time_line(states: Mapping[str, float], wall_seconds: float) -> tuple[Share, ...]:
-    """The share of every state of `PROGRAM_STATES` and of what was not seen; they add up to `wall_seconds`, which must
-    be at least the sum of the states."""
+    """Return the share of every state of `PROGRAM_STATES` and of the time not seen. The shares add up to
+    `wall_seconds`, which must be at least the sum of the states."""
     shares = [Share(state, states.get(state, 0.0), state in EXACT_STATES) for state in PROGRAM_STATES]
     missing = max(0.0, wall_seconds - sum(share.seconds for share in shares))
     return (*shares, Share(NOT_SEEN, missing, False))
@@ -188,8 +188,8 @@ def time_line(states: Mapping[str, float], wall_seconds: float) -> tuple[Share, 
 def segments(
     sampled: Iterable[ProgramSampled], began_seconds: float, wall_seconds: float
 ) -> Iterator[tuple[str, float]]:
-    """The time line in the order of time, as (state, seconds). The order of the states within a sample window is not
-    known: they stand in the order of `PROGRAM_STATES`."""
+    """Yield the time line as (state, seconds) in order of time. The order of states within a sample window is unknown,
+    so they follow the order of `PROGRAM_STATES`."""
     at, end = began_seconds, began_seconds + wall_seconds
     for window in sampled:
         if window.began_seconds > at:
@@ -208,56 +208,55 @@ _FEW_STEPS = 5
 
 
 BRIEF_SECONDS = 100e-6
-"""Mean iteration below which spells of a few hundred say nothing of the time between them: they begin when the thread
-has a processor, and end before it loses it."""
+"""Mean iteration in seconds below which spells of a few hundred iterations do not represent the time between them: a
+spell begins when the thread has a processor, and ends before the thread loses it."""
 
 
 LEAST_TOLD = 0.5
-"""Share of a loop's time by samples that the steps that were told must fill, to stand for all of them: the first steps
-of a loop that queues its calls take microseconds, and those after them as long as the device."""
+"""Share of a loop's sampled time that the reported steps must fill to represent all steps. The first steps of a loop
+that queues its calls take microseconds; later steps take as long as the device."""
 
 
 def loops(
     counted: Sequence[StepsCounted], taken: Sequence[StepsTaken] = (), sampled: Sequence[ProgramSampled] = ()
 ) -> tuple[StepFigures, ...]:
-    """The loops of a program, those that took most time first; of equal ones, those that the program itself named.
-    `taken`: their steps one by one, where these were told. `sampled`: where the program was, as a second witness of
-    how long it was in them."""
+    """Return the loops of a program, longest first; of equal loops, those that the program itself named come first.
+    `taken` holds steps that were reported one by one. `sampled` is a second source for the time spent in the loops."""
     grouped: dict[tuple[SourceLocation | None, str, str], list[StepsCounted]] = {}
     for event in counted:
         key = (event.where or None, event.name, event.found_by)
         grouped.setdefault(key, []).append(event)
     steps: dict[SourceLocation, tuple[int, float]] = {}
-    for each in taken:
-        count, took = steps.get(each.where, (0, 0.0))
-        steps[each.where] = (count + each.count, took + sum(each.seconds))
+    for event_taken in taken:
+        count, took = steps.get(event_taken.where, (0, 0.0))
+        steps[event_taken.where] = (count + event_taken.count, took + sum(event_taken.seconds))
     seen = _sampled_seconds(sampled, taken)
     figures = [
-        _loop(where, name, by, events, steps.get(where), seen.get(where, 0.0))
+        _step_figures(where, name, by, events, steps.get(where), seen.get(where, 0.0))
         if where is not None
-        else _loop(where, name, by, events, None)
+        else _step_figures(where, name, by, events, None)
         for (where, name, by), events in grouped.items()
     ]
     return tuple(sorted(figures, key=lambda loop: (-loop.seconds, loop.found_by != "annotation")))
 
 
 def _sampled_seconds(sampled: Sequence[ProgramSampled], taken: Sequence[StepsTaken]) -> dict[SourceLocation, float]:
-    """For how long samples saw the program in each loop, from when its first step was told."""
+    """Return how long samples saw the program in each loop, from its first reported step on."""
     first: dict[SourceLocation, float] = {}
-    for each in taken:
-        first[each.where] = min(each.began_seconds, first.get(each.where, each.began_seconds))
+    for steps in taken:
+        first[steps.where] = min(steps.began_seconds, first.get(steps.where, steps.began_seconds))
     seconds: dict[SourceLocation, float] = {}
     for window in sampled:
-        followed = {where for where, began in first.items() if window.began_seconds >= began}
+        reported = {where for where, began in first.items() if window.began_seconds >= began}
         for line in window.lines:
             sites = [window.sites[index] for index in line.sites if 0 <= index < len(window.sites)]
             heads = {SourceLocation(site.file, site.loop_line, site.function) for site in sites if site is not None}
-            for where in heads & followed:
+            for where in heads & reported:
                 seconds[where] = seconds.get(where, 0.0) + line.seconds
     return seconds
 
 
-def _loop(
+def _step_figures(
     where: SourceLocation | None,
     name: str,
     found_by: str,
@@ -271,8 +270,8 @@ def _loop(
     if middle and len(single) >= _FEW_STEPS:
         jitter = median(abs(seconds - middle) for seconds in single) / middle
     count, took = sum(event.count for event in events), sum(event.seconds for event in events)
-    brief = found_by == "monitoring" and took < BRIEF_SECONDS * count
-    rated = steps if steps is not None and steps[1] > 0 else (count, 0.0 if brief or found_by == "tracing" else took)
+    is_brief = found_by == "monitoring" and took < BRIEF_SECONDS * count
+    rated = steps if steps is not None and steps[1] > 0 else (count, 0.0 if is_brief or found_by == "tracing" else took)
     if rated is steps and rated[1] < LEAST_TOLD * sampled_seconds:
         rated = (count, 0.0)
     return StepFigures(
@@ -288,7 +287,7 @@ def _loop(
 
 
 def array_figures(counted: Sequence[ArraysCounted], began_seconds: float) -> ArrayFigures | None:
-    """The live arrays over time; None if they were never counted."""
+    """Return the live arrays over time; None if they were never counted."""
     if not counted:
         return None
     devices: dict[str, int] = {}
@@ -304,8 +303,8 @@ def array_figures(counted: Sequence[ArraysCounted], began_seconds: float) -> Arr
 
 
 def transfers(seen: Sequence[TransfersSeen]) -> tuple[Transfer, ...]:
-    """The copies, added up by direction, source, place and type: those that JAX counted first, then by bytes and count.
-    The guard's counts without known bytes stay apart from those with known bytes."""
+    """Sum the copies by direction, source, place and type: copies that JAX counted first, then by bytes and count. The
+    guard's counts without known bytes stay apart from those with known bytes."""
     grouped: dict[tuple[str, str, SourceLocation | None, str, bool], list[CopiesSeen]] = {}
     for event in seen:
         for row in event.rows:
@@ -319,39 +318,39 @@ def transfers(seen: Sequence[TransfersSeen]) -> tuple[Transfer, ...]:
             source=source,
             where=where,
             count=sum(row.count for row in rows),
-            bytes=_total(row.bytes for row in rows),
-            seconds=_total(row.seconds for row in rows),
+            bytes=_sum_of_known(row.bytes for row in rows),
+            seconds=_sum_of_known(row.seconds for row in rows),
             type=kind,
         )
         for (direction, source, where, kind, _), rows in grouped.items()
     ]
-    return tuple(sorted(copies, key=_order))
+    return tuple(sorted(copies, key=_copy_order))
 
 
-def _order(copy: Transfer) -> tuple[bool, bool, int, int]:
-    """Copies of unknown size first: they may be the largest."""
+def _copy_order(copy: Transfer) -> tuple[bool, bool, int, int]:
+    """Order copies of unknown size first, because they may be the largest."""
     counted = copy.source == "guard"
     return (not counted, counted and copy.bytes is not None, -(copy.bytes or 0), -copy.count)
 
 
-def _total(values: Iterable[_Number | None]) -> _Number | None:
-    """The sum of the known values; None if none is known."""
+def _sum_of_known(values: Iterable[_Number | None]) -> _Number | None:
+    """Return the sum of the known values; None if none is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 TINY_OPERATIONS: Final = 10
-"""A program of at most this many operations: compiling it (some 10 ms or more) never breaks even."""
+"""Largest number of operations in a tiny program, whose compilation (some 10 ms or more) never breaks even."""
 
 
 def is_single(row: Compiled) -> bool:
-    """Whether it is an operation that was called outside any jit: a primitive, or a small library function, such as
-    `jnp.where`, which is jitted on its own."""
+    """Return whether the row is an operation called outside any jit: a primitive, or a small library function that is
+    jitted on its own, such as `jnp.where`."""
     return row.op_by_op or (row.library and row.operations is not None and row.operations <= TINY_OPERATIONS)
 
 
 def seconds_by_place(lines: Iterable[LineTime]) -> dict[SourceLocation, float]:
-    """The time at each line of the source, whatever the line calls; the longest first."""
+    """Return the time at each line of the source, over all calls on the line, longest first."""
     by_place: dict[SourceLocation, float] = {}
     for line in lines:
         by_place[line.place] = by_place.get(line.place, 0.0) + line.seconds
@@ -359,7 +358,7 @@ def seconds_by_place(lines: Iterable[LineTime]) -> dict[SourceLocation, float]:
 
 
 class ProgramSums:
-    """The sums over the sample windows and the ledger of one program, each brought up to date when it is asked for."""
+    """Sums over the sample windows and the ledger of one program, each updated on access."""
 
     def __init__(self, program: RecordedProgram) -> None:
         self.program = program
@@ -367,17 +366,17 @@ class ProgramSums:
 
     @property
     def totals(self) -> ProgramTotals:
-        """What the sample windows add up to."""
+        """Sums over the sample windows."""
         self._totals.take(self.program.sampled)
         return self._totals
 
     def functions(self) -> tuple[FunctionCompiles, ...]:
-        """What was compiled, by function."""
+        """Return the compilations by function."""
         self._ledger.take(self.program.compiled)
         return self._ledger.functions()
 
     def spots(self) -> tuple[Spot, ...]:
-        """Where the main thread was."""
+        """Return the spots at which the main thread was seen."""
         self._spots.take(self.program.sampled)
         return self._spots.spots()
 
@@ -390,14 +389,14 @@ class ProgramSums:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProgramResult:
-    """One program in figures. Each part is derived when it is first asked for."""
+    """Figures of one program. Each part is derived on first access."""
 
     run: Run
     sums: ProgramSums = dataclasses.field(repr=False)
     began_seconds: float
-    """Monotonic."""
+    """Monotonic time at which the program began."""
     announced_seconds: float
-    """Wall time as it was announced; until the last event, for a program that is running or was interrupted."""
+    """Reported wall time; for a program that is running or was interrupted, the time until its last event."""
     find: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(repr=False)
     remark: Callable[[ProgramResult], tuple[Finding, ...]] = dataclasses.field(repr=False)
 
@@ -407,33 +406,33 @@ class ProgramResult:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """As it was started."""
+        """Command line of the program, as it was started."""
         started = self._program.started
         return tuple(started.argv) if started is not None else (self.run.plan.workload,)
 
     @property
     def how(self) -> str:
-        """`script`, `module`, `record` or `cell`; empty if unknown."""
+        """How the program was started: `script`, `module`, `record` or `cell`; empty if unknown."""
         return self._program.started.how if self._program.started is not None else ""
 
     @property
     def directory(self) -> str:
-        """The folder that it was started in; empty if unknown."""
+        """Folder in which the program was started; empty if unknown."""
         return self._program.started.directory if self._program.started is not None else ""
 
     @property
     def exit_code(self) -> int | None:
-        """As a shell reports it; None while the program runs, and where it cannot be known."""
+        """Exit code as a shell reports it; None while the program runs, and if it cannot be known."""
         return self._program.ended.exit_code if self._program.ended is not None else None
 
     @property
     def ended(self) -> bool:
-        """Whether it, or the recording of it, is over."""
+        """Whether the program, or its recording, is over."""
         return self._program.ended is not None or self.run.over
 
     @property
     def import_seconds(self) -> float | None:
-        """What `import jax` took; None where jax was not imported."""
+        """Seconds that `import jax` took; None if jax was not imported."""
         return self._program.jax.seconds if self._program.jax is not None else None
 
     @cached_property
@@ -442,12 +441,12 @@ class ProgramResult:
 
     @property
     def wall_seconds(self) -> float:
-        """Two clocks: a program cannot have been seen for longer than it lived."""
+        """Wall time of the program, at least the time in which it was seen: the two come from different clocks."""
         return max(self.announced_seconds, sum(self._totals.states.values()))
 
     @cached_property
     def timeline(self) -> tuple[Share, ...]:
-        """The main thread's time; adds up to `wall_seconds`; the last share is what was not seen."""
+        """Shares of the main thread's time, which add up to `wall_seconds`; the last share is the time not seen."""
         return time_line(self._totals.states, self.wall_seconds)
 
     @property
@@ -457,79 +456,79 @@ class ProgramResult:
 
     @property
     def own_seconds(self) -> float | None:
-        """CPU time that the recording itself took in the program's process."""
+        """CPU seconds that the recording itself took in the program's process."""
         return self._totals.own_seconds
 
     @cached_property
     def lines(self) -> tuple[LineTime, ...]:
-        """What each line took, the longest first."""
+        """Time of each line, longest first."""
         return self._totals.lines()
 
     @cached_property
     def sample_windows(self) -> tuple[ProgramSampled, ...]:
-        """In the order of time."""
+        """Sample windows in order of time."""
         return tuple(self._program.sampled)
 
     @cached_property
     def running(self) -> tuple[StageRunning, ...]:
-        """Stages of compilations in progress; for a program that was interrupted, those in progress at that time."""
+        """Stages of compilations in progress, or in progress when the program was interrupted."""
         return tuple(self._program.running.values())
 
     @cached_property
     def compiles(self) -> tuple[Compiled, ...]:
-        """The ledger."""
+        """Rows of the compilation ledger."""
         return tuple(self._program.compiled)
 
     @cached_property
     def functions(self) -> tuple[FunctionCompiles, ...]:
-        """By total cost, the most expensive first."""
+        """Compilations by function, most expensive first."""
         return self.sums.functions()
 
     @cached_property
     def compile_count(self) -> int:
-        """How many compilations there were."""
+        """Number of compilations."""
         return sum(function.count for function in self.functions)
 
     @cached_property
     def compile_seconds(self) -> float:
-        """The sum over all stages of all rows, in every thread."""
+        """Seconds of all stages of all ledger rows, in every thread."""
         return sum(function.seconds for function in self.functions)
 
     @cached_property
     def loops(self) -> tuple[StepFigures, ...]:
-        """The loops, those that took most time first."""
+        """Loops of the program, longest first."""
         return loops(self._program.steps, self._program.passes, self._program.sampled)
 
     @cached_property
     def passes(self) -> PassSeries | None:
-        """Of the hot loop; None where none was timed by itself."""
+        """Timed iterations of the hot loop; None if none was timed by itself."""
         return pass_series(self._program.passes, self.hot.where)
 
     @cached_property
     def transfers(self) -> tuple[Transfer, ...]:
-        """The copies, those that JAX counted first."""
+        """Copies, those that JAX counted first."""
         return transfers(self._program.transfers)
 
     @cached_property
     def arrays(self) -> ArrayFigures | None:
-        """The live arrays; None if they were never counted."""
+        """Live arrays over time; None if they were never counted."""
         return array_figures(self._program.arrays, self.began_seconds)
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
-        """What the recorder says of itself, and of captures that failed."""
+        """Notes of the recorder about itself, and about failed captures."""
         notes = self._program.ended.notes if self._program.ended is not None else []
         failed = [Note("window", window.note) for window in self._program.windows if window.state == "failed"]
         return (*notes, *failed)
 
     @cached_property
     def spots(self) -> tuple[Spot, ...]:
-        """Where the main thread was, as finely as it was recorded."""
+        """Spots at which the main thread was seen, as finely as they were recorded."""
         return self.sums.spots()
 
     @cached_property
     def hot(self) -> HotLoop:
-        """The loop in which most of the program's work happens; for a program without a loop, the whole program."""
+        """Loop in which most of the program's work happens; for a program without a loop, the whole program."""
         from jaxprof.analysis.programs.verdict import find_hot_loop, line_times, loop_figures
 
         key = find_hot_loop(self.spots, self._program.compiled)
@@ -537,37 +536,37 @@ class ProgramResult:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What bounds that loop."""
+        """What bounds the hot loop."""
         from jaxprof.analysis.programs.verdict import verdict
 
         return verdict(self.hot, timed=all(warning.code != "steps_not_counted" for warning in self.run.warnings))
 
     @cached_property
-    def stops(self) -> tuple[Standstill, ...]:
-        """When it did not run, and could not."""
-        return standstills(self._program.stops, self.began_seconds)
+    def stops(self) -> tuple[Pause, ...]:
+        """Pauses in which the process could not run."""
+        return pauses(self._program.stops, self.began_seconds)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Those whose fix would save most come first. They are looked for on first use."""
+        """Findings, those whose fix saves most first. They are derived on first access."""
         return self.find(self)
 
     @cached_property
     def remarks(self) -> tuple[Finding, ...]:
-        """Facts about nearly every run like this one."""
+        """Facts that hold for nearly every run like this one."""
         return self.remark(self)
 
     @property
     def steps(self) -> StepFigures | None:
-        """The hottest loop; None if none was found."""
+        """The hottest loop; None if no loop was found."""
         return self.loops[0] if self.loops else None
 
     def passes_of(self, steps: StepFigures) -> PassSeries | None:
-        """The passes of one of the `loops`; None where they were not timed by themselves."""
+        """Return the timed iterations of one of the `loops`; None if they were not timed by themselves."""
         return self.passes if self.passes is not None and self.passes.where == steps.where else None
 
     def share(self, state: str) -> Share:
-        """The share of a state. Raises KeyError for an unknown state."""
+        """Return the share of a state. Raises KeyError for an unknown state."""
         for share in self.timeline:
             if share.state == state:
                 return share
@@ -575,19 +574,19 @@ class ProgramResult:
 
     @property
     def main_compile_seconds(self) -> float:
-        """The time that the main thread spent in the stages of compiling, from the time line."""
+        """Seconds that the main thread spent in compilation stages, from the time line."""
         return sum(share.seconds for share in self.timeline if share.state in EXACT_STATES)
 
     @property
     def active_seconds(self) -> float:
-        """The wall time without imports, compiling and what was not seen: when the program did its work."""
+        """Wall time without imports, compiling, pauses and time not seen: the time in which the program did its
+        work."""
         idle = {*EXACT_STATES, "import", "stopped", NOT_SEEN}
         return sum(share.seconds for share in self.timeline if share.state not in idle)
 
     @property
     def work_seconds(self) -> float:
-        """The program's own seconds, without imports and what was not seen; where there is no time line, all compile
-        time."""
+        """Seconds of the program's own work and compiling; all compile time if there is no time line."""
         seen = self.active_seconds + self.main_compile_seconds
         return seen if seen > 0 else self.compile_seconds
 
@@ -597,9 +596,9 @@ class ProgramResult:
         return sum(spot.samples for spot in self.spots if spot.kind != "import")
 
     def of_wall(self, seconds: float | None) -> float | None:
-        """`seconds` as a share of the wall time; None if either is unknown or there was no time."""
+        """Return `seconds` as a share of the wall time; None if either is unknown or the wall time is 0."""
         return seconds / self.wall_seconds if seconds is not None and self.wall_seconds > 0 else None
 
     def segments(self) -> Iterator[tuple[str, float]]:
-        """The time line in the order of time: (state, seconds), which add up to the wall time."""
+        """Yield the time line as (state, seconds) in order of time; the seconds add up to the wall time."""
         return segments(self.sample_windows, self.began_seconds, self.wall_seconds)

@@ -1,8 +1,8 @@
-"""What the hot loop of a program is bound by, in its steady state: first compilations and imports left out.
+"""What bounds the hot loop of a program in its steady state, without first compilations and imports.
 
-The hot loop holds most of the program's looping and of its work with JAX; what its time goes to comes from samples and
-from its timed lines, never from names. A share has the interval that its samples allow. A `Spot` is what the main
-thread was seen at, as finely as recorded: a line, its activity, and the loops around it.
+The hot loop holds most of the program's looping and of its work with JAX. What its time goes to comes from samples and
+from its timed lines, never from names. A share has the interval that its samples allow. A `Spot` is where the main
+thread was seen, as finely as recorded: a line, its activity, and the loops around it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from jaxprof.units import counted, percent_or_less
 WORKS: Final = frozenset({"compiled", "inline", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
 """Kinds of work that JAX does."""
 _KINDS: Final = {"device_busy": "compiled", "host_busy": "host", "waiting": "host"}
-"""Kind by state, for a session that was recorded before lines had a kind."""
+"""Kind of work by state, for sessions recorded before lines had a kind."""
 
 BRIEF_SECONDS: Final = 1e-3
-"""Mean iteration below which the median is the better figure. Most longer iterations may only have queued their step
-while a few waited for all of them: then the mean is right."""
+"""Mean iteration in seconds below which the median is the better figure. Most longer iterations may only queue their
+step while a few wait for all of them; the mean is then right."""
 
 TIMED_SHARE: Final = 0.5
-"""Share of a line's sampled time from which on its timed iterations count as most of the work."""
+"""Share of a line's sampled time from which its timed iterations count as most of the work."""
 SPELL_EVENTS: Final = 500
 SPELL_SECONDS: Final = 0.03
-"""What the recorder takes of a loop in one spell of timing: so many beginnings of iterations and lines, or at least so
-long."""
+"""Size of one timing spell of the recorder: this many beginnings of iterations and lines, or at least this many
+seconds."""
 
 LoopKey = tuple[str, str, int]
 """File, function and first line of a loop."""
@@ -43,54 +43,57 @@ LoopKey = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """What one line of the user's source took in one kind of work: an estimate from samples."""
+    """Time that one line of the user's source took in one kind of work, estimated from samples."""
 
     place: SourceLocation
     state: str
     kind: str
-    """As in `ProgramSampled.lines`."""
+    """Kind of work, as in `ProgramSampled.lines`."""
     call: str
     sites: tuple[LoopSite, ...]
-    """The loops around it, innermost first."""
+    """Loops around the line, innermost first."""
     seconds: float
     samples: float
-    """Number of samples that it rests on."""
+    """Number of samples that the time rests on."""
     bytes: int | None = None
-    """Size of the largest array that was read there."""
+    """Bytes of the largest array that was read there."""
     through: str = ""
-    """As in `ProgramSampled.lines`."""
+    """Library or callback that the time goes through, as in `ProgramSampled.lines`."""
 
     def site_in(self, loop: LoopKey) -> LoopSite | None:
-        """Its place in a loop; None outside that loop."""
+        """Return the site of this spot in a loop; None if the spot is outside the loop."""
         return next((site for site in self.sites if site.key == loop), None)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopTimes:
-    """The lines of a loop, timed while the program ran."""
+    """Lines of a loop, timed while the program ran."""
 
     iterations: int
     seconds: float
-    """Total of those iterations."""
+    """Total seconds of the timed iterations."""
     by_line: Mapping[int, tuple[float, int]]
-    """Seconds, including all that the line calls, and how often it began."""
+    """By line: seconds, including everything that the line calls, and how often the line began."""
     typical: float = 1.0
-    """The median iteration over the mean one: on a busy machine some wait long for a processor."""
+    """Median iteration over mean iteration; on a busy machine some iterations wait long for a processor."""
     most_events: int = 0
-    """Beginnings of iterations and of lines in the sample window that holds the most."""
+    """Beginnings of iterations and lines in the sample window that holds the most of them."""
     uneven: float = 0.0
-    """Share of their time that iterations take beyond twice the median one, the longest of all left out: it may have
-    compiled. A line that begins in all of them can still do its work in a few: `if i % 50 == 0: print(float(loss))`."""
+    """Share of their time that iterations take beyond twice the median. The longest iteration is left out, because it
+    may have compiled. A line that begins in every iteration can do its work in only a few: `if i % 50 == 0:
+    print(float(loss))`."""
 
     def each(self, line: int) -> float | None:
-        """Seconds that a line takes once, in a typical iteration; None if it was not timed."""
+        """Return the seconds that a line takes once, in a typical iteration; None if it was not timed."""
         took, hits = self.by_line.get(line, (0.0, 0))
         return self.typical * took / hits if hits else None
 
     def accounts_for(self, line: int, sampled_seconds: float) -> bool:
-        """Whether iterations like the timed ones can make up what samples saw at a line: either the timed ones are most
-        of it, or there were as many as a spell of timing holds. Brief iterations fill a spell; if they did not, there
-        were only a few of them. True where nothing was timed."""
+        """Return whether iterations like the timed ones can make up the time that samples saw at a line.
+
+        They can if the timed time is most of it, or if at least as many iterations were timed as fill a spell: a spell
+        of brief iterations that is not full means that there were few. True if nothing was timed.
+        """
         took, hits = self.by_line.get(line, (0.0, 0))
         if not hits or not self.iterations or sampled_seconds <= took / TIMED_SHARE:
             return True
@@ -100,22 +103,23 @@ class LoopTimes:
 
 
 class Spots:
-    """Sums over the sample windows of one program. Takes each window once."""
+    """Sums over the sample windows of one program; each window is added once."""
 
-    __slots__ = ("_found", "consumed")
+    __slots__ = ("_totals", "consumed")
 
     def __init__(self) -> None:
         self.consumed = 0
-        self._found: dict[tuple[SourceLocation, str, str, str, tuple[LoopSite, ...], str], list[float]] = {}
+        self._totals: dict[tuple[SourceLocation, str, str, str, tuple[LoopSite, ...], str], list[float]] = {}
 
     def take(self, sampled: Sequence[ProgramSampled]) -> None:
-        """Adds the sample windows that have arrived since the last call."""
+        """Add the sample windows that have arrived since the last call."""
         for window in sampled[self.consumed :]:
+            sites = window.sites
             length = window.monotonic_seconds - window.began_seconds - window.states.get("stopped", 0.0)
             for line in window.lines:
                 if not line.file or line.seconds <= 0:
                     continue
-                around = tuple(site for number in line.sites if (site := _numbered(window.sites, number)) is not None)
+                around = tuple(site for at in line.sites if 0 <= at < len(sites) and (site := sites[at]) is not None)
                 key = (
                     line.place,
                     line.state,
@@ -124,23 +128,23 @@ class Spots:
                     around,
                     line.through,
                 )
-                total = self._found.setdefault(key, [0.0, 0.0, 0.0])
+                total = self._totals.setdefault(key, [0.0, 0.0, 0.0])
                 total[0] += line.seconds
                 total[1] += window.samples * line.seconds / length if length > 0 else 0.0
                 total[2] = max(total[2], line.bytes or 0)
         self.consumed = len(sampled)
 
     def spots(self) -> tuple[Spot, ...]:
-        """The spots, those that took most first."""
+        """Return the spots, longest time first."""
         merged = [
             Spot(where, state, kind, call, sites, took, samples, int(size) or None, through)
-            for (where, state, kind, call, sites, through), (took, samples, size) in self._found.items()
+            for (where, state, kind, call, sites, through), (took, samples, size) in self._totals.items()
         ]
         return tuple(sorted(merged, key=lambda spot: -spot.seconds))
 
 
 def line_times(counted: Sequence[StepsCounted], loop: LoopKey | None) -> LoopTimes:
-    """The timed lines of a loop; empty if none was timed."""
+    """Return the timed lines of a loop; empty if none was timed."""
     lines: dict[int, tuple[float, int]] = {}
     iterations, seconds, most = 0, 0.0, 0
     single: list[float] = []
@@ -157,10 +161,10 @@ def line_times(counted: Sequence[StepsCounted], loop: LoopKey | None) -> LoopTim
             lines[row.line] = (took + row.seconds, hits + row.hits)
     brief = iterations > 0 and 0 < seconds < BRIEF_SECONDS * iterations
     typical = min(1.0, median(single) * iterations / seconds) if single and brief else 1.0
-    return LoopTimes(iterations, seconds, lines, typical, most, _uneven(single))
+    return LoopTimes(iterations, seconds, lines, typical, most, _uneven_share(single))
 
 
-def _uneven(iterations: Sequence[float]) -> float:
+def _uneven_share(iterations: Sequence[float]) -> float:
     kept = sorted(iterations)[:-1]
     whole = sum(kept)
     if whole <= 0:
@@ -169,42 +173,38 @@ def _uneven(iterations: Sequence[float]) -> float:
     return sum(took - bound for took in kept if took > bound) / whole
 
 
-def _numbered(sites: Sequence[LoopSite | None], number: int) -> LoopSite | None:
-    return sites[number] if 0 <= number < len(sites) else None
-
-
 DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"
 PARTS: Final = (DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE)
-"""What the time of a loop can go to; a verdict is one of these words and `-bound`."""
+"""Parts of a loop's time. The kind of a verdict is one of these words and `-bound`."""
 UNKNOWN: Final = "unknown"
 LAUNCH_SECONDS: Final = (1e-6, 25e-6)
-"""What the calling thread needs at least, and at most, to launch a compiled function of few arguments, without the
-interpreter's lock. A thread that runs for longer computes the function itself, as XLA has it do on a CPU."""
+"""Least and most seconds that the calling thread needs to launch a compiled function of few arguments without the
+interpreter's lock. A thread that runs for longer computes the function itself, as on a CPU."""
 LAUNCH_SHARE: Final = 0.5
-"""What launching a function takes at least, over what the same call takes with the interpreter's lock, to look at its
-arguments: an empty call has 0.5 to 1.4 times as much."""
+"""Least time of a launch over the time that the same call spends with the interpreter's lock to look at its arguments.
+An empty call has a ratio of 0.5 to 1.4."""
 LAUNCH_LEAF_SECONDS: Final = 3e-6
-"""At most, for each argument: as many results are allowed for."""
+"""Most seconds that each argument adds to a launch; this allows for as many results."""
 WAKE_SECONDS: Final = 10e-6
-"""What asking for a result takes at most of the calling thread itself, beside the device's time: the call, going to
-sleep and waking up (5 to 8 µs measured on a CPU)."""
+"""Most seconds that a fetch of a result takes on the calling thread itself, besides the device's time: the call, going
+to sleep and waking up (5 to 8 µs measured on a CPU)."""
 MANY_OF_JAX: Final = 8
 """Number of compilations of one of JAX's own functions for other shapes from which they are more than a set-up."""
 LEAST_SAMPLES: Final = 12
-"""With fewer, a share of 60 % could as well be one of 30 %."""
+"""Smallest number of samples for a verdict. With fewer, a share of 60 % could as well be 30 %."""
 _SEEN_AT_ALL: Final = 4
 _PURE: Final = 0.95
 _Z: Final = 1.96
-_APART: Final = 1.28
-"""Standard errors between the two largest parts from which one of them counts as the larger: nine in ten."""
+_APART_ERRORS: Final = 1.28
+"""Standard errors between the two largest parts from which the first counts as larger, at nine in ten."""
 IDLE: Final = "idle"
 OUTSIDE: Final = frozenset({"import", IDLE})
-"""Kinds of work that are no part of a loop: importing, and waiting for what comes from outside (a server asleep in its
-event loop)."""
+"""Kinds of work that belong to no loop: imports, and waits for input from outside (a server asleep in its event
+loop)."""
 IDLE_SHARE: Final = 0.5
-"""Share of the time of a program's work from which on the verdict is that it waits for something to do."""
+"""Share of a program's working time from which the verdict is that it waits for something to do."""
 _ASLEEP: Final = re.compile(r"(^|\.)(sleep|select|poll|pause|sigwait|accept|recv|wait|join)\(\)$")
-"""Calls in which a thread that does not run waits until it has something to do."""
+"""Calls in which a thread sleeps until it has something to do."""
 _PARTS: Final = {
     "compiled": DEVICE,
     "inline": DEVICE,
@@ -222,87 +222,88 @@ _PARTS: Final = {
 
 
 def part_key(part: str) -> str:
-    """The part of a loop in keys, before the unit."""
+    """Return the name of a part for use in keys, before the unit."""
     return "recompile" if part == COMPILE else part
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What bounds the hot loop, and how sure that is."""
+    """What bounds the hot loop, and how certain that is."""
 
     kind: str | None
-    """`data-bound` and so on, or `idle`; None if unknown."""
+    """Kind of bound, such as `data-bound`, or `idle`; None if unknown."""
     share: float | None
-    """Share of the loop's time that goes to it; if `idle`, of the program's, without imports and compilations."""
+    """Share of the loop's time that goes to this part; for `idle`, share of the program's time without imports and
+    compilations."""
     low: float | None
     high: float | None
-    """The 95 % interval of the share."""
+    """Upper end of the share's 95 % interval; `low` is the lower end."""
     where: SourceLocation | None
-    """The loop; None if JAX worked in none."""
+    """Location of the loop; None if JAX worked in no loop."""
     last_line: int | None
-    """Lines of the loop's body."""
+    """Last line of the loop's body."""
     reason: str = ""
-    """Why there is no verdict, in words."""
+    """Text that says why there is no verdict."""
     needs_seconds: float | None = None
-    """How long the loop must be recorded for a verdict, if only time is missing."""
+    """Seconds that the loop must be recorded for a verdict, if only time is missing."""
     seconds: float = 0.0
-    """Time of the loop, without first compilations."""
+    """Seconds in the loop, without first compilations."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """Seconds that go to each of `PARTS`."""
     unknown: float = 0.0
-    """Seconds that are in none of them, because no clock says what they go to."""
+    """Seconds in none of the parts, because no clock says what they go to."""
     otherwise: Verdict | None = None
-    """What bounds the loop while there is something to do; only if `idle`."""
+    """What bounds the loop while there is something to do; only if the kind is `idle`."""
 
 
 @dataclass(frozen=True, slots=True)
 class HotLoop:
-    """The hot loop in figures; findings about it use the same ones."""
+    """Figures of the hot loop; findings about the loop use the same ones."""
 
     key: LoopKey | None
     spots: tuple[Spot, ...]
-    """What was seen in the loop, the stages of compilations left out."""
+    """Spots seen in the loop, without compilation stages."""
     times: LoopTimes
     parts: Mapping[str, float]
     samples: float
-    """Number of samples that `parts` rest on, and of timed iterations where those decide."""
+    """Number of samples that `parts` rest on, plus timed iterations if those decide."""
     last_line: int | None
     library: bool
-    """Whether the loop is not in the user's code."""
+    """Whether the loop is outside the user's code."""
     working: frozenset[int]
-    """The lines of the loop under which JAX was at work."""
+    """Lines of the loop under which JAX was at work."""
     eager: frozenset[int]
-    """The lines that mostly run operations outside any jit: the Python code around these belongs to them."""
+    """Lines that mostly run operations outside any jit; the Python code around these belongs to them."""
     unaccounted: frozenset[int]
-    """The lines at which samples saw more than iterations like the timed ones can make up."""
+    """Lines at which samples saw more time than iterations like the timed ones can make up."""
     unknown: float = 0.0
-    """Seconds of which no clock says what they go to: they are in none of `parts`."""
+    """Seconds in none of `parts`, because no clock says what they go to."""
     asleep: tuple[Spot, ...] = ()
-    """Where the thread waited until it had something to do, inside the loop (these are in `spots`, too) or outside."""
+    """Spots at which the thread waited for something to do, inside the loop (also in `spots`) or outside."""
 
     @property
     def seconds(self) -> float:
-        """Seconds of its steady state."""
+        """Seconds of the loop's steady state."""
         return sum(self.parts.values()) + self.unknown
 
     @property
     def where(self) -> SourceLocation | None:
-        """Its first line."""
+        """Location of the loop's first line."""
         return SourceLocation(self.key[0], self.key[2], self.key[1]) if self.key is not None else None
 
     def is_accounted_for(self, spot: Spot) -> bool:
-        """Whether iterations like the timed ones can make up what samples saw at its line."""
+        """Return whether iterations like the timed ones can make up what samples saw at the spot's line."""
         site = spot.site_in(self.key) if self.key is not None else None
         return site is None or site.line not in self.unaccounted
 
     def part(self, spot: Spot) -> str:
-        """What the time at a line goes to; `UNKNOWN` where that is not known."""
+        """Return what the time at a spot goes to; `UNKNOWN` if that is not known."""
         return part_of(spot, self.key, self.working, self.eager)
 
 
 def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | None:
-    """The hot loop; None if JAX works in no loop. What a loop compiles for the first time does not count."""
-    lines = {(where.file, where.line) for row in again_rows(rows) if (where := row.called_from)}
+    """Return the hot loop; None if JAX works in no loop. First compilations in a loop do not count."""
+    lines = {(where.file, where.line) for row in recompilations(rows) if (where := row.called_from)}
 
     def counts(spot: Spot, first: bool) -> bool:
         return first or spot.kind not in STAGES or bool(lines & _lines_of(spot))
@@ -318,30 +319,30 @@ def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | 
             if counts(spot, first)
         )
 
-    # samples may miss calls of microseconds: then what was compiled in the loop identifies it
+    # Samples may miss calls of microseconds; the compilations in the loop then identify it.
     return of(library=False) or of(library=True) or of(library=False, first=True)
 
 
 def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, rows: Sequence[Compiled]) -> HotLoop:
-    """The figures of a loop; with `key` None, of the whole program."""
+    """Return the figures of a loop; with `key` None, those of the whole program."""
     inside = [spot for spot in spots if spot.kind not in OUTSIDE and (key is None or spot.site_in(key) is not None)]
     unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
-    steady = _queued_told_apart(unstaged, unstaged)
+    steady = _with_queue_waits_assigned(unstaged, unstaged)
     staged = [spot for spot in inside if spot.kind in STAGES]
     working, eager = working_lines(inside, key), eager_lines(steady, key)
     unaccounted = unaccounted_lines(steady, key, times)
     parts = dict.fromkeys((*PARTS, UNKNOWN), 0.0)
     for spot in steady:
         parts[part_of(spot, key, working, eager)] += spot.seconds
-    for part, seconds in (*_inline(steady, times, rows).items(), (UNKNOWN, _waking(steady, times))):
+    for part, seconds in (*_inline_host_seconds(steady, times, rows).items(), (UNKNOWN, _wake_seconds(steady, times))):
         parts[part] += seconds
         parts[DEVICE] -= seconds
     unknown = parts.pop(UNKNOWN)
     compiling = sum(spot.seconds for spot in staged)
-    again = min(compiling, _compiled_again(staged, rows))
+    again = min(compiling, _recompile_seconds(staged, rows))
     parts[COMPILE] = again
     samples = sum(spot.samples for spot in steady)
-    if samples >= _SEEN_AT_ALL and _pure(steady, key, times, working, eager):
+    if samples >= _SEEN_AT_ALL and _has_pure_lines(steady, key, times, working, eager):
         samples += times.iterations
     samples += sum(spot.samples for spot in staged) * again / compiling if compiling else 0.0
     sites = [site for spot in inside if key is not None and (site := spot.site_in(key)) is not None]
@@ -352,72 +353,75 @@ def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, r
 
 
 def _is_asleep(spot: Spot, key: LoopKey | None) -> bool:
-    """Whether the thread waits until it has something to do. A sleep in every pass of the loop is what the loop takes;
-    one under a condition, or in a program whose work with JAX is in no loop, is between two pieces of work."""
+    """Return whether the thread waits until it has something to do.
+
+    A sleep in every iteration is part of the loop's time. A sleep under a condition, or in a program whose work with
+    JAX is in no loop, lies between two pieces of work.
+    """
     if spot.kind == IDLE:
         return True
     if spot.kind != "host" or spot.state != "waiting" or not _ASLEEP.search(spot.call):
         return False
-    site = spot.site_in(key) if key is not None else None
-    return key is None or (site is not None and site.conditional)
+    loop_site = spot.site_in(key) if key is not None else None
+    return key is None or (loop_site is not None and loop_site.conditional)
 
 
 def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
-    """What the time at some spots of a loop goes to, in seconds by `PARTS`, by the rules of the whole loop: as
-    `HotLoop.parts` has it for all of them. Stages of compilations and imports are left out."""
+    """Return what the time at some spots of a loop goes to, in seconds by `PARTS`. The rules are those of
+    `HotLoop.parts`, which covers the whole loop. Compilation stages and imports are left out."""
     parts = dict.fromkeys(PARTS, 0.0)
     inside = tuple(
         spot
         for spot in spots
         if spot.kind not in OUTSIDE and spot.kind not in STAGES and (loop.key is None or spot.site_in(loop.key))
     )
-    for spot in _queued_told_apart(inside, loop.spots):
+    for spot in _with_queue_waits_assigned(inside, loop.spots):
         part = loop.part(spot)
         parts[HOST if part == UNKNOWN else part] += spot.seconds
     return parts
 
 
-def _inline(spots: Sequence[Spot], times: LoopTimes, rows: Sequence[Compiled]) -> dict[str, float]:
-    """Of the time in which the calling thread ran inside compiled functions: what is no time of the device's. A launch
-    needs some, and how much is known between two limits."""
+def _inline_host_seconds(spots: Sequence[Spot], times: LoopTimes, rows: Sequence[Compiled]) -> dict[str, float]:
+    """Return the part of the inline time of compiled functions that is not the device's. Inline means that the calling
+    thread computes the function itself. A launch needs some of this time, an amount known only between two limits."""
     inline = [spot for spot in spots if spot.kind == "inline"]
-    ran = sum(spot.seconds for spot in inline)
-    each = times.seconds / times.iterations if times.iterations else 0.0
-    if not ran or not each:
-        return {UNKNOWN: ran}
+    inline_seconds = sum(spot.seconds for spot in inline)
+    iteration_seconds = times.seconds / times.iterations if times.iterations else 0.0
+    if not inline_seconds or not iteration_seconds:
+        return {UNKNOWN: inline_seconds}
     places = {spot.place for spot in inline}
-    passes = sum(spot.seconds for spot in spots) / each
+    passes = sum(spot.seconds for spot in spots) / iteration_seconds
     names = {spot.call.removesuffix("()").rpartition(".")[2] for spot in inline}
     compiled = [row for row in rows if not row.op_by_op]
     called = [row for row in compiled if row.called_from in places or row.function in names]
     leaves = max(map(leaves_of, called or compiled), default=1)
     least, most = (passes * len(places) * seconds for seconds in LAUNCH_SECONDS)
-    beside = sum(spot.seconds for spot in spots if spot.kind == "call" and spot.place in places and not spot.through)
-    launching = min(ran, max(least, min(most, LAUNCH_SHARE * beside)))
-    most = max(launching, min(ran, most + passes * leaves * LAUNCH_LEAF_SECONDS))
+    calls = sum(spot.seconds for spot in spots if spot.kind == "call" and spot.place in places and not spot.through)
+    launching = min(inline_seconds, max(least, min(most, LAUNCH_SHARE * calls)))
+    most = max(launching, min(inline_seconds, most + passes * leaves * LAUNCH_LEAF_SECONDS))
     return {DISPATCH: launching, UNKNOWN: most - launching}
 
 
-def _waking(spots: Sequence[Spot], times: LoopTimes) -> float:
-    """Of the time in which the thread waited for results: what its own work there may be."""
+def _wake_seconds(spots: Sequence[Spot], times: LoopTimes) -> float:
+    """Return the part of the wait for results that may be the thread's own work."""
     waiting = [spot for spot in spots if spot.kind == "sync"]
-    each = times.seconds / times.iterations if times.iterations else 0.0
-    if not waiting or not each:
+    iteration_seconds = times.seconds / times.iterations if times.iterations else 0.0
+    if not waiting or not iteration_seconds:
         return 0.0
-    waits = sum(spot.seconds for spot in spots) / each * len({spot.place for spot in waiting})
-    return min(sum(spot.seconds for spot in waiting), waits * WAKE_SECONDS)
+    wait_count = sum(spot.seconds for spot in spots) / iteration_seconds * len({spot.place for spot in waiting})
+    return min(sum(spot.seconds for spot in waiting), wait_count * WAKE_SECONDS)
 
 
 def leaves_of(row: Compiled) -> int:
-    """How many arrays and other leaves the arguments of a compiled function have."""
+    """Return the number of arrays and other leaves in the arguments of a compiled function."""
     return len(row.signature) + row.signature_more
 
 
-def _queued_told_apart(spots: tuple[Spot, ...], loop: Sequence[Spot]) -> tuple[Spot, ...]:
-    """Some spots of a loop; the time that single operations wait in the device's queue goes to what they wait for.
+def _with_queue_waits_assigned(spots: tuple[Spot, ...], loop: Sequence[Spot]) -> tuple[Spot, ...]:
+    """Assign the time that single operations wait in the device's queue to the work that they wait for.
 
-    A blocked operation outside any jit (`xs[i]`) beside compiled functions waits behind them: its own work would not
-    take milliseconds. Where the loop has nothing but single operations, they wait for each other.
+    A blocked operation outside any jit (`xs[i]`) next to compiled functions waits behind them: its own work would not
+    take milliseconds. In a loop of single operations only, they wait for each other.
     """
     if not any(spot.kind in ("compiled", "fed", "callback", "call") for spot in loop):
         return spots
@@ -427,14 +431,14 @@ def _queued_told_apart(spots: tuple[Spot, ...], loop: Sequence[Spot]) -> tuple[S
     )
 
 
-def _pure(
+def _has_pure_lines(
     spots: Sequence[Spot],
     key: LoopKey | None,
     times: LoopTimes,
     working: frozenset[int],
     eager: frozenset[int],
 ) -> bool:
-    """Whether the time of each line of a loop goes to one part: then its timed iterations are as good as samples."""
+    """Return whether the time of each line goes to one part; the timed iterations then count like samples."""
     at: dict[int, dict[str, float]] = {}
     for spot in spots:
         site = spot.site_in(key) if key is not None else None
@@ -447,17 +451,17 @@ def _pure(
 
 
 UNTIMED = "lines were not timed"
-"""The end of a verdict's reason where no line's own time is known."""
+"""End of a verdict's reason if no line's own time is known."""
 
 
 def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
-    """What bounds the loop, or that the program mostly waits for something to do. `timed`: whether its lines could be
-    timed. Its interval is as wide as what is not known."""
+    """Return what bounds the loop, or that the program mostly waits for something to do. `timed` says whether the
+    loop's lines could be timed. The interval is widened by the time whose use is unknown."""
     bound = _bound(loop, timed=timed)
     asleep = sum(spot.seconds for spot in loop.asleep)
     samples = loop.samples + sum(spot.samples for spot in loop.asleep if spot.kind == IDLE)
     total = loop.seconds + sum(spot.seconds for spot in loop.asleep if spot.kind == IDLE)
-    if asleep <= IDLE_SHARE * total or samples < LEAST_SAMPLES or not _works(loop):
+    if asleep <= IDLE_SHARE * total or samples < LEAST_SAMPLES or not _jax_worked(loop):
         return bound
     share = asleep / total
     low, high = interval(share, samples)
@@ -466,14 +470,14 @@ def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
     )
 
 
-def _works(loop: HotLoop) -> bool:
-    """Whether JAX was seen at work."""
+def _jax_worked(loop: HotLoop) -> bool:
+    """Return whether JAX was seen at work."""
     return loop.key is not None or loop.parts[COMPILE] > 0 or any(spot.kind in WORKS for spot in loop.spots)
 
 
 def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
     total, samples = loop.seconds, loop.samples
-    if not _works(loop) or total <= 0:
+    if not _jax_worked(loop) or total <= 0:
         return Verdict(None, None, None, None, None, None, "JAX was not seen at work")
     ranked = sorted(loop.parts.items(), key=lambda item: -item[1])
     (name, most), (second, next_most) = ranked[0], ranked[1]
@@ -482,32 +486,33 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
     if samples < LEAST_SAMPLES:
         needed = _rounded_up(total * 2 * LEAST_SAMPLES / max(samples, 1.0))
         count = round(samples)
-        return _unsure(loop, f"too short: {counted(count, 'sample')} of it", needed)
+        return _no_verdict(loop, f"too short: {counted(count, 'sample')} of it", needed)
     doubtful = sum(spot.seconds for spot in loop.spots if not loop.is_accounted_for(spot))
     if name == DISPATCH and doubtful > total / 2:
-        words = f"its {loop.times.iterations} timed passes are too few, and too brief, for what samples saw of it"
-        return _unsure(loop, words, _rounded_up(2 * total))
+        timed_count = counted(loop.times.iterations, "timed iteration")
+        reason = f"its {timed_count} cannot account for the sampled time: too few and too short"
+        return _no_verdict(loop, reason, _rounded_up(2 * total))
     high = interval(min(1.0, (most + loop.unknown) / total), samples)[1]
     if most <= next_most + loop.unknown:
-        words = f"of {percent_or_less(loop.unknown / total)} of its time it is not known what it goes to"
-        return _unsure(loop, words if timed else f"{words}: {UNTIMED}", None)
+        reason = f"{percent_or_less(loop.unknown / total)} of its time cannot be attributed"
+        return _no_verdict(loop, reason if timed else f"{reason}: {UNTIMED}", None)
     spread = math.sqrt(max(share + other - (share - other) ** 2, 1e-9) / samples)
-    if share - other < _APART * spread:
-        more = (_APART * spread / max(share - other, 0.02)) ** 2
-        words = f"{name} ({percent_or_less(share)}) and {second} ({percent_or_less(other)}) cannot be told apart"
-        return _unsure(loop, words, _rounded_up(total * more))
+    if share - other < _APART_ERRORS * spread:
+        more = (_APART_ERRORS * spread / max(share - other, 0.02)) ** 2
+        reason = f"{name} ({percent_or_less(share)}) and {second} ({percent_or_less(other)}) cannot be told apart"
+        return _no_verdict(loop, reason, _rounded_up(total * more))
     return Verdict(
         f"{name}-bound", share, low, high, loop.where, loop.last_line, "", None, total, loop.parts, loop.unknown
     )
 
 
-def _unsure(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:
+def _no_verdict(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:
     where = (loop.where, loop.last_line)
     return Verdict(None, None, None, None, *where, reason, needs_seconds, loop.seconds, loop.parts, loop.unknown)
 
 
 def interval(share: float, samples: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share of this many samples."""
+    """Return Wilson's 95 % interval of a share measured with this many samples."""
     if samples <= 0:
         return 0.0, 1.0
     square = _Z * _Z / samples
@@ -517,13 +522,13 @@ def interval(share: float, samples: float) -> tuple[float, float]:
 
 
 def working_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
-    """The lines of a loop under which JAX was at work."""
+    """Return the lines of a loop under which JAX was at work."""
     sites = (spot.site_in(key) for spot in spots if key is not None and spot.kind in WORKS)
     return frozenset(site.line for site in sites if site is not None)
 
 
 def eager_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
-    """The lines of a loop at which more time goes to operations outside any jit than to anything else on the host."""
+    """Return the lines of a loop at which operations outside any jit take more time than anything else on the host."""
     seconds: dict[int, float] = {}
     for spot in spots:
         site = spot.site_in(key) if key is not None else None
@@ -534,10 +539,10 @@ def eager_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
 
 
 def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes) -> frozenset[int]:
-    """The lines of a loop at which samples saw more than iterations like the timed ones can make up.
+    """Return the lines at which samples saw more time than iterations like the timed ones can make up.
 
-    Calls that return at once queue their work. The wait for it comes in iterations that were not timed, and is not
-    made of such calls.
+    Calls that return at once only queue their work. The wait for it comes in iterations that were not timed, and
+    consists of other calls.
     """
     seconds: dict[int, float] = {}
     for spot in spots:
@@ -548,7 +553,7 @@ def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: LoopTim
 
 
 def part_of(spot: Spot, key: LoopKey | None, working: frozenset[int], eager: frozenset[int]) -> str:
-    """What the time at a line goes to."""
+    """Return what the time at a spot goes to."""
     site = spot.site_in(key) if key is not None else None
     if site is not None and site.line in eager and spot.kind in ("host", "data"):
         return DISPATCH
@@ -559,11 +564,13 @@ def part_of(spot: Spot, key: LoopKey | None, working: frozenset[int], eager: fro
     return _PARTS.get(spot.kind, HOST)
 
 
-def _compiled_again(staged: Sequence[Spot], rows: Sequence[Compiled]) -> float:
-    """Seconds of the main thread's compilations, from those lines, that were not the first of their function."""
+def _recompile_seconds(staged: Sequence[Spot], rows: Sequence[Compiled]) -> float:
+    """Return the seconds of the main thread's recompilations that were called from these spots."""
     lines = {line for spot in staged for line in _lines_of(spot)}
     return sum(
-        row_seconds(row) for row in again_rows(rows) if (where := row.called_from) and (where.file, where.line) in lines
+        row_seconds(row)
+        for row in recompilations(rows)
+        if (where := row.called_from) and (where.file, where.line) in lines
     )
 
 
@@ -571,9 +578,9 @@ def _lines_of(spot: Spot) -> set[tuple[str, int | None]]:
     return {(spot.place.file, spot.place.line), *((site.file, site.line) for site in spot.sites)}
 
 
-def again_rows(rows: Sequence[Compiled]) -> list[Compiled]:
-    """The main thread's compilations that were not the first of their function. Those of JAX's own functions, which
-    every set-up calls with a few shapes, count only where there are many."""
+def recompilations(rows: Sequence[Compiled]) -> list[Compiled]:
+    """Return the main thread's compilations that were not the first of their function. Recompilations of JAX's own
+    functions, which every set-up calls with a few shapes, count only if there are many."""
     again = [row for row in rows if row.reason_code != "first" and not row.thread]
     counted = Counter[str]()
     for row in again:
@@ -582,6 +589,6 @@ def again_rows(rows: Sequence[Compiled]) -> list[Compiled]:
 
 
 def _rounded_up(seconds: float) -> float:
-    """Rounded to one digit."""
+    """Return the seconds rounded up to one digit."""
     unit = 10.0 ** math.floor(math.log10(seconds)) if seconds > 0 else 1.0
     return math.ceil(seconds / unit) * unit

@@ -1,8 +1,8 @@
-"""The tools of `jaxprof agent mcp`: thin, over the commands. They read what was recorded; those that run code are there
-only if the user has allowed them.
+"""The tools of `jaxprof agent mcp`, a thin layer over the commands. They read what was recorded. Tools that run code
+are offered only if the user has allowed them.
 
-A tool runs the command as a process of its own and answers with its JSON, shortened for the reader. So it says what the
-command says, errors included; what a query takes of the machine, and what ends in it, is not the server's.
+A tool runs the command as a process of its own, and answers with its JSON, shortened for the reader. So the answer says
+what the command says, errors included; and the memory that a query takes, and a crash in it, leave the server alone.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from jaxprof.text import json_text
 from jaxprof.version import __version__
 
 MOST_CHARACTERS: Final = 24_000
-"""Of an answer: some 7 000 tokens."""
+"""Longest answer, in characters: some 7 000 tokens."""
 _FEWER: Final = (50, 20, 8, 3, 1)
-"""Rows of each list, until the answer is short enough."""
+"""Numbers of rows of each list, which are tried in turn until the answer is short enough."""
 _MOST_READ: Final = 16 << 20
-"""Bytes that are read of a command's answer."""
+"""Most bytes that are read of a command's answer."""
 _MOST_OF_ERROR: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """One line of JSON, as `docs/json.md` describes it."""
+    """An answer as one line of JSON, as `docs/json.md` describes it."""
 
     text: str
     is_error: bool = False
 
 
 def error_answer(code: str, message: str, hint: str) -> ToolAnswer:
-    """The answer of a call that cannot be carried out."""
+    """Return the answer to a call that cannot be carried out."""
     from jaxprof.report.envelope import error_text
 
     return ToolAnswer(error_text(code, message, hint), is_error=True)
@@ -59,15 +59,16 @@ def error_answer(code: str, message: str, hint: str) -> ToolAnswer:
 async def answer_of_command(
     command: str, options: Sequence[str], arguments: Sequence[str], *, seconds: float, limit: int | None = None
 ) -> ToolAnswer:
-    """The answer of `jaxprof COMMAND OPTIONS -- ARGUMENTS`. With a `limit` of rows; of a long answer fewer are passed
-    on."""
+    """Return the answer of `jaxprof COMMAND OPTIONS -- ARGUMENTS`, with at most `limit` rows of each list. A long
+    answer has fewer."""
     bounded = [] if limit is None else ["--limit", str(limit)]
     answer = await _run([*command.split(), *options, *bounded, "--format", "json", "--", *arguments], seconds)
     return answer if len(answer.text) <= MOST_CHARACTERS else _shortened(answer, limit or max(_FEWER) + 1)
 
 
 def _shortened(answer: ToolAnswer, limit: int) -> ToolAnswer:
-    """The answer with fewer rows of each list, and the rest counted in `truncated`; an error if that is no help."""
+    """Return the answer with fewer rows of each list, and count the rest in `truncated`; an error if that is no
+    help."""
     from jaxprof.report.envelope import Bounds
 
     whole = json.loads(answer.text)
@@ -92,45 +93,47 @@ def _too_long(words: str) -> ToolAnswer:
 
 async def _run(words: Sequence[str], seconds: float) -> ToolAnswer:
     command = python_words(sys.executable, "-m", "jaxprof", *words)
-    said: dict[str, bytes] = {}
+    output: dict[str, bytes] = {}
     try:
         with anyio.fail_after(seconds):
             async with await anyio.open_process(command, stdin=subprocess.DEVNULL) as process:
                 assert process.stdout is not None
                 assert process.stderr is not None
                 async with anyio.create_task_group() as readers:
-                    readers.start_soon(_read, process, process.stdout, said, "stdout")
-                    readers.start_soon(_read, process, process.stderr, said, "stderr")
+                    readers.start_soon(_read, process, process.stdout, output, "stdout")
+                    readers.start_soon(_read, process, process.stderr, output, "stderr")
                 await process.wait()
     except (ValueError, OSError) as error:  # a null byte, or more than a command line holds
         if not isinstance(error, TimeoutError):
-            return error_answer("usage", f"no command takes that: {error}", "Give a shorter text without null bytes.")
+            return error_answer(
+                "usage", f"the command cannot be started: {error}", "Give a shorter text without null bytes."
+            )
         return error_answer("timed_out", f"no answer within {seconds:g} s", "Ask for less, or run the command itself.")
-    if len(said["stdout"]) > _MOST_READ:
+    if len(output["stdout"]) > _MOST_READ:
         return _too_long(f"more than {_MOST_READ >> 20} MiB")
-    out = said["stdout"].decode("utf-8", "replace").strip()
+    out = output["stdout"].decode("utf-8", "replace").strip()
     try:
         answer = json.loads(out)
         return ToolAnswer(out, is_error="error" in answer)
     except (ValueError, TypeError):
-        notes = said["stderr"].decode("utf-8", "replace").strip().splitlines()
+        notes = output["stderr"].decode("utf-8", "replace").strip().splitlines()
         what = notes[0] if notes else f"the command ended with exit code {process.returncode} and said nothing"
         return error_answer("failed", what[:_MOST_OF_ERROR], " ".join(notes[1:3])[:_MOST_OF_ERROR])
 
 
-async def _read(process: Process, stream: ByteReceiveStream, said: dict[str, bytes], name: str) -> None:
-    """Take what the command writes; one that writes without end is killed."""
+async def _read(process: Process, stream: ByteReceiveStream, output: dict[str, bytes], name: str) -> None:
+    """Collect what the command writes, and kill it if it writes without end."""
     taken = bytearray()
     async for piece in stream:
         if len(taken) > _MOST_READ:
             process.kill()
             break
         taken += piece
-    said[name] = bytes(taken)
+    output[name] = bytes(taken)
 
 
 def data_answer(kind: str, data: object) -> ToolAnswer:
-    """An answer that is no command's."""
+    """Return an answer that comes from no command."""
     from jaxprof.report.envelope import SCHEMA
 
     whole = {"schema": SCHEMA, "kind": kind, "data": data, "truncated": {}, "next": []}
@@ -155,10 +158,10 @@ HloView = Literal["kernels", "findings", "barriers", "summary"]
 
 
 class _Server(MCPServer):
-    """Answers also a call that it refuses as a command would."""
+    """An MCP server that answers a call that it refuses with an error in JSON, as a command would."""
 
     async def list_tools(self) -> list[Tool]:
-        """The tools, whose schemas say that nothing else is taken."""
+        """Return the tools, with schemas that allow no other arguments."""
         tools = await super().list_tools()
         return [
             tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
@@ -166,7 +169,7 @@ class _Server(MCPServer):
         ]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """The answer of a tool. An argument that it does not have is refused: what was meant by it would be missing."""
+        """Return the answer of a tool. An unknown argument is refused: ignoring it would answer another question."""
         known = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
         unknown = sorted(arguments.keys() - known.get(name, arguments).keys())
         if unknown:
@@ -179,13 +182,13 @@ class _Server(MCPServer):
         except ToolError as error:
             cause = error.__cause__
             wrong = cause.errors() if isinstance(cause, ValidationError) else []
-            said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in wrong)
-            what = f"{name} was called wrongly: {said}" if said else str(error)
+            problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in wrong)
+            what = f"{name} was called wrongly: {problems}" if problems else str(error)
             return _result(error_answer("usage", what, "The tool's input schema says what it takes."))
 
 
 def make_server(*, allow_run: bool, allow_urls: bool) -> MCPServer:
-    """The server with its tools. `allow_run`: also those that run the user's code. `allow_urls`: what is named may be a
+    """Make the server with its tools. `allow_run`: also those that run the user's code. `allow_urls`: a target may be a
     URL, which carries words of the client to whoever answers there."""
     os.environ[URLS] = ALLOWED if allow_urls else REFUSED
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=allow_urls)
@@ -224,7 +227,7 @@ async def explain_code(
 async def show(session: Session = "last", view: View = "summary", run: Run = "", limit: Limit = 50) -> CallToolResult:
     """A session or a profile: its runs in figures (summary), or one view in detail. kernels, compile (XLA's passes),
     steps, memory, trust (whether the capture can be believed) are of measured runs and profiles; compiles (why each),
-    findings, transfers, timeline of recorded programs. Of a job summary alone: its processes beside each other, what is
+    findings, transfers, timeline of recorded programs. A job has only its summary: its processes compared, what is
     missing, who is late. Seconds and bytes; null is unknown."""
     options = [] if view == "summary" else [f"--{view}"]
     options += [f"--run={run}"] if run else []
@@ -291,17 +294,17 @@ def _hlo(*, allow_run: bool) -> Any:
         view: HloView = "kernels",
         run: Run = "",
         for_device: Annotated[str, Field(description="Compile a workload for h100, a100:8, tpu-v5e...")] = "",
-        mesh: Annotated[str, Field(description="Of several devices: data=4,model=2")] = "",
-        arguments: Annotated[list[str], Field(description="Of a function: f32[1024,1024], one for each argument")] = [],  # noqa: B006
+        mesh: Annotated[str, Field(description="The mesh of several devices: data=4,model=2")] = "",
+        arguments: Annotated[list[str], Field(description="A function's arguments, a spec each: f32[1024,1024]")] = [],  # noqa: B006
         settings: Annotated[list[str], Field(description="Parameters of a workload: n=4096")] = [],  # noqa: B006
         diff: Annotated[str, Field(description="Another such target: what differs from it, instead of a view")] = "",
         limit: Limit = 20,
     ) -> CallToolResult:
         """What XLA made of a program: kernels with costs and least times, findings with advice, barriers (why kernels
         were not fused further). With `for_device`, for a device that is not here: lower bounds, not measured times."""
-        for each in filter(None, (target, diff)):
-            if not allow_run and is_compiled_now(each) and not is_workload(each) and not is_url(each):
-                what = f"compiling {each} runs your code, which is not allowed"
+        for named in filter(None, (target, diff)):
+            if not allow_run and is_compiled_now(named) and not is_workload(named) and not is_url(named):
+                what = f"compiling {named} runs your code, which is not allowed"
                 return _result(error_answer("not_allowed", what, "Start the server with --allow-run to allow it."))
         options = [f"--diff={diff}"] if diff else [] if view == "summary" else [f"--{view}"]
         options += [f"--run={run}"] if run else []
@@ -319,8 +322,8 @@ _TARGET: Final = Field(description="A workload, or FILE.py:function")
 
 async def run(
     target: Annotated[str, _TARGET],
-    arguments: Annotated[list[str], Field(description="Of a function: f32[1024,1024], one for each argument")] = [],  # noqa: B006
-    variant: Annotated[str, Field(description="Of a workload: jit, numpy...; empty for all")] = "",
+    arguments: Annotated[list[str], Field(description="A function's arguments, a spec each: f32[1024,1024]")] = [],  # noqa: B006
+    variant: Annotated[str, Field(description="The variant of a workload: jit, numpy...; empty for all")] = "",
     budget_seconds: Annotated[float, Field(description="How long each is timed", gt=0, le=60)] = 2.0,
 ) -> CallToolResult:
     """Measure a workload or a function in fresh processes, phase by phase, and keep the session. This runs its code."""
@@ -333,7 +336,7 @@ async def run(
 async def ab(
     before: Annotated[str, _TARGET],
     after: Annotated[str, _TARGET],
-    arguments: Annotated[list[str], Field(description="f32[1024,1024], one for each argument")] = [],  # noqa: B006
+    arguments: Annotated[list[str], Field(description="The arguments, a spec each: f32[1024,1024]")] = [],  # noqa: B006
 ) -> CallToolResult:
     """Which of two functions is faster, measured in turns, with a verdict, and whether they compute the same. This runs
     their code. `inconclusive` is an answer: do not report a speed-up then."""
@@ -342,24 +345,24 @@ async def ab(
 
 
 def _pages() -> dict[str, Path]:
-    """The pages by their names (`query`, `hlo`...). In an installed jaxprof they are inside the package. Raises
-    UsageError if there are none."""
+    """Return the pages by name (`query`, `hlo`...). An installed jaxprof has them inside the package. Raises UsageError
+    if there are none."""
     package = Path(__file__).parents[2]
     for folder in (package / "docs", package.parents[1] / "docs"):
         found = {path.stem: path for path in sorted(folder.glob("*.md"))}
         if found:
             return found
-    raise UsageError("the documents are not part of this installation", "They are in docs/ of the repository.")
+    raise UsageError("this installation has no documents", "They are in docs/ of the repository.")
 
 
 def _titles() -> dict[str, str]:
-    """The heading of each page."""
+    """Return the heading of each page, by name."""
     return {name: path.read_text("utf-8").partition("\n")[0].lstrip("# ") for name, path in _pages().items()}
 
 
 def _read_page(page: str, offset: int) -> dict[str, str | int | None]:
-    """A piece of a page from `offset` on, and where the next piece begins, in characters; None: this is the last.
-    Raises UsageError for an unknown page."""
+    """Return a piece of a page from `offset` on, and where the next piece begins, in characters (None: this is the last
+    one). Raises UsageError for an unknown page."""
     known, name = _pages(), page.removesuffix(".md")
     if name not in known:
         raise unknown_name("page", page, known)
@@ -369,7 +372,7 @@ def _read_page(page: str, offset: int) -> dict[str, str | int | None]:
 
 
 def _search_pages(words: str) -> list[dict[str, str]]:
-    """The paragraphs that hold all of the words, in the order of the pages: `page`, `heading`, `text`."""
+    """Return the paragraphs that contain all of the words, in the order of the pages: `page`, `heading`, `text`."""
     wanted = words.lower().split()
     hits: list[dict[str, str]] = []
     for name, path in _pages().items():

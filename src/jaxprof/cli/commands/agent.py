@@ -83,19 +83,19 @@ FOLDERS: Final = {
     "gemini": (".gemini", "skills/jaxprof/SKILL.md"),
     "agents": (".agents", "skills/jaxprof/SKILL.md"),
 }
-"""By the name of an agent: its folder, in the user's home or in a project, and where in it a skill is."""
+"""Name of an agent → its folder, in the user's home or in a project, and the place of a skill in that folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillPlace:
-    """Where a skill is, or would be, written."""
+    """A file in which a skill is, or would be, written."""
 
     agent: str
     path: Path
 
     @property
     def state(self) -> str:
-        """`new`, `same`, or `other`: another text is there."""
+        """`new`: nothing is there; `same`: this text is there; `other`: another text is there."""
         try:
             return "same" if read_whole(self.path) == SKILL.encode() else "other"
         except FileNotFoundError:
@@ -105,7 +105,7 @@ class SkillPlace:
 
 
 def skill_places(base: Path, agents: tuple[str, ...] = ()) -> list[SkillPlace]:
-    """The places of these agents under `base`; without any, of those whose folder is there."""
+    """Return the places of these agents under `base`; if none are given, of the agents that have a folder there."""
     return [
         SkillPlace(name, base / folder / inside)
         for name, (folder, inside) in FOLDERS.items()
@@ -150,14 +150,14 @@ def install(agents: tuple[str, ...], project: bool, folder: Path | None, yes: bo
     words = {"new": "new", "same": "there already, and the same", "other": "replaces the text that is there"}
     states = {place.path: place.state for place in places}
     notes(f"{place.path} ({place.agent}): {words[states[place.path]]}" for place in places)
-    wanted = [place for place in places if states[place.path] != "same"]
-    if not wanted:
+    to_write = [place for place in places if states[place.path] != "same"]
+    if not to_write:
         note("Nothing to write.")
         return ExitCode.OK
-    refusal = UsageError("installing asks first, and stdin is not a terminal", "Add --yes.")
-    if not confirmed(f"Write {counted(len(wanted), 'file')}?", refusal, yes=yes):
+    refusal = UsageError("installing needs a confirmation, and stdin is not a terminal", "Add --yes.")
+    if not confirmed(f"Write {counted(len(to_write), 'file')}?", refusal, yes=yes):
         return ExitCode.OK
-    for place in wanted:
+    for place in to_write:
         write_skill(place)
-    note(f"Written: {', '.join(str(place.path) for place in wanted)}.")
+    note(f"Written: {', '.join(str(place.path) for place in to_write)}.")
     return ExitCode.OK

@@ -1,4 +1,4 @@
-"""`jaxprof gate baseline`: sessions kept by name, to compare with by `gate --base NAME`."""
+"""`jaxprof gate baseline`: sessions kept by name, with which `gate --base NAME` compares."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def save(name: str, programs: tuple[str, ...], force: bool, form: str, **compili
 
 
 def _saved(name: str, targets: tuple[str, ...], options: CompileOptions, *, replace: bool) -> tuple[Path, int]:
-    """Keep the targets as the baseline `name`: its path, and how many decisions about a former one are dropped. Raises
-    JaxprofError; what is there stays then."""
+    """Keep the targets as the baseline `name`. Return its path, and how many decisions about a former one are dropped.
+    Raises JaxprofError, and leaves the former one unchanged."""
     from dataclasses import replace as replaced
 
     from jaxprof.analysis.opener import Kind, kind_of
@@ -110,8 +110,8 @@ def list_(form: str) -> None:
     folder = str(Baselines().folder)
     entries = [_entry(name) for name in Baselines().names()]
     if form == "json":
-        named = [command_line("gate", "baseline", "show", entry.name) for entry in entries[:5]]
-        print_json("baselines", {"folder": folder, "baselines": list(map(recorder(BASELINES), entries))}, named)
+        next_commands = [command_line("gate", "baseline", "show", entry.name) for entry in entries[:5]]
+        print_json("baselines", {"folder": folder, "baselines": list(map(recorder(BASELINES), entries))}, next_commands)
     else:
         print_lines(baselines_lines(entries, folder))
 
@@ -141,16 +141,18 @@ def show(name: str, form: str) -> None:
 def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
     """Delete baselines with the decisions about them, after asking."""
     from jaxprof.session.log.baselines import Baselines
+    from jaxprof.units import counted
 
     baselines = Baselines()
     doomed = list(dict.fromkeys(names))
+    what = counted(len(doomed), "baseline")
     for name in doomed:
         note(str(baselines.find(name)))
-    if not confirmed(f"Delete {len(doomed)}?", click.UsageError(NO_TERMINAL), yes=yes):
+    if not confirmed(f"Delete {what}?", click.UsageError(NO_TERMINAL), yes=yes):
         return ExitCode.OK
     for name in doomed:
         baselines.delete(name)
-    note(f"Deleted {len(doomed)}.")
+    note(f"Deleted {what}.")
     if form == "json":
         print_json("baseline-delete", {"deleted": doomed})
     return ExitCode.OK

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _COMPILED: Final = ("targets", "axes", "shard", "arguments", "settings", "python", "form")
 _RUN: Final = re.compile(r".+(?<!\.py):r\d+")
-"""A run of a session; `step.py:r1` is a function."""
+"""A run of a session, `last:r1`; `step.py:r1` is a function."""
 
 
 @click.command("compare")
@@ -69,7 +69,7 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
         for each in files:
             refuse_job("jaxprof compare", each, "--for")
         names = [name for name in _COMPILED if name != "form"]
-        _show(_compiled(files, {name: words[name] for name in names}), form)
+        _print_differences(_compiled(files, {name: words[name] for name in names}), form)
         return None
     refuse_without("targets", ("axes", "shard"))
     if not no_run and _are_measured(files):
@@ -82,12 +82,12 @@ def command(files: tuple[str, ...], form: str, over_time: bool, no_run: bool, **
     with ExitStack() as stack:
         sides = [_side(name, stack) for name in files]
         _refuse_twice(sides)
-        _print(sides, form)
+        _compare_sessions(sides, form)
     return None
 
 
 def _are_measured(files: tuple[str, ...]) -> bool:
-    """Whether the sides are run: functions and workloads, not sessions. Raises UsageError for both at once."""
+    """Return whether the sides are run: functions and workloads, not sessions. Raises UsageError for a mixture."""
     run = [file for file in files if is_compiled_now(file) and "://" not in file and not _RUN.fullmatch(file)]
     if run and len(run) < len(files):
         kept = next(file for file in files if file not in run)
@@ -111,14 +111,8 @@ class _Side:
     run: str | None
 
 
-def _name(side: _Side) -> str:
-    from jaxprof.session.log import Library
-
-    return Library().name_of(side.path)
-
-
 def _side(given: str, stack: ExitStack) -> _Side:
-    """The session that an argument names, with the run after a colon. Raises JaxprofError."""
+    """Return the session that an argument names, with the run after a colon. Raises JaxprofError."""
 
     def opened(name: str) -> Recorded:
         return stack.enter_context(recorded(name, views=("kernels", "memory", "compile", "steps", "trust")))
@@ -130,7 +124,7 @@ def _side(given: str, stack: ExitStack) -> _Side:
 
 
 def _refuse_twice(sides: list[_Side]) -> None:
-    """Raises UsageError where a session is given twice, and for a run beside whole sessions."""
+    """Raises UsageError if a session is given twice, and for a run beside whole sessions."""
     seen: dict[tuple[Path, str | None], str] = {}
     for side in sides:
         key = side.path.resolve(), side.run
@@ -145,7 +139,7 @@ def _refuse_twice(sides: list[_Side]) -> None:
 
 
 def _compiled(files: tuple[str, ...], compiling: dict[str, Any]) -> list[SessionDifference]:
-    """Each target compared with the first, on each device. Raises JaxprofError."""
+    """Compile the targets, and compare each with the first, on each device. Raises JaxprofError."""
     from jaxprof.analysis.session_difference import session_difference
     from jaxprof.cli.hlo_target import CompileOptions, find_modules
 
@@ -158,7 +152,9 @@ def _compiled(files: tuple[str, ...], compiling: dict[str, Any]) -> list[Session
         programs = [(module.session, module.run) for module in modules]
         runs = {run.plan.device: (session, run) for session, run in programs if session is not None and run is not None}
         if not runs:
-            raise UsageError(f"{name} is no program that jaxprof compiles", "Name a function, a workload or a session.")
+            raise UsageError(
+                f"{name} is not a program that jaxprof compiles", "Name a function, a workload or a session."
+            )
         sides.append(runs)
     differences: list[SessionDifference] = []
     for name, other in zip(files[1:], sides[1:], strict=True):
@@ -173,11 +169,11 @@ def _compiled(files: tuple[str, ...], compiling: dict[str, Any]) -> list[Session
     return differences
 
 
-def _print(sides: list[_Side], form: str) -> None:
+def _compare_sessions(sides: list[_Side], form: str) -> None:
     from jaxprof.analysis.session_difference import session_difference
 
     first = sides[0]
-    # Two runs of one file are of one session: only then can they have taken turns.
+    # Two runs of one file get the same session: only then can they have taken turns.
     sessions = {first.path.resolve(): first.session}
     differences = [
         session_difference(
@@ -188,18 +184,22 @@ def _print(sides: list[_Side], form: str) -> None:
         )
         for side in sides[1:]
     ]
-    _show(differences, form, [command_line("open", path) for path in dict.fromkeys(side.path for side in sides)])
+    _print_differences(
+        differences, form, [command_line("open", path) for path in dict.fromkeys(side.path for side in sides)]
+    )
     if form == "text":
         from jaxprof.report.conclusion import conclusion_lines, difference_conclusion
+        from jaxprof.session.log import Library
 
-        print_lines(["", *conclusion_lines(difference_conclusion(differences[-1], _name(sides[-1])))])
+        name = Library().name_of(sides[-1].path)
+        print_lines(["", *conclusion_lines(difference_conclusion(differences[-1], name))])
 
 
-def _show(differences: list[SessionDifference], form: str, named: Sequence[str] = ()) -> None:
+def _print_differences(differences: list[SessionDifference], form: str, next_commands: Sequence[str] = ()) -> None:
     from jaxprof.report import comparison_report as report
 
     if form == "json":
-        print_json("comparison", {"comparisons": list(map(report.comparison_json, differences))}, named)
+        print_json("comparison", {"comparisons": list(map(report.comparison_json, differences))}, next_commands)
     elif form == "csv":
         for number, difference in enumerate(differences):
             text = report.comparison_csv(difference)

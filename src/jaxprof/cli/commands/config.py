@@ -1,4 +1,4 @@
-"""`jaxprof config`: shows and changes the user's settings, and says where each is from."""
+"""`jaxprof config`: show and change the user's settings, and where each is from."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def show(form: str) -> None:
 def _show(form: str) -> None:
     from jaxprof.config import read_config
 
-    found = read_config()
+    config = read_config()
     if form == "json":
-        print_json("config", _as_json(found))
+        print_json("config", _as_json(config))
     else:
-        print_lines(_lines(found))
+        print_lines(_lines(config))
 
 
-def _as_json(found: Config) -> dict[str, Any]:
+def _as_json(config: Config) -> dict[str, Any]:
     from jaxprof.config import KEYS, SETTINGS, config_path
     from jaxprof.tui.keys import checked, clashes
 
@@ -72,36 +72,41 @@ def _as_json(found: Config) -> dict[str, Any]:
         "exists": path.exists(),
         "entries": [
             {
-                "name": one.name,
-                "value": found.values.get(one.name),
-                "source": found.sources.get(one.name),
-                "variable": one.variable,
-                "means": one.means,
+                "name": setting.name,
+                "value": config.values.get(setting.name),
+                "source": config.sources.get(setting.name),
+                "variable": setting.variable,
+                "means": setting.means,
             }
-            for one in SETTINGS
+            for setting in SETTINGS
         ],
         "keys": [
-            {"action": action, "key": key, "source": found.sources[f"{KEYS}.{action}"]}
-            for action, key in found.keys.items()
+            {"action": action, "key": key, "source": config.sources[f"{KEYS}.{action}"]}
+            for action, key in config.keys.items()
         ],
-        "clashes": [{"key": clash.key, "actions": list(clash.actions)} for clash in clashes(checked(found.keys))],
+        "clashes": [{"key": clash.key, "actions": list(clash.actions)} for clash in clashes(checked(config.keys))],
     }
 
 
-def _lines(found: Config) -> Iterator[str]:
+def _lines(config: Config) -> Iterator[str]:
     from jaxprof.config import KEYS, SETTINGS, config_path
     from jaxprof.text import safe
     from jaxprof.tui.keys import checked, clashes
 
     rows = [
-        (one.name, _words(found.values[one.name]) if one.name in found.values else "-", one.name, one.means)
-        for one in SETTINGS
+        (
+            setting.name,
+            _words(config.values[setting.name]) if setting.name in config.values else "-",
+            setting.name,
+            setting.means,
+        )
+        for setting in SETTINGS
     ]
-    rows += [(f"{KEYS}.{action}", key, f"{KEYS}.{action}", "") for action, key in found.keys.items()]
+    rows += [(f"{KEYS}.{action}", key, f"{KEYS}.{action}", "") for action, key in config.keys.items()]
     for name, value, source, means in rows:
-        at = found.sources.get(source, "not set")
+        at = config.sources.get(source, "not set")
         yield safe(f"{name:<17} {value:<20} {at}{f'  ({means})' if means else ''}")
-    for clash in clashes(checked(found.keys)):
+    for clash in clashes(checked(config.keys)):
         yield safe(f"! {clash}")
     path = config_path()
     yield ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jaxprof.events import DeviceReading
 
 WINDOW_SECONDS = 0.3
-"""How long, in seconds, core use is measured; after the child has ended, so that the child is not counted."""
+"""Seconds for which core use is measured, after the child has ended, so that the child is not counted."""
 
 
 @click.command("devices")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 )
 @python_option(help="With --try: the interpreter that starts it, if not the one here.")
 @yes_option(help="With --try: start what the session names without a question.")
-@click.option("--full", is_flag=True, help="Whole sentences, even if they are more than a screenful.")
+@click.option("--full", is_flag=True, help="Print the findings in full, even if they fill more than a screen.")
 @profile_options
 @format_option("text", "json", "markdown", bounded=())
 def command(
@@ -66,7 +66,7 @@ def command(
     refuse_without("trying", ("budget_seconds", "python", "yes"))
     if trying:
         refuse(("profile_run", "hosts"), "has no effect beside --try", "Leave it out.")
-        _print(_tried(file, code, budget_seconds, python, yes=yes), form, full=full)
+        _print(_explain_with_trials(file, code, budget_seconds, python, yes=yes), form, full=full)
         return
     if code is not None:
         refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
@@ -97,8 +97,10 @@ def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Expl
         return explanation(found.session, found.name)
 
 
-def _tried(file: str | None, code: str | None, budget_seconds: float, python: Path | None, *, yes: bool) -> Explanation:
-    """The explanation with what trying its fixes showed. Raises UsageError where there is nothing to try."""
+def _explain_with_trials(
+    file: str | None, code: str | None, budget_seconds: float, python: Path | None, *, yes: bool
+) -> Explanation:
+    """Return the explanation with the results of trying its fixes. Raises UsageError if there is nothing to try."""
     from jaxprof.analysis.explain.catalogue import find_entry
     from jaxprof.analysis.explain.derive import explanation_to_try
     from jaxprof.analysis.opener import Kind, kind_of
@@ -112,9 +114,7 @@ def _tried(file: str | None, code: str | None, budget_seconds: float, python: Pa
     if file is not None:
         refuse_job("jaxprof explain --try", file, "--try")
     if file is not None and kind_of(with_home(file)) in (Kind.PROFILE, Kind.HLO):
-        raise UsageError(
-            f"{file} holds no function that could be measured again", "--try takes a session of jaxprof run."
-        )
+        raise UsageError(f"{file} has no function that can be measured again", "--try takes a session of jaxprof run.")
     wanted = find_entry(code).code if code is not None else ""
     _refuse_unrecorded(file)
     with recorded(file or "last") as found:
@@ -133,7 +133,7 @@ def _tried(file: str | None, code: str | None, budget_seconds: float, python: Pa
 
 
 def _refuse_unrecorded(file: str | None) -> None:
-    """Raises UsageError if there is no session yet, or a program stands where a session should."""
+    """Raises UsageError if there is no session yet, or a program is given instead of a session."""
     from jaxprof.session.log import Library
 
     if file is None and not Library().paths():
@@ -141,7 +141,9 @@ def _refuse_unrecorded(file: str | None) -> None:
     if file is None:
         refuse_of_profile("the last session")
     elif file.endswith(".py") and Path(file).is_file():
-        raise UsageError(f"{file} is a program, and not recorded yet", f"jaxprof script {file}, then jaxprof explain.")
+        raise UsageError(
+            f"{file} is a program that has not been recorded", f"jaxprof script {file}, then jaxprof explain."
+        )
 
 
 def _print(explained: Explanation, form: str, *, full: bool) -> None:
@@ -156,13 +158,13 @@ def _print(explained: Explanation, form: str, *, full: bool) -> None:
 
 
 def _next(explained: Explanation) -> list[str]:
-    """The commands that try and verify the fixes; without a finding those that would fill what is unknown."""
+    """Return the commands that try and verify the fixes; without a finding, those that would fill what is unknown."""
     from jaxprof.report.explain import try_command
 
     verifying = (finding.verify for finding in explained.findings)
-    named = dict.fromkeys(filter(None, (try_command(explained), *verifying)))
-    named = named or dict.fromkeys(unknown.command for unknown in explained.abstentions if unknown.command)
-    return [in_json(line) for line in named] or [command_line("explain", "--code", "all")]
+    commands = dict.fromkeys(filter(None, (try_command(explained), *verifying)))
+    commands = commands or dict.fromkeys(unknown.command for unknown in explained.abstentions if unknown.command)
+    return [in_json(line) for line in commands] or [command_line("explain", "--code", "all")]
 
 
 def _print_entry(code: str, form: str) -> None:

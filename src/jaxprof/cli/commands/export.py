@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jaxprof.exports.formats import ExportFormat
 
 NAMES = ("perfetto", "html", "speedscope", "pprof", "parquet", "pytest-benchmark")
-"""As `exports.formats.FORMATS`, which a command line that is completed or explains itself does not load."""
+"""Names of `exports.formats.FORMATS`, repeated here so that completion and `--help` do not load the formats."""
 
 
 @click.command("export")
@@ -79,9 +79,9 @@ def command(
     if chosen.folder and run_id is not None:
         raise UsageError(f"--run does not apply to --format {form}", "Its tables have all runs.")
     if chosen.folder and out is None:
-        raise UsageError(f"{form} is a folder of files", "Name it: -o tables.")
+        raise UsageError(f"{form} writes several files", "Name a folder for them: -o tables.")
     if chosen.binary and out is None:
-        raise UsageError(f"{form} is no text", f"Name a file: -o run{chosen.suffix}.")
+        raise UsageError(f"{form} is a binary format", f"Name a file: -o run{chosen.suffix}.")
     if not chosen.views:
         refuse(("profile_run", "hosts"), "applies to the timeline of a profile", "Times are those of a session's runs.")
     with recorded(file, profile_run, hosts, chosen.views or None) as found:
@@ -130,12 +130,12 @@ def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool,
 
 
 def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> list[Path]:
-    """All of them, or none: each is written beside its place, and takes it when the last is written."""
+    """Write all of the files, or none: each is written beside its place, and takes it when the last is written."""
     from jaxprof.errors import StorageError, system_words
     from jaxprof.files import taking_place
 
     written = []
-    made = not folder.exists()
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as places:
@@ -145,7 +145,7 @@ def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) ->
                 places.enter_context(taking_place(folder / name)).write_bytes(content)
                 written.append(name)
     except OSError as error:
-        if made:
+        if is_new:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         if isinstance(error, FileExistsError):
@@ -156,7 +156,7 @@ def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) ->
 
 
 def _write(pieces: Iterable[str] | Iterable[bytes], out: Path, force: bool) -> None:
-    """With a suffix .gz compressed, unless the format is that by itself."""
+    """Write a file, compressed if its suffix is .gz and the format is not compressed by itself."""
     from jaxprof.files import taking_place
 
     encoded = (piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)

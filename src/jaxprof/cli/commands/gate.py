@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 @click.option(
     "--accept",
     metavar="WHY",
-    help="Keep the decision, beside the named baseline, that what passes a limit now may be so.",
+    help="Accept what exceeds a limit now: keep that decision, and WHY, with the named baseline.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 where a limit is undecided.")
 @target_options("Compile for h100, tpu-v5e... that need not be here.")
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
 @arguments_option(help="For your own function: f32[1024,1024].")
 @settings_option()
 @python_option()
-@device_option(help="Of times: where.")
-@measuring_options("Of times: ")
+@device_option(help="For times: the device to run on.")
+@measuring_options("For times: ")
 @click.option("--junit", type=LocalFile(), metavar="FILE", help="Write JUnit XML there, too.")
 @format_option("text", "markdown", "json", "junit")
 def command(
@@ -95,7 +95,7 @@ def command(
     For facts both are compiled, and nothing is run: kernels, launches, flops, bytes, transcendentals, product_bytes,
     peak, argument, output, temporary, constant, donated (must not shrink), code, collectives, collective_bytes,
     compiles. Times are measured in turns: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a
-    side failed, 3 a limit was passed, 4 undecided (--strict).
+    side failed, 3 a limit was exceeded, 4 undecided (--strict).
     """
     from jaxprof.analysis.gate import read_limits
     from jaxprof.cli.hlo_target import CompileOptions
@@ -103,12 +103,12 @@ def command(
 
     for each in filter(None, (target, base)):
         refuse_job("jaxprof gate", each, "a limit")
-    wanted = read_limits(limits)
-    _refuse_ineffective(words["targets"], wanted, timed=any(limit.is_time for limit in wanted))
+    parsed_limits = read_limits(limits)
+    _refuse_ineffective(words["targets"], parsed_limits, timed=any(limit.is_time for limit in parsed_limits))
     how = TimeOptions(**{option.name: words.pop(option.name) for option in fields(TimeOptions)})
     options = CompileOptions(**words)
     result, measured = _compared(
-        target, base, wanted, options, how, lambda: new_writer(out, replace_existing=force), accept
+        target, base, parsed_limits, options, how, lambda: new_writer(out, replace_existing=force), accept
     )
     if result is None:
         assert measured is not None
@@ -122,13 +122,13 @@ def command(
 def _compared(
     target: str,
     base: str | None,
-    wanted: Sequence[GateLimit],
+    parsed_limits: Sequence[GateLimit],
     options: CompileOptions,
     how: TimeOptions,
     writer: Callable[[], LogWriter],
     accept: str | None,
 ) -> tuple[GateResult | None, MeasuredSides | None]:
-    """Each limit judged, and what was measured for those on times; no result if that failed."""
+    """Judge each limit. Return the result, None if measuring failed, and what was measured for limits on times."""
     from jaxprof.analysis.gate import GateResult, judged, judged_apart, judged_times, old_counts, wider_products
     from jaxprof.cli.git_revision import found_base
     from jaxprof.cli.sides import can_be_measured, measure_times
@@ -136,31 +136,33 @@ def _compared(
 
     rows: list[GateRow] = []
     pairs: list[_Pair] = []
-    said: list[str] = []
+    notes: list[str] = []
     measured: MeasuredSides | None = None
-    timed = any(limit.is_time for limit in wanted)
+    timed = any(limit.is_time for limit in parsed_limits)
     with unwound_by_signals(), found_base(target, base) as found:
         decisions = _decisions(found.about, accept)
         together = timed and can_be_measured(target, found)
-        if not together or not all(limit.is_time for limit in wanted):
+        if not together or not all(limit.is_time for limit in parsed_limits):
             pairs = _pairs(target, found, options)
             for pair in pairs:
                 difference = pair.difference()
-                said += old_counts(difference, decisions)
-                said.append(wider_products(difference, limited=any(limit.fact == "product_bytes" for limit in wanted)))
-                of_pair = judged(pair.label, difference, wanted, decisions)
+                notes += old_counts(difference, decisions)
+                notes.append(
+                    wider_products(difference, limited=any(limit.fact == "product_bytes" for limit in parsed_limits))
+                )
+                of_pair = judged(pair.label, difference, parsed_limits, decisions)
                 rows += of_pair if accept is None else _accept(found.about.name, pair.run, of_pair, accept)
         if together:
-            measured = measure_times(target, found, options, how, wanted, writer)
+            measured = measure_times(target, found, options, how, parsed_limits, writer)
             if measured.result is None:
                 return None, measured
-            rows += judged_times(_label(measured.result.versus[0].run), measured.result, wanted)
+            rows += judged_times(_label(measured.result.versus[0].run), measured.result, parsed_limits)
         elif timed:
-            rows += [row for pair in pairs for row in judged_apart(pair.label, *pair.results(), wanted)]
+            rows += [row for pair in pairs for row in judged_apart(pair.label, *pair.results(), parsed_limits)]
     result = GateResult(
         base=found.about,
         rows=tuple(rows),
-        notes=(*_notes(pairs, found.about.reading), *dict.fromkeys(filter(None, said))),
+        notes=(*_notes(pairs, found.about.reading), *dict.fromkeys(filter(None, notes))),
         measured=measured.result if measured is not None else None,
     )
     return result, measured
@@ -197,30 +199,31 @@ class _Pair:
 
 
 def _notes(pairs: Sequence[_Pair], reading: str) -> tuple[str, ...]:
-    """What stands above the rows: other versions, arguments, and for a kept base another file."""
+    """Return the notes above the rows: other versions, other arguments, and for a kept base another file."""
     from jaxprof.analysis.gate import of_another_file, versions_differ
 
-    said = [versions_differ(pair.base, pair.run) for pair in pairs]
-    said += [pair.arguments_differ() for pair in pairs]
+    notes = [versions_differ(pair.base, pair.run) for pair in pairs]
+    notes += [pair.arguments_differ() for pair in pairs]
     if reading in ("baseline", "session"):
-        said += [of_another_file(pair.base, pair.run) for pair in pairs]
-    return tuple(dict.fromkeys(filter(None, said)))
+        notes += [of_another_file(pair.base, pair.run) for pair in pairs]
+    return tuple(dict.fromkeys(filter(None, notes)))
 
 
 def _pairs(target: str, base: FoundBase, options: CompileOptions) -> list[_Pair]:
-    """Each program of the target with its base, both compiled, or read from a session. Raises JaxprofError."""
+    """Return each program of the target with its base, compiled now or read from a session. Raises JaxprofError."""
     try:
-        ours = _programs(base.target, options, base.variables)
+        base_programs = _programs(base.target, options, base.variables)
     except JaxprofError as error:
         raise base.named(error) from error
     return [
-        _Pair(session, run, *_counterpart(run, ours, base.about.name)) for session, run in _programs(target, options)
+        _Pair(session, run, *_counterpart(run, base_programs, base.about.name))
+        for session, run in _programs(target, options)
     ]
 
 
 def _decisions(base: GateBase, accept: str | None) -> tuple[Decision, ...]:
-    """What was accepted beside the base. Raises UsageError if a decision cannot be kept there, FileRefusedError for a
-    damaged file of decisions."""
+    """Return the decisions that were kept beside the base. Raises UsageError if a decision cannot be kept there, and
+    FileRefusedError for a damaged file of decisions."""
     from jaxprof.session.log.baselines import Baselines
 
     if accept is not None and not accept.strip():
@@ -236,43 +239,38 @@ def _decisions(base: GateBase, accept: str | None) -> tuple[Decision, ...]:
 
 
 def _accept(name: str, run: Run, rows: Sequence[GateRow], reason: str) -> list[GateRow]:
-    """Keep the decision to accept what passed a limit; the rows with it. Raises FileRefusedError, StorageError."""
+    """Keep the decision to accept what exceeded a limit, and return the rows with it. Raises FileRefusedError and
+    StorageError."""
     from datetime import UTC, datetime
 
     from jaxprof.analysis.gate import decided, with_decision
     from jaxprof.session.log.baselines import Baselines
 
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    made = {row.limit.fact: decided(row, reason, moment, run) for row in rows if row.state == "passed"}
-    if made:
-        Baselines().decide(name, list(made.values()))
-    return [with_decision(row, made[row.limit.fact]) if row.limit.fact in made else row for row in rows]
+    made_decisions = {row.limit.fact: decided(row, reason, moment, run) for row in rows if row.state == "passed"}
+    if made_decisions:
+        Baselines().decide(name, list(made_decisions.values()))
+    return [
+        with_decision(row, made_decisions[row.limit.fact]) if row.limit.fact in made_decisions else row for row in rows
+    ]
 
 
 def _label(run: Run) -> str:
     return f"{run.plan.workload} {run.plan.variant} {run.plan.device}"
 
 
-def _refuse_ineffective(targets: str, wanted: Sequence[GateLimit], *, timed: bool) -> None:
-    """Raises UsageError for a time of a device that is not here, and for options of times without a limit on one."""
+def _refuse_ineffective(targets: str, parsed_limits: Sequence[GateLimit], *, timed: bool) -> None:
+    """Raises UsageError for a time of a device that is not here, and for options of times if no limit is a time."""
     if timed and targets:
-        limit = next(limit for limit in wanted if limit.is_time)
+        limit = next(limit for limit in parsed_limits if limit.is_time)
         raise UsageError(
             f"--fail-on {limit.text} is a time, and --for compiles for devices that are not here",
             "With --for, limit exact facts: kernels, flops, bytes, peak.",
         )
     if not timed:
-        names = (
-            "device",
-            "launches",
-            "budget_seconds",
-            "max_seconds",
-            "max_silence_seconds",
-            "no_check",
-            "seed",
-            "out",
-            "force",
-        )
+        from jaxprof.cli.sides import TimeOptions
+
+        names = (*(option.name for option in fields(TimeOptions)), "out", "force")
         refuse(names, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
     refuse_without("out", ("force",))
 
@@ -288,7 +286,7 @@ def _exit_code(result: GateResult, measured: MeasuredSides | None, *, strict: bo
 def _programs(
     name: str, options: CompileOptions, variables: Mapping[str, str] | None = None
 ) -> list[tuple[Session, Run]]:
-    """The compiled programs that an argument names, or the recorded ones of a session. Raises JaxprofError."""
+    """Return the compiled programs that an argument names, or the recorded ones of a session. Raises JaxprofError."""
     from jaxprof.cli.hlo_target import find_modules
 
     session = session_at(name)
@@ -301,12 +299,12 @@ def _programs(
         (module.session, module.run) for module in modules if module.session is not None and module.run is not None
     ]
     if not programs:
-        raise UsageError(f"{name} is no program that jaxprof compiles", "Name a function, a workload or a session.")
+        raise UsageError(f"{name} is not a program that jaxprof compiles", "Name a function, a workload or a session.")
     return [(session, run) for session, run in programs if "hlo" in run.texts] or programs
 
 
 def _counterpart(run: Run, programs: list[tuple[Session, Run]], base: str) -> tuple[Session, Run]:
-    """The baseline of `run`: on the same kind of device, and where there are several, of the same name and variant."""
+    """Return the base of `run`: on the same kind of device, and among several the one of the same name and variant."""
     on_device = [program for program in programs if program[1].device_kind == run.device_kind]
     if not on_device:
         kinds = ", ".join(dict.fromkeys(program.device_kind for _, program in programs))

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jaxprof.cli.answers import same_command
-from jaxprof.cli.complete import (
-    complete_target,
-)
+from jaxprof.cli.complete import complete_target
 from jaxprof.cli.options import (
     arguments_option,
     chosen_view,
@@ -44,12 +42,12 @@ if TYPE_CHECKING:
     from jaxprof.session import Run
 
 MOST_PROBLEMS = 20
-"""How many unreadable lines are listed one by one."""
+"""Most unreadable lines that are reported one by one."""
 STAGES = ("jaxpr", "stablehlo", "hlo-before", "hlo")
 SORTS = (
     "order", "share", "least", "bytes", "flops", "times", "inside", "intensity", "name", "kind", "bound", "source",
 )  # fmt: skip
-"""`jaxprof.report.kernels.SORTABLE` without measured columns: known before HLO is read."""
+"""`jaxprof.report.kernels.SORTABLE` without measured columns, repeated here to be known before HLO is read."""
 
 
 @click.command("hlo")
@@ -73,7 +71,7 @@ SORTS = (
     "other",
     metavar="B",
     callback=local_source,
-    help="What differs from the module B, whatever the names are.",
+    help="What differs from the module B, ignoring names.",
 )
 @click.option("--stage", type=click.Choice(STAGES), help="The program's text at this stage.")
 @click.option("--short", is_flag=True, help="The text without metadata and the backend's configuration.")
@@ -116,31 +114,31 @@ def command(
     options = CompileOptions(**compiling)
     _refuse_misfits(view, options, form)
     if view == "passes":
-        _passes(Path(target), number, form)
+        _print_passes(Path(target), number, form)
         return ExitCode.OK
     if other is not None:
         return _difference(target, other, run_id, number, options, form)
     modules = find_modules(target, run_id, number, options)
     for module in modules:
-        for each in module.notes:
-            note(each)
+        for module_note in module.notes:
+            note(module_note)
     if tree or dot:
-        _one_kernel(modules, tree or dot or "", as_dot=bool(dot))
+        _print_kernel(modules, tree or dot or "", as_dot=bool(dot))
     elif form == "json":
-        _json(modules, stage, view, _kernel_options(sort, top))
+        _print_json(modules, stage, view, _kernel_options(sort, top))
     elif form == "csv":
-        _csv(modules, _kernel_options(sort, top))
+        _print_csv(modules, _kernel_options(sort, top))
     elif "," in options.targets and view is None and stage is None:
         from jaxprof.report.modules import devices_table
 
-        rows = [_device_row(each, each.machine) for each in modules if each.machine is not None]
+        rows = [_device_row(module, module.machine) for module in modules if module.machine is not None]
         print_lines(devices_table(rows))
     elif view is not None or (options.targets and stage is None):
-        _view(modules, view or "kernels", _kernel_options(sort, top))
+        _print_view(modules, view or "kernels", _kernel_options(sort, top))
     else:
-        _text(modules, stage or "hlo", target, short=short)
-    of_text = view is None and form == "text" and not (tree or dot or options.targets)
-    return ExitCode.NOT_WHOLE if _is_doubtful(modules, stage, of_text=of_text) else ExitCode.OK
+        _print_text(modules, stage or "hlo", target, short=short)
+    as_text = view is None and form == "text" and not (tree or dot or options.targets)
+    return ExitCode.NOT_WHOLE if _is_doubtful(modules, stage, as_text=as_text) else ExitCode.OK
 
 
 def _difference(
@@ -155,13 +153,13 @@ def _difference(
         raise UsageError("--diff compares programs of one device", "Name one device with --for.")
     sides = list(find_pair((target, other), run_id, number, options))
     for side in sides:
-        _note(side)
+        _note_problems(side)
     before, after = (side.hlo for side in sides)
     if form == "json":
         print_json("hlo-diff", difference_json(before, after), [same_command("--full")])
     else:
         print_lines(difference_text(before, after))
-    return ExitCode.NOT_WHOLE if _is_doubtful(sides, None, of_text=True) else ExitCode.OK
+    return ExitCode.NOT_WHOLE if _is_doubtful(sides, None, as_text=True) else ExitCode.OK
 
 
 def _refuse_misfits(view: str | None, options: CompileOptions, form: str) -> None:
@@ -181,23 +179,23 @@ def _refuse_misfits(view: str | None, options: CompileOptions, form: str) -> Non
 
 
 def _kernel_options(sort: str | None, top: int | None) -> KernelOptions:
-    from jaxprof.report.kernel_list import KernelOptions  # and all that reads kernels, which the text does not need
+    from jaxprof.report.kernel_list import KernelOptions  # imports all that reads kernels; the text does not need it
 
     return KernelOptions(sort or "", top)
 
 
-def _is_doubtful(modules: list[TargetModule], stage: str | None, *, of_text: bool) -> bool:
-    """Whether the printed answer is unreliable. The text itself is reliable before XLA's passes too, other stages
-    always."""
+def _is_doubtful(modules: list[TargetModule], stage: str | None, *, as_text: bool) -> bool:
+    """Return whether the printed answer is unreliable. The text itself is reliable also before XLA's passes; the other
+    stages always are."""
     if stage not in (None, "hlo"):
         return False
     from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices
 
     of_modules = (notice for module in modules if module.has_hlo for notice in notices(module.hlo))
-    return any(notice.serious and not (of_text and notice.code == NOT_OPTIMISED) for notice in of_modules)
+    return any(notice.serious and not (as_text and notice.code == NOT_OPTIMISED) for notice in of_modules)
 
 
-def _passes(folder: Path, number: int | None, form: str) -> None:
+def _print_passes(folder: Path, number: int | None, form: str) -> None:
     from jaxprof.hlo.passes import modules_with_passes, passes
     from jaxprof.report.passes import passes_json, passes_text
 
@@ -218,30 +216,30 @@ def _passes(folder: Path, number: int | None, form: str) -> None:
         print_lines(passes_text(changes))
 
 
-def _text(modules: list[TargetModule], stage: str, target: str, *, short: bool) -> None:
+def _print_text(modules: list[TargetModule], stage: str, target: str, *, short: bool) -> None:
     from jaxprof.hlo.read.syntax import short_text
     from jaxprof.text import safe_lines
 
     name = stage.replace("-", "_")
-    having = [module for module in modules if name in module.stages.stages]
-    if not having:
+    with_stage = [module for module in modules if name in module.stages.stages]
+    if not with_stage:
         kept = {stage for module in modules for stage in module.stages.stages}
         listed = ", ".join(stage for stage in STAGES if stage.replace("-", "_") in kept)
         raise UsageError(f"no program of {target} has its {stage}", f"It has {listed}.")
-    if len(having) > 1 and having[0].run is not None:
-        named = ", ".join(module.label for module in having)
+    if len(with_stage) > 1 and with_stage[0].run is not None:
+        named = ", ".join(module.label for module in with_stage)
         if is_given("targets"):
             raise UsageError(f"--stage {stage} prints one program", "Name one device with --for.")
-        raise UsageError(f"{len(having)} runs of {target} have {stage}", f"Choose one with --run: {named}.")
-    for module in having:
-        text = _plain(name, module.stages.text(name))
+        raise UsageError(f"{len(with_stage)} runs of {target} have {stage}", f"Choose one with --run: {named}.")
+    for module in with_stage:
+        text = _without_links(name, module.stages.text(name))
         print_lines(safe_lines((short_text(text) if short else text).rstrip("\n")))
         if name == "hlo":
-            _note(module)
+            _note_problems(module)
 
 
-def _note(module: TargetModule) -> None:
-    """Print notices and unreadable places on stderr, if the answer's format has no room for them."""
+def _note_problems(module: TargetModule) -> None:
+    """Print notices and unreadable lines on stderr, for answers whose format has no room for them."""
     from jaxprof.hlo.analysis.notices import notices, problems
 
     for notice in notices(module.hlo):
@@ -250,8 +248,8 @@ def _note(module: TargetModule) -> None:
         note(f"line {problem.line}: {problem.message}")
 
 
-def _plain(name: str, text: str) -> str:
-    """A stage without the locations that link it to the other stages. JSON has them."""
+def _without_links(name: str, text: str) -> str:
+    """Return the text of a stage without the locations that link it to the other stages. JSON keeps them."""
     if name in ("hlo", "hlo_before"):
         return text
     from jaxprof.hlo.places import without_comments, without_locations
@@ -261,20 +259,20 @@ def _plain(name: str, text: str) -> str:
     return without_locations(text)[0]
 
 
-def _view(modules: list[TargetModule], view: str, choice: KernelOptions) -> None:
-    having = [module for module in modules if module.has_hlo]
-    if not having:
+def _print_view(modules: list[TargetModule], view: str, choice: KernelOptions) -> None:
+    with_hlo = [module for module in modules if module.has_hlo]
+    if not with_hlo:
         raise UsageError("there is no optimised HLO", "--stage shows the stages that exist.")
-    for at, module in enumerate(having):
-        if len(having) > 1:
+    for at, module in enumerate(with_hlo):
+        if len(with_hlo) > 1:
             print_lines([*([""] if at else []), module.label])
         if view == "kernels":
-            _kernels(module, choice)
+            _print_kernels(module, choice)
         else:
-            print_lines(_lines_of(module, view))
+            print_lines(_view_lines(module, view))
 
 
-def _kernels(module: TargetModule, choice: KernelOptions) -> None:
+def _print_kernels(module: TargetModule, choice: KernelOptions) -> None:
     from jaxprof.hlo.collecting import not_collecting
     from jaxprof.report.kernel_list import kernel_lines
 
@@ -287,7 +285,7 @@ def _kernels(module: TargetModule, choice: KernelOptions) -> None:
         print_lines(["", *devices_table([_device_row(module, module.machine)])])
 
 
-def _lines_of(module: TargetModule, view: str) -> list[str]:
+def _view_lines(module: TargetModule, view: str) -> list[str]:
     from jaxprof.report import modules as report
 
     if view == "findings":
@@ -300,11 +298,11 @@ def _lines_of(module: TargetModule, view: str) -> list[str]:
 
 
 def _device_row(module: TargetModule, machine: Machine) -> tuple[str, Module, Machine, Run | None]:
-    """What the table of devices needs of a module: the device that it was compiled for, by name, its HLO, its run."""
+    """Return a row of the table of devices: the device that the module was compiled for, its HLO, machine and run."""
     return module.run.plan.device if module.run is not None else module.label, module.hlo, machine, module.run
 
 
-def _json(modules: list[TargetModule], stage: str | None, view: str | None, choice: KernelOptions) -> None:
+def _print_json(modules: list[TargetModule], stage: str | None, view: str | None, choice: KernelOptions) -> None:
     from jaxprof.facts import recorder
     from jaxprof.hlo.collecting import not_collecting
     from jaxprof.report.modules import HloProgram, facts_of_program
@@ -329,36 +327,34 @@ def _json(modules: list[TargetModule], stage: str | None, view: str | None, choi
         printed = map(recorder(facts_of_program(view)), programs)
     kind = "hlo-stage" if stage is not None else f"hlo-{view}" if view is not None else "hlo"
     with not_collecting():
-        print_json(kind, {"programs": iter(printed)}, _next(modules, view, stage))
+        print_json(kind, {"programs": iter(printed)}, _next_commands(modules, view, stage))
 
 
-def _next(modules: list[TargetModule], view: str | None, stage: str | None) -> list[str]:
-    """The other views of the same programs, and their other stages."""
-    without = ("top", "sort", "stage", "out", "force")
-    others = [other for other in ("kernels", "findings", "barriers", "memory", "flame") if other != view]
+def _next_commands(modules: list[TargetModule], view: str | None, stage: str | None) -> list[str]:
+    """Return the commands that print the other views and stages of the same programs."""
     kept = {name for module in modules for name in module.stages.stages}
-    stages = [other for other in STAGES if other.replace("-", "_") in kept and other != stage]
-    named = [same_command(f"--{other}", without=without) for other in others]
-    return [*named, *(same_command("--stage", other, without=without) for other in stages)]
+    options = [[f"--{other}"] for other in ("kernels", "findings", "barriers", "memory", "flame") if other != view]
+    options += [["--stage", other] for other in STAGES if other.replace("-", "_") in kept and other != stage]
+    return [same_command(*option, without=("top", "sort", "stage", "out", "force")) for option in options]
 
 
-def _csv(modules: list[TargetModule], choice: KernelOptions) -> None:
+def _print_csv(modules: list[TargetModule], choice: KernelOptions) -> None:
     from jaxprof.report.kernel_list import rows_of
     from jaxprof.report.kernels import kernels_table
 
-    having = [module for module in modules if module.has_hlo]
-    for module in having:
-        _note(module)
-    print_csv(kernels_table((module.label, rows_of(module.hlo, module.machine, choice)) for module in having))
+    with_hlo = [module for module in modules if module.has_hlo]
+    for module in with_hlo:
+        _note_problems(module)
+    print_csv(kernels_table((module.label, rows_of(module.hlo, module.machine, choice)) for module in with_hlo))
 
 
-def _one_kernel(modules: list[TargetModule], name: str, *, as_dot: bool) -> None:
+def _print_kernel(modules: list[TargetModule], name: str, *, as_dot: bool) -> None:
     from jaxprof.hlo.analysis.kernels import kernels
 
     for module in modules:
         kernel = next((kernel for kernel in kernels(module.hlo) if kernel.name == name.lstrip("%")), None)
         if kernel is not None:
-            _note(module)
+            _note_problems(module)
             print_lines(_kernel_lines(module, kernel, as_dot=as_dot))
             return
     raise unknown_name("kernel", name, [kernel.name for module in modules for kernel in kernels(module.hlo)])

@@ -37,7 +37,7 @@ from jaxprof.cli.target import (
     job_at,
     job_named,
     local_word,
-    of_one_process,
+    one_process_error,
     recorded,
     refuse_of_profile,
 )
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 _ADDRESS: Final = re.compile(r"(localhost|\d+(\.\d+){3}|\[[\da-f:]+\]):\d{1,5}")
-_PRINTED: Final = ("form", "run_id", "begin", "end")
-"""Parameters that say what is printed, besides the views."""
+_PRINTING_PARAMETERS: Final = ("form", "run_id", "begin", "end")
+"""Parameters other than views that request printed output."""
 
 
 @click.command("open")
@@ -62,12 +62,12 @@ _PRINTED: Final = ("form", "run_id", "begin", "end")
         "steps": "Where the time of each step went.",
         "memory": "What the peak memory is made of, and the largest buffers.",
         "trust": "Whether the captures can be trusted.",
-        "flame": "Time as frames inside frames: of a program its lines, else kernels by named scope.",
+        "flame": "Flame graph as text: the lines of a program, otherwise kernels by named scope.",
         "compiles": "For a program: each compilation, and why.",
         "findings": "For a program: what to change, and at which line.",
         "transfers": "For a program: implicit copies, host to device.",
         "timeline": "For a program: where its wall time went.",
-        "hosts": "For the folder of a job: its processes beside each other, and which one is late.",
+        "hosts": "For the folder of a job: its processes compared, and which one is late.",
         "lanes": "Busy and idle time of each lane of the timeline, and its kernels, --from a time --to another.",
     }
 )
@@ -81,8 +81,14 @@ _PRINTED: Final = ("form", "run_id", "begin", "end")
 @click.option("--to", "end", metavar="TIME", callback=seconds_of, help="With --lanes: up to this time.")
 @run_option(help="Only this run (r2) and its baseline.")
 @click.option("--browser", is_flag=True, help="Show the page in a browser, and follow the session.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="With --browser: any that is free.")
-@click.option("--keep", is_flag=True, help="Keep a profile as a session: among the others, or as --out FILE.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="N",
+    help="With --browser: the port; by default any free one.",
+)
+@click.option("--keep", is_flag=True, help="Save a profile as a session, among the kept ones or as --out FILE.")
 @out_option()
 @force_option()
 @click.option(
@@ -90,13 +96,13 @@ _PRINTED: Final = ("form", "run_id", "begin", "end")
     "duration",
     type=click.FloatRange(min=0.001, max=600),
     metavar="S",
-    help="FILE is the HOST:PORT of a profiler server: capture its program for so long.",
+    help="FILE is the HOST:PORT of a profiler server: capture its program for S seconds.",
 )
 @click.option(
     "--follow", is_flag=True, help="Follow a session that another process, or another host, is still writing."
 )
 @profile_options
-@python_option(help="The interpreter whose jax the app measures; of HOST:PORT, that has jax and xprof.")
+@python_option(help="The interpreter whose jax the app measures; with HOST:PORT, one that has jax and xprof.")
 @format_option("text", "json", "csv", "markdown")
 def command(file: str, python: Path | None, browser: bool, follow: bool, **words: Any) -> int | None:
     """Open FILE: a session's path or name, part of it, the folder of a job (run.jaxprof.d), or `last`, the newest.
@@ -110,14 +116,14 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
     kernels, steps and HLO as a session. PORT alone means this machine. Anyone who can reach the machine
     can use that server. Needs xprof: the extra `xprof`.
 
-    The page of --browser is served on 127.0.0.1 alone, under an address with a random token, which is printed. The
-    printed `ssh -L` brings it from a machine that you reach by SSH to your own. ctrl+c ends it.
+    The page of --browser is served on 127.0.0.1 alone, under an address with a random token, which is printed. If
+    you reach this machine by SSH, the printed `ssh -L` command forwards the page to your own. ctrl+c ends it.
 
     A session that a process on this machine is writing is followed anyway. --follow is for a writer that cannot be
     seen, such as another host writing to a shared folder.
     """
     profile = words["profile_run"], words["hosts"]
-    if is_given("duration"):  # nothing but this option makes a name an address: reading a file asks no other machine
+    if is_given("duration"):  # only this option makes FILE an address: reading a file contacts no other machine
         refuse_others("a program that is running", "file", "duration", "out", "force", "python", "form")
         _attach(file, words["duration"], words["out"], python, words["form"], force=words["force"])
         return None
@@ -141,13 +147,13 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
 
 
 def _refuse_address(word: str) -> None:
-    """Raises UsageError for what reads like the address of a profiler server, and is no file."""
+    """Raises UsageError for a word that reads like the address of a profiler server, and is not a file."""
     if _ADDRESS.fullmatch(word) and not os.path.exists(with_home(word)):
-        raise UsageError(f"{word} is no session", "If a profiler server listens there, say how long: --seconds 2.")
+        raise UsageError(f"{word} is no session", "If a profiler server listens there, add --seconds 2.")
 
 
 def _is_printed() -> bool:
-    if any(map(is_given, _PRINTED)) or chosen_view() is not None:
+    if any(map(is_given, _PRINTING_PARAMETERS)) or chosen_view() is not None:
         return True
     from jaxprof.tui.launch import terminal_problem
 
@@ -204,7 +210,7 @@ def _refuse_without_terminal() -> None:
 
 
 def _interpreter(python: Path | None) -> Interpreter | None:
-    """None leaves the choice to the app, which chooses after its first frame."""
+    """Return the interpreter at `python`; None leaves the choice to the app, which chooses after its first frame."""
     if python is None:
         return None
     from jaxprof.runner import find_interpreter
@@ -232,7 +238,7 @@ def _attach(address: str, duration: float, out: Path | None, python: Path | None
 
 
 def _new_session(out: Path | None, form: str) -> Path:
-    """Where a profile is kept as a session. Raises UsageError, also for a format that such an answer does not have."""
+    """Return where to keep a profile as a session. Raises UsageError, also for a format that the answer lacks."""
     from jaxprof.session.log import Library, new_header
 
     if form not in ("text", "json"):
@@ -276,7 +282,7 @@ def _serve(file: str, port: int, profile_run: str, hosts: tuple[str, ...]) -> No
             raise UsageError(f"port {port} cannot be used: {system_words(error)}", "Leave --port out.") from error
         with server:
             print_text(server.address)
-            tunnel = f"ssh -L {server.port}:{ADDRESS}:{server.port} {_own_name()}"
+            tunnel = f"ssh -L {server.port}:{ADDRESS}:{server.port} {_ssh_destination()}"
             note(f"on another machine: {tunnel}, and the same address there")
             note("following the session while it is written; ctrl+c ends this")
             try:
@@ -285,8 +291,8 @@ def _serve(file: str, port: int, profile_run: str, hosts: tuple[str, ...]) -> No
                 note("ended")
 
 
-def _own_name() -> str:
-    """What ssh calls this machine: by the address that the present connection came to, if this is one."""
+def _ssh_destination() -> str:
+    """Return what ssh calls this machine: the address that the present SSH connection came to, else the host name."""
     connection = os.environ.get("SSH_CONNECTION", "").split()
     host = connection[2] if len(connection) == 4 else socket.gethostname()
     try:
@@ -312,8 +318,8 @@ def _print(
         _print_job(job or with_home(file), view, run_id, form)
         return
     show = partial(_print_lanes, begin, end) if view == "lanes" else partial(_print_view, view) if view else None
-    with recorded(file, profile_run, hosts, _needed(view)) as found:
-        session = _only(found.session, run_id, with_baseline=view is None, with_programs=view == "flame")
+    with recorded(file, profile_run, hosts, _views_to_derive(view)) as found:
+        session = _with_one_run(found.session, run_id, with_baseline=view is None, with_programs=view == "flame")
         if show is not None:
             show(session, form, found.given)
         else:
@@ -324,12 +330,14 @@ def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) ->
     from jaxprof.cli.job_answers import print_job, read
 
     if view not in (None, "hosts") or run_id is not None:
-        raise of_one_process("jaxprof open", folder, f"--{view}" if view is not None else "--run")
+        raise one_process_error("jaxprof open", folder, f"--{view}" if view is not None else "--run")
     print_job(read(folder), form)
 
 
-def _only(session: Session, run_id: str | None, *, with_baseline: bool = False, with_programs: bool = False) -> Session:
-    """`session` with this run alone, or with it and its baseline, or of a profile its programs. Raises UsageError."""
+def _with_one_run(
+    session: Session, run_id: str | None, *, with_baseline: bool = False, with_programs: bool = False
+) -> Session:
+    """Return `session` with this run alone, or also with its baseline, or a profile's programs. Raises UsageError."""
     if run_id is None:
         return session
     from copy import copy
@@ -348,8 +356,8 @@ def _only(session: Session, run_id: str | None, *, with_baseline: bool = False, 
     return part
 
 
-def _needed(view: str | None) -> tuple[str, ...]:
-    """The views to derive from a profile: without a chosen view, all except the timeline, which is not printed."""
+def _views_to_derive(view: str | None) -> tuple[str, ...]:
+    """Return the views to derive from a profile. Without a chosen view: all but the timeline, which is not printed."""
     if view is None:
         return ("kernels", "steps", "compile", "memory", "trust")
     if view == "lanes":
@@ -378,7 +386,7 @@ def _print_session(session: Session, form: str, path: Path, *, live: bool = Fals
 
 
 def _print_view(view: str, session: Session, form: str, path: Path) -> None:
-    """One view of the captures, or of a program. Raises UsageError for a format that it does not have."""
+    """Print one view of the captures, or of a program. Raises UsageError for a format that it does not have."""
     if view in ("compiles", "findings", "transfers", "timeline"):
         from jaxprof.report.recording import tables, text
 
@@ -396,15 +404,15 @@ def _print_view(view: str, session: Session, form: str, path: Path) -> None:
     elif form == "text":
         print_text(as_text(session, view))
     else:
-        raise _no_form(view)
+        raise _no_markdown(view)
 
 
 def _print_lanes(begin: float | None, end: float | None, session: Session, form: str, path: Path) -> None:
-    """The totals of a range of the timeline. Raises UsageError for a range with nothing in it."""
+    """Print the totals of a range of the timeline. Raises UsageError for a range with nothing in it."""
     from jaxprof.report.lanes import lanes_csv, lanes_json, lanes_text, ranges
 
     if form == "markdown":
-        raise _no_form("lanes")
+        raise _no_markdown("lanes")
     found = ranges(session, begin, end)
     if form == "json":
         others = [line for line in next_of_session(session, path) if " --lanes " not in line]
@@ -415,5 +423,5 @@ def _print_lanes(begin: float | None, end: float | None, session: Session, form:
         print_text(lanes_text(found))
 
 
-def _no_form(view: str) -> UsageError:
+def _no_markdown(view: str) -> UsageError:
     return UsageError(f"--{view} has no markdown form", "It has --format text, json and csv.")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jaxprof.query.asking import AskedSession, SqlAnswer
 _EXAMPLE: Final = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
 _ROWS: Final = 50
-"""Rows of text, unless more are requested."""
+"""Rows that are printed as text, unless more are requested."""
 _BINARY: Final = ("parquet", "arrow")
 _SCHEMA: Final = (("name", "column"), ("type", "type"), ("meaning", "meaning"))
 
@@ -55,7 +55,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None,
     from jaxprof.limits import bounded_memory
     from jaxprof.query.asking import ask
 
-    names, sql = _divided(words, every)
+    names, sql = _split_words(words, every)
     with ExitStack() as stack:
         stack.enter_context(bounded_memory())
         sources = _sources(names, every, stack, processes_wanted="processes" in sql.lower())
@@ -76,13 +76,15 @@ def _require_extra() -> None:
         )
 
 
-def _divided(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]:
-    """The sessions, and the SQL after them. Raises UsageError."""
+def _split_words(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]:
+    """Return the sessions, and the SQL after them. Raises UsageError."""
     *names, sql = words or ("",)
     if sql == "-":
         sql = sys.stdin.read()
     if every and names:
-        raise UsageError(f"--all is every kept session, and {names[0]} is one of its own", "Leave out one of the two.")
+        raise UsageError(
+            f"--all is every kept session, and {names[0]} is one of its own", "Leave out --all, or the names."
+        )
     if len(sql.split()) < 2:
         what = f"the last argument has to be SQL, and {sql!r} is none" if sql.strip() else "there is no SQL"
         raise UsageError(what, f"Name a session, or --all, and then ask: {_EXAMPLE}")
@@ -94,8 +96,8 @@ def _divided(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]
 def _sources(
     names: tuple[str, ...], every: bool, stack: ExitStack, *, processes_wanted: bool = False
 ) -> list[AskedSession]:
-    """The sessions of these names, each once; a profile is read as a session. `processes_wanted`: with the rows of a
-    job's processes, as far as roll-ups have them. Raises JaxprofError."""
+    """Return the sessions of these names, each once; a profile is read as a session. `processes_wanted`: also return
+    the rows of a job's processes, as far as roll-ups have them. Raises JaxprofError."""
     from jaxprof.query.asking import AskedSession
     from jaxprof.session.log import Library
     from jaxprof.session_names import EXTENSION
@@ -113,8 +115,8 @@ def _sources(
         if inside:
             found += ((path, None, True) for path in inside)
         else:
-            one = stack.enter_context(recorded(name))
-            found.append((one.given, one.imported, False))
+            source = stack.enter_context(recorded(name))
+            found.append((source.given, source.imported, False))
         if inside and processes_wanted:
             from jaxprof.rollup.job import rows_without_sessions
 
@@ -128,7 +130,7 @@ def _sources(
 
 
 def _sessions_in(folder: Path) -> list[Path]:
-    """The sessions in a folder; of a job one for each process, with a note of what was left out. Raises
+    """Return the sessions in a folder; of a job one for each process, with a note of what was left out. Raises
     FileRefusedError."""
     from jaxprof.limits import PROCESSES
     from jaxprof.session.log.entry import read_job_entry
@@ -169,11 +171,12 @@ def _print(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
 
 
 def _write(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
-    """Raises UsageError where stdout is a terminal, and StorageError where the file cannot be written."""
+    """Write the answer to a file or stdout. Raises UsageError if stdout is a terminal, StorageError if the file cannot
+    be written."""
     from jaxprof.query.output import write_arrow, write_parquet
 
     if out is None and sys.stdout.isatty():
-        raise UsageError(f"{form} is not for a terminal", f"-o FILE.{form}, or redirect stdout.")
+        raise UsageError(f"{form} cannot be printed on a terminal", f"-o FILE.{form}, or redirect stdout.")
     sink = io.BytesIO()
     (write_parquet if form == "parquet" else write_arrow)(answer.table(), sink)
     if out is None:
@@ -200,8 +203,8 @@ def _print_schema(names: tuple[str, ...], form: str) -> None:
             raise unknown_name("table", name, TABLES)
     tables = [TABLES[name] for name in names] or list(TABLES.values())
     if form == "json":
-        named = [] if names else [command_line("query", "--schema", table.name) for table in tables[:1]]
-        print_json("query-schema", {"tables": schema_rows(tables)}, named, limit=0 if names else None)
+        next_commands = [] if names else [command_line("query", "--schema", table.name) for table in tables[:1]]
+        print_json("query-schema", {"tables": schema_rows(tables)}, next_commands, limit=0 if names else None)
     elif form == "text":
         print_lines(line for table in tables for line in _table_lines(table))
     else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jaxprof.rollup.places import SessionPlace
 
 ON: Final = ("local", "ray")
-"""Where sessions are read: in worker processes of this machine, or by tasks of a Ray cluster."""
+"""Where sessions are read: in worker processes on this machine, or by tasks of a Ray cluster."""
 
 
 @click.command("rollup")
@@ -37,7 +37,7 @@ ON: Final = ("local", "ray")
     help="With --on ray: the cluster, else RAY_ADDRESS; auto finds one that runs here, local starts one.",
 )
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Worker processes. Default: one a processor.")
-@click.option("--all", "every", is_flag=True, help="Those too whose roll-up holds all of their session.")
+@click.option("--all", "every", is_flag=True, help="Also remake the roll-ups that are up to date.")
 @format_option("text", "json")
 def command(folder: str, on: str, address: str | None, workers: int | None, every: bool, form: str) -> int:
     """Make or refresh the roll-ups of a job: tables of some tens of KB for each process, as Parquet.
@@ -61,10 +61,10 @@ def command(folder: str, on: str, address: str | None, workers: int | None, ever
 
     place, shown = _place(folder)
     wanted, notices = due_in(place, every=every)
-    reports = sorted(_made(wanted, on, address, workers), key=lambda report: report.session)
-    not_one = "" if is_stored(place) else compact_all(Path(place))
-    if not_one:
-        notices.append(f"the tables of all processes were not put together in one file each: {not_one}")
+    reports = sorted(_roll_up(wanted, on, address, workers), key=lambda report: report.session)
+    problem = "" if is_stored(place) else compact_all(Path(place))
+    if problem:
+        notices.append(f"the tables of all processes were not put together in one file each: {problem}")
     failed = [report for report in reports if report.error]
     if form == "json":
         from jaxprof.cli.kinds import ROLL_UP
@@ -78,7 +78,7 @@ def command(folder: str, on: str, address: str | None, workers: int | None, ever
 
 
 def _place(folder: str) -> tuple[str, str]:
-    """The folder of a job as its readers take it, and as it may be shown. Raises UsageError."""
+    """Return the folder of a job as its readers take it, and as it may be shown. Raises UsageError."""
     from jaxprof.cli.target import job_at
     from jaxprof.rollup.places import is_stored
 
@@ -95,7 +95,7 @@ def _place(folder: str) -> tuple[str, str]:
     return str(path), str(path)
 
 
-def _made(wanted: list[SessionPlace], on: str, address: str | None, workers: int | None) -> Iterator[RollUpReport]:
+def _roll_up(wanted: list[SessionPlace], on: str, address: str | None, workers: int | None) -> Iterator[RollUpReport]:
     if on == "ray" and wanted:
         from jaxprof.rollup.on_ray import cluster, roll_up_on
 
@@ -118,8 +118,8 @@ def _lines(folder: str, reports: list[RollUpReport], notices: list[str]) -> Iter
             yield f"✗ {safe(report.session)}: {safe(report.error)}"
     made = [report for report in reports if report.bytes is not None]
     size = sum(report.bytes or 0 for report in made)
-    of = sum(report.session_bytes or 0 for report in made)
+    total = sum(report.session_bytes or 0 for report in made)
     if made:
-        yield f"{counted(len(made), 'roll-up')} in {safe(folder)}: {bytes_(size)}, of {bytes_(of)} of sessions"
+        yield f"{counted(len(made), 'roll-up')} in {safe(folder)}: {bytes_(size)}, of {bytes_(total)} of sessions"
     elif not reports:
-        yield f"every roll-up in {safe(folder)} holds all of its session"
+        yield f"every roll-up in {safe(folder)} is up to date"

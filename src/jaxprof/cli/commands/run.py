@@ -1,4 +1,4 @@
-"""`jaxprof run`: measures, keeps the session, prints it."""
+"""`jaxprof run`: measure, keep the session, and print it."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 
 def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
-    """The value of a flag that turns off what its parameter is named after."""
+    """Return the opposite of a flag's value, because the parameter is named after what the flag turns off."""
     return not value
 
 
 @click.command("run")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_workload)
-@click.option("--describe", is_flag=True, help="Say what NAME is, and what was published of it; run nothing.")
+@click.option("--describe", is_flag=True, help="Describe NAME and its published figures; run nothing.")
 @click.option("--all", "everything", is_flag=True, help="Every built-in workload.")
 @click.option(
     "--from",
@@ -113,7 +113,7 @@ def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -
     "capture",
     is_flag=True,
     callback=_inverted,
-    help="No kernel times or compile passes: no pass under the profiler.",
+    help="Do not run the profiler: no kernel times, no compile passes.",
 )
 @click.option("--keep-trace", is_flag=True, help="Keep the raw .xplane.pb of each run beside the session.")
 @seed_option()
@@ -155,8 +155,7 @@ def command(
     from jaxprof import workloads
     from jaxprof.cli.device_selection import HOST, choose, idle_accelerators
     from jaxprof.cli.git_revision import sides_again
-    from jaxprof.cli.selection import find_workloads, plan, planned_from
-    from jaxprof.errors import UsageError
+    from jaxprof.cli.selection import find_workloads, plan, planned_from, session_to_repeat
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.runner import PlanOptions, find_interpreter
 
@@ -167,13 +166,13 @@ def command(
     sizes = _sizes(settings, sweep)
     options = PlanOptions(devices=choose(devices or [HOST], interpreter), settings=sizes, sweep=sweep, **planning)
     if source is not None:
+        session, wanted = session_to_repeat(source)  # before `sides_again`, which starts a process for its folder
+        device = options.devices[0] if devices else ""
         with unwound_by_signals(), sides_again(asks(source, yes=yes)) as sides:
-            planned = planned_from(source, _given_changes(options), options.devices[0] if devices else "", sides)
-            if python and any(run.spec.side for run in planned):
-                raise UsageError(
-                    "each side of a comparison has its own interpreter", "jaxprof compare --python-a, --python-b."
-                )
-            notes = [said for run in planned if run.comparison is not None for said in run.comparison.notes]
+            planned = planned_from(session, wanted, _given_changes(options), device, sides)
+            if python:
+                _refuse_sides(planned)
+            notes = [note for run in planned if run.comparison is not None for note in run.comparison.notes]
             return _work(
                 planned, notes, interpreter, new_writer(out, replace_existing=force), form, max_silence_seconds
             )
@@ -187,7 +186,7 @@ def command(
 
 
 def _sizes(settings: Sequence[str], sweep: str) -> dict[str, str]:
-    """The settings that `--set` gives. Raises UsageError if the sweep sets the same parameter."""
+    """Return the settings that `--set` gives. Raises UsageError if the sweep sets the same parameter."""
     from jaxprof.cli.selection import read_settings
 
     sizes = read_settings(settings)
@@ -205,7 +204,7 @@ def _work(
     form: str,
     max_silence_seconds: float,
 ) -> int:
-    """Print `notes` and how long it will take, run the plan to its end and print the session. Returns the exit code."""
+    """Print `notes` and how long it will take, run the plan to its end and print the session. Return the exit code."""
     from jaxprof.cli.run_headless import HeadlessRuns, Progress
     from jaxprof.runner.expected_time import expect, few_samples, measured_before
     from jaxprof.units import counted
@@ -223,7 +222,7 @@ def _work(
     return _finish(headless_runs, path, kept=kept, form=form)
 
 
-_SAID_BY_THE_SESSION = ("names", "everything", "variants", "preset", "settings", "sweep", "arguments")
+_FIXED_BY_THE_SESSION = ("names", "everything", "variants", "preset", "settings", "sweep", "arguments")
 _CHANGES = (
     "budget_seconds", "launches", "max_seconds", "keep_constants", "compilation_cache", "check", "capture",
     "keep_trace", "seed",
@@ -237,11 +236,7 @@ def _refuse_to_describe(names: Sequence[str], *, describe: bool) -> None:
 
     if len(names) > 1:
         raise UsageError("--describe takes one name", f"jaxprof run --describe {names[0]}")
-    why = (
-        "is an option of a run, and --describe runs nothing"
-        if describe
-        else ("is an option of a run, and no workload was named")
-    )
+    why = "is an option of a run, and " + ("--describe runs nothing" if describe else "no workload was named")
     known = ("names", "describe", "python", "arguments", "form")
     refuse(
         [name for name in click.get_current_context().params if name not in known],
@@ -256,7 +251,7 @@ def _refuse_beside_from(devices: Sequence[str]) -> None:
 
     if len(devices) > 1:
         raise UsageError("--from takes one --device", "The session fixes what is run; name one device for it.")
-    if any(is_given(option) for option in _SAID_BY_THE_SESSION):
+    if any(is_given(option) for option in _FIXED_BY_THE_SESSION):
         raise UsageError(
             "--from repeats the runs of a session; names, --all, --variant, --preset, --set, --sweep and --arg cannot "
             "be combined with it",
@@ -264,8 +259,16 @@ def _refuse_beside_from(devices: Sequence[str]) -> None:
         )
 
 
+def _refuse_sides(planned: Sequence[PlannedRun]) -> None:
+    """Raises UsageError for `--python` if the runs are the sides of a comparison."""
+    from jaxprof.errors import UsageError
+
+    if any(run.spec.side for run in planned):
+        raise UsageError("each side of a comparison has its own interpreter", "jaxprof compare --python-a, --python-b.")
+
+
 def _given_changes(options: PlanOptions) -> dict[str, Any]:
-    """The options that the user gave, which replace the session's."""
+    """Return the options that the user gave, which replace the session's."""
     return {name: getattr(options, name) for name in _CHANGES if is_given(name)}
 
 

@@ -29,7 +29,7 @@ _UNITS = (("ms", 1e-3), ("s", 1.0), ("m", 60.0))
 
 
 def duration(value: str | float) -> float:
-    """`10`, `10s`, `500ms`, `2m` in seconds. Raises BadParameter."""
+    """Return `10`, `10s`, `500ms` or `2m` in seconds. Raises BadParameter."""
     number, scale = str(value).strip(), 1.0
     for unit, seconds in _UNITS:
         if number.endswith(unit):
@@ -60,12 +60,20 @@ def duration(value: str | float) -> float:
     help="Where to write the session; of a job, the folder. It can be a URL: gs://, s3://...",
 )
 @force_option()
-@click.option("--plain", is_flag=True, help="No app: the program has the terminal, notes follow after it ends.")
+@click.option(
+    "--plain", is_flag=True, help="Do not open the app: the program has the terminal, and notes follow at its end."
+)
 @python_option(help="The interpreter or environment that runs the program.")
 @click.option(
     "--capture-steps", type=click.IntRange(1), metavar="N", help="Capture kernel times of N steps (a window)."
 )
-@click.option("--capture-after", "capture_after_seconds", type=duration, metavar="10s", help="When the window begins.")
+@click.option(
+    "--capture-after",
+    "capture_after_seconds",
+    type=duration,
+    metavar="10s",
+    help="Time from the program's start to the window.",
+)
 @click.option("--capture-seconds", "capture_seconds", type=duration, metavar="S", help="How long the window is.")
 @click.option(
     "--capture-ranks",
@@ -105,7 +113,7 @@ def command(
     Under srun, mpirun or torchrun each process writes into one folder, which `jaxprof open FOLDER --hosts` compares; -n
     starts such a job on this machine.
     """
-    from jaxprof.cli.plain_script import is_missing, run_missing
+    from jaxprof.cli.plain_script import is_missing, refuse_too_many, run_missing
     from jaxprof.engine.protocol.recording import RecordingOptions
     from jaxprof.errors import UsageError, missing_file
     from jaxprof.job_process import job_process, take_own_variables
@@ -122,14 +130,12 @@ def command(
     refuse_without("function", ("values",))
     refuse_without("processes", ("oversubscribe",))
     if processes is not None and not oversubscribe:
-        from jaxprof.cli.plain_script import refuse_too_many
-
         refuse_too_many(processes)
     options = RecordingOptions(**recording)
     if not options.wants_window:
-        nobody = "and no window was requested"
-        refuse(("capture_ranks",), f"chooses who captures, {nobody}", "Add --capture-steps 100.")
-        refuse(("keep_trace",), f"keeps the profile of a window, {nobody}", "--capture-steps N requests one.")
+        no_window = "and no window was requested"
+        refuse(("capture_ranks",), f"chooses who captures, {no_window}", "Add --capture-steps 100.")
+        refuse(("keep_trace",), f"keeps the profile of a window, {no_window}", "--capture-steps N requests one.")
     ranks = None
     if capture_ranks is not None:
         ranks = _read_ranks(capture_ranks, processes, process, out, launched=launched)
@@ -159,7 +165,7 @@ def _recorded(
     form: str,
     plain: bool,
 ) -> int:
-    """Record the program: as a job that is started here, as the process of a job, or alone. Returns the exit code."""
+    """Record the program: as a job started here, as one process of a job, or alone. Return the exit code."""
     from jaxprof.cli.remote_output import is_job_name, output_place
     from jaxprof.session_names import session_path
 
@@ -186,8 +192,8 @@ def _recorded(
 def _read_ranks(
     text: str, processes: int | None, process: JobProcess, out: str | None, *, launched: bool
 ) -> CaptureRanks | None:
-    """Which processes of the job capture, as `read_ranks` has it. Raises UsageError where there is no job, or where
-    the slowest cannot be found."""
+    """Return which processes of the job capture, as `read_ranks` does. Raises UsageError if there is no job, or if the
+    slowest process cannot be found."""
     from jaxprof.errors import UsageError
     from jaxprof.remote.place import is_url
     from jaxprof.runner.job_launch import read_ranks
@@ -197,7 +203,7 @@ def _read_ranks(
     ranks = read_ranks(text, processes or process.count)
     if ranks is not None and ranks.slowest and processes is None and not launched and is_url(out or ""):
         raise UsageError(
-            "--capture-ranks slowest is found from the folder of the job, and each host has its own before a URL",
+            "--capture-ranks slowest needs one folder for all hosts, and with a URL each host has its own",
             "Name indices, or --out a folder that all hosts see.",
         )
     return ranks
@@ -218,5 +224,5 @@ def _run_alone(
 
 
 def _has_terminal() -> bool:
-    """Whether to open the app: not for a program whose output goes elsewhere, or that reads stdin."""
+    """Return whether to open the app: not for a program whose output goes elsewhere, or that reads stdin."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))

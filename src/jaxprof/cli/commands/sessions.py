@@ -25,7 +25,7 @@ _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def size(value: str) -> int:
-    """A size on disk in bytes: `500M`, `2G`, `1048576`; units are binary. Raises BadParameter."""
+    """Return a size on disk in bytes: `500M`, `2G`, `1048576`; units are binary. Raises BadParameter."""
     match = _SIZE.match(value.strip())
     if match is None:
         raise click.BadParameter(f"{value!r} is not a size such as 500M or 2G")
@@ -92,21 +92,21 @@ def scrub(name: str, out: Path | None, force: bool, in_place: bool, form: str) -
     source = _library().find(name)
     stem = source.name.removesuffix(EXTENSION)
     target = source if in_place else Path(f"{stem}-scrubbed{EXTENSION}") if out is None else out
-    done = scrubbed_copy(source, target, replace_existing=force)
+    scrubbed = scrubbed_copy(source, target, replace_existing=force)
     if form == "json":
         data = {
             "path": str(target),
-            "secrets_replaced": done.secrets,
-            "names_replaced": done.names,
-            "lines_left_out": done.lines_left_out,
-            "texts_left_out": done.texts_left_out,
-            "output_lines": done.output_lines,
-            "kept_texts": done.kept_texts,
+            "secrets_replaced": scrubbed.secrets,
+            "names_replaced": scrubbed.names,
+            "lines_left_out": scrubbed.lines_left_out,
+            "texts_left_out": scrubbed.texts_left_out,
+            "output_lines": scrubbed.output_lines,
+            "kept_texts": scrubbed.kept_texts,
         }
         print_json("sessions-scrub", data)
         return
     print_lines([str(target)])
-    notes(_what_was_scrubbed(done))
+    notes(_what_was_scrubbed(scrubbed))
 
 
 @command.command()
@@ -158,8 +158,8 @@ def _list(form: str) -> None:
         from jaxprof.facts import recorder
 
         listed = list(map(recorder(ENTRY), entries))
-        named = [command_line("open", entry.path) for entry in entries[:1]]
-        print_json("sessions", {"folder": str(library.folder), "size_bytes": total, "sessions": listed}, named)
+        next_commands = [command_line("open", entry.path) for entry in entries[:1]]
+        print_json("sessions", {"folder": str(library.folder), "size_bytes": total, "sessions": listed}, next_commands)
         return
     from jaxprof.report.renderers import text_lines
     from jaxprof.units import bytes_, counted
@@ -190,17 +190,17 @@ def _table(entries: list[Entry]) -> Table[Entry]:
     )
 
 
-def _what_was_scrubbed(done: Scrubbed) -> Iterator[str]:
+def _what_was_scrubbed(scrubbed: Scrubbed) -> Iterator[str]:
     from jaxprof.units import counted
 
-    names = counted(done.names, "name", "names")
-    yield f"Replaced: {counted(done.secrets, 'secret')}, {names} of host, users and home folders."
-    if done.lines_left_out:
-        yield f"Left out: {counted(done.lines_left_out, 'line')} that cannot be read."
-    if done.texts_left_out:
-        yield f"Left out: {counted(done.texts_left_out, 'text')} of which a piece is missing or damaged."
-    output = [counted(done.output_lines, "line") + " of output"] if done.output_lines else []
-    if kept := ", ".join([*output, *done.kept_texts]):
+    names = counted(scrubbed.names, "name", "names")
+    yield f"Replaced: {counted(scrubbed.secrets, 'secret')}, {names} of host, users and home folders."
+    if scrubbed.lines_left_out:
+        yield f"Left out: {counted(scrubbed.lines_left_out, 'line')} that cannot be read."
+    if scrubbed.texts_left_out:
+        yield f"Left out: {counted(scrubbed.texts_left_out, 'text')} of which a piece is missing or damaged."
+    output = [counted(scrubbed.output_lines, "line") + " of output"] if scrubbed.output_lines else []
+    if kept := ", ".join([*output, *scrubbed.kept_texts]):
         yield f"Still in it: {kept}. A secret that looks like any other word stays; look before you send it."
 
 
@@ -214,7 +214,7 @@ def _runs(entry: Entry) -> str:
 
 
 def _workloads(entry: Entry) -> str:
-    """What was run, or why that cannot be read; of a job, in how many processes."""
+    """Return what was run, or why that cannot be read; for a job also its number of processes."""
     from jaxprof.units import counted
 
     words = entry.problem or ", ".join(entry.workloads)
@@ -234,7 +234,7 @@ def _state(entry: Entry) -> str:
 
 
 def _delete(library: Library, doomed: Sequence[Path], form: str, *, yes: bool, dry_run: bool = False) -> int:
-    """Delete after asking. Without a terminal, `--yes` is required."""
+    """Delete after asking, and print what was deleted. Without a terminal, `--yes` is required."""
     from jaxprof.session.log.library import total_bytes
 
     size_bytes = total_bytes(doomed)
@@ -247,17 +247,19 @@ def _delete(library: Library, doomed: Sequence[Path], form: str, *, yes: bool, d
 
 
 def _is_deleted(library: Library, doomed: Sequence[Path], size_bytes: int, *, yes: bool) -> bool:
-    """Delete after asking; False where the answer was no."""
+    """Delete after asking. Return False if the answer was no."""
     if not doomed:
         note("Nothing to delete.")
         return True
-    from jaxprof.units import bytes_
+    from jaxprof.units import bytes_, counted
 
-    taken = bytes_(size_bytes)
+    jobs = sum(path.is_dir() for path in doomed)
+    counts = ((len(doomed) - jobs, "session"), (jobs, "job"))
+    what = f"{' and '.join(counted(count, noun) for count, noun in counts if count)} ({bytes_(size_bytes)})"
     notes(map(str, doomed))
-    if not confirmed(f"Delete {len(doomed)} ({taken})?", click.UsageError(NO_TERMINAL), yes=yes):
+    if not confirmed(f"Delete {what}?", click.UsageError(NO_TERMINAL), yes=yes):
         return False
-    for each in doomed:
-        library.delete(each)
-    note(f"Deleted {len(doomed)} ({taken}).")
+    for session in doomed:
+        library.delete(session)
+    note(f"Deleted {what}.")
     return True

@@ -1,4 +1,4 @@
-"""Accelerators that the machine has and JAX does not use: the reason, and the command that mends it.
+"""Find accelerators that the machine has and JAX does not use: the reason, and the command that fixes it.
 
 Pure functions over facts that `hardware` and `nvidia` gathered. They cover what can be known without starting JAX: a
 missing or unfitting plugin, a driver that is missing or too old, a variable that hides the device. If none of these
@@ -32,14 +32,14 @@ TPU_KINDS = {
     0x006F: "TPU v6e",
     0x0076: "TPU7x",
 }
-"""Google's other PCI devices are network cards and disks of its cloud, on machines without any TPU."""
+"""TPUs by PCI device number; Google's other PCI devices are network cards and disks of its cloud, without any TPU."""
 
 _PLATFORM_NAMES = {"cuda": ("cuda", "gpu"), "rocm": ("rocm", "gpu"), "tpu": ("tpu",), "metal": ("metal", "mps")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """Why JAX does not use a device, and what mends that (a command if there is one)."""
+    """Why JAX does not use a device, and what fixes that (a command if there is one)."""
 
     reason: str
     hint: str = ""
@@ -47,17 +47,17 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """A device that NVML does not list: found on the bus only."""
+    """A device that NVML does not list, found only on the bus."""
 
     platform: str
     kind: str
     pci_bus_id: str | None
     obstacle: Obstacle | None
-    """None if nothing that can be known keeps JAX from it: JAX's answer will decide."""
+    """What keeps JAX from it; None if nothing that can be known does: JAX's answer then decides."""
 
 
 def cuda_obstacle(listing: NvidiaListing, target: TargetInterpreter, environment: Mapping[str, str]) -> Obstacle | None:
-    """What keeps JAX from every NVIDIA GPU; None if nothing that can be known does."""
+    """Return what keeps JAX from every NVIDIA GPU; None if nothing that can be known does."""
     if hidden := _platform_hidden("cuda", environment):
         return hidden
     if hides_all(environment):
@@ -74,7 +74,7 @@ def cuda_obstacle(listing: NvidiaListing, target: TargetInterpreter, environment
 
 
 def gpu_obstacle(gpu: Gpu, listing: NvidiaListing, environment: Mapping[str, str]) -> Obstacle | None:
-    """What keeps JAX from this one GPU or MIG instance, although it may use others."""
+    """Return what keeps JAX from this one GPU or MIG instance, although it may use others."""
     if gpu.mig_enabled:
         if gpu.mig:
             return Obstacle(reason="it is split into MIG instances, which are listed separately")
@@ -94,7 +94,7 @@ def gpu_obstacle(gpu: Gpu, listing: NvidiaListing, environment: Mapping[str, str
 def bus_accelerators(
     machine: MachineHardware, listing: NvidiaListing, target: TargetInterpreter, environment: Mapping[str, str]
 ) -> tuple[Accelerator, ...]:
-    """Accelerators on the PCI bus (and Apple's GPU), other than those that NVML lists."""
+    """Return accelerators on the PCI bus (and Apple's GPU), other than those that NVML lists."""
     accelerators = [*_nvidia_on_bus(machine, listing, target), *_amd(machine, target, environment)]
     accelerators += _tpu(machine, target, environment)
     if machine.system == "Darwin" and machine.processor == "arm64" and not _has(target, "jax-metal"):
@@ -116,7 +116,7 @@ def bus_accelerators(
 def install_command(
     platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Iterable[Gpu] = ()
 ) -> str:
-    """The pip command that installs JAX for `platform` in `target`, at the version of its jax.
+    """Return the pip command that installs JAX for `platform` in `target`, at the version of its jax.
 
     Pinning jax keeps a training environment as it is: only what is missing is added.
     """
@@ -141,7 +141,7 @@ def _extra(platform: str, target: TargetInterpreter, driver: tuple[int, ...], gp
 def _plugin_obstacle(
     platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Iterable[Gpu] = ()
 ) -> Obstacle | None:
-    """A plugin that is missing, or does not fit jaxlib or the driver."""
+    """Return the obstacle of a plugin that is missing, or does not fit jaxlib or the driver; else None."""
     if target.packages is None:
         return None
     gpus = list(gpus)
@@ -167,7 +167,7 @@ def _plugin_obstacle(
 
 
 def _nvidia_on_bus(machine: MachineHardware, listing: NvidiaListing, target: TargetInterpreter) -> list[Accelerator]:
-    """GPUs that NVML does not show: there is no driver, or one that NVML cannot query."""
+    """Return GPUs that NVML does not show: there is no driver, or one that NVML cannot query."""
     listed = {gpu.pci_bus_id for gpu in listing.gpus}
     missing = [device for device in machine.pci if device.vendor == NVIDIA and device.is_display]
     missing = [device for device in missing if normal_pci_bus_id(device.address) not in listed]
@@ -220,7 +220,7 @@ def _tpu_chips(machine: MachineHardware) -> list[PciDevice]:
 
 
 def _platform_hidden(platform: str, environment: Mapping[str, str]) -> Obstacle | None:
-    """Whether `JAX_PLATFORMS` names other platforms only."""
+    """Return the obstacle if `JAX_PLATFORMS` names other platforms only; else None."""
     value = environment.get("JAX_PLATFORMS", "").strip()
     wanted = [name.strip().lower() for name in value.split(",")]
     if value and not any(name in wanted for name in _PLATFORM_NAMES[platform]):
@@ -241,6 +241,6 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _version(text: str | None) -> tuple[int, ...]:
-    """The leading numbers of a version; empty if it is unknown."""
+    """Return the leading numbers of a version; empty if it is unknown."""
     match = re.match(r"\d+(?:\.\d+)*", text or "")
     return tuple(int(part) for part in match.group().split(".")) if match else ()

@@ -1,8 +1,8 @@
-"""The machine's description in a session file: an allow-list, never `os.environ`.
+"""Describe the machine for a session file, with an allow-list, never all of `os.environ`.
 
-Nothing goes in that could hold a secret or name a person: no user or home folder, no host's address, no path. What may
-be kept of the environment's variables is `jaxprof.private`'s to say. A user who wants more can add it to the session's
-notes.
+The description holds nothing that could be a secret or name a person: no user or home folder, no host's address, no
+path. `jaxprof.private` decides which environment variables may be kept. A user who wants more can add it to the
+session's notes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"), ("/.
 
 
 def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
-    """The machine's description for the session's header; JSON-ready, None is unknown. Takes as long as `gather`."""
+    """Return the machine's description for the session's header; JSON-ready, None is unknown. Takes as long as
+    `gather`."""
     facts = gather() if facts is None else facts
     gpus: list[dict[str, Scalar | None]] = [
         {"name": gpu.name, "uuid": gpu.uuid, "memory_bytes": gpu.memory_bytes, "mig_enabled": gpu.mig_enabled}
@@ -46,7 +47,7 @@ def environment_facts(facts: Facts | None = None) -> dict[str, Value]:
 
 
 def container_hint(environment: Mapping[str, str], root: Path = Path("/")) -> str | None:
-    """`docker`, `podman`, `apptainer`, `kubernetes`; None if nothing indicates a container."""
+    """Return `docker`, `podman`, `apptainer` or `kubernetes`; None if nothing indicates a container."""
     if "KUBERNETES_SERVICE_HOST" in environment:
         return "kubernetes"
     for path, name in _CONTAINERS:

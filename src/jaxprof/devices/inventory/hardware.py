@@ -1,4 +1,4 @@
-"""What the machine and the target interpreter have, read from files: PCI devices, device nodes, installed packages.
+"""Read what the machine and the target interpreter have from files: PCI devices, device nodes, installed packages.
 
 No process is started and nothing is imported in the target interpreter, so the answer is immediate. `accelerators`
 draws the conclusions.
@@ -41,12 +41,12 @@ class PciDevice:
 
     @property
     def is_display(self) -> bool:
-        """Class 0x03: GPUs, also those without an output."""
+        """Whether the class is 0x03: GPUs, including those without an output."""
         return self.class_code >> 16 == 0x03
 
     @property
     def is_accelerator(self) -> bool:
-        """A GPU, or class 0x12, a processing accelerator; AMD Instinct cards present themselves as the latter."""
+        """Whether it is a GPU, or of class 0x12, a processing accelerator, as AMD Instinct cards are."""
         return self.class_code >> 16 in (0x03, 0x12)
 
 
@@ -60,10 +60,10 @@ class MachineHardware:
     nvidia_driver: str | None = None
     """Version of the loaded kernel driver, from `/proc/driver/nvidia/version`."""
     nvidia_proc_gpus: int = 0
-    """Entries of `/proc/driver/nvidia/gpus`."""
+    """Number of entries of `/proc/driver/nvidia/gpus`."""
     tpu_nodes: tuple[str, ...] = ()
-    """`/dev/accel*`. Newer TPUs are under `/dev/vfio`, as any device may be: these are identified by their PCI
-    number."""
+    """Device nodes `/dev/accel*`. Newer TPUs are under `/dev/vfio`, as any device may be: they are identified by their
+    PCI number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +75,11 @@ class TargetInterpreter:
     """Version by name, of jax and its plugins; None if the interpreter's packages could not be found. The version is
     empty for a plugin that is present without being a package of its own, as in conda builds."""
     jax_extras: tuple[str, ...] = ()
-    """The extras that its jax offers: `cuda12`, `cuda13`, `tpu`, ..."""
+    """Extras that its jax offers: `cuda12`, `cuda13`, `tpu`, ..."""
 
 
 def read_machine(root: Path = Path("/")) -> MachineHardware:
-    """The hardware according to `root` (the file system, or a copy of it for tests)."""
+    """Return the hardware according to `root` (the file system, or a copy of it for tests)."""
     pci = tuple(_pci_devices(root / "sys/bus/pci/devices"))
     return MachineHardware(
         system=platform.system(),
@@ -92,7 +92,7 @@ def read_machine(root: Path = Path("/")) -> MachineHardware:
 
 
 def read_target(python: str = sys.executable) -> TargetInterpreter:
-    """jax and its plugins in the environment of `python`, found in its folders, without starting it."""
+    """Find jax and its plugins in the environment of `python`, in its folders, without starting it."""
     from importlib.metadata import distributions  # takes 20 ms: imported only if it is needed
 
     folders = [str(folder) for folder in _site_packages(python)]
@@ -136,7 +136,8 @@ def _pci_devices(folder: Path) -> list[PciDevice]:
 
 
 def _nvidia_driver(path: Path) -> str | None:
-    """`NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu ...`; the open module words it differently."""
+    """Read the version in a line such as `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu ...`; the open
+    module words it differently."""
     try:
         match = re.search(r"\s(\d{3,}(?:\.\d+)+)\s", path.read_text(encoding="utf-8", errors="replace"))
     except OSError:

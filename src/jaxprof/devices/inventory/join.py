@@ -1,4 +1,4 @@
-"""Joins JAX's devices and the machine's into one list: by UUID or PCI address, never by NVML's number.
+"""Join JAX's devices and the machine's into one list: by UUID or PCI address, never by NVML's number.
 
 JAX often reports neither. Then its device is CUDA's ordinal, which `visible` has already resolved to a GPU from the
 user's environment; or, if CUDA's order cannot be known, a product name that only one GPU has. A device that none of
@@ -16,7 +16,7 @@ from jaxprof.devices.live.nvidia import normal_pci_bus_id
 
 
 def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, ...]:
-    """`local` with the engine's answer to a `DevicesRequest` laid over it.
+    """Return `local` with the engine's answer to a `DevicesRequest` laid over it.
 
     `answer` holds `devices` (one mapping each: id, platform, kind, process, core_count, ...), `errors` (platform →
     JAX's error when it could not start it) and `process_index`. Missing keys are unknown. A device that JAX lists gets
@@ -41,7 +41,7 @@ def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, .
 
 
 def _not_counted(rest: Sequence[Device], joined: Sequence[Device], own_process: int) -> list[Device]:
-    """`rest` without the TPUs and AMD GPUs that correspond to those of JAX's devices that nothing joined.
+    """Return `rest` without the TPUs and AMD GPUs that correspond to JAX's devices without a match.
 
     JAX reports no address for them, so they are only counted: if it lists fewer than the machine has, that many are
     unused, and which ones is unknown.
@@ -93,7 +93,7 @@ def _match(theirs: Device, rest: Sequence[Device], ordinal: int | None) -> Devic
 
 
 def _joined(ours: Device | None, theirs: Device) -> Device:
-    """JAX's description of itself, and the machine's description of the hardware."""
+    """Return one device with JAX's description of itself, and the machine's description of the hardware."""
     if ours is None:
         return replace(theirs, memory_limit_bytes=theirs.allocator_limit_bytes)
     cpu = theirs.platform == "cpu"
@@ -122,7 +122,7 @@ def _unused(rest: Sequence[Device], taken: set[str], errors: Mapping[str, Any]) 
         error = str(errors.get(device.platform) or "").strip()
         reason = device.reason or (f"JAX could not start it: {error}" if error else "JAX does not list it")
         if not device.reason and not error and unjoined and device.cuda_ordinal is None and device.platform == "cuda":
-            reason = "JAX reports too little to identify which of its devices this is"
+            reason = "JAX does not report enough to match this device"
         identifier = device.id
         if identifier in taken:  # its number was a forecast, and JAX gave that number to another one
             identifier = f"{HIDDEN if device.platform == 'cuda' else device.platform}:{_free(device, taken)}"
@@ -144,12 +144,12 @@ def _only(devices: Sequence[Device]) -> Device | None:
 
 
 def _same_uuid(ours: str | None, theirs: str) -> bool:
-    """Normalises a UUID: CUDA writes it with or without its `GPU-`."""
+    """Return whether two UUIDs are the same: CUDA writes them with or without `GPU-`."""
     return ours is not None and ours.lower().removeprefix("gpu-") == theirs.lower().removeprefix("gpu-")
 
 
 def _known(reported: Mapping[str, Any], key: str, kind: type[Any]) -> Any:
-    """The value as `kind`; None if it is missing or has another type."""
+    """Return the value as `kind`; None if it is missing or has another type."""
     value = reported.get(key)
     if value is None:
         return None

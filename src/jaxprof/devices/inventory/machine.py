@@ -1,4 +1,4 @@
-"""The devices of this machine as one list: the CPU, NVML's GPUs, and what else the PCI bus has.
+"""List the devices of this machine: the CPU, NVML's GPUs, and what else the PCI bus has.
 
 There are two steps, so that a screen has something to show at once: `local_devices` asks psutil, NVML and the file
 system (milliseconds, no child process), and `join.merge` adds what JAX reported in a child. Numbers: `cuda:N` is JAX's
@@ -29,14 +29,14 @@ _DEVICE = re.compile(r"([a-z][a-z_]*)(?::(\d{1,9}))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One device. None is unknown, or does not apply."""
+    """One device. A field is None if it is unknown, or does not apply."""
 
     id: str
-    """`platform:number`."""
+    """Id of the device: `platform:number`."""
     platform: str
-    """`cpu`, `cuda`, `rocm`, `tpu`, `metal`."""
+    """Platform: `cpu`, `cuda`, `rocm`, `tpu`, `metal`."""
     kind: str | None = None
-    """The product's name: `NVIDIA H200`, `AMD EPYC 9654`."""
+    """Product name: `NVIDIA H200`, `AMD EPYC 9654`."""
     process: int | None = None
     """JAX's process index, in a program of several processes."""
     memory_used_bytes: int | None = None
@@ -44,26 +44,26 @@ class Device:
     """All of the device's memory (for the CPU: the machine's, or the cgroup's limit)."""
     memory_free_bytes: int | None = None
     allocator_limit_bytes: int | None = None
-    """The most that JAX's allocator would take."""
+    """Largest amount of memory that JAX's allocator would take."""
     core_count: float | None = None
-    """CPU: cores that this process may use, a fraction under a quota. Accelerators: as JAX reports."""
+    """For a CPU, cores that this process may use, a fraction under a quota; for an accelerator, as JAX reports."""
     compute_capability: str | None = None
     uuid: str | None = None
     pci_bus_id: str | None = None
     nvml_key: tuple[int, int | None] | None = None
-    """The key by which NVML finds it."""
+    """Key by which NVML finds the device."""
     cuda_ordinal: int | None = None
-    """CUDA's number for it in the user's environment, if that can be known."""
+    """CUDA's number for the device in the user's environment, if that can be known."""
     used_by_jax: bool | None = None
-    """None until JAX was asked, unless something already rules it out."""
+    """Whether JAX uses the device; None until JAX was asked, unless something already rules it out."""
     reason: str = ""
     """Why JAX does not use it."""
     hint: str = ""
-    """What mends that: a command, or a sentence."""
+    """What fixes that: a command, or a sentence."""
 
     @property
     def number(self) -> int:
-        """The number in its id."""
+        """Number in its id."""
         return int(self.id.rpartition(":")[2])
 
 
@@ -79,7 +79,7 @@ class Facts:
 
 
 def gather(python: str = sys.executable, nvml: Nvml | None = None) -> Facts:
-    """Reads the machine. `python` is the interpreter that runs the engine; no process is started in it."""
+    """Read the machine. `python` is the interpreter that runs the engine; no process is started in it."""
     return Facts(
         cpu=read_cpu(),
         nvidia=(nvml or Nvml()).listing(),
@@ -90,7 +90,7 @@ def gather(python: str = sys.executable, nvml: Nvml | None = None) -> Facts:
 
 
 def local_devices(facts: Facts | None = None) -> tuple[Device, ...]:
-    """What this machine has, without JAX: accelerators, then the CPU, then what JAX cannot use."""
+    """Return the devices of this machine, without asking JAX: accelerators, the CPU, then what JAX cannot use."""
     facts = gather() if facts is None else facts
     devices = [cpu_device(facts.cpu), *_nvidia_devices(facts)]
     taken = [device.id for device in devices]
@@ -113,7 +113,7 @@ def local_devices(facts: Facts | None = None) -> tuple[Device, ...]:
 
 
 def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
-    """Accelerators first, then the CPU, then what JAX does not use."""
+    """Return accelerators first, then the CPU, then what JAX does not use."""
     return tuple(
         sorted(
             devices,
@@ -123,7 +123,7 @@ def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
 
 
 def cpu_device(facts: CpuFacts) -> Device:
-    """The CPU as `cpu:0`."""
+    """Return the CPU as `cpu:0`."""
     return Device(
         id="cpu:0",
         platform="cpu",
@@ -134,10 +134,10 @@ def cpu_device(facts: CpuFacts) -> Device:
 
 
 def parse_device(text: str, known: Iterable[str] | None = None) -> str:
-    """The canonical id for what a user wrote: `gpu:0` is `cuda:0`, `cpu` is `cpu:0`.
+    """Return the canonical id for what a user wrote: `gpu:0` is `cuda:0`, `cpu` is `cpu:0`.
 
     With the ids that are `known`, `gpu` means the kind of GPU that exists, and an id that is not among them raises
-    UsageError naming the near ones. Text that is not a device at all raises UsageError in any case.
+    UsageError naming similar ones. Text that is not a device at all raises UsageError in any case.
     """
     choices = None if known is None else list(known)
     match = _DEVICE.fullmatch(text.strip().lower())
@@ -157,7 +157,7 @@ def parse_device(text: str, known: Iterable[str] | None = None) -> str:
 
 
 def platforms_of(text: str) -> tuple[str, ...]:
-    """The platforms that a device written by a user may belong to: `gpu:0` may be any kind of GPU."""
+    """Return the platforms that a device written by a user may belong to: `gpu:0` may be any kind of GPU."""
     platform = text.strip().lower().partition(":")[0]
     return _GPU_PLATFORMS if platform == "gpu" else (platform,)
 

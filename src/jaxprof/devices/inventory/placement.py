@@ -1,4 +1,4 @@
-"""The environment of a worker: its one device, the others left alone, and no more of a GPU's memory than is free.
+"""Set the environment of a worker: its one device, the others left alone, and no more of a GPU's memory than is free.
 
 JAX takes 75 % of a GPU's memory at the first use, and a process that prefers the CPU still takes some on every GPU that
 it sees. Both are controlled by variables that must be set before jax is imported. Names and defaults: JAX
@@ -19,14 +19,14 @@ from jaxprof.events import DeviceReading
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
-"""The newer name first."""
+"""Variables that hold the share of memory to preallocate, the newer name first."""
 ALLOCATOR = "XLA_PYTHON_CLIENT_ALLOCATOR"
 DEFAULT_FRACTION = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerEnvironment:
-    """For one worker: variables laid over ours, the device as JAX names it there, and notes about it."""
+    """Environment of one worker: variables laid over ours, the device as JAX names it there, and notes about it."""
 
     environment: dict[str, str]
     device: str
@@ -34,7 +34,8 @@ class WorkerEnvironment:
 
 
 def probe_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """For the process that only lists devices: it takes no GPU memory, and numbers GPUs as `local_devices` does."""
+    """Return variables for the process that only lists devices: it takes no GPU memory, and numbers GPUs as
+    `local_devices` does."""
     ours = os.environ if environment is None else environment
     return {PREALLOCATE: "false", **settled_order(ours)}
 
@@ -45,10 +46,10 @@ def worker_environment(
     environment: Mapping[str, str] | None = None,
     reading: DeviceReading | None = None,
 ) -> WorkerEnvironment:
-    """The variables for a worker on the device with that id, from `devices`.
+    """Return the variables for a worker on the device with that id, from `devices`.
 
     `reading`, if it is newer than the list, gives the free memory. Raises UsageError for a device that is not listed
-    (naming the near ones) or that JAX does not use (with what mends that).
+    (naming similar ones) or that JAX does not use (with what fixes that).
     """
     ours = os.environ if environment is None else environment
     by_id = {candidate.id: candidate for candidate in devices}
@@ -74,7 +75,7 @@ def worker_environment(
 
 
 def preallocation_note(device: Device, environment: Mapping[str, str], reading: DeviceReading | None = None) -> str:
-    """Why preallocation must be off on `device`, as a sentence; empty if it may stay on, or if nothing is known."""
+    """Return why preallocation must be off on `device`, as a sentence; empty if it may stay on, or is unknown."""
     total, free = device.memory_limit_bytes, device.memory_free_bytes
     if reading is not None and reading.memory_limit_bytes is not None and reading.memory_used_bytes is not None:
         total, free = reading.memory_limit_bytes, reading.memory_limit_bytes - reading.memory_used_bytes
@@ -91,7 +92,7 @@ def preallocation_note(device: Device, environment: Mapping[str, str], reading: 
 
 
 def _only_this(device: Device, environment: Mapping[str, str]) -> dict[str, str]:
-    """CUDA's variables that leave only this GPU visible: by UUID, if it is known, which no renumbering affects.
+    """Return CUDA's variables that leave only this GPU visible: by UUID, if known, which no renumbering affects.
 
     If JAX was not asked and CUDA's order is unknown, the number is the user's, and so the user's entry stays.
     """
@@ -119,7 +120,7 @@ def _preallocates(environment: Mapping[str, str]) -> bool:
 
 
 def _fraction(environment: Mapping[str, str]) -> float:
-    """The share of all memory that JAX takes. Text that is not a share leaves the default: JAX rejects it itself."""
+    """Return the share of all memory that JAX takes. Text that is not a share leaves the default: JAX rejects it."""
     for name in FRACTIONS:
         try:
             value = float(environment.get(name, ""))

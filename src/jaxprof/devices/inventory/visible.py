@@ -1,4 +1,4 @@
-"""Which GPUs CUDA shows to a process, and in which order: reads `CUDA_VISIBLE_DEVICES` as the CUDA driver does.
+"""Find which GPUs CUDA shows to a process, in which order, by reading `CUDA_VISIBLE_DEVICES` as the CUDA driver does.
 
 JAX's `cuda:0` is the first GPU of that list, not NVML's number 0. Entries are NVML-like indices, UUIDs or beginnings of
 UUIDs (`GPU-8932f937`), and MIG instances (`MIG-<uuid>`, or the older `MIG-GPU-<uuid>/<gpu instance>/<compute
@@ -23,11 +23,11 @@ class Visible:
 
     gpus: tuple[Gpu, ...]
     certain: bool = True
-    """False if CUDA numbers by speed and the GPUs differ: then only CUDA knows which one is its number 0."""
+    """False if CUDA numbers by speed and the GPUs differ: then only CUDA knows which GPU is its number 0."""
 
 
 def visible_gpus(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> Visible:
-    """The GPUs of `gpus` (in NVML's order) that a process with `environment` would see."""
+    """Return the GPUs of `gpus` (in NVML's order) that a process with `environment` would see."""
     by_bus = environment.get(ORDER_VARIABLE, "") == "PCI_BUS_ID"
     alike = len({gpu.name for gpu in gpus}) <= 1
     value = environment.get(VARIABLE)
@@ -52,7 +52,7 @@ def visible_gpus(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> Visible
 
 
 def settled_order(environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables to add to `environment` so that CUDA numbers by PCI address, as nvidia-smi does, instead of by speed.
+    """Return variables to add to `environment` so that CUDA numbers by PCI address, as nvidia-smi does, not by speed.
 
     Empty if the user chose: indices in `CUDA_VISIBLE_DEVICES` would mean other GPUs in another order.
     """
@@ -61,7 +61,7 @@ def settled_order(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def hides_all(environment: Mapping[str, str]) -> bool:
-    """Whether the variable hides all GPUs: empty, `-1` or `NoDevFiles`."""
+    """Return whether the variable hides all GPUs: empty, `-1` or `NoDevFiles`."""
     value = environment.get(VARIABLE)
     return value is not None and value.split(",")[0].strip() in ("", "-1", "NoDevFiles")
 

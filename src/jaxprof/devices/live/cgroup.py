@@ -1,9 +1,9 @@
-"""The limits that a container or a job scheduler sets for this process, read from cgroup v2 and v1.
+"""Read the limits that a container or a job scheduler sets for this process, from cgroup v2 and v1.
 
 psutil reports what the machine has; in a container or under Slurm a process may use less. Limits apply at every level
-of the hierarchy, so the least one on the way up to the root counts. Inside a container the path that the kernel gives
-may not be mounted; then the root of what is mounted is the container's own group. What cannot be read counts as no
-limit.
+of the hierarchy, so the least one on the way up to the root counts. Inside a container the path that the kernel reports
+may not be mounted; then the root of what is mounted is the container's own group. A file that cannot be read counts as
+no limit.
 
 Formats: Linux kernel, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
 """
@@ -18,7 +18,7 @@ MOUNT = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
 
 _NO_LIMIT = 1 << 60
-"""cgroup v1 writes "no limit" as the largest multiple of a page that fits; no machine has an exbibyte."""
+"""Limits from here on mean none: cgroup v1 writes "no limit" as the largest multiple of a page; 2**60 is an EiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class MemoryGroup:
     inactive_key: str
 
     def used_bytes(self) -> int | None:
-        """Memory in use without the page cache that the kernel frees first; None if it cannot be read."""
+        """Return the memory in use without the page cache that the kernel frees first; None if it cannot be read."""
         used = _integer(self.used)
         if used is None:
             return None
@@ -53,7 +53,7 @@ class Limits:
 
 
 def read_limits(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> Limits:
-    """Reads the limits of this process: a handful of small files; on a system without cgroups there are none."""
+    """Read the limits of this process: a handful of small files; on a system without cgroups there are none."""
     version_1, version_2 = _memberships(_text(membership) or "")
     cores: list[float] = []
     groups: list[MemoryGroup] = []
@@ -75,7 +75,7 @@ def read_limits(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> Limits:
 
 
 def _memberships(text: str) -> tuple[list[tuple[str, str]], str | None]:
-    """Lines of `/proc/self/cgroup`, `number:controllers:path`: those of v1, and the path in v2 if it is used."""
+    """Parse `/proc/self/cgroup`, lines of `number:controllers:path`: return those of v1, and the path in v2 if used."""
     version_1, version_2 = [], None
     for line in text.splitlines():
         number, _, rest = line.partition(":")
@@ -88,7 +88,7 @@ def _memberships(text: str) -> tuple[list[tuple[str, str]], str | None]:
 
 
 def _upwards(base: Path, path: str) -> Iterator[Path]:
-    """The folder of a group, then its ancestors up to `base`; only `base` if the path is not mounted here."""
+    """Yield the folder of a group, then its ancestors up to `base`; only `base` if the path is not mounted here."""
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     if not base.joinpath(*parts).is_dir():
         parts = []
@@ -97,7 +97,7 @@ def _upwards(base: Path, path: str) -> Iterator[Path]:
 
 
 def _v2_cores(folder: Path) -> list[float]:
-    """`cpu.max` holds `QUOTA PERIOD` in microseconds, or `max PERIOD`."""
+    """Return the limit in `cpu.max`: `QUOTA PERIOD` in microseconds, or `max PERIOD`; empty if there is none."""
     words = (_text(folder / "cpu.max") or "").split()
     if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]) > 0:
         return [int(words[0]) / int(words[1])]

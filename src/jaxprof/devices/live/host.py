@@ -1,8 +1,8 @@
-"""The CPU: what it is, which part of it this process may use, and how busy that part is.
+"""Read the CPU: what it is, which part of it this process may use, and how busy that part is.
 
 Cores are those of the affinity and the cgroup quota; memory is the cgroup's if that is less: a container that may use
-two cores of a machine with 128 has two. What the system does not report (a container without `/proc` entries, a virtual
-machine without frequencies) is None, and nothing here raises for it.
+two cores of a machine with 128 has two. A value that the system does not report (in a container without `/proc`
+entries, or a virtual machine without frequencies) is None, and nothing here raises for it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _COUNTED_TWICE = ("guest", "guest_nice")
 """Linux counts the time of guests in `user` and `nice` as well."""
 
 _FREQUENCY_SHARE = 0.005
-"""Reading frequencies may query every core's driver, which takes milliseconds each on some machines; they are read so
-rarely that this is the share of time spent on it."""
+"""Largest share of time spent on reading frequencies, which may query every core's driver and takes milliseconds for
+each on some machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuFacts:
-    """What does not change while the process runs."""
+    """Facts about the CPU that do not change while the process runs."""
 
     model: str | None
     cores: tuple[int, ...]
@@ -53,14 +53,14 @@ class CpuFacts:
 
     @property
     def usable_cores(self) -> float | None:
-        """How many cores' worth of time this process can get; a fraction under a quota. None if unknown."""
+        """CPU time that this process can get, in cores; a fraction under a quota. None if unknown."""
         if not self.cores:
             return self.quota_cores
         return min(float(len(self.cores)), self.quota_cores or float("inf"))
 
 
 def read_cpu(limits: Limits | None = None) -> CpuFacts:
-    """The facts about this machine's CPU. Takes a few milliseconds; starts a process only on macOS."""
+    """Return the facts about this machine's CPU. Takes a few milliseconds; starts a process only on macOS."""
     limits = read_limits() if limits is None else limits
     machine_cores = _ask(psutil.cpu_count)
     frequency = _ask(psutil.cpu_freq)
@@ -79,7 +79,7 @@ def read_cpu(limits: Limits | None = None) -> CpuFacts:
 
 
 def cpu_model(cpuinfo: Path = CPUINFO) -> str | None:
-    """The processor's product name; None if nothing reports it (many ARM servers)."""
+    """Return the processor's product name; None if nothing reports it (many ARM servers)."""
     try:
         match = _MODEL.search(cpuinfo.read_text(encoding="utf-8", errors="replace"))
     except OSError:
@@ -99,9 +99,9 @@ def cpu_model(cpuinfo: Path = CPUINFO) -> str | None:
 
 
 class HostSampler:
-    """Live readings of the CPU. Use is measured between two readings, so this keeps the last one's counters.
+    """Live readings of the CPU. Use is measured between two readings, so this keeps the counters of the last one.
 
-    The first counters are taken when it is made: nothing ever waits for an interval to pass. Not thread-safe.
+    The first counters are taken when it is made, so no call waits for an interval to pass. Not thread-safe.
     """
 
     def __init__(self, facts: CpuFacts | None = None, limits: Limits | None = None) -> None:
@@ -112,8 +112,8 @@ class HostSampler:
         self._frequency_due_seconds = 0.0
 
     def read(self, device: str = "cpu:0") -> DeviceReading:
-        """How busy the usable cores were since the last reading (None: no counter moved), and current values for the
-        rest."""
+        """Return how busy the usable cores were since the last reading (None: no counter moved), and current values
+        for the rest."""
         now = _core_seconds()
         cores = _shares(self._before, now, self.facts.cores)
         if cores or len(now) != len(self._before):
@@ -158,7 +158,7 @@ def _affinity(machine_cores: int | None) -> tuple[int, ...]:
 
 
 def _core_seconds() -> list[tuple[float, float]]:
-    """For each online core the seconds since boot: (busy, total). Empty if the system does not report it."""
+    """Return, for each online core, the busy and the total seconds since boot. Empty if they are not reported."""
     seconds = []
     for times in _ask(lambda: psutil.cpu_times(percpu=True)) or []:
         fields = times._asdict()
@@ -168,7 +168,7 @@ def _core_seconds() -> list[tuple[float, float]]:
 
 
 def _shares(before: list[tuple[float, float]], now: list[tuple[float, float]], cores: tuple[int, ...]) -> list[float]:
-    """Busy share of each of `cores` between two counts, in 0..1. Empty if it is not known for all of them."""
+    """Return the busy share (0..1) of each of `cores` between two counts. Empty if it is not known for all of them."""
     if len(before) != len(now) or not cores or cores[-1] >= len(now):
         return []
     shares = []
@@ -186,7 +186,7 @@ def _load_average() -> float | None:
 
 
 def _ask(question: Callable[[], T]) -> T | None:
-    """The answer of psutil, or None if this system has none."""
+    """Return the answer of psutil, or None if this system has none."""
     try:
         return question()
     except (psutil.Error, OSError, RuntimeError, AttributeError, ValueError, IndexError, KeyError):

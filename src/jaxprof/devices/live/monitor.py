@@ -1,4 +1,4 @@
-"""Live readings of all devices, for a thread that reads twice a second, with the last minute of them for sparklines."""
+"""Read all devices live, for a thread that reads twice a second, and keep the last minute for sparklines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxprof.devices.live.nvidia import Nvml
 from jaxprof.events import DeviceReading
 
 HISTORY_LENGTH = 120
-"""A minute at 2 Hz."""
+"""Number of readings kept: a minute at 2 Hz."""
 
 
 class Monitor:
@@ -37,14 +37,14 @@ class Monitor:
         self.follow(devices)
 
     def follow(self, devices: Sequence[Device]) -> None:
-        """Reads these devices from now on. A device that stays keeps its history, even under a new id (by UUID)."""
+        """Read these devices from now on. A device that stays keeps its history, even under a new id (by UUID)."""
         former = {device.uuid or device.id: self._history[device.id] for device in self._devices}
         new = {device.id: former.get(device.uuid or device.id) for device in devices}
         kept = {name: deque(maxlen=self._history_length) if old is None else old for name, old in new.items()}
         self._devices, self._history = tuple(devices), kept
 
     def read(self) -> list[DeviceReading]:
-        """A reading of each device, in their order. CPU devices of one host share one reading."""
+        """Return a reading of each device, in order. CPU devices of one host share one reading."""
         readings = []
         cpu: DeviceReading | None = None
         for device in self._devices:
@@ -60,14 +60,14 @@ class Monitor:
         return readings
 
     def history(self, device: str) -> tuple[DeviceReading, ...]:
-        """The last readings of a device, oldest first; empty for a device that is not followed."""
+        """Return the last readings of a device, the oldest first; empty for a device that is not followed."""
         return tuple(self._history.get(device, ()))
 
     def close(self) -> None:
-        """Releases NVML."""
+        """Release NVML."""
         self._nvml.close()
 
 
 def _local(device: Device) -> bool:
-    """Whether these are this host's cores: psutil has facts for those only."""
+    """Return whether the device has cores of this host, the only ones that psutil knows."""
     return device.core_count is not None

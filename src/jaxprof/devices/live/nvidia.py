@@ -1,4 +1,4 @@
-"""NVIDIA GPUs through NVML: the only place that knows nvidia-ml-py.
+"""Read NVIDIA GPUs through NVML: the only module that uses nvidia-ml-py.
 
 Every query may fail on some machine: no driver, no library, a driver older than the library (a missing symbol), a GPU
 that does not support the query, a user who may not make it, a MIG instance, a GPU that fell off the bus. Each failure
@@ -26,7 +26,7 @@ _LIBRARY = "libnvidia-ml.so.1"
 _CLOCK_SM = 1
 _TEMPERATURE_GPU = 0
 _NOT_AVAILABLE = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
-"""The value that NVML writes into an integer that it cannot fill."""
+"""Values that NVML writes into an integer that it cannot fill."""
 
 THROTTLE_REASONS = (
     (0x002, "application clocks are set"),
@@ -40,7 +40,7 @@ THROTTLE_REASONS = (
     (0x200, "board limit"),
     (0x400, "reliability limit"),
 )
-"""nvmlClocksEventReasons. Bit 0x001, idle, is left out: an idle GPU is not held back."""
+"""Bits of nvmlClocksEventReasons. Bit 0x001, idle, is left out: an idle GPU is not held back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +51,9 @@ class Gpu:
     """NVML's number, in order of PCI address; not CUDA's, and not JAX's."""
     name: str | None = None
     uuid: str | None = None
-    """`GPU-...` or `MIG-...`, as `CUDA_VISIBLE_DEVICES` takes it."""
+    """The UUID, `GPU-...` or `MIG-...`, as `CUDA_VISIBLE_DEVICES` takes it."""
     pci_bus_id: str | None = None
-    """Normalised: `0000:1b:00.0`. A MIG instance has its GPU's address."""
+    """Normalised PCI address: `0000:1b:00.0`. A MIG instance has its GPU's address."""
     memory_bytes: int | None = None
     memory_used_bytes: int | None = None
     memory_free_bytes: int | None = None
@@ -62,22 +62,22 @@ class Gpu:
     """Whether the GPU is split into instances; then programs use those, not the GPU itself."""
     mig: tuple[Gpu, ...] = ()
     mig_index: int | None = None
-    """For an instance: its number in its GPU."""
+    """Number of a MIG instance in its GPU; None for a whole GPU."""
 
     @property
     def key(self) -> tuple[int, int | None]:
-        """The key for `Nvml.read`: always known, unlike the UUID."""
+        """Key for `Nvml.read`, always known, unlike the UUID."""
         return self.index, self.mig_index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NvidiaListing:
-    """What NVML sees."""
+    """The GPUs and versions that NVML reports."""
 
     gpus: tuple[Gpu, ...] = ()
     driver: str | None = None
     cuda: str | None = None
-    """The newest CUDA version that the driver runs, `12.8`."""
+    """Newest CUDA version that the driver runs: `12.8`."""
     problem: str = ""
     """Why NVML could not be used at all; empty if it could, even if it lists no GPU."""
 
@@ -97,7 +97,7 @@ class Nvml:
         self.problem = ""
 
     def listing(self) -> NvidiaListing:
-        """All GPUs, with the MIG instances of those that are split."""
+        """Return all GPUs, with the MIG instances of those that are split."""
         if not self._open():
             return NvidiaListing(problem=self.problem)
         count = self._ask("nvmlDeviceGetCount") or 0
@@ -108,7 +108,7 @@ class Nvml:
         )
 
     def read(self, key: tuple[int, int | None], device: str) -> DeviceReading:
-        """A live reading of the GPU with that `Gpu.key`, under the name `device`.
+        """Return a live reading of the GPU with that `Gpu.key`, under the name `device`.
 
         A MIG instance has its own memory and processes; temperature and clocks are those of its chip. Utilisation and
         power are reported for whole GPUs only, so an instance has none.
@@ -134,7 +134,7 @@ class Nvml:
         )
 
     def close(self) -> None:
-        """Releases NVML. Harmless if it was never opened."""
+        """Release NVML. Harmless if it was never opened."""
         if self._handles or self._opened:
             self._ask("nvmlShutdown")
         self._handles.clear()
@@ -201,7 +201,7 @@ class Nvml:
         return tuple(instances)
 
     def _handle(self, key: tuple[int, int | None]) -> Any:
-        """NVML's handle, or None. A handle that could not be had is requested again the next time."""
+        """Return NVML's handle, or None. A failed request is repeated the next time."""
         if not self._open():
             return None
         if key not in self._handles:
@@ -234,7 +234,8 @@ class Nvml:
         return throttle_words(bits) if isinstance(bits, int) else []
 
     def _process_memory(self, handle: Any) -> dict[int, int | None]:
-        """Memory of each process by pid; a process that computes and draws is listed twice, with the same memory."""
+        """Return the memory of each process by pid; NVML lists a process that computes and draws twice, with the same
+        memory."""
         used: dict[int, int | None] = {}
         for question in ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses"):
             for process in self._ask_of(handle, question) or []:
@@ -249,7 +250,7 @@ class Nvml:
         return None if handle is None else self._ask(question, handle, *arguments)
 
     def _ask(self, question: str, *arguments: Any) -> Any:
-        """The answer, or None whatever prevented it.
+        """Return the answer, or None whatever prevented it.
 
         AttributeError: a library without that function. ValueError: a text that is not UTF-8. TypeError and OSError:
         from ctypes, for a library that does not fit the driver.
@@ -261,7 +262,7 @@ class Nvml:
 
 
 def library_is_there() -> bool:
-    """Whether the driver's library can be loaded. Checked first, since importing nvidia-ml-py takes about 30 ms."""
+    """Return whether the driver's library can be loaded. Checked first, since importing nvidia-ml-py takes 30 ms."""
     if not sys.platform.startswith("linux"):
         return True
     try:
@@ -272,14 +273,14 @@ def library_is_there() -> bool:
 
 
 def throttle_words(bits: int) -> list[str]:
-    """NVML's bit mask as text. A bit without a name here is shown by its number."""
+    """Return NVML's bit mask as text. A bit without a name here is shown by its number."""
     words = [word for bit, word in THROTTLE_REASONS if bits & bit]
     unnamed = bits & ~sum(bit for bit, _ in THROTTLE_REASONS) & ~0x001
     return [*words, f"reason {unnamed:#x}"] if unnamed else words
 
 
 def normal_pci_bus_id(text: str | None) -> str | None:
-    """Normalises a PCI address: NVML writes `00000000:1B:00.0`, sysfs and CUDA `0000:1b:00.0`."""
+    """Normalise a PCI address: NVML writes `00000000:1B:00.0`, sysfs and CUDA `0000:1b:00.0`."""
     if not text:
         return None
     head, _, slot = text.strip().lower().rpartition(":")
@@ -309,7 +310,7 @@ def _scaled(value: Any, scale: float) -> float | None:
 
 
 def _cuda_version(value: Any) -> str | None:
-    """NVML counts 1000 for a major and 10 for a minor version: 12080 is 12.8."""
+    """Return the version as text: NVML counts 1000 for a major and 10 for a minor version, so 12080 is 12.8."""
     whole = _integer(value)
     return f"{whole // 1000}.{whole % 1000 // 10}" if whole else None
 
@@ -317,14 +318,14 @@ def _cuda_version(value: Any) -> str | None:
 class ProcessNames:
     """Names and users by pid, cached as long as the pid is requested.
 
-    A process of another user may hide its user, one of another container its existence: then they are None.
+    A process of another user may hide its user, and one of another container its existence: then they are None.
     """
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[str | None, str | None]] = {}
 
     def describe(self, memory_bytes: Mapping[int, int | None]) -> list[dict[str, Scalar | None]]:
-        """pid, name, user and memory_bytes of each process, largest memory first."""
+        """Return pid, name, user and memory_bytes of each process, the largest memory first."""
         self._known = {pid: who for pid, who in self._known.items() if pid in memory_bytes}
         order = sorted(memory_bytes, key=lambda pid: (-(memory_bytes[pid] or 0), pid))
         return [self._describe(pid, memory_bytes[pid]) for pid in order]

@@ -1,9 +1,9 @@
-"""When a process was stopped by a signal, and when the machine was suspended: seen from the process beside it.
+"""Detect when a signal stopped a process, and when the machine was suspended, from another process.
 
 SIGSTOP, SIGTSTP (ctrl+z) and reading a terminal in the background stop a process until SIGCONT. The system shows it as
-stopped meanwhile; a process that sleeps, waits for input or has no processor to run on is not. What a debugger stops
-for its own purposes has another state, and is not reported. Whoever is stopped together with the process sees nothing
-of this: that is told from within (`recorder.samples.standstill`).
+stopped meanwhile; a process that sleeps, waits for input or has no processor to run on is not. A debugger that stops a
+process for its own purposes causes another state, which is not reported. An observer that is stopped together with the
+process sees nothing of this: the recorder detects such a pause from within (`recorder.samples.standstill`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Final
 from jaxprof.events import ProgramStopped
 
 LOOK_SECONDS: Final = 0.1
-"""How often it is looked: 15 µs each."""
+"""Time between looks at the process; each takes 15 µs."""
 LEAST_SUSPENDED_SECONDS: Final = 1.0
-"""The two clocks that tell a suspended machine are not read at the same instant."""
+"""Shortest suspension reported: the two clocks that show one are not read at the same instant."""
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether the process is stopped by a signal; False for one that has gone, or that cannot be looked at."""
+    """Return whether a signal has stopped the process; False for one that has ended, or that cannot be read."""
     try:
         status = Path(f"/proc/{pid}/stat").read_bytes()
     except FileNotFoundError:
@@ -34,7 +34,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def _is_stopped_elsewhere(pid: int) -> bool:
-    """The same on a system without /proc (macOS)."""
+    """Do the same as `is_stopped` on a system without /proc (macOS)."""
     import psutil
 
     try:
@@ -44,13 +44,14 @@ def _is_stopped_elsewhere(pid: int) -> bool:
 
 
 def suspended_seconds() -> float:
-    """For how long the machine has been suspended since it started; 0 on a system that does not tell."""
+    """Return for how long the machine has been suspended since it started; 0 if the system does not report it."""
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     return time.clock_gettime(boot) - time.monotonic() if boot is not None else 0.0
 
 
 class StopWatch:
-    """Call `look` often, and `end` once, when the process has ended."""
+    """Detects stops of one process and suspensions of the machine. Call `look` often, and `end` once, when the process
+    has ended."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class StopWatch:
         looks_stopped: Callable[[int], bool] = is_stopped,
         suspended: Callable[[], float] = suspended_seconds,
     ) -> None:
-        """The process, and what tells its state and that of the machine."""
+        """`looks_stopped` and `suspended` return the state of the process `pid` and of the machine."""
         self._pid, self._looks_stopped, self._suspended = pid, looks_stopped, suspended
         self._looked: float | None = None
         self._began: float | None = None
@@ -67,11 +68,11 @@ class StopWatch:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was stopped when it was last looked at."""
+        """Whether the process was stopped at the latest look."""
         return self._began is not None
 
     def look(self, now: float) -> list[ProgramStopped]:
-        """What is over at `now`, by the monotonic clock: a stop that was seen, a suspension."""
+        """Return the stop and the suspension that are over at `now`, by the monotonic clock."""
         last = self._looked
         if last is not None and now - last < LOOK_SECONDS / 2:
             return []
@@ -95,7 +96,7 @@ class StopWatch:
         return over
 
     def end(self, now: float) -> list[ProgramStopped]:
-        """The stop in which the process ended, if it was in one."""
+        """Return the stop in which the process ended, if it was in one."""
         return self._over(now, now) if self._began is not None else []
 
     def _over(self, until: float, now: float) -> list[ProgramStopped]:

@@ -1,4 +1,4 @@
-"""The chips that can be compiled for: one row each.
+"""List the chips that can be compiled for, one row each.
 
 An NVIDIA row holds the fields of XLA's `GpuTargetConfigProto`: figures from the vendor's architecture whitepapers, from
 the CUDA C++ programming guide's table of technical specifications by compute capability, and, if XLA has the device
@@ -27,7 +27,7 @@ class Chip:
     device_kind: str
     """JAX's name for the real device."""
     cores: int = 0
-    """Streaming multiprocessors."""
+    """Number of streaming multiprocessors."""
     fpus_per_core: int = 128
     clock_ghz: float = 0.0
     memory_bytes: int = 0
@@ -35,19 +35,19 @@ class Chip:
     l2_bytes: int = 0
     shared_per_core: int = 0
     shared_per_block: int = 0
-    """The opt-in limit of one block."""
+    """Largest shared memory that one block can opt in to."""
     threads_per_core: int = 2048
     capability: tuple[int, int] = (0, 0)
     accelerated: bool = False
     """Whether XLA compiles to the architecture's own instructions (`sm_90a`)."""
     topology: str = ""
-    """TPU: the generation's name in libtpu, to which the shape is added."""
+    """Name of the TPU generation in libtpu, to which the shape is added; empty for a GPU."""
     default_shape: str = ""
-    """TPU: the smallest slice that libtpu accepts."""
+    """Smallest TPU slice that libtpu accepts; empty for a GPU."""
     devices: int = 1
-    """How many devices JAX makes of one chip: for some TPUs one for each TensorCore."""
+    """Number of devices that JAX makes of one chip: for some TPUs one for each TensorCore."""
     chip_config: str = ""
-    """TPU: libtpu's name for how a chip's cores are combined, if libtpu's default differs from JAX's on the real
+    """libtpu's name for how a TPU chip's cores are combined, if libtpu's default differs from JAX's on the real
     chip."""
 
 
@@ -69,7 +69,7 @@ _NVIDIA: Final = (
 )
 """`GiB`, `GB/s`: the device's memory. `L2`: MiB. `FPUs`, `SM` (KiB of shared memory) and `thr.` (threads): of one
 streaming multiprocessor. `opt`: KiB of shared memory that one block can opt in to. `cap.`: the compute capability; an
-`a` behind it says that XLA compiles to the architecture's own instructions (`sm_90a`)."""
+`a` after it means that XLA compiles to the architecture's own instructions (`sm_90a`)."""
 _TPU: Final = (
     # name       device kind    topology  shape    devices  cores combined
     ("tpu-v2",  "TPU v2",      "v2",     "2x2",   2,       ""),
@@ -122,8 +122,8 @@ CHIPS: Final = (*(_nvidia(*row) for row in _NVIDIA), *(_tpu(*row) for row in _TP
 
 
 def chip(name: str) -> Chip:
-    """The chip of that name, by any of the names that the table of ceilings knows. Raises UsageError, with the reason
-    where the device is known but cannot be compiled for, and with similar names otherwise."""
+    """Return the chip of that name, by any of the names in the table of ceilings. Raises UsageError, with the reason if
+    the device is known but cannot be compiled for, and with similar names otherwise."""
     wanted = device_name(name)
     row = next((row for row in CHIPS if row.name == wanted), None)
     if row is not None:
@@ -145,7 +145,7 @@ _CEILINGS_ONLY = (
 
 
 def target_config(row: Chip) -> str:
-    """XLA's text form of a `GpuTargetConfigProto` for an NVIDIA chip.
+    """Return XLA's text form of a `GpuTargetConfigProto` for an NVIDIA chip.
 
     Only fields that every supported jaxlib knows: XLA rejects an unknown one (FAILED_PRECONDITION). Source of the
     names: xla/stream_executor/device_description.proto. Raises ValueError for a TPU.

@@ -1,7 +1,7 @@
-"""How long a collective takes over the links of a machine: a lower bound, and an estimate by a model of its algorithm.
+"""Compute how long a collective takes over the links of a machine: a lower bound, and an estimate for its algorithm.
 
-The **bound** holds for any algorithm. What a unit (a device, a chip, a host) must send to the others follows from what
-the others lack, and its bandwidth is known; the slowest level decides. Of an array of S bytes, in m units:
+The **bound** holds for any algorithm. The bytes that a unit (a device, a chip, a host) must send to the others follow
+from what the others lack, and its bandwidth is known; the slowest level decides. Of an array of S bytes, in m units:
 
     all-gather, reduce-scatter   S (m - 1) / m
     all-reduce                   2 S (m - 1) / m, or S if the switch can add
@@ -33,34 +33,34 @@ class Exchange:
     """One execution of a collective on a machine. Times in seconds; None if the links or the groups are unknown."""
 
     bound_seconds: float | None
-    """The lower bound: no algorithm is faster."""
+    """Lower bound: no algorithm is faster."""
     estimate_seconds: float | None
-    """By the model of its algorithm; never below the bound."""
+    """Time by the model of its algorithm; never below the bound."""
     link: str
-    """The level that takes longest; empty if none is known, or if nothing leaves a device."""
+    """Name of the level that takes longest; empty if none is known, or if nothing leaves a device."""
     way: str
-    """The algorithm of the estimate: `ring`, `tree`, `direct`; empty if there is none."""
+    """Algorithm of the estimate: `ring`, `tree`, `direct`; empty if there is none."""
     busy: tuple[float, ...]
-    """For each level of the machine, the least time that it is in use."""
+    """Least time that each level of the machine is in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """How the groups of a collective are spread over the units of a level."""
+    """Spread of the groups of a collective over the units of a level."""
 
     units: int
-    """The most units that one group spans."""
+    """Largest number of units that one group spans."""
     members: int
-    """The most devices that one group has in one unit."""
+    """Largest number of devices that one group has in one unit."""
     groups: int
-    """The most groups that cross the border of one unit."""
+    """Largest number of groups that cross the border of one unit."""
 
 
 UNKNOWN: Final = Exchange(None, None, "", "", ())
 
 
 def exchange(collective: Collective, machine: Machine) -> Exchange:
-    """How long one execution of `collective` takes on `machine`, whose devices are numbered host by host."""
+    """Return the times of one execution of `collective` on `machine`, whose devices are numbered host by host."""
     if not machine.levels or collective.groups is None:
         return UNKNOWN
     sent = [_sent(collective, level) for level in machine.levels]
@@ -75,7 +75,7 @@ def exchange(collective: Collective, machine: Machine) -> Exchange:
 
 
 def _least_seconds(collective: Collective, at: int, sent: list[float], machine: Machine) -> float:
-    """The least seconds that a level is in use.
+    """Return the least seconds that a level is in use.
 
     If units have different numbers of links and all of them take part, the one with the fewest links must send what it
     has (and receive what it lacks), and all links together must carry what all units send.
@@ -89,15 +89,15 @@ def _least_seconds(collective: Collective, at: int, sent: list[float], machine: 
 
 
 def _bandwidth(at: int, sent: list[float], machine: Machine) -> float:
-    """Bytes per second that a unit of a level can send: over the level itself, and to units further away over its share
-    of the outer levels."""
+    """Return the bytes per second that a unit of a level can send: over the level itself, to units further away over
+    its share of the outer levels."""
     level = machine.levels[at]
     outer = (further for further, moved in zip(machine.levels[at + 1 :], sent[at + 1 :], strict=True) if moved)
     return level.bandwidth + sum(further.bandwidth * level.devices / further.devices for further in outer)
 
 
 def _sent(collective: Collective, level: Level) -> float:
-    """The least bytes that the busiest unit of a level sends, all groups together."""
+    """Return the least bytes that the busiest unit of a level sends, for all groups together."""
     whole = float(collective.bytes)
     if collective.opcode == "collective-permute":
         return whole * _crossing_pairs(collective, level.devices)
@@ -115,7 +115,7 @@ def _sent(collective: Collective, level: Level) -> float:
 
 
 def _crossing_pairs(collective: Collective, devices: int) -> int:
-    """Pairs that leave the busiest unit, or enter it."""
+    """Return the number of pairs that leave the busiest unit, or enter it."""
     leaving: dict[int, int] = {}
     entering: dict[int, int] = {}
     for source, target in collective.groups or ():
@@ -163,9 +163,9 @@ _TREE: Final = (
     _Protocol(4.4, 1.2, 8.5, 0.9 * 0.915),
     _Protocol(0.0, 28.0, 50.0, 0.9),
 )
-"""LL, LL128 and Simple, with the constants of `ncclTopoTuneModel`."""
+"""Protocols LL, LL128 and Simple, with the constants of `ncclTopoTuneModel`."""
 _HOP: Final = 1e-6
-"""Seconds of a hop over ICI."""
+"""Seconds for a hop over ICI."""
 
 
 def _estimate(collective: Collective, machine: Machine) -> tuple[float, str]:
@@ -199,13 +199,13 @@ def _estimate(collective: Collective, machine: Machine) -> tuple[float, str]:
 
 
 def _direct(protocol: _Protocol, moving: float, *, far: bool) -> float:
-    """Seconds of one direct step from device to device."""
+    """Return the seconds of one direct step from device to device."""
     step = protocol.network if far else protocol.nvlink
     return (protocol.begin + step) * 1e-6 + moving / protocol.efficiency
 
 
 def _expected(collective: Collective, level: Level, *, once: bool = False) -> float:
-    """Seconds that a level is in use, at the bandwidth of the devices in use, if its switches do not add."""
+    """Return the seconds that a level is in use, at the bandwidth of the devices in use, if its switches do not add."""
     spread = _spread(collective, level.devices)
     if collective.opcode == "all-reduce" and spread.units > 1:
         # A ring of all devices passes each border once: it sends (n - 1) / n twice, whatever the size of a unit.
@@ -216,7 +216,8 @@ def _expected(collective: Collective, level: Level, *, once: bool = False) -> fl
 
 
 def _over_ici(collective: Collective, machine: Machine) -> tuple[float, str]:
-    """Rings along the dimensions: along all of them for a whole slice, along one for a part of it."""
+    """Return the time of rings along the dimensions, all of them for a whole slice, one for a part of it; and the
+    algorithm."""
     (level,) = machine.levels
     spread = _spread(collective, level.devices)
     sent = _sent(collective, level)

@@ -1,11 +1,11 @@
-"""How devices are connected: chips, hosts, and the network between them, with the documents of all figures.
+"""Describe how devices are connected: chips, hosts, and the network between them, with the sources of all figures.
 
 A machine is a list of levels, the innermost first. A level has units of some devices (a device, a chip of two, a host
-of eight), and the bytes per second that one unit can send to the others, in one direction. What a collective
-moves over each level follows from its groups (`jaxprof.devices.targets.exchange`).
+of eight), and the bytes per second that one unit can send to the others, in one direction. The bytes that a collective
+moves over each level follow from its groups (`jaxprof.devices.targets.exchange`).
 
-The figures are those of reference designs, because a program does not tell what its cluster has. Figures without a
-document are left out.
+The figures are those of reference designs, because a program does not contain those of its cluster. Figures without a
+source are left out.
 """
 
 from __future__ import annotations
@@ -33,26 +33,25 @@ class Target:
     chip: Chip
     hosts: int
     shape: tuple[int, ...]
-    """Devices of one host for NVIDIA, e.g. (8,); chips of the slice for TPU, e.g. (16, 16)."""
+    """Devices of one host for NVIDIA, such as (8,); chips of the slice for TPU, such as (16, 16)."""
     single: bool = False
-    """No count was given: one device of that shape is compiled for."""
+    """Whether no count was given, so that the program is compiled for one device of that shape."""
 
     @property
     def devices(self) -> int:
-        """The number of devices, as JAX counts them, for which the program is compiled: for some TPUs two for each
-        chip."""
+        """Number of devices, as JAX counts them, for which the program is compiled: for some TPUs two for each chip."""
         return 1 if self.single else self.hosts * math.prod(self.shape) * self.chip.devices
 
     @property
     def topology(self) -> str:
-        """In the form of JAX's `get_topology_desc`: hosts × 1 × devices for CUDA, `v6e:16x16` for TPU."""
+        """Topology in the form of JAX's `get_topology_desc`: hosts × 1 × devices for CUDA, `v6e:16x16` for TPU."""
         if self.chip.vendor == "tpu":
             return f"{self.chip.topology}:{'x'.join(map(str, self.shape))}"
         return f"{self.hosts}x1x{self.shape[0]}"
 
     @property
     def label(self) -> str:
-        """As the user wrote it: `4xh100:8`."""
+        """The target as the user writes it: `4xh100:8`."""
         if self.single:
             return self.chip.name
         hosts = f"{self.hosts}x" if self.hosts > 1 else ""
@@ -62,7 +61,7 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """One target. Raises UsageError with similar names, or with the expected form."""
+    """Parse one target. Raises UsageError with similar names, or with the expected form."""
     match = _SPEC.match(text.strip())
     if match is None:
         raise UsageError(f"cannot read the device {text!r}", "Write h100, h100:8, 4xh100:8 or tpu-v6e:16x16.")
@@ -93,7 +92,7 @@ def parse_target(text: str) -> Target:
 
 
 def parse_targets(text: str) -> list[Target]:
-    """Targets separated by commas, each once. Raises UsageError."""
+    """Parse targets separated by commas, each returned once. Raises UsageError."""
     targets = {target.label: target for part in text.split(",") if part.strip() for target in [parse_target(part)]}
     if not targets:
         raise UsageError("no device to compile for", "Write --for h100, or --for h100,a100,tpu-v5e.")
@@ -101,7 +100,7 @@ def parse_targets(text: str) -> list[Target]:
 
 
 def parse_mesh(text: str) -> dict[str, int]:
-    """The axes of a mesh, `data=4,model=2`, the slowest first as in `jax.make_mesh`. Raises UsageError."""
+    """Parse the axes of a mesh, `data=4,model=2`, the slowest first as in `jax.make_mesh`. Raises UsageError."""
     axes: dict[str, int] = {}
     for part in text.split(","):
         name, equals, size = (piece.strip() for piece in part.partition("="))
@@ -124,24 +123,24 @@ class Level:
     """One kind of link between devices."""
 
     name: str
-    """Its label: `NVLink 4, 18 links`."""
+    """Label of the link: `NVLink 4, 18 links`."""
     devices: int
-    """Devices in one unit."""
+    """Number of devices in one unit."""
     bandwidth: float
     """Bytes per second that the unit with most links can send to the others, and receive at the same time."""
     expected: float
-    """The bandwidth of the estimates: each device in use has its own interface, and no other one's; for a torus, the
-    links in one dimension."""
+    """Bandwidth for estimates, in bytes per second: each device in use has its own interface, and uses no other; for a
+    torus, the links in one dimension."""
     units: int | None = None
-    """How many units there are, if they have different numbers of links: the chips of a slice."""
+    """Number of units, if they have different numbers of links: the chips of a slice; else None."""
     least: float = 0.0
-    """With `units`: the bandwidth of the unit with the fewest links."""
+    """Bandwidth of the unit with the fewest links, if `units` is set."""
     mean: float = 0.0
-    """With `units`: the mean bandwidth of a unit."""
+    """Mean bandwidth of a unit, if `units` is set."""
     reduces: bool = False
     """Whether its switches can add what they pass on: an all-reduce then sends an array once instead of twice."""
     latency: str = "nvlink"
-    """Which of the measured latencies it has: `nvlink`, `network`, `ici`."""
+    """Kind of measured latency that applies: `nvlink`, `network`, `ici`."""
     document: str
 
 
@@ -151,7 +150,7 @@ class Machine:
 
     device: DevicePeaks
     levels: tuple[Level, ...]
-    """The innermost first; empty if the devices have no link, or if it is unknown."""
+    """Levels of links, the innermost first; empty if the devices have no link, or if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +159,7 @@ class Host:
 
     devices: int
     nics: int
-    """Network interfaces of the compute network."""
+    """Number of interfaces to the compute network."""
     nic_bandwidth: float
     """Bytes per second of one interface, in one direction."""
     document: str
@@ -187,7 +186,7 @@ HOSTS: Final[Mapping[str, Host]] = {
     "h200": Host(devices=8, nics=8, nic_bandwidth=50 * _GB, document=_DGX_H100),
     "b200": Host(devices=8, nics=8, nic_bandwidth=50 * _GB, document=_DGX_H100),
 }
-"""The vendor's own computer around each device."""
+"""The vendor's own host for each device."""
 
 _NVSWITCH_3: Final = (
     "NVIDIA, Upgrading Multi-GPU Interconnectivity with the Third-Generation NVIDIA NVSwitch (developer.nvidia.com/"
@@ -198,17 +197,17 @@ _REDUCING_SWITCH: Final = frozenset({"h100", "h200", "b200", "gb200"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Torus:
-    """How the chips of a TPU generation are wired."""
+    """Wiring of the chips of a TPU generation."""
 
     dimensions: int
     ports: int
-    """Links of one chip: two in each dimension."""
+    """Number of links of one chip: two in each dimension."""
     whole: int
-    """A dimension is closed to a ring if it has this size (2D), or if all dimensions are multiples of it (3D)."""
+    """Size at which a dimension is closed to a ring (2D), or of which all dimensions must be multiples (3D)."""
     document: str
 
     def links(self, shape: tuple[int, ...]) -> tuple[int, float, int]:
-        """Links of a chip of a slice: the fewest, the mean, and the most.
+        """Return the fewest, the mean and the largest number of links of a chip of a slice.
 
         Each neighbour takes one link: in an open dimension, the chips at the ends have one, the others two.
         """
@@ -221,7 +220,7 @@ class Torus:
         return fewest, mean, most
 
     def rings(self, shape: tuple[int, ...]) -> tuple[bool, ...]:
-        """Which dimensions of a slice are closed to a ring."""
+        """Return which dimensions of a slice are closed to a ring."""
         if self.dimensions == 2:
             return tuple(size == self.whole for size in shape)
         closed = all(size % self.whole == 0 for size in shape)
@@ -250,12 +249,12 @@ TORI: Final[Mapping[str, Torus]] = {
 
 
 def machine_of(known: DevicePeaks) -> Machine:
-    """The machine if only the kind of device is known: any number of devices, each one link away."""
+    """Return the machine if only the kind of device is known: any number of devices, each one link away."""
     return Machine(known, _links(known, None))
 
 
 def machine_for(target: Target) -> Machine:
-    """The machine that a target describes. Raises UsageError if its device has no row in the table of ceilings."""
+    """Return the machine of a target. Raises UsageError for a device without a row in the table of ceilings."""
     peaks = device(target.chip.name)
     if target.chip.vendor == "tpu":
         return Machine(peaks, _links(peaks, target.shape))
@@ -276,7 +275,7 @@ def machine_for(target: Target) -> Machine:
 
 
 def _links(known: DevicePeaks, shape: tuple[int, ...] | None) -> tuple[Level, ...]:
-    """The links of a device, or of its chip; for a slice of that shape, those that its chips use."""
+    """Return the links of a device, or of its chip; for a slice of that shape, those that its chips use."""
     if known.link_bandwidth is None:
         return ()
     torus = TORI.get(known.name)

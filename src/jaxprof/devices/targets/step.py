@@ -1,15 +1,15 @@
-"""How long one run of a program takes on a machine: a lower bound, and separately an estimate.
+"""Compute how long one run of a program takes on a machine: a lower bound, and separately an estimate.
 
 The **bound**: kernels at their ceilings one after the other, collectives at the bound of their links, asynchronous ones
-beside what stands between their start and their done; and never less than the time for which all kernels together use
-main memory, or any level of links. Of a conditional, the shorter branch counts.
+overlapping the kernels between their start and their done; and never less than the time for which all kernels together
+use main memory, or any level of links. Of a conditional, the shorter branch counts.
 
 The **estimate**: the same with the collectives' times from the model of their algorithm; of a conditional, the longer
-branch. It is not a forecast of kernels, which it counts at their ceilings.
+branch. It does not forecast kernels, which it counts at their ceilings.
 
 An asynchronous kernel runs from its start until it is done, beside the kernels between the two; its `done` waits only
-for the rest. The order is that of the text, which is the schedule where the header says `is_scheduled`; where it does
-not, XLA has not decided yet what overlaps, and everything asynchronous may.
+for the rest. The order is that of the text, which is the schedule if the header contains `is_scheduled`; otherwise XLA
+has not decided yet what overlaps, and everything asynchronous may.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _MOST_UPDATES = 64
 
 
 def elapsed_seconds(module: Module, seconds: Callable[[Kernel], float], branch: Pick = max) -> float | None:
-    """Seconds from the first kernel to the last if each takes `seconds` a run and asynchronous ones overlap; None where
-    a trip count is not known. `branch` chooses among the branches of a conditional: `min` for a bound, `max` for a
-    forecast."""
+    """Return the seconds from the first kernel to the last if each takes `seconds` a run and asynchronous ones overlap;
+    None if a trip count is not known. `branch` chooses among the branches of a conditional: `min` for a bound, `max`
+    for a forecast."""
     table = analysis_of(module)
     if module.entry is None:
         return None
@@ -108,7 +108,7 @@ def _called(edges: list[CallEdge], elapsed: Mapping[str, float | None], branch: 
 
 
 def _start_of(done: Instruction, running: Mapping[str, float]) -> str | None:
-    """The start that a `done` waits for, through the updates (and fusions that work meanwhile) between them."""
+    """Return the start that a `done` waits for, through the updates (and fusions that work meanwhile) between them."""
     earlier: Instruction | None = done
     for _ in range(_MOST_UPDATES):
         earlier = earlier.operand(0) if earlier is not None else None
@@ -120,7 +120,7 @@ def _start_of(done: Instruction, running: Mapping[str, float]) -> str | None:
 
 
 Key = tuple[str, str]
-"""A kernel's computation and name."""
+"""Computation and name of a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class StepTime:
 
 
 def exchanges(module: Module, machine: Machine) -> dict[Key, Exchange]:
-    """One execution of each collective of `module` on `machine`."""
+    """Return the times of one execution of each collective of `module` on `machine`."""
     return {
         (collective.kernel.computation, collective.kernel.name): exchange(collective, machine)
         for collective in collectives(module)
@@ -142,7 +142,7 @@ def exchanges(module: Module, machine: Machine) -> dict[Key, Exchange]:
 
 
 def least_kernel_seconds(kernel: Kernel, machine: Machine, over: Exchange | None) -> float | None:
-    """The bound of one execution of a kernel; for a collective the longer of its memory's time and its links' time.
+    """Return the bound of one execution of a kernel; for a collective the longer of its memory's and its links' time.
 
     Arrays travel while they are read and written, so the two times are not added.
     """
@@ -153,14 +153,14 @@ def least_kernel_seconds(kernel: Kernel, machine: Machine, over: Exchange | None
 
 
 def bound_of(kernel: Kernel, machine: Machine, over: Exchange | None) -> str:
-    """What bounds a kernel: `links`, `memory`, `compute`; empty if unknown."""
+    """Return what bounds a kernel: `links`, `memory`, `compute`; empty if unknown."""
     ceiling = roofline(kernel, machine.device)
     links = over.bound_seconds if over is not None else None
     return "links" if links is not None and links > (ceiling.least_seconds or 0.0) else ceiling.bound
 
 
 def step_time(module: Module, machine: Machine) -> StepTime:
-    """The bound and the estimate of one run of `module` on `machine`."""
+    """Return the bound and the estimate of one run of `module` on `machine`."""
     exchanged = exchanges(module, machine)
 
     def bound(kernel: Kernel) -> float:

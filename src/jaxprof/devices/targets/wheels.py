@@ -1,10 +1,10 @@
-"""The compilers for devices that are not here, in a folder of jaxprof's own.
+"""Install the compilers for devices that are not here, in a folder of jaxprof's own.
 
 They must never enter the user's environment: a cuda12 and a cuda13 plugin together break jax, a plugin without a GPU
 prints a traceback at each start, libtpu slows the listing of devices. So they are unpacked into a folder for one jax
 version and one Python, which is visible only to the child that compiles.
 
-`pins.txt` has the SHA-256 of every wheel that may be installed, as PyPI had them when this jaxprof was made; pip
+`pins.txt` has the SHA-256 of every wheel that may be installed, as PyPI had it when this jaxprof was released; pip
 refuses any other file, whatever index or proxy it comes from.
 """
 
@@ -47,20 +47,20 @@ _VARIABLES: dict[Vendor, dict[str, str]] = {
     "tpu": {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"},
 }
 FOLDER_VARIABLE = "JAXPROF_TARGETS"
-"""Names a folder for the wheels other than the user's state folder."""
+"""Variable that names a folder for the wheels other than the user's state folder."""
 _PINS = Path(__file__).with_name("pins.txt")
 _INSTALL_TIMEOUT_SECONDS = 1800
 
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What compiling for one vendor's devices needs."""
+    """Packages needed to compile for one vendor's devices."""
 
     vendor: Vendor
     megabytes: int
-    """Approximate download size; unpacked it is two to three times as much."""
+    """Approximate download size; unpacked, the packages take two to three times as much."""
     licences: tuple[tuple[str, str], ...]
-    """Package and licence, as the packages state them."""
+    """Name and licence of each package, as the packages state them."""
 
 
 KITS: dict[Vendor, Kit] = {
@@ -78,7 +78,7 @@ KITS: dict[Vendor, Kit] = {
 
 
 def kit_for(vendor: str) -> Kit:
-    """The kit of that vendor. Raises UsageError."""
+    """Return the kit of that vendor. Raises UsageError."""
     if vendor in KITS:
         return KITS[vendor]
     raise UsageError(f"unknown vendor {vendor!r}", f"Known: {', '.join(KITS)}.")
@@ -103,7 +103,7 @@ def _facts(python: str, packages: tuple[str, ...]) -> dict[str, Any]:
 
 
 def requirements(vendor: Vendor, facts: dict[str, Any]) -> list[str]:
-    """The packages to request from pip: the versions that match the interpreter's jax and jaxlib."""
+    """Return the packages to request from pip: the versions that match the interpreter's jax and jaxlib."""
     if vendor == "nvidia":
         version = facts["jaxlib"]
         return [f"jax-cuda12-plugin=={version}", f"jax-cuda12-pjrt=={version}", "nvidia-cuda-nvcc-cu12"]
@@ -115,7 +115,7 @@ def requirements(vendor: Vendor, facts: dict[str, Any]) -> list[str]:
 
 
 def pinned(wanted: Sequence[str]) -> list[str]:
-    """The newest version of each requirement whose wheels are known, with their hashes, as lines for pip. Raises
+    """Return, as lines for pip, the newest version of each requirement whose wheels are known, with hashes. Raises
     UsageError if one is not known."""
     known = [line.split() for line in _PINS.read_text(encoding="utf-8").splitlines()]
     lines = []
@@ -139,7 +139,7 @@ def _fits(pin: str, name: str, version: str) -> bool:
 
 
 def folder(vendor: Vendor, facts: dict[str, Any]) -> Path:
-    """The folder into which the wheels of this vendor, jaxlib and Python are unpacked."""
+    """Return the folder into which the wheels of this vendor, jaxlib and Python are unpacked."""
     return _root() / f"{vendor}-jaxlib{facts['jaxlib']}-{facts['tag']}"
 
 
@@ -149,7 +149,7 @@ def _root() -> Path:
 
 
 def remove(vendor: Vendor) -> list[Path]:
-    """Deletes the vendor's wheels, of every jaxlib; returns the deleted folders."""
+    """Delete the vendor's wheels, of every jaxlib; return the deleted folders."""
     folders = sorted(_root().glob(f"{vendor}-jaxlib*"))
     for place in folders:
         shutil.rmtree(place, ignore_errors=True)
@@ -157,7 +157,8 @@ def remove(vendor: Vendor) -> list[Path]:
 
 
 def environment(vendor: Vendor, python: str) -> dict[str, str]:
-    """Variables for a child of the interpreter `python`. Raises JaxprofError saying how to install what is missing."""
+    """Return variables for a child of the interpreter `python`. Raises JaxprofError with the command that installs
+    missing packages."""
     kit = KITS[vendor]
     facts = _facts(python, tuple(name for name, _ in kit.licences))
     common = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -175,16 +176,16 @@ def environment(vendor: Vendor, python: str) -> dict[str, str]:
 
 
 def installed(vendor: Vendor, python: str) -> Path | None:
-    """The folder of the wheels for this interpreter's jax; None if they are not installed."""
+    """Return the folder of the wheels for this interpreter's jax; None if they are not installed."""
     place = folder(vendor, _facts(python, ()))
     return place if (place / "complete").exists() else None
 
 
 def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_unpinned: bool = False) -> Path:
-    """Downloads and unpacks the wheels with pip (or uv), which checks their hashes, and returns their folder. `tell` is
-    called with lines of progress. `allow_unpinned`: without hashes, where they are not known.
+    """Download and unpack the wheels with pip (or uv), which checks their hashes, and return their folder. `tell` is
+    called with lines of progress. `allow_unpinned`: install without hashes if they are not known.
 
-    Raises UsageError if they are not known, and JaxprofError with pip's own words if it fails; a half-made folder is
+    Raises UsageError if they are not known, and JaxprofError with pip's own words if it fails; an incomplete folder is
     removed.
     """
     facts = _facts(python, ())
@@ -228,7 +229,7 @@ def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_u
         if "hash" in done.stderr.lower():
             raise JaxprofError(
                 f"the packages for {vendor} were not installed: a downloaded file has another hash than the known one",
-                "Somebody changed it on its way, or the index has another file. Ask why before you try again.",
+                "The file was changed in transit, or the index has a different one. Find out why before you try again.",
             )
         words = done.stderr.strip().splitlines()
         raise JaxprofError(
@@ -240,7 +241,7 @@ def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_u
 
 
 def _installer(python: str) -> list[str]:
-    """pip of the interpreter itself, or uv if that has none. Raises JaxprofError if there is neither."""
+    """Return the command of the interpreter's pip, or of uv if it has none. Raises JaxprofError if both are missing."""
     has_pip = subprocess.run(
         python_words(python, "-m", "pip", "--version"), capture_output=True, stdin=subprocess.DEVNULL, timeout=60
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def compile_request(request: CompileRequest, emit: Callable[[Event], None], control: RunControl) -> None:
-    """Emits the events of a compile: phases, texts, cost, memory, and `RunFinished`. Raises nothing."""
+    """Emit the events of a compile: phases, texts, cost, memory, and `RunFinished`. Raises nothing."""
     recorder = Reporter(emit, control)
     try:
         _compile(request, recorder)
@@ -55,7 +55,7 @@ def _compile(request: CompileRequest, recorder: Reporter) -> None:
         from jaxprof.engine.measure.portable import imported
 
         function, shapes = imported(Path(request.exported).read_bytes(), request.spec.workload, request.donated)
-        _Elsewhere(request, recorder, None, None).compile(function, shapes)
+        _TargetCompile(request, recorder, None, None).compile(function, shapes)
         return
     workload = find(request.spec.target, request.spec.arguments, request.spec.argv)
     variant = workload.variant(request.spec.variant)
@@ -73,15 +73,15 @@ def _compile(request: CompileRequest, recorder: Reporter) -> None:
             shapes = abstract(inputs)
         function = variant.build(request.spec.parameters)
         if request.platform:
-            _Elsewhere(request, recorder, workload, mesh).compile(function, shapes)
+            _TargetCompile(request, recorder, workload, mesh).compile(function, shapes)
         else:
             on_gpu = jax.default_backend() == "gpu"
             compile_stages(recorder, function, shapes, keep_constants=request.spec.keep_constants, ask_reasons=on_gpu)
 
 
 def abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Arguments as shapes, with the sharding of arrays over a mesh; Python scalars stay as they are (they are weakly
-    typed)."""
+    """Return arguments as shapes, with the sharding of arrays over a mesh. Python scalars stay as they are, because
+    they are weakly typed."""
     import jax
     import numpy as np
 
@@ -99,9 +99,9 @@ def abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 @contextmanager
-def _debug_calls_left_out() -> Iterator[list[str]]:
-    """`jax.debug.print` and `jax.debug.callback` do nothing inside, and each use adds its name to the list: they have
-    no result, and JAX cannot lower them for a GPU that is not there."""
+def _skip_debug_calls() -> Iterator[list[str]]:
+    """Make `jax.debug.print` and `jax.debug.callback` do nothing inside the block; each use adds its name to the list.
+    They have no result, and JAX cannot lower them for a GPU that is not there."""
     import jax
 
     calls: list[str] = []
@@ -120,7 +120,7 @@ def _debug_calls_left_out() -> Iterator[list[str]]:
         jax.debug.print, jax.debug.callback = kept
 
 
-class _Elsewhere:
+class _TargetCompile:
     """One program, and the devices of a topology for which it is compiled."""
 
     def __init__(
@@ -129,9 +129,9 @@ class _Elsewhere:
         self.request = request
         self.recorder = recorder
         self.workload = workload
-        """None for a program that was exported."""
+        """Workload of the program; None for a program that was exported."""
         self.context = mesh
-        """The mesh of `--mesh`, over this host's devices."""
+        """Mesh of `--mesh`, over this host's devices; None without one."""
 
     def compile(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         from jaxprof.engine.measure.portable import trace
@@ -142,7 +142,7 @@ class _Elsewhere:
             topology = self._topology()
         leaves = leaves_of(arguments, list(arguments_by_name(function)))
         left_out: AbstractContextManager[list[str]]
-        left_out = _debug_calls_left_out() if self.request.platform == "cuda" else nullcontext([])
+        left_out = _skip_debug_calls() if self.request.platform == "cuda" else nullcontext([])
         with self.recorder.phase("trace"), left_out as calls:
             traced = trace(function, arguments)
             mesh = self._mesh(leaves, traced)
@@ -161,8 +161,8 @@ class _Elsewhere:
             program = self._compile_plain(traced, leaves, topology)
         if not program.hlo:
             raise JaxprofError(
-                "this jaxlib compiles for devices that are not here, but does not give the HLO",
-                "jax 0.10 gives it: --python names another interpreter.",
+                "this jaxlib can compile for absent devices, but does not return the HLO",
+                "Use jax 0.10 or newer: --python names another interpreter.",
             )
 
     def _topology(self) -> Any:
@@ -186,8 +186,8 @@ class _Elsewhere:
         return topology
 
     def _mesh(self, leaves: Sequence[ShardedLeaf], traced: Traced) -> Mesh | None:
-        """The program's mesh, over this host's devices: from `--mesh`, the context that its code set, the placement of
-        its arrays, or its shardings. None if nothing names one."""
+        """Return the program's mesh, over this host's devices: from `--mesh`, the context that its code set, the
+        placement of its arrays, or its shardings. None if nothing names one."""
         from jax.sharding import Mesh
 
         from jaxprof.engine.measure.sharding import context_mesh, own_sharding
@@ -203,19 +203,19 @@ class _Elsewhere:
         return max(named, key=lambda mesh: mesh.devices.size, default=None)
 
     def _specs(self, leaves: Sequence[ShardedLeaf], mesh: Mesh) -> dict[int, PartitionSpec]:
-        """The specs by the leaf's number: from the command line, then from the companion function or a built-in
+        """Return the specs by the leaf's number: from the command line, then from the companion function or a built-in
         workload."""
-        from jaxprof.engine.measure.sharding import call_companion, chosen, companion_specs
+        from jaxprof.engine.measure.sharding import call_companion, companion_specs, requested_specs
 
         if self.workload is None:
-            return chosen(leaves, self.request.shard, mesh)
+            return requested_specs(leaves, self.request.shard, mesh)
         declared = self.workload.shardings
         shardings = call_companion(declared, mesh) if callable(declared) else declared
         specs: dict[int, PartitionSpec] = {}
         if shardings:
-            own = self.workload.origin != "built in"  # a built-in workload, whose sizes are chosen for one device
+            own = self.workload.origin != "built in"  # a built-in workload's sizes are chosen for one device
             specs = companion_specs(leaves, shardings, mesh, f"the shardings of {self.workload.name}", strict=own)
-        return {**specs, **chosen(leaves, self.request.shard, mesh)}
+        return {**specs, **requested_specs(leaves, self.request.shard, mesh)}
 
     def _compile_with_its_mesh(
         self,
@@ -225,10 +225,10 @@ class _Elsewhere:
         mesh: Mesh,
         topology: Any,
     ) -> StagedProgram:
-        """Exports the program from this host's devices, and compiles it for the same places of the target's mesh."""
+        """Export the program from this host's devices, and compile it for the same places of the target's mesh."""
         from jax.sharding import NamedSharding
 
-        from jaxprof.engine.measure.portable import Devices, in_its_own_words, lower_there, program_of
+        from jaxprof.engine.measure.portable import Devices, lower_for_target, program_of, with_own_names
         from jaxprof.engine.measure.sharding import own_sharding
         from jaxprof.engine.measure.stages import compile_traced
 
@@ -243,7 +243,7 @@ class _Elsewhere:
                 if isinstance(sharding, NamedSharding):
                     given[slot] = sharding.spec
             shardings.append(sharding)
-        self._say(leaves, given, mesh)
+        self._report_sharding(leaves, given, mesh)
         program = program_of(traced, shardings, annotated=True)
         jitted = program.jitted
         devices = Devices(self._order(mesh, topology))
@@ -252,15 +252,15 @@ class _Elsewhere:
             self.recorder,
             jitted,
             jitted.trace(*program.shapes),
-            lower=lambda: lower_there(program, mesh, devices, self.request.platform),
-            cleaned=lambda text: in_its_own_words(text, program, names),
+            lower=lambda: lower_for_target(program, mesh, devices, self.request.platform),
+            cleaned=lambda text: with_own_names(text, program, names),
             keep_constants=self.request.spec.keep_constants,
             ask_reasons=self.request.platform == "cuda",
         )
 
     def _order(self, mesh: Mesh, topology: Any) -> tuple[Any, ...]:
-        """The target's device for each of this host's, by number. A mesh over a whole TPU slice is laid out as JAX lays
-        it out, so that neighbours in the mesh are neighbours in the torus."""
+        """Return the target's device for each of this host's, by number. A mesh over a whole TPU slice is laid out as
+        JAX does it, so that neighbours in the mesh are neighbours in the torus."""
         from jax.experimental import topologies
 
         there = list(topology.devices)
@@ -271,12 +271,12 @@ class _Elsewhere:
         return tuple(there)
 
     def _compile_plain(self, traced: Traced, leaves: Sequence[ShardedLeaf], topology: Any) -> StagedProgram:
-        """Compiles a program that mentions no devices: its inputs go on the target's devices, split as the command line
-        or the workload directs, otherwise whole on each."""
+        """Compile a program that names no devices: its inputs go on the target's devices, split as the command line or
+        the workload requests, otherwise whole on each."""
         from jax.experimental import topologies
         from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
-        from jaxprof.engine.measure.portable import in_its_own_words, program_of
+        from jaxprof.engine.measure.portable import program_of, with_own_names
         from jaxprof.engine.measure.sharding import DEFAULT_AXIS
         from jaxprof.engine.measure.stages import compile_traced
 
@@ -287,7 +287,7 @@ class _Elsewhere:
         else:
             mesh = topologies.make_mesh(topology, (count,), (DEFAULT_AXIS,))
             specs = self._specs(leaves, mesh)
-            self._say(leaves, specs, mesh)
+            self._report_sharding(leaves, specs, mesh)
             shardings = [
                 NamedSharding(mesh, PartitionSpec() if slot is None else specs.get(slot, PartitionSpec()))
                 for slot in traced.slots
@@ -300,19 +300,19 @@ class _Elsewhere:
             self.recorder,
             jitted,
             placed,
-            cleaned=lambda text: in_its_own_words(text, program, names),
+            cleaned=lambda text: with_own_names(text, program, names),
             keep_constants=self.request.spec.keep_constants,
             ask_reasons=self.request.platform == "cuda",
         )
 
-    def _say(self, leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec], mesh: Mesh) -> None:
-        """Reports how the inputs are spread, and how to change it."""
-        from jaxprof.engine.measure.sharding import in_words
+    def _report_sharding(self, leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec], mesh: Mesh) -> None:
+        """Report how the inputs are spread, and how to change it."""
+        from jaxprof.engine.measure.sharding import split_text
 
         count, used = self.request.devices, mesh.devices.size
         axes = ", ".join(f"{name}={size}" for name, size in mesh.shape.items())
         over = f"over {count} devices" if used == count else f"over {used} of {count} devices"
-        split = in_words(leaves, specs)
+        split = split_text(leaves, specs)
         quiet = [leaf for leaf in leaves if leaf.number not in specs and leaf.shape]
         if not split:
             rest = "no input is split"

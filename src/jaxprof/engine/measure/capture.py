@@ -1,7 +1,7 @@
 """A separate pass under JAX's profiler, after the timing: the time of each kernel, and where a compile spends its time.
 
 The profiler disturbs (+46 % was measured on a call of 0.8 ms), so none of its times is a headline: the calls are timed
-here as well, and shown beside the undisturbed ones. The Python tracer is off. The profile is written to a temporary
+here as well, and shown with the undisturbed ones. The Python tracer is off. The profile is written to a temporary
 folder, read, and removed unless it is to be kept.
 """
 
@@ -35,8 +35,8 @@ LONGEST_CALL_SECONDS = 20.0
 LONGEST_COMPILE_SECONDS = 30.0
 """A longer compile is not repeated for its passes."""
 HOOK: Final = "tensorflow.python.profiler.trace"
-"""jaxlib's Python hooks (`python_hooks.cc`, seen in 0.7.2) look for this module whenever a trace starts or stops, to
-set its `enabled`, and write `Can't import tensorflow.python.profiler.trace` to stderr if they do not find it."""
+"""Module that jaxlib's Python hooks (`python_hooks.cc`, seen in 0.7.2) look for whenever a trace starts or stops, to
+set its `enabled`. They write `Can't import tensorflow.python.profiler.trace` to stderr if they do not find it."""
 
 
 class NotCaptured(Exception):
@@ -46,9 +46,9 @@ class NotCaptured(Exception):
 def capture_run(
     recorder: Reporter, call: Callable[[], Any], call_seconds: float, *, kind: str = "run", keep: str = ""
 ) -> None:
-    """Captures some steady calls (`call` waits for its result) and emits what their profile holds."""
+    """Capture some steady calls (`call` waits for its result) and emit the contents of their profile."""
     if call_seconds > LONGEST_CALL_SECONDS:
-        _untaken(recorder, kind, f"a call takes {call_seconds:.0f} s: too long to repeat it for its kernels")
+        _report_missing(recorder, kind, f"a call takes {call_seconds:.0f} s, too long to repeat under the profiler")
         return
     calls = max(FEWEST_CALLS, min(MOST_CALLS, int(CAPTURE_SECONDS / max(call_seconds, 1e-9))))
     seconds: list[float] = []
@@ -65,10 +65,10 @@ def capture_run(
 
 
 def capture_compile(recorder: Reporter, compile_again: Callable[[], Any], compile_seconds: float) -> None:
-    """Compiles once more under the profiler, from cold, and emits the tree of XLA's passes."""
+    """Compile once more under the profiler, from cold, and emit the tree of XLA's passes."""
     if compile_seconds > LONGEST_COMPILE_SECONDS:
-        _untaken(
-            recorder, "compile", f"the compile takes {compile_seconds:.0f} s: too long to repeat it for its passes"
+        _report_missing(
+            recorder, "compile", f"the compile takes {compile_seconds:.0f} s, too long to repeat under the profiler"
         )
         return
     jax.clear_caches()
@@ -85,7 +85,7 @@ def _capture(
     timed_seconds: float | None,
     keep: str,
 ) -> None:
-    """Runs `work` under the profiler and emits what its profile holds. Afterwards `seconds` holds the times of its
+    """Run `work` under the profiler and emit the contents of its profile. Afterwards `seconds` holds the times of its
     calls."""
     scratch = os.environ.get(SCRATCH) or None
     with recorder.phase(f"capture_{kind}"), TemporaryDirectory(prefix="jaxprof-profile-", dir=scratch) as folder:
@@ -94,7 +94,7 @@ def _capture(
                 work()
             path = _profile_in(Path(folder))
         except NotCaptured as error:
-            _untaken(recorder, kind, str(error))
+            _report_missing(recorder, kind, str(error))
             return
         kept = _keep(path, keep) if keep else ""
         try:
@@ -108,7 +108,7 @@ def _capture(
             ):
                 recorder.emit(event)
         except JaxprofError as error:
-            _untaken(recorder, kind, error.what)
+            _report_missing(recorder, kind, error.what)
 
 
 @contextmanager
@@ -146,18 +146,18 @@ def _keep(path: Path, target: str) -> str:
     return target
 
 
-def _untaken(recorder: Reporter, kind: str, why: str) -> None:
-    """Reports a missing capture as no data, never as zero."""
+def _report_missing(recorder: Reporter, kind: str, why: str) -> None:
+    """Report a missing capture as no data, never as zero."""
     row = TrustCheck(code="not_captured", message=f"not captured: {why}")
     recorder.emit(TrustReported(kind=kind, rows=[row]))
 
 
 @contextmanager
 def stand_in_for_tensorflow() -> Iterator[None]:
-    """Keeps jaxlib's profiler from complaining that TensorFlow is missing, which in a run's log looks like an error.
+    """Keep jaxlib's profiler from complaining that TensorFlow is missing, which in a run's log looks like an error.
 
-    Meanwhile, empty modules bear the names that are looked up. They did not exist before and are removed afterwards. An
-    installed TensorFlow is left alone."""
+    Inside the block, empty modules have the names that are looked up. They did not exist before and are removed
+    afterwards. An installed TensorFlow is left alone."""
     if "tensorflow" in sys.modules or find_spec("tensorflow") is not None:
         yield
         return

@@ -1,8 +1,8 @@
 """Whether a run computed the right result: compares every number with a known answer, or with the baseline's.
 
-The cost of the twin is reported: it may take longer than the run itself. The precision in which matrix products are
-really computed decides the tolerance. JAX's default is the device's fast path: TF32 on NVIDIA GPUs since Ampere, one
-bfloat16 pass on TPU, float32 on CPU (JAX documentation, `jax.default_matmul_precision`).
+The cost of the twin is reported, because it may take longer than the run itself. The precision in which matrix products
+are really computed decides the tolerance. JAX's default is the device's fast path: TF32 on NVIDIA GPUs since Ampere,
+one bfloat16 pass on TPU, float32 on CPU (JAX documentation, `jax.default_matmul_precision`).
 
 Inputs are made on the host once, seeded, at a fixed alignment, and never changed afterwards. Alignment decides whether
 JAX on a CPU copies a NumPy array or shares it (it shares at 64 bytes), so it must not be left to chance. No jax here:
@@ -25,13 +25,13 @@ ALIGNMENT_BYTES = 64
 
 
 def make_inputs(workload: Workload, parameters: Parameters, seed: int) -> tuple[Any, ...]:
-    """The workload's inputs, the same for the same seed, every array at a fixed alignment."""
+    """Return the workload's inputs, the same for the same seed, every array at a fixed alignment."""
     inputs: tuple[Any, ...] = map_arrays(aligned, workload.inputs(parameters, np.random.default_rng(seed)))
     return inputs
 
 
 def aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """`array` itself if its data begins at a multiple of 64 bytes, otherwise a copy of the same layout that does."""
+    """Return `array` if its data begins at a multiple of 64 bytes, otherwise a copy of the same layout that does."""
     if array.ctypes.data % ALIGNMENT_BYTES == 0 or array.dtype.hasobject:
         return array
     order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
@@ -45,7 +45,7 @@ def aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def map_arrays(change: Callable[[np.ndarray[Any, Any]], Any], tree: Any) -> Any:
-    """`tree` with `change` applied to its NumPy arrays, inside tuples, lists and dicts; other leaves stay."""
+    """Apply `change` to the NumPy arrays in `tree`, inside tuples, lists and dicts; other leaves stay."""
     if isinstance(tree, np.ndarray):
         return change(tree)
     if isinstance(tree, tuple):
@@ -59,7 +59,7 @@ def map_arrays(change: Callable[[np.ndarray[Any, Any]], Any], tree: Any) -> Any:
 
 
 def arrays_of(tree: Any) -> Iterator[np.ndarray[Any, Any]]:
-    """The NumPy arrays in `tree`."""
+    """Yield the NumPy arrays in `tree`."""
     if isinstance(tree, np.ndarray):
         yield tree
     elif isinstance(tree, tuple | list):
@@ -70,7 +70,7 @@ def arrays_of(tree: Any) -> Iterator[np.ndarray[Any, Any]]:
             yield from arrays_of(branch)
 
 
-_ASKED = {
+_REQUESTED_PRECISIONS = {
     "highest": "float32",
     "float32": "float32",
     "high": "bfloat16_3x",
@@ -96,9 +96,9 @@ def check_result(
     elementwise: bool = False,
     twin_seconds: float | None = None,
 ) -> None:
-    """Reports whether `output` is right for the workload's `inputs`.
+    """Report whether `output` is right for the workload's `inputs`.
 
-    `elementwise`: as in `compare`. `twin_seconds`: a lower bound of the baseline's time on the host, if known.
+    `elementwise`: as in `compare`. `twin_seconds`: a lower bound for the baseline's time on the host; None if unknown.
     """
     if workload.expected is None:
         reason = _why_not(recorder, workload, variant, twin_seconds)
@@ -130,14 +130,14 @@ def check_result(
 
 
 def _why_not(recorder: Reporter, workload: Workload, variant: Variant, twin_seconds: float | None) -> str:
-    """Why the result cannot be compared with anything; empty if it can."""
+    """Return why the result cannot be compared with anything; empty if it can."""
     if variant.name == workload.baseline:
         return "the baseline: the others are compared with it"
     if variant.how == "numpy" and workload.variant(workload.baseline).how != "numpy":
-        return f"{workload.baseline} needs JAX, which a NumPy run does not import"
+        return f"the baseline ({workload.baseline}) needs JAX, which a NumPy run does not import"
     remaining = recorder.control.remaining_seconds()
     if remaining is not None and twin_seconds is not None and twin_seconds > remaining:
-        return f"the {workload.against} would take at least {twin_seconds:.1f} s, longer than the run may"
+        return f"the {workload.against} would take at least {twin_seconds:.1f} s, more than the run has left"
     return ""
 
 
@@ -156,7 +156,7 @@ def _expected(workload: Workload, parameters: Parameters, inputs: tuple[Any, ...
 def precision_of_products(
     workload: Workload, variant: Variant, arguments: tuple[Any, ...], device: Any, *, elementwise: bool
 ) -> tuple[str, str]:
-    """The effective precision of the products, as the name of a tolerance and as text; empty if there are none."""
+    """Return the effective precision of the products, as a tolerance's name and as text; empty if there are none."""
     import jax
 
     from jaxprof.engine.measure.stages import configured
@@ -169,16 +169,16 @@ def precision_of_products(
     }
     if elementwise or not workload.has_dots:
         return ("float64" if dtypes and dtypes <= {"float64", "complex128"} else ""), ""
-    asked = variant.precision or str(configured("jax_default_matmul_precision") or "")
-    precision = effective_precision(device, asked, dtypes)
-    return tolerance_key(precision), in_words(precision, str(device.platform))
+    requested = variant.precision or str(configured("jax_default_matmul_precision") or "")
+    precision = effective_precision(device, requested, dtypes)
+    return tolerance_key(precision), precision_text(precision, str(device.platform))
 
 
-def effective_precision(device: Any, asked: str, input_dtypes: set[str]) -> str:
-    """`float32`, `tf32`, `bfloat16`, `float64`...: the precision of a program's products, with these inputs on
-    `device`.
+def effective_precision(device: Any, requested: str, input_dtypes: set[str]) -> str:
+    """Return the precision of a program's products, with these inputs on `device`: `float32`, `tf32`, `bfloat16`,
+    `float64`...
 
-    `asked`: the variant's precision, otherwise JAX's configured one; empty for the default.
+    `requested`: the variant's precision, otherwise JAX's configured one; empty for the default.
     """
     narrow = input_dtypes & {"bfloat16", "float16"}
     if narrow:
@@ -188,7 +188,7 @@ def effective_precision(device: Any, asked: str, input_dtypes: set[str]) -> str:
     platform = str(device.platform)
     if platform == "cpu":
         return "float32"
-    wanted = _ASKED.get(asked)
+    wanted = _REQUESTED_PRECISIONS.get(requested)
     if platform == "gpu":
         tensor_cores = _capability(device) >= _FIRST_TF32_CAPABILITY
         if wanted in ("float32", "bfloat16") or not tensor_cores:
@@ -200,12 +200,12 @@ def effective_precision(device: Any, asked: str, input_dtypes: set[str]) -> str:
 
 
 def tolerance_key(precision: str) -> str:
-    """The name under which a workload declares its tolerance for `precision`."""
+    """Return the name under which a workload declares its tolerance for `precision`."""
     return {"bfloat16_3x": "tf32", "float16": "bfloat16"}.get(precision, precision)
 
 
-def in_words(precision: str, platform: str) -> str:
-    """For people: on a TPU, float32 products consist of bfloat16 passes."""
+def precision_text(precision: str, platform: str) -> str:
+    """Return the precision as text for readers: on a TPU, float32 products consist of bfloat16 passes."""
     return _WORDS.get(precision, precision) if platform == "tpu" else precision
 
 

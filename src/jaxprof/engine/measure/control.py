@@ -1,6 +1,6 @@
-"""Steers a run from outside: cancelling it, the hard cap on its time, and its turns beside other runs.
+"""Controls a run from outside: cancelling it, the hard cap on its time, and its turns among other runs.
 
-The first two are checked between calls and between phases; a running call is never interrupted. Its
+Cancelling and the cap are checked between calls and between phases; a running call is never interrupted. The run's
 reporter passes phases with their times, progress and warnings to one listener, as events.
 """
 
@@ -29,34 +29,34 @@ class CapReached(Exception):
 
 
 def _nothing(*, begins: bool) -> None:
-    """Nobody asks when a run waits."""
+    """Do nothing: the default of `RunControl.on_wait`."""
 
 
 class RunControl:
-    """Shared by the thread that measures and the threads that steer it."""
+    """The state of a run that is shared by the thread that measures it and the threads that control it."""
 
     def __init__(self) -> None:
         self._cancel = threading.Event()
         self._deadline: float | None = None
         self._turns: SimpleQueue[TurnRequest | None] = SimpleQueue()
-        """Written by the thread that reads requests; None ends the turns, or wakes a cancelled run."""
+        """Turns from the thread that reads requests; None ends the turns, or wakes a cancelled run."""
         self.waits_for_turn = False
-        """Whether nothing is done until the next one comes."""
+        """Whether the run does nothing until the next turn."""
         self.on_wait: Callable[..., object] = _nothing
         """Called with `begins=True` when the run begins to wait for a turn, and with `begins=False` when it goes on."""
 
     def cancel(self) -> None:
-        """Requests that the run stop at the next occasion."""
+        """Request that the run stop at the next opportunity."""
         self._cancel.set()
         self._turns.put(None)
 
     def give_turn(self, turn: TurnRequest | None) -> None:
-        """Hands the next turn to the run; None: there are no more."""
+        """Give the next turn to the run; None if there are no more."""
         self._turns.put(turn)
 
     def next_turn(self) -> TurnRequest | None:
-        """Waits for the next turn, None for no more; the wait does not count towards the hard cap. Raises Cancelled and
-        CapReached."""
+        """Wait for the next turn and return it, or None for no more; the wait does not count towards the hard cap.
+        Raises Cancelled and CapReached."""
         self.check()
         remaining = self.remaining_seconds()
         self.stop_clock()
@@ -72,27 +72,27 @@ class RunControl:
     def take_turns(
         self, call_seconds: float, take: Callable[[TurnRequest], list[float]], settle: Callable[[], object]
     ) -> None:
-        """Has `take` take the samples of each turn, until there are no more; a sample takes `call_seconds`. `settle`
-        makes a call that is not timed, for where other runs of this process have emptied JAX's caches. Raises Cancelled
-        and CapReached."""
+        """Have `take` take the samples of each turn, until there are no more; a sample takes `call_seconds`. `settle`
+        makes an untimed call, in case other runs of this process have emptied JAX's caches. Raises Cancelled and
+        CapReached."""
         while (turn := self.next_turn()) is not None:
             take(turn)
 
     def start_clock(self, max_seconds: float | None) -> None:
-        """From now on `max_seconds` are left, or there is no limit."""
+        """Set the time that is left from now on, or None for no limit."""
         self._deadline = None if max_seconds is None else time.monotonic() + max_seconds
 
     def stop_clock(self) -> None:
-        """The cap no longer applies."""
+        """Remove the cap."""
         self._deadline = None
 
     def remaining_seconds(self) -> float | None:
-        """Seconds until the hard cap, negative past it; None without a cap."""
+        """Return the seconds until the hard cap, negative past it; None without a cap."""
         deadline = self._deadline
         return None if deadline is None else deadline - time.monotonic()
 
     def check(self) -> None:
-        """Raises Cancelled or CapReached if there is a reason to stop."""
+        """Raise Cancelled or CapReached if there is a reason to stop."""
         if self._cancel.is_set():
             raise Cancelled
         remaining = self.remaining_seconds()
@@ -105,32 +105,32 @@ Emit = Callable[[Event], None]
 
 @dataclass(slots=True)
 class PhaseReport:
-    """The facts about a phase that are known at its end; if `seconds` is None, the measured time is filled in."""
+    """What is known about a phase at its end; if `seconds` is None, the measured time is filled in."""
 
     seconds: float | None = None
     measured: bool = True
-    """False if the measured time means nothing: the event's seconds are then unknown."""
+    """False if the measured time means nothing: the event's seconds are then None."""
     bytes: int | None = None
     zero_copy: bool | None = None
     note: str = ""
 
 
 class Reporter:
-    """Emits events, and stops the run where its control requests it."""
+    """Emits events, and stops the run if its control requests it."""
 
     def __init__(self, emit: Emit, control: RunControl) -> None:
         self.emit = emit
         self.control = control
         self.samples = 0
-        """Samples of the steady run so far: if there are some, a run that reaches its cap still has a result."""
+        """Samples of the steady run so far: if there are any, a run that reaches its cap still has a result."""
         self.current_phase = ""
         self.shared_transfers: list[str] = []
         """Directions in which a transfer copied nothing."""
 
     @contextmanager
     def phase(self, name: str) -> Iterator[PhaseReport]:
-        """A phase around the block. If the block raises, the phase has no end event: the end of the run explains the
-        rest."""
+        """Report a phase around the block. If the block raises, the phase has no end event: the end of the run explains
+        the rest."""
         self.control.check()
         self.current_phase = name
         self.emit(PhaseStarted(phase=name))
@@ -143,16 +143,16 @@ class Reporter:
         self.current_phase = ""
 
     def ended(self, name: str, seconds: float | None, phase: PhaseReport | None = None) -> None:
-        """The end of a phase whose time was measured elsewhere."""
+        """Report the end of a phase whose time was measured elsewhere."""
         report = phase or PhaseReport()
         self.emit(
             PhaseEnded(phase=name, seconds=seconds, bytes=report.bytes, zero_copy=report.zero_copy, note=report.note)
         )
 
     def warn(self, code: str, message: str, advice: str = "") -> None:
-        """Something that makes the numbers mean less than they seem to."""
+        """Report something that makes the numbers mean less than they seem to."""
         self.emit(WarningRaised(code=code, message=message, advice=advice))
 
     def progress(self, note: str = "", fraction: float | None = None, remaining_seconds: float | None = None) -> None:
-        """How far the run has come."""
+        """Report how far the run has come."""
         self.emit(ProgressMade(fraction=fraction, remaining_seconds=remaining_seconds, note=note))

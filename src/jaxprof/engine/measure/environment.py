@@ -1,6 +1,6 @@
 """The surroundings that affect a measurement: versions, devices, settings, threads, load. An allow-list.
 
-Of the process's environment, `jaxprof.private` says what may be recorded, because it holds secrets.
+`jaxprof.private` decides which of the process's environment variables may be recorded, because they hold secrets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BLAS_THREADS = (
     ("mkl_rt", ("MKL_Get_Max_Threads",)),
     ("blis", ("bli_thread_get_num_threads",)),
 )
-"""Public functions of the BLAS libraries that NumPy may have loaded."""
+"""BLAS libraries that NumPy may have loaded, with their public functions for the number of threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +49,21 @@ class HostLoad:
 
     @classmethod
     def now(cls) -> HostLoad:
-        """Takes a reading now."""
+        """Take a reading."""
         times = os.times()
         return cls(time.monotonic(), _machine_busy_seconds(), times.user + times.system)
 
     def others_seconds(self, later: HostLoad) -> float | None:
-        """The CPU time of other processes between the two readings; None if unknown. The system counts in steps of some
-        ms: a short time may come out below 0, and many of them are right on average."""
+        """Return the CPU time of other processes between the two readings; None if unknown. The system counts in steps
+        of some ms: a short time may be below 0, but many of them are right on average."""
         if self.machine_busy_seconds is None or later.machine_busy_seconds is None:
             return None
         return later.machine_busy_seconds - self.machine_busy_seconds - (later.own_seconds - self.own_seconds)
 
 
 class HostLoadMeter:
-    """Measures the work of other processes while a run is at work. While it waits for its turn the machine belongs to
-    the runs that it is compared with, which are not others."""
+    """Measures the work of other processes while a run is measured. While the run waits for its turn, the machine
+    belongs to the runs that it is compared with, which do not count as others."""
 
     def __init__(self) -> None:
         self._since = HostLoad.now()
@@ -71,14 +71,14 @@ class HostLoadMeter:
         self._known = True
 
     def wait(self, *, begins: bool) -> None:
-        """A wait for a turn begins or ends now."""
+        """Note that a wait for a turn begins or ends now."""
         if begins:
             self._add()
         else:
             self._since = HostLoad.now()
 
     def other_busy_cores(self) -> float | None:
-        """How many cores, on average, other processes used so far; None if unknown."""
+        """Return how many cores, on average, other processes have used so far; None if unknown."""
         self._add()
         self._since = HostLoad.now()
         if not self._known or self._seconds <= 0:
@@ -96,7 +96,7 @@ class HostLoadMeter:
 
 
 def read_environment(devices: list[dict[str, Any]], load_average_before: float | None) -> EnvironmentRead:
-    """The environment of a run; with `devices` if jax is used, and with jax's versions if it is imported."""
+    """Return the environment of a run; with `devices` if jax is used, and with jax's versions if it is imported."""
     jax, jaxlib = sys.modules.get("jax"), sys.modules.get("jaxlib")
     settings: dict[str, Scalar | None] = {
         "cores": cores(),
@@ -121,7 +121,7 @@ def read_environment(devices: list[dict[str, Any]], load_average_before: float |
 
 
 def load_average() -> float | None:
-    """The load of the last minute; None if the system does not report it."""
+    """Return the load of the last minute; None if the system does not report it."""
     try:
         return round(os.getloadavg()[0], 3)
     except OSError:
@@ -129,7 +129,7 @@ def load_average() -> float | None:
 
 
 def cores() -> float:
-    """The number of cores that this process may use: its affinity, or the quota of its control group if that is
+    """Return the number of cores that this process may use: its affinity, or the quota of its control group if
     less."""
     allowed = float(len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else float(os.cpu_count() or 1)
     quota = _first_line(Path("/sys/fs/cgroup/cpu.max"))
@@ -141,7 +141,7 @@ def cores() -> float:
 
 
 def _blas_name() -> str | None:
-    """The BLAS that NumPy was built with, according to NumPy."""
+    """Return the BLAS that NumPy was built with, according to NumPy."""
     try:
         blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     except (TypeError, KeyError):
@@ -150,7 +150,7 @@ def _blas_name() -> str | None:
 
 
 def _blas_threads() -> int | None:
-    """The number of threads of the loaded BLAS, according to itself; None if no known BLAS is loaded."""
+    """Return the number of threads of the loaded BLAS, according to itself; None if no known BLAS is loaded."""
     try:
         mapped = set(re.findall(r"(/\S+\.so\S*)", Path("/proc/self/maps").read_text(encoding="utf-8")))
     except OSError:

@@ -1,4 +1,4 @@
-"""An exception as something that a user can act on: what failed, how to mend it, and where in their own code."""
+"""An exception as something that a user can act on: what failed, how to fix it, and where in their own code."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("Unknown backend: 'gpu' requested",),
         "A program that calls back to Python (io_callback, pure_callback) is compiled for a GPU only where there is "
-        "one: leave the call out, as by a static argument.",
+        "one: leave the call out, for example with a static argument.",
     ),
     (
         ("Array has been deleted", "buffer has been deleted or donated"),
-        "An input was donated and used again: leave donate_argnums to the outermost jit, which jaxprof sees.",
+        "An input was donated and used again: jaxprof sees only donate_argnums of the outermost jit, so set it there.",
     ),
     (
         ("x64", "jax_enable_x64"),
@@ -59,7 +59,7 @@ _ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("is different from the lowering platform",),
         "A callback to the host (jax.debug.print, io_callback, pure_callback) can only be compiled for a device that "
-        "is here: leave it out for this.",
+        "is here: leave it out of this compile.",
     ),
     (
         ("should match the mesh passed to shard_map",),
@@ -82,7 +82,7 @@ _ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
 
 
 def failed(error: BaseException) -> RunFinished:
-    """The end of a run that raised `error`."""
+    """Return the end of a run that raised `error`."""
     if isinstance(error, JaxprofError):
         memory = is_out_of_memory(error)
         return RunFinished(status="failed", error=error.what, advice=error.hint, out_of_memory=memory)
@@ -93,7 +93,7 @@ def failed(error: BaseException) -> RunFinished:
         status="failed",
         error=text if len(text) <= _LONGEST else text[:_LONGEST] + " …",
         advice=advice,
-        traceback=_own_frames(error),
+        traceback=_user_traceback(error),
         out_of_memory=is_out_of_memory(error),
     )
 
@@ -106,16 +106,16 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _text(error: BaseException) -> str:
-    """What it says, also if a user's class of errors cannot say it."""
+    """Return the error's type and text, also if a user's class of errors fails to give its text."""
     try:
         words = str(error)
     except Exception as another:  # noqa: BLE001 - the error is the run's result, whatever its text raises
-        words = f"(its text cannot be had: {type(another).__name__})"
+        words = f"(reading its message raised {type(another).__name__})"
     return f"{type(error).__name__}: {words}".strip()
 
 
-def _own_frames(error: BaseException) -> str:
-    """The traceback without the frames of the measuring code; the exceptions that led to it likewise."""
+def _user_traceback(error: BaseException) -> str:
+    """Return the traceback without the frames of the measuring code, also in the exceptions that led to it."""
     whole = traceback.TracebackException.from_exception(error)
     seen: list[traceback.TracebackException] = []
     pending: list[traceback.TracebackException | None] = [whole]

@@ -1,8 +1,8 @@
 """Measures or compiles a function in the caller's own process, for `jaxprof.profile` and the pytest fixture.
 
-The caller's jax, devices and settings are used as they are and left as they were. What only a fresh process can give is
-missing here (a cold import, a clean peak of memory). A compile is cold all the same, unless the function's owner
-compiled it before, which is then reported.
+The caller's jax, devices and settings are used as they are and left as they were. Whatever only a fresh process can
+give is missing here (a cold import, a clean peak of memory). A compile is cold all the same, unless the function's
+owner compiled it before, which is then reported.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from jaxprof.workloads.model import Variant, Workload
 
 @dataclass(frozen=True, slots=True)
 class PlacedCall:
-    """A call with its arguments given by position alone, as it is timed."""
+    """A call with all arguments by position, as it is timed."""
 
     name: str
     function: Callable[..., Any]
@@ -56,8 +56,8 @@ def measure_variants(call: PlacedCall, limits: RunSpec, emit: Emit, *, op_by_op:
     """Measure `call` compiled, one run for each requested variant, and emit all of a session's events.
 
     `limits` is the specification of each run without its variant and device, which are filled in here. A failure of the
-    function is a failed run. The order is: the NumPy twin, op by op, compiled; the others are compared with the first,
-    with which they take turns.
+    function is a failed run. The order is: the NumPy twin, op by op, compiled. The later runs are compared with the
+    first, and take turns with it.
     """
     workload = _workload(call.function, call.arguments, call.name, call.static, call.baseline, op_by_op=op_by_op)
     device, several = device_of(call.arguments), len(workload.variants) > 1
@@ -78,7 +78,7 @@ def measure_variants(call: PlacedCall, limits: RunSpec, emit: Emit, *, op_by_op:
             check=several,
         )
         request = RunRequest(run=f"r{number}", spec=spec, in_turns=several)
-        _measured(workload, variant, request, emit, TurnsControl(turns) if several else RunControl())
+        _measure_run(workload, variant, request, emit, TurnsControl(turns) if several else RunControl())
         return True
 
     turns = SharedTurns(limits.timing_seconds, measure_next)
@@ -97,15 +97,15 @@ def place_call(
     static_argnames: str | Iterable[str] = (),
     baseline: Callable[..., Any] | None = None,
 ) -> PlacedCall:
-    """The call with as many arguments as possible by position. Of the keyword-only ones, static ones are bound (a
-    compiled function knows its own), and the others follow the positional ones.
+    """Return the call with as many arguments as possible by position. Of the keyword-only arguments, static ones are
+    bound (a compiled function knows its own), and the others follow the positional ones.
 
     Raises UsageError for a static argument that does not exist.
     """
     import jax
 
     static_names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
-    _refuse_unknown(fn, static_names)
+    _check_static_names(fn, static_names)
     placed, named = in_order(fn, args, dict(kwargs))
     compiled = isinstance(fn, jax.stages.Wrapped)
     bound = {} if compiled else {key: value for key, value in named.items() if key in static_names}
@@ -114,17 +114,17 @@ def place_call(
     static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
     static |= {by_place.index(key) for key in static_names if key in by_place and by_place.index(key) < len(placed)}
 
-    def by_place_alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    def positional_only(function: Callable[..., Any]) -> Callable[..., Any]:
         called = functools.partial(function, **bound) if bound else function
         return last_by_name(called, tuple(given))
 
-    twin = by_place_alone(baseline) if baseline is not None else None
+    twin = positional_only(baseline) if baseline is not None else None
     name = name or str(getattr(fn, "__name__", type(fn).__name__))
-    return PlacedCall(name, by_place_alone(fn), (*placed, *given.values()), twin, tuple(sorted(static)))
+    return PlacedCall(name, positional_only(fn), (*placed, *given.values()), twin, tuple(sorted(static)))
 
 
-def _refuse_unknown(fn: Callable[..., Any], static_names: set[str]) -> None:
-    """Raises UsageError for a name that the function does not have, as far as its names can be read."""
+def _check_static_names(fn: Callable[..., Any], static_names: set[str]) -> None:
+    """Raise UsageError for a name that the function does not have, as far as its names can be read."""
     signature = signature_of(fn)
     if signature is None or any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
         return
@@ -142,17 +142,17 @@ class FunctionCall:
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     device: str = ""
-    """The device; empty: where the arguments are."""
+    """Device of the call; empty for the device of the arguments."""
     target: str = ""
-    """As in `RunSpec`."""
+    """Target, as in `RunSpec`."""
     specs: tuple[str, ...] = ()
     keep_constants: bool = False
     capture: bool = True
-    """As in `RunSpec`."""
+    """Whether calls are captured, as in `RunSpec`."""
 
 
 def measure_call(call: FunctionCall, emit: Emit) -> None:
-    """Emits the run of `call`. The persistent compilation cache is off for it, so that its compile is a real one."""
+    """Emit the run of `call`. The persistent compilation cache is off for it, so that its compile is cold."""
     workload = _workload(call.function, call.arguments, call.name, (), None, op_by_op=False)
     spec = RunSpec(
         workload=call.name,
@@ -167,16 +167,16 @@ def measure_call(call: FunctionCall, emit: Emit) -> None:
     )
     if not call.capture:
         spec = replace(spec, capture=False)
-    _measured(workload, workload.variant("jit"), RunRequest(run=call.run, spec=spec), emit)
+    _measure_run(workload, workload.variant("jit"), RunRequest(run=call.run, spec=spec), emit)
 
 
 def compile_call(
     run: str, spec: RunSpec, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], emit: Emit
 ) -> None:
-    """Emits the run of the program of `function(*args, **kwargs)`, which is compiled and not called.
+    """Emit the run of the program of `function(*args, **kwargs)`, which is compiled and not called.
 
     `function` is compiled by `jax.jit`, or by a wrapper around it that can be lowered (equinox's `filter_jit`). Shapes
-    may stand for arrays. A compile that fails is a failed run.
+    may take the place of arrays. A compile that fails is a failed run.
     """
 
     def work(emit: Emit) -> None:
@@ -200,7 +200,8 @@ def compile_call(
 
 
 def _traced(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
-    """What was jitted, and the stage of its trace. JAX's own finds the trace of an earlier call."""
+    """Return the jitted function and the stage of its trace. For JAX's own jit, that is the trace of an earlier call,
+    if there was one."""
     if type(function).__module__.startswith("jax"):
         return function, function.trace(*args, **kwargs)
     from jaxprof.engine.measure.portable import program_of, trace
@@ -216,7 +217,7 @@ def _traced(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     return jitted, jitted.trace(*program.shapes)
 
 
-def _measured(
+def _measure_run(
     workload: Workload, variant: Variant, request: RunRequest, emit: Emit, control: RunControl | None = None
 ) -> None:
     def work(stamped: Emit) -> None:
@@ -271,8 +272,8 @@ def _workload(
     *,
     op_by_op: bool,
 ) -> Workload:
-    """`fn` with these very arguments, as a workload."""
-    described = workload_of(fn, origin=name, name=name, declared=_of_these_arguments(fn, args))
+    """Return `fn` with these very arguments, as a workload."""
+    described = workload_of(fn, origin=name, name=name, declared=_declaration_for(fn, args))
     variants = [variant for variant in described.variants if variant.name == "jit" or op_by_op]
     variants = [_jitted(item, static_argnums) if item.how == "jit" else item for item in variants]
     if baseline is not None:
@@ -286,8 +287,9 @@ def _workload(
     )
 
 
-def _of_these_arguments(fn: Callable[..., Any], args: tuple[Any, ...]) -> Declaration:
-    """What was declared of `fn` that is so of any call; its inputs, parameters and variants are of `jaxprof run`."""
+def _declaration_for(fn: Callable[..., Any], args: tuple[Any, ...]) -> Declaration:
+    """Return the part of `fn`'s declaration that holds for any call, without the inputs, parameters and variants of
+    `jaxprof run`."""
     declared = declaration_of(fn) or Declaration()
     for_any_call = callable(declared.expected) and not declared.parameters
     return Declaration(
@@ -303,7 +305,7 @@ def _of_these_arguments(fn: Callable[..., Any], args: tuple[Any, ...]) -> Declar
 
 
 def _jitted(variant: Variant, static_argnums: tuple[int, ...]) -> Variant:
-    """Makes what is compiled. A plain function gets a wrapper of its own, so that JAX has not seen it before."""
+    """Return the variant with its function jitted. A plain function gets a new wrapper, which JAX has not seen yet."""
 
     def make() -> Callable[..., Any]:
         import jax
@@ -333,7 +335,7 @@ def _as_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def device_of(args: Any) -> str:
-    """The device of the calls: that of the first JAX array among the arguments, otherwise JAX's default."""
+    """Return the device of the calls: that of the first JAX array among the arguments, otherwise JAX's default."""
     import jax
 
     from jaxprof.engine.measure.jax_devices import device_name

@@ -1,6 +1,6 @@
 """The devices that JAX sees in this process, as plain data. What a device does not report is None.
 
-Only public attributes are read, and each may be missing: they differ between platforms and between versions.
+Only public attributes are read. Each may be missing, because they differ between platforms and between versions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ACCELERATORS = ("cuda", "rocm", "tpu")
 
 
 def platform_of(device: Any) -> str:
-    """`cpu`, `cuda`, `rocm`, `tpu`: JAX calls both kinds of GPU `gpu`."""
+    """Return `cpu`, `cuda`, `rocm` or `tpu`; JAX calls both kinds of GPU `gpu`."""
     platform = str(device.platform)
     if platform != "gpu":
         return platform
@@ -30,12 +30,12 @@ def platform_of(device: Any) -> str:
 
 
 def device_name(device: Any) -> str:
-    """`platform:number`, the form used everywhere."""
+    """Return `platform:number`, the form used everywhere."""
     return f"{platform_of(device)}:{device.id}"
 
 
 def find_device(name: str) -> Any:
-    """The local device called `name`, e.g. `cpu:0`; `gpu:0` is accepted for `cuda:0`.
+    """Return the local device called `name`, e.g. `cpu:0`; `gpu:0` is accepted for `cuda:0`.
 
     Raises JaxprofError, with JAX's own words if the platform does not start, otherwise with the known names.
     """
@@ -62,7 +62,7 @@ def find_device(name: str) -> Any:
 
 
 def describe(device: Any) -> dict[str, Any]:
-    """One device as JSON-ready data; sizes in bytes."""
+    """Return one device as JSON-ready data; sizes in bytes."""
     memory = _memory(device)
     coords = _attribute(device, "coords")
     return {
@@ -87,16 +87,17 @@ def describe(device: Any) -> dict[str, Any]:
 
 
 def list_devices() -> dict[str, Any]:
-    """All devices of all backends that start, and the errors of the backends that do not, or of JAX's own log."""
+    """Return all devices of all backends that start, the errors of those that do not, and the warnings in JAX's log."""
     with _jax_log() as messages:
         default = jax.default_backend()
         devices = list(jax.devices())
         errors = {}
-        for platform in _platforms():
+        plugins = _plugins()
+        for platform in dict.fromkeys(["cpu", *_ACCELERATORS, *plugins]):
             try:
                 devices += [device for device in jax.devices(platform) if device not in devices]
             except RuntimeError as error:
-                if "Unknown backend" not in str(error) or platform in _plugins():
+                if "Unknown backend" not in str(error) or platform in plugins:
                     errors[platform] = str(error)
     return {
         "devices": [describe(device) for device in devices],
@@ -110,12 +111,8 @@ def list_devices() -> dict[str, Any]:
     }
 
 
-def _platforms() -> list[str]:
-    return list(dict.fromkeys(["cpu", *_ACCELERATORS, *_plugins()]))
-
-
 def _plugins() -> set[str]:
-    """The platforms of the installed plugins: `xla_cuda12` provides `cuda`."""
+    """Return the platforms of the installed plugins: `xla_cuda12` provides `cuda`."""
     names = {point.name for point in entry_points(group="jax_plugins")}
     return {next((platform for platform in _ACCELERATORS if platform in name), name) for name in names}
 
@@ -141,7 +138,7 @@ def _text(value: Any) -> str | None:
 
 @contextmanager
 def _jax_log() -> Iterator[list[str]]:
-    """Collects the warnings that JAX logs inside, such as one about a GPU that it cannot use."""
+    """Collect the warnings that JAX logs inside the block, such as one about a GPU that it cannot use."""
     messages: list[str] = []
 
     class Collector(logging.Handler):

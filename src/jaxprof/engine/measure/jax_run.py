@@ -3,11 +3,11 @@
 The steady run calls what users call, `jit(f)(*args)`, and waits at every call until the outputs are ready. Dispatch
 (the time until a call returns) and pipelined calls (only the last is awaited) are separate series.
 
-As little as possible of the waiting itself is in a figure. Walking a tree of results costs 0.6 µs more than the method
-of one array, and 0.13 µs for each array in it (measured with arrays that were ready): `(y,)` would appear slower than
-`y`, and sixty results some percent slower than they are. The results of one compiled program become ready together, so
-one of them is awaited; `is_ready` of the others verifies that on calls that are not timed. Results computed op by op
-come from several programs, so all of them are awaited.
+A figure includes as little as possible of the waiting itself. Walking a tree of results costs 0.6 µs more than the
+method of one array, and 0.13 µs for each array in it (measured with arrays that were ready): `(y,)` would appear slower
+than `y`, and sixty results some percent slower than they are. The results of one compiled program become ready
+together, so one of them is awaited; `is_ready` of the others verifies that on calls that are not timed. Results
+computed op by op come from several programs, so all of them are awaited.
 """
 
 from __future__ import annotations
@@ -42,35 +42,35 @@ Loop = Callable[[Iterable[tuple[Any, ...]]], None]
 """Makes calls with these sets of arguments, and waits at each of them."""
 CHECKED_CALLS = 3
 _FEW = 4
-"""Up to this number of arrays side by side, their own methods cost less than the walk over a tree."""
+"""Up to this number of arrays, calling the method of each costs less than walking a tree."""
 
 
 def blocked_loop(
     function: Callable[..., Any], output: Any, arguments: tuple[Any, ...], *, one_program: bool, may_call: bool
 ) -> Loop:
-    """The loop for `function`, whose result has the form of `output`.
+    """Return the loop for `function`, whose result has the form of `output`.
 
-    `one_program`: the result comes from one compiled program. `may_call=False` if no call may be made for the
-    verification: for calls that consume their arguments, and for long ones, beside which the waiting is negligible.
+    `one_program`: the result comes from one compiled program. `may_call=False` if the verification must not make calls:
+    for calls that consume their arguments, and for long ones, in which the waiting is negligible.
     """
     if isinstance(output, jax.Array):
-        return _of_one_array(function)
+        return _one_array_loop(function)
     if one_program and may_call:
         way = _way_to_one(output, {address(leaf) for leaf in jax.tree.leaves(arguments)})
         if way and _become_ready_together(function, arguments, way):
-            return _of_one_among_others(function, way)
+            return _one_of_several_loop(function, way)
     if (
         isinstance(output, (tuple, list))
         and len(output) <= _FEW
         and all(isinstance(result, jax.Array) for result in output)
     ):
-        return _of_few(function)
-    return _of_tree(function)
+        return _few_arrays_loop(function)
+    return _tree_loop(function)
 
 
 def _way_to_one(output: Any, given: set[int | None]) -> tuple[Any, ...]:
-    """Indices and keys to the last array that is not an argument passed through; empty if there is none, or if
-    containers of an unknown kind are on the way."""
+    """Return indices and keys to the last array that is not an argument passed through; empty if there is none, or if
+    a container of an unknown kind holds it."""
     if isinstance(output, dict):
         branches: list[tuple[Any, Any]] = list(output.items())
     elif isinstance(output, (tuple, list)):
@@ -99,7 +99,7 @@ def _become_ready_together(function: Callable[..., Any], arguments: tuple[Any, .
     return True
 
 
-def _of_one_array(function: Callable[..., Any]) -> Loop:
+def _one_array_loop(function: Callable[..., Any]) -> Loop:
     def loop(sets: Iterable[tuple[Any, ...]]) -> None:
         for arguments in sets:
             function(*arguments).block_until_ready()
@@ -107,7 +107,7 @@ def _of_one_array(function: Callable[..., Any]) -> Loop:
     return loop
 
 
-def _of_one_among_others(function: Callable[..., Any], way: tuple[Any, ...]) -> Loop:
+def _one_of_several_loop(function: Callable[..., Any], way: tuple[Any, ...]) -> Loop:
     first, *rest = way
 
     def loop(sets: Iterable[tuple[Any, ...]]) -> None:
@@ -124,7 +124,7 @@ def _of_one_among_others(function: Callable[..., Any], way: tuple[Any, ...]) -> 
     return loop_deeper if rest else loop
 
 
-def _of_few(function: Callable[..., Any]) -> Loop:
+def _few_arrays_loop(function: Callable[..., Any]) -> Loop:
     def loop(sets: Iterable[tuple[Any, ...]]) -> None:
         for arguments in sets:
             for result in function(*arguments):
@@ -133,7 +133,7 @@ def _of_few(function: Callable[..., Any]) -> Loop:
     return loop
 
 
-def _of_tree(function: Callable[..., Any]) -> Loop:
+def _tree_loop(function: Callable[..., Any]) -> Loop:
     wait: Callable[[Any], Any] = jax.block_until_ready
 
     def loop(sets: Iterable[tuple[Any, ...]]) -> None:
@@ -144,7 +144,7 @@ def _of_tree(function: Callable[..., Any]) -> Loop:
 
 
 SIDE_SHARE = 0.1
-"""Share of the budget for dispatch and for pipelined calls each, and at most `SIDE_SECONDS`."""
+"""Share of the budget for dispatch and for pipelined calls each, at most `SIDE_SECONDS`."""
 SIDE_SECONDS = 0.5
 PIPELINE_DEPTH = 16
 SHORT_SECONDS = 0.05
@@ -155,15 +155,15 @@ _PIPELINE_MEMORY_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A function with its arguments, ready to be called again and again."""
+    """A function with its arguments, ready to be called repeatedly."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     fresh: Callable[[], tuple[Any, ...]] | None = None
-    """Makes new arguments, if a call consumes them."""
+    """Makes new arguments, if a call consumes them; else None."""
 
     def sets(self, calls: int) -> Iterable[tuple[Any, ...]]:
-        """The arguments for so many calls."""
+        """Return the arguments for this many calls."""
         if self.fresh is None:
             return repeat(self.arguments, calls)
         return [self.fresh() for _ in range(calls)]
@@ -171,18 +171,18 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class RunOutput:
-    """What a run hands to its check."""
+    """What a run passes to its check."""
 
     output: Any
-    """The first call's result."""
+    """Result of the first call."""
     elementwise: Callable[[], bool]
-    """Whether no number of the result depends on a sum over others; computed once the timing is over."""
+    """Returns whether no number of the result depends on a sum over others; called once the timing is over."""
 
 
 def run_jax(
     recorder: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
 ) -> RunOutput:
-    """Measures `variant` with the host inputs `host` on `device`."""
+    """Measure `variant` with the host inputs `host` on `device`."""
     function = variant.build(request.spec.parameters)
     for warning in findings.narrowed_inputs(host):
         recorder.emit(warning)
@@ -193,7 +193,7 @@ def run_jax(
 def attribute_jax(
     recorder: Reporter, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
 ) -> None:
-    """Captures the same calls and nothing else, as kind `attribution`. The process was started with the flags for it.
+    """Capture the same calls and nothing else, as kind `attribution`, in a process started with the flags for it.
 
     Neither the compile nor the calls are a headline: the program may differ from the default one.
     """
@@ -272,7 +272,7 @@ def _measure(
 
 
 def _donating(function: Callable[..., Any], arguments: tuple[Any, ...], leaves: Collection[int]) -> Callable[..., Any]:
-    """The function's `jit` with the arguments donated that hold these `leaves`, by their number among all leaves."""
+    """Return the function's `jit` that donates the arguments with these `leaves`, by their number among all leaves."""
     donated, first = [], 0
     for number, argument in enumerate(arguments):
         last = first + len(jax.tree.leaves(argument))
@@ -283,7 +283,7 @@ def _donating(function: Callable[..., Any], arguments: tuple[Any, ...], leaves: 
 
 
 def _capture(recorder: Reporter, calls: Calls, program: StagedProgram | None, call_seconds: float, keep: str) -> None:
-    """Captures under the profiler: some more calls, and for a compiled program one more cold compile."""
+    """Capture under the profiler: some more calls, and for a compiled program one more cold compile."""
     from jaxprof.engine.measure.capture import capture_compile, capture_run
 
     def call() -> None:
@@ -308,7 +308,7 @@ def _first_run(recorder: Reporter, calls: Calls) -> tuple[Any, float]:
 
 
 def _first_run_op_by_op(recorder: Reporter, calls: Calls) -> tuple[Any, float]:
-    """The first call, split by the compilations that JAX announced; the rest is the run."""
+    """Make the first call, split by the compilations that JAX announced; the rest is the run."""
     with compile_ledger() as ledger, recorder.phase("first_run") as phase:
         began = time.perf_counter()
         output = jax.block_until_ready(calls.function(*calls.arguments))
@@ -318,7 +318,7 @@ def _first_run_op_by_op(recorder: Reporter, calls: Calls) -> tuple[Any, float]:
         for stage in ("trace", "lower", "compile"):
             if stage in stages:
                 recorder.ended(stage, stages[stage])
-        phase.note = "the first call, without its compilations"
+        phase.note = "first call, compilations excluded"
     for span in ledger.spans:
         recorder.emit(CompileObserved(function=span.function, stage=span.stage, seconds=span.seconds))
     return output, phase.seconds
@@ -335,7 +335,7 @@ def _steady(
     compiled: bool,
     moves_nothing: bool,
 ) -> float:
-    """The steady run, then in the first launch the two side series; returns the seconds of a call."""
+    """Sample the steady run, and in the first launch the two side series; return the seconds of a call."""
     short = first_seconds < SHORT_SECONDS
     loop = blocked_loop(
         calls.function, output, calls.arguments, one_program=compiled, may_call=short and calls.fresh is None
@@ -370,14 +370,15 @@ def _steady(
 
 
 def _has_side_series(request: RunRequest) -> bool:
-    """Whether dispatch, pipelined calls and copies are sampled: once, and not for a comparison, whose time is for
-    launches."""
+    """Whether dispatch, pipelined calls and copies are sampled: in the first launch, but not for a comparison, whose
+    time is for launches."""
     return request.launch == 1 and not request.spec.side
 
 
 def _dispatch_trial(calls: Calls) -> Trial:
-    """The time until a call returns. Its result is awaited before the next call, right before its clock starts: XLA's
-    threads go to sleep within a microsecond, and to wake them costs a quarter of a dispatch of 10 µs."""
+    """Return the trial for the time until a call returns. Each result is awaited right before the clock of the next
+    call starts: XLA's threads go to sleep within a microsecond, and waking them costs a quarter of a dispatch of
+    10 µs."""
     kept: list[Any] = []
     function, keep = calls.function, kept.append
     wait: Callable[[Any], Any] = jax.block_until_ready
@@ -389,14 +390,14 @@ def _dispatch_trial(calls: Calls) -> Trial:
         return sets
 
     def dispatch(sets: Iterable[tuple[Any, ...]]) -> None:
-        for arguments in sets:  # `extend` with a generator took 1 µs more, beside 8 of a call
+        for arguments in sets:  # `extend` with a generator took 1 µs more, of 8 for a call
             keep(function(*arguments))
 
     return Trial(prepare=prepare, make=dispatch)
 
 
 def _pipelined_trial(calls: Calls) -> Trial:
-    """Calls in a row without waiting, except for the last one. Earlier results are dropped as later ones arrive."""
+    """Return the trial for calls in a row of which only the last is awaited. Later results replace earlier ones."""
     function = calls.function
     wait: Callable[[Any], Any] = jax.block_until_ready
 
@@ -417,7 +418,7 @@ def _pipeline_fits(output: Any) -> bool:
 
 
 def _refuse_what_does_not_fit(recorder: Reporter, program: StagedProgram, device: Any) -> None:
-    """Raises DoesNotFitError if XLA says that the program needs more memory than there is; reports how much."""
+    """Raise DoesNotFitError if XLA reports that the program needs more memory than is free; report how much."""
     memory, free = program.memory, _free_bytes(device)
     if memory is None or free is None:
         return
@@ -426,14 +427,14 @@ def _refuse_what_does_not_fit(recorder: Reporter, program: StagedProgram, device
         buffers = program.buffers or BuffersReported(source="memory analysis")
         recorder.emit(replace(buffers, asked_bytes=needed))
         raise DoesNotFitError(
-            f"not run: the compiled program needs {bytes_(needed)} for its results and intermediates, and "
-            f"{bytes_(free)} are free",
+            f"not run: the compiled program needs {bytes_(needed)} for its results and intermediates, but "
+            f"only {bytes_(free)} is free",
             "Choose a smaller size, or free memory.",
         )
 
 
 def _free_bytes(device: Any) -> int | None:
-    """Memory that programs on `device` may still take; None if unknown."""
+    """Return the memory that programs on `device` may still take; None if unknown."""
     if device is None or getattr(device, "platform", "cpu") == "cpu":
         return available_host_bytes()
     described = describe(device)
@@ -442,7 +443,7 @@ def _free_bytes(device: Any) -> int | None:
 
 
 def _report_memory(recorder: Reporter, program: StagedProgram | None, device: Any) -> None:
-    """Reports the allocator's peak beside XLA's own figures; nothing if the allocator keeps no count (CPU)."""
+    """Report the allocator's peak with XLA's own figures; nothing if the allocator keeps no count (CPU)."""
     described = describe(device)
     peak, limit = described["memory_peak_bytes"], described["memory_limit_bytes"]
     if peak is None and limit is None:

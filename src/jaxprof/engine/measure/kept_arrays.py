@@ -1,8 +1,9 @@
-"""The arrays of a result, written for the client that compares it with another run's; and what a run's inputs are.
+"""The arrays of a result, written for the client that compares it with another run's; and descriptions of a run's
+inputs.
 
-A `.npz` file without pickled objects: one array for each leaf of the tree, named by its place in it, and `leaves`, a
-JSON list of their paths, dtypes and shapes. NumPy's format has no bfloat16, float8 or int4: these are written in a
-wider dtype that holds each of their values.
+A `.npz` file without pickled objects: one array for each leaf of the tree, named by its position, and `leaves`, a JSON
+list of their paths, dtypes and shapes. NumPy's format has no bfloat16, float8 or int4: these are written in a wider
+dtype that holds each of their values.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ MOST_BYTES = 1 << 30
 
 
 def keep(path: str, tree: Any) -> None:
-    """Writes the arrays of `tree` to `path`. Raises OSError, TypeError for what is no array, and ValueError for a tree
-    that is too large."""
+    """Write the arrays of `tree` to `path`. Raises OSError, TypeError for a leaf that is no array, and ValueError for a
+    tree that is too large."""
     found = [(where, *_on_host(leaf)) for where, leaf in leaves(tree)]
     size = sum(array.nbytes for _, _, array in found)
     if size > MOST_BYTES:
-        raise ValueError(f"it has {bytes_(size)}, more than the {bytes_(MOST_BYTES)} that are compared")
+        raise ValueError(f"it has {bytes_(size)}; at most {bytes_(MOST_BYTES)} is compared")
     kept = [asdict(KeptLeaf(where, dtype, array.shape)) for where, dtype, array in found]
     arrays: dict[str, Any] = {f"leaf{number}": array for number, (_, _, array) in enumerate(found)}
     arrays[LEAVES] = np.array(json.dumps(kept))
@@ -37,7 +38,7 @@ def keep(path: str, tree: Any) -> None:
 
 
 def describe(inputs: tuple[Any, ...]) -> list[dict[str, Any]]:
-    """The leaves of `inputs` as `KeptLeaf` has them, each with the digest of its numbers."""
+    """Return the leaves of `inputs` as `KeptLeaf` has them, each with the digest of its numbers."""
     described = []
     for where, leaf in leaves(inputs):
         dtype, array = _on_host(leaf)
@@ -47,7 +48,7 @@ def describe(inputs: tuple[Any, ...]) -> list[dict[str, Any]]:
 
 
 def _on_host(leaf: Any) -> tuple[str, np.ndarray[Any, Any]]:
-    """The name of the leaf's dtype, and its numbers in a dtype of NumPy's own."""
+    """Return the name of the leaf's dtype, and its numbers in a dtype of NumPy's own."""
     if is_key(leaf):
         import jax
 

@@ -1,9 +1,9 @@
 """Properties of a program that only the engine can know and that change what its time means: folded constants, dead
 code, a narrowed dtype, a second compile. Each is found in public data and reported once, with advice.
 
-A result is elementwise where each number of the result is independent of the others, as a walk over its jaxpr shows.
-Then none carries the rounding of a sum, and each is compared at its own magnitude (`workloads.check`). An unlisted
-primitive counts as one that sums: the looser check never rejects a right result.
+A result is elementwise if each of its numbers is independent of the others, as a walk over its jaxpr shows. Then no
+number carries the rounding of a sum, and each is compared at its own magnitude (`workloads.check`). An unlisted
+primitive counts as one that sums, because the looser check never rejects a right result.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ reduce_precision
 regularized_incomplete_beta rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh
 sqrt square sub tan tanh xor zeta convert_element_type bitcast_convert_type
 """
-"""Arithmetic and functions of one number, or of numbers at the same place."""
+"""Primitives for arithmetic and functions of one number, or of numbers at the same place."""
 _MOVING = """
 argmax argmin broadcast_in_dim concatenate copy copy_p device_put dynamic_slice dynamic_update_slice empty expand_dims
 gather iota optimization_barrier pad reduce_and reduce_max reduce_min reduce_or rev reshape scatter sharding_constraint
 slice sort split squeeze stack stop_gradient top_k transpose unstack
 """
-"""Moving numbers, and choosing among them."""
+"""Primitives that move numbers, or choose among them."""
 _RANDOM = "random_bits random_clone random_fold_in random_seed random_split random_unwrap random_wrap threefry2x32"
-"""Random bits, which are exact."""
+"""Primitives for random bits, which are exact."""
 _ELEMENTWISE = frozenset((_SAME_PLACE + _MOVING + _RANDOM).split())
 _CONTAINERS = frozenset(
     ("checkpoint", "closed_call", "cond", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "jit", "pjit",
@@ -65,7 +65,7 @@ def traced_is_elementwise(function: Callable[..., Any], arguments: tuple[Any, ..
 
 
 def by_use(jaxpr: Any) -> tuple[list[Any], list[Any]]:
-    """The equations of a (closed) jaxpr: first those that reach an output or have an effect, then the others."""
+    """Return the equations of a (closed) jaxpr: those that reach an output or have an effect, and the others."""
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
     alive = {var for var in jaxpr.outvars if not isinstance(var, Literal)}
     used: list[Any] = []
@@ -80,7 +80,7 @@ def by_use(jaxpr: Any) -> tuple[list[Any], list[Any]]:
 
 
 def inside(equation: Any) -> Iterator[Any]:
-    """The jaxprs in an equation's parameters: of a function that it calls, of its branches."""
+    """Yield the jaxprs in an equation's parameters: functions that it calls, and branches."""
     for value in equation.params.values():
         for part in value if isinstance(value, tuple | list) else (value,):
             if hasattr(part, "eqns") or hasattr(part, "jaxpr"):
@@ -88,7 +88,7 @@ def inside(equation: Any) -> Iterator[Any]:
 
 
 _FOLDED_SHARE = 0.01
-"""Share of the FLOPs that went into XLA: if less is left, the work was done while compiling."""
+"""Share of the FLOPs given to XLA below which the work was done while compiling."""
 _COSTLY = frozenset(
     {
         "approx_top_k",
@@ -114,14 +114,14 @@ _COSTLY = frozenset(
     }
 )
 _WINDOWED = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "reduce_window")
-"""Primitives, or beginnings of their names, that go into XLA as windows over whole axes: it counts each window in full,
+"""Primitives, or beginnings of their names, that XLA gets as windows over whole axes. It counts each window in full,
 and then computes them in a logarithmic number of passes."""
 _OPAQUE = ("custom-call", "ynn_fusion", "__onednn", "__triton")
 """Names of library calls and kernels whose FLOPs XLA does not count."""
 
 
 def program_findings(program: StagedProgram) -> Iterator[WarningRaised]:
-    """The findings in a compiled program."""
+    """Yield the findings in a compiled program."""
     before, after = program.lowered_flops, program.compiled_flops
     unknown = any(sign in program.hlo for sign in _OPAQUE) or _holds_windows(program.jaxpr)
     if before and not unknown and (after or 0.0) < _FOLDED_SHARE * before:
@@ -149,10 +149,10 @@ def _holds_windows(jaxpr: Any) -> bool:
 
 
 def dead_operations(jaxpr: Any) -> list[str]:
-    """The costly primitives at a (closed) jaxpr's top level whose results reach no output and that have no effect.
+    """Return the costly primitives at a (closed) jaxpr's top level that reach no output and have no effect.
 
-    Cheap ones are not reported, nor what differentiation leaves behind: `jax.grad` computes the value, too, whose last
-    product no gradient needs.
+    Cheap ones are not reported, nor what differentiation leaves: `jax.grad` also computes the value, whose last product
+    no gradient needs.
     """
     return [name for equation in by_use(jaxpr)[1] if not _differentiated(equation) for name in _costly(equation)]
 
@@ -163,14 +163,14 @@ def _differentiated(equation: Any) -> bool:
 
 
 def _costly(equation: Any) -> list[str]:
-    """The costly primitives of an equation, and of the functions inside it."""
+    """Return the costly primitives of an equation, and of the functions inside it."""
     if equation.primitive.name in _COSTLY:
         return [equation.primitive.name]
     return [name for jaxpr in inside(equation) for nested in jaxpr.eqns for name in _costly(nested)]
 
 
 def narrowed_inputs(arguments: tuple[Any, ...]) -> Iterator[WarningRaised]:
-    """NumPy inputs that JAX narrows (float64 to float32, unless x64 is on)."""
+    """Yield a warning for NumPy inputs that JAX narrows (float64 to float32, unless x64 is on)."""
     changes = {}
     for array in arrays_of(arguments):
         narrower = jax.dtypes.canonicalize_dtype(array.dtype)
@@ -179,13 +179,13 @@ def narrowed_inputs(arguments: tuple[Any, ...]) -> Iterator[WarningRaised]:
     for wide, narrow in changes.items():
         yield WarningRaised(
             code="dtype_narrowed",
-            message=f"{wide} inputs become {narrow} in JAX: the comparison with NumPy in {wide} is not like for like",
+            message=f"{wide} inputs become {narrow} in JAX, but NumPy computes in {wide}: they do not do the same work",
             advice=f"Give {narrow} inputs to both, or set JAX_ENABLE_X64=1.",
         )
 
 
 def recompiled(ledger: CompileLedger, when: str) -> Iterator[WarningRaised]:
-    """Compilations where none was expected."""
+    """Yield a warning for compilations where none was expected."""
     compiles = [span for span in ledger.spans if span.stage == "compile"]
     if compiles:
         names = ", ".join(dict.fromkeys(span.function for span in compiles))
@@ -197,7 +197,7 @@ def recompiled(ledger: CompileLedger, when: str) -> Iterator[WarningRaised]:
 
 
 def zero_copies(directions: list[str], *, calls: bool) -> Iterator[WarningRaised]:
-    """The transfers (`in`, `out`) that moved nothing, and whether the timed calls themselves moved nothing either."""
+    """Yield warnings for transfers (`in`, `out`) that moved nothing, and for timed calls that moved nothing."""
     if directions:
         yield WarningRaised(
             code="zero_copy",
@@ -207,7 +207,7 @@ def zero_copies(directions: list[str], *, calls: bool) -> Iterator[WarningRaised
     if calls:
         yield WarningRaised(
             code="zero_copy",
-            message="a call moved nothing: its result is where its argument was",
-            advice="Its time is that of a call, without a bandwidth or a speed-up; a copy between host and an "
-            "accelerator moves the bytes.",
+            message="a call moved no data: its result shares its argument's memory",
+            advice="The time is only the overhead of a call, so there is no bandwidth and no speed-up. Between host "
+            "and accelerator the bytes would be copied.",
         )

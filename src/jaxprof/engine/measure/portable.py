@@ -27,7 +27,7 @@ from jax.sharding import Mesh, NamedSharding, Sharding
 from jaxprof.engine.measure.stages import as_jitted, updated
 
 _JITS = ("jit", "pjit")
-"""The primitive of a nested `jit`: its current name, and its name up to jax 0.7."""
+"""Primitive of a nested `jit`: its current name, and its name up to jax 0.7."""
 _NUMBERS = (bool, int, float, complex)
 _INPUT = re.compile(r'(?P<before>op_name="|loc\(")args\[(?P<number>\d+)\]')
 _CUSTOM_CALL = re.compile(r"custom_call @\"?([\w.$]+)")
@@ -39,33 +39,33 @@ class Traced:
 
     name: str
     jaxpr: Any
-    """Closed, with one input for each slot."""
+    """Closed jaxpr, with one input for each slot."""
     slots: tuple[int | None, ...]
-    """For each input of the jaxpr its leaf's number among the arguments; None for an input that is not a leaf (a
+    """For each input of the jaxpr, its leaf's number among the arguments; None for an input that is not a leaf (a
     constant)."""
     constants: tuple[Any, ...]
-    """The value of each input that is not a leaf, else None."""
+    """Value of each input that is not a leaf; None for leaves."""
     in_shardings: tuple[Sharding | None, ...]
-    """The sharding of each input in the function's own `jit`; None if it sets none."""
+    """Sharding of each input in the function's own `jit`; None if it sets none."""
     out_shardings: tuple[Sharding | None, ...]
     donated: tuple[bool, ...]
-    """For each input, whether it is donated."""
+    """Whether each input is donated."""
     compiler_options: dict[str, Any]
 
     def meshes(self) -> Iterator[Mesh]:
-        """The meshes of devices that the program names, its `jit`'s own first."""
+        """Yield the meshes of devices that the program names, its `jit`'s own first."""
         for sharding in (*self.in_shardings, *self.out_shardings):
             yield from _meshes(sharding)
         yield from _meshes(self.jaxpr)
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether it has a shape and a dtype: a NumPy or JAX array, or only its shape."""
+    """Whether a leaf has a shape and a dtype: a NumPy or JAX array, or only its shape."""
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
 def trace(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Traced:
-    """The program of `function`. Arrays among the arguments may be shapes only. Raises what the function raises.
+    """Return the program of `function`. Arrays among the arguments may be shapes only. Raises what the function raises.
 
     Python numbers are inputs of the program, unless the function needs their values (`static_argnums`).
     """
@@ -76,7 +76,7 @@ def trace(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Traced:
         try:
             return _trace(function, leaves, tree, with_numbers)
         except Exception:  # noqa: BLE001 - whatever a function raises when it gets a tracer for a number
-            pass  # it is traced again with the numbers themselves, and what is wrong with it is raised there
+            pass  # it is traced again with the numbers themselves, and raises there what is wrong with it
     return _trace(function, leaves, tree, arrays)
 
 
@@ -107,8 +107,8 @@ def _trace(function: Callable[..., Any], leaves: list[Any], tree: Any, dynamic: 
             donated=(False,) * len(dynamic),
             compiler_options={},
         )
-    # Python runs what surrounds the one jit, call by call: the program is what the jit holds, including results
-    # that the caller drops (an optimiser's state that is assigned to an object).
+    # The program is what the only jit contains, including results that the caller drops (an optimiser's state that is
+    # assigned to an object). Python runs the code around the jit at each call.
     (jitted,) = jits
     params = jitted.params
     return Traced(
@@ -116,8 +116,8 @@ def _trace(function: Callable[..., Any], leaves: list[Any], tree: Any, dynamic: 
         jaxpr=params["jaxpr"],
         slots=tuple(places.get(id(variable)) for variable in jitted.invars),
         constants=tuple(_constant(variable, constants) for variable in jitted.invars),
-        in_shardings=tuple(map(_said, params["in_shardings"])),
-        out_shardings=tuple(map(_said, params["out_shardings"])),
+        in_shardings=tuple(map(_set_sharding, params["in_shardings"])),
+        out_shardings=tuple(map(_set_sharding, params["out_shardings"])),
         donated=tuple(params["donated_invars"]),
         compiler_options=dict(params.get("compiler_options_kvs") or ()),
     )
@@ -128,20 +128,20 @@ def _is_literal(variable: Any) -> bool:
 
 
 def _constant(variable: Any, constants: dict[int, Any]) -> Any:
-    """The value of an input that is not a leaf. On the host, so that it belongs to no device."""
+    """Return the value of an input that is not a leaf, on the host, so that it belongs to no device."""
     value = variable.val if _is_literal(variable) else constants.get(id(variable))
     if isinstance(value, jax.Array) and isinstance(value.dtype, np.dtype):  # keys have a JAX dtype
         return np.asarray(value)
     return value
 
 
-def _said(sharding: Any) -> Sharding | None:
-    """JAX has a private value for an unset sharding."""
+def _set_sharding(sharding: Any) -> Sharding | None:
+    """Return a sharding, or None for JAX's private value for an unset one."""
     return sharding if isinstance(sharding, Sharding) else None
 
 
 def _meshes(value: Any) -> Iterator[Mesh]:
-    """The meshes of devices in a sharding, a jaxpr, or the parameters of its equations."""
+    """Yield the meshes of devices in a sharding, a jaxpr, or the parameters of its equations."""
     if isinstance(value, Mesh):
         if not value.empty:
             yield value
@@ -162,15 +162,15 @@ def _meshes(value: Any) -> Iterator[Mesh]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A traced program as a separate function: one argument for each leaf that it takes."""
+    """A traced program as a separate function, with one argument for each leaf that it takes."""
 
     function: Callable[..., Any]
     shapes: tuple[Any, ...]
-    """The arguments of its call: shapes with their shardings."""
+    """Arguments of the program's call: shapes with their shardings."""
     donated: tuple[int, ...]
-    """Which arguments are donated."""
+    """Numbers of the donated arguments."""
     options: dict[str, Any]
-    """Further options of `jax.jit`, besides the donation."""
+    """Further options of `jax.jit`, in addition to the donation."""
 
     @property
     def jitted(self) -> Any:
@@ -178,7 +178,7 @@ class Program:
 
 
 def program_of(traced: Traced, shardings: Sequence[Sharding | None], *, annotated: bool) -> Program:
-    """The program with these shardings of its inputs.
+    """Return the program with these shardings of its inputs.
 
     `annotated` keeps the result shardings of the function's own `jit`; without it, the program is for devices that its
     shardings do not name.
@@ -211,7 +211,7 @@ def _shape(like: Any, sharding: Sharding | None) -> Any:
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The function under the user's name, which also names the module."""
+    """Return the function under the user's name, which also names the module."""
     function.__name__ = function.__qualname__ = re.sub(r"\W+", "_", name, flags=re.ASCII) or "program"
     return function
 
@@ -223,21 +223,22 @@ class Devices:
     there: tuple[Any, ...]
 
     def mesh(self, mesh: Mesh) -> Mesh:
-        """The mesh of this host's devices as one of the target's."""
+        """Return a mesh of this host's devices as one of the target's."""
         placed = np.empty(mesh.devices.size, dtype=object)
         placed[:] = [self.there[device.id] for device in mesh.devices.flat]
         return Mesh(placed.reshape(mesh.devices.shape), mesh.axis_names, axis_types=mesh.axis_types)
 
     def sharding(self, sharding: Sharding | None) -> Sharding | None:
-        """A sharding over a mesh of this host as one over the target's; None for any other sharding."""
+        """Return a sharding over a mesh of this host as one over the target's; None for any other sharding."""
         if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh) or sharding.mesh.empty:
             return None
         kind = {"memory_kind": "pinned_host"} if sharding.memory_kind == "pinned_host" else {}
         return NamedSharding(self.mesh(sharding.mesh), sharding.spec, **kind)
 
 
-def lower_there(program: Program, mesh: Mesh, devices: Devices, platform: str) -> Any:
-    """The program, whose shardings are over `mesh` of this host, as `jax.stages.Lowered` for the target's devices."""
+def lower_for_target(program: Program, mesh: Mesh, devices: Devices, platform: str) -> Any:
+    """Return the program, with shardings over `mesh` of this host, as `jax.stages.Lowered` for the target's
+    devices."""
     portable = _exported(program, platform)
 
     def call(*args: Any) -> Any:
@@ -245,7 +246,7 @@ def lower_there(program: Program, mesh: Mesh, devices: Devices, platform: str) -
 
     shapes = [_shape(shape, devices.sharding(shape.sharding)) for shape in program.shapes]
     options = {name: value for name, value in program.options.items() if name != "out_shardings"}
-    # The code around the call is not part of the program, so it has no place in the user's code.
+    # The code around the call is not part of the program, so it gets no location in the user's code.
     with jax.set_mesh(devices.mesh(mesh)), updated("jax_traceback_in_locations_limit", 0):
         jitted = jax.jit(_named(call, program.function.__name__), donate_argnums=program.donated, **options)
         return jitted.lower(*shapes)
@@ -253,16 +254,17 @@ def lower_there(program: Program, mesh: Mesh, devices: Devices, platform: str) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedProgram:
-    """A program on its way to another process of this interpreter, with one argument for each array that it takes."""
+    """A program for another process of this interpreter, with one argument for each array that it takes."""
 
     name: str
     data: bytes
-    """Pickled: JAX's own form needs a package (flatbuffers) that jax does not bring."""
+    """The pickled program: JAX's own form needs a package (flatbuffers) that jax does not bring."""
     donated: tuple[int, ...]
 
 
 def export_for(platform: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> ExportedProgram:
-    """The program of `function`, lowered for one device of `platform` (`cuda`, `tpu`). Raises what JAX raises."""
+    """Return the program of `function`, lowered for one device of `platform` (`cuda`, `tpu`). Raises what JAX
+    raises."""
     traced = trace(function, arguments)
     program = program_of(traced, (None,) * len(traced.slots), annotated=False)
     data = io.BytesIO()
@@ -280,7 +282,7 @@ class _Pickler(pickle.Pickler):
 
 
 def imported(data: bytes, name: str, donated: Sequence[int]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The function of an exported program of this very interpreter, and the shapes that it takes."""
+    """Return the function of an exported program of this very interpreter, and the shapes that it takes."""
     exported = pickle.loads(data)
 
     def program(*args: Any) -> Any:
@@ -290,8 +292,8 @@ def imported(data: bytes, name: str, donated: Sequence[int]) -> tuple[Callable[.
     return jax.jit(_named(program, name), donate_argnums=tuple(donated)), shapes
 
 
-def in_its_own_words(text: str, program: Program, names: Sequence[str]) -> str:
-    """A text of the program with its own names: `names` for its arguments, and none of ours.
+def with_own_names(text: str, program: Program, names: Sequence[str]) -> str:
+    """Return a text of the program with its own names: `names` for its arguments, and none of ours.
 
     An exported program is called by another one, whose name precedes the names of all its operations.
     """
@@ -309,7 +311,7 @@ def in_its_own_words(text: str, program: Program, names: Sequence[str]) -> str:
 
 
 def _exported(program: Program, platform: str) -> Any:
-    """The program lowered for `platform` (`cuda`, `tpu`), as `jax.export.Exported`. Raises what JAX raises.
+    """Return the program lowered for `platform` (`cuda`, `tpu`), as `jax.export.Exported`. Raises what JAX raises.
 
     JAX refuses custom calls whose form may change between versions, because an exported program is meant to be kept.
     This one is compiled at once, by the same version, so they are allowed.

@@ -30,15 +30,15 @@ _PROBE_BYTES = 1 << 24
 _PROBE_SECONDS = 0.1
 _FEWEST_PROBES = 3
 _MARGIN = 2.0
-"""A call may be this much faster than the probes suggest, so that "at least" holds."""
+"""Factor by which a call may be faster than the probes suggest, so that "at least" holds."""
 
 
 def preflight(
     recorder: Reporter, workload: Workload, variant: Variant, request: RunRequest, estimate: Estimate, device: Any
 ) -> float | None:
-    """Reports a run that takes long, and raises DoesNotFitError if it does not fit; returns the least time of a call on
+    """Report a run that takes long, and raise DoesNotFitError if it does not fit; return the least time of a call on
     the host."""
-    # How much a compiled program keeps alive is known only after its compile: until then, at least inputs and outputs.
+    # How much a compiled program keeps alive is known only after its compile; before, at least inputs and outputs.
     needed = estimate.traffic_bytes if variant.how == "jit" else estimate.memory_bytes
     on_host = device is None or device.platform == "cpu"
     if on_host:
@@ -60,13 +60,14 @@ def preflight(
 
 
 def _warn_of_few_samples(recorder: Reporter, request: RunRequest, least: float) -> None:
-    """Reports a call, of `least` seconds, that is longer than the budget, or too long for the hard cap."""
+    """Warn about a call, of `least` seconds, that is longer than the budget, or too long for the hard cap."""
     budget, cap = request.spec.timing_seconds, request.spec.max_seconds
     fewest = LEAST_SAMPLES if request.in_turns else LONG_CALL_SAMPLES
     call = f"one call is expected to take at least {seconds(least)}"
     if cap is not None and cap < (fewest + 1) * least:
         most = max(0, int(cap / least) - 1)
-        text = f"{call}: the hard cap of {seconds(cap)} ends it after {counted(most, 'sample')} at most, not {fewest}"
+        room = f"the hard cap of {seconds(cap)} leaves time for {counted(most, 'sample')} at most"
+        text = f"{call}: {room}, and {fewest} are needed"
         recorder.warn("over_budget", text, "A smaller size, or a larger --max-seconds.")
     elif least > budget:
         text = f"{call}, more than the budget of {seconds(budget)}: one warm-up and at least {fewest} timed calls"
@@ -75,13 +76,13 @@ def _warn_of_few_samples(recorder: Reporter, request: RunRequest, least: float) 
 
 
 def available_host_bytes() -> int | None:
-    """Memory that this process may still take from the machine and its control groups; None if unknown."""
+    """Return the memory that this process may still take from the machine and its control groups; None if unknown."""
     limits = [value for value in (_machine_bytes(), _cgroup_bytes()) if value is not None]
     return min(limits, default=None)
 
 
 def expected_call_seconds(estimate: Estimate, *, has_dots: bool) -> float | None:
-    """A lower bound of one call's time on this host; None if the estimate has no figures, 0 if the call is short."""
+    """Return a lower bound for one call's time on this host; None without figures, 0 if the call is short."""
     flops, traffic = estimate.flops, estimate.traffic_bytes
     if flops is None and traffic is None:
         return None
@@ -94,7 +95,7 @@ def expected_call_seconds(estimate: Estimate, *, has_dots: bool) -> float | None
 
 @cache
 def _host_rates() -> tuple[float, float]:
-    """FLOP/s of a matrix product and B/s of a copy (read and written): the best of each, times a margin.
+    """Return FLOP/s of a matrix product and B/s of a copy (read and written): the best of each, times a margin.
 
     The first products start the BLAS library's threads, so there are several; a large product is faster than these.
     """
@@ -125,7 +126,7 @@ def _machine_bytes() -> int | None:
 
 
 def _cgroup_bytes(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """The memory left under the limit of control groups, version 2 and version 1."""
+    """Return the memory left under the limit of control groups, version 2 or version 1; None without a limit."""
     for limit, usage in (
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def measure_request(
     request: RunRequest, emit: Emit, control: RunControl | None = None, execute: Execute = here
 ) -> None:
-    """Finds the workload of `request` and measures it. Emits one `RunFinished` at the end, and raises none of the run's
+    """Find the workload of `request` and measure it. Emits one `RunFinished` at the end, and raises none of the run's
     errors.
 
     `execute` makes the timed calls and imports the user's module.
@@ -55,8 +55,8 @@ def measure_request(
 def measure_workload(
     workload: Workload, variant: Variant, request: RunRequest, emit: Emit, control: RunControl | None = None
 ) -> None:
-    """Like `measure_request`, for a workload that the caller has, possibly in a process of the user's: an interrupt
-    there is the user's, and is raised."""
+    """Like `measure_request`, for a workload that the caller has, possibly in the user's process, where an interrupt is
+    the user's, and is raised."""
     _conclude(
         Reporter(emit, control or RunControl()),
         request,
@@ -66,7 +66,7 @@ def measure_workload(
 
 
 def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """A run's parameters: those that a request does not set come from the first preset. Raises UsageError."""
+    """Return a run's parameters; those that a request does not set come from the first preset. Raises UsageError."""
     names = {parameter.name for parameter in workload.parameters}
     for name in given:
         if name not in names:
@@ -81,7 +81,7 @@ def _conclude(
     work: Callable[[Reporter], None],
     results: type[BaseException] | tuple[type[BaseException], ...],
 ) -> None:
-    """Runs `work`, and turns its end into the run's last event; of what it raises, `results`."""
+    """Run `work`, and emit the run's last event. Exceptions of the types `results` are the run's result."""
     try:
         work(recorder)
         recorder.emit(RunFinished(status="ok"))
@@ -96,7 +96,7 @@ def _conclude(
 
 
 def _capped(recorder: Reporter, request: RunRequest) -> None:
-    """The run reached the hard cap: if there are samples, they are a result, only not a complete one."""
+    """Report that the run reached the hard cap: any samples are a result, only an incomplete one."""
     text = f"stopped at the hard cap of {seconds(request.spec.max_seconds)}"
     advice = "Give a larger --max-seconds, or choose a smaller size."
     if recorder.samples:
@@ -186,7 +186,7 @@ def _measured(
 
 
 def _keep(recorder: Reporter, path: str, output: Any) -> None:
-    """Writes the result for the client; what prevents it is a warning, because the run itself is not affected."""
+    """Write the result for the client. A failure is only a warning, because it does not affect the run itself."""
     from jaxprof.engine.measure.kept_arrays import keep
 
     try:
@@ -196,7 +196,7 @@ def _keep(recorder: Reporter, path: str, output: Any) -> None:
 
 
 def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
-    """What a run of `spec` is called with, on the host. Raises what importing the user's file and making the inputs
+    """Return the arguments of a run of `spec`, on the host. Raises what importing the user's file and making the inputs
     raise."""
     from jaxprof.engine.measure.check import make_inputs
     from jaxprof.workloads.find import find
@@ -210,8 +210,8 @@ def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
 
 
 def _report_estimate(recorder: Reporter, estimate: Estimate) -> None:
-    """The cost of a variant that XLA does not compile as a whole, and so does not count: the workload's own
-    estimate."""
+    """Report the workload's own estimate as the cost of a variant that XLA does not compile as a whole, and so does not
+    count."""
     if estimate.flops is not None or estimate.traffic_bytes is not None:
         recorder.emit(CostReported(flops=estimate.flops, bytes_accessed=estimate.traffic_bytes, source=ESTIMATED_BY))
 
@@ -230,7 +230,7 @@ def _environment(device: Any) -> EnvironmentRead:
 
 
 def _with_load(environment: EnvironmentRead, load: HostLoadMeter) -> EnvironmentRead:
-    """The environment again, with the machine's load during the run."""
+    """Return the environment with the machine's load during the run."""
     from jaxprof.engine.measure.environment import load_average
 
     after = {"load_average_after": load_average(), "other_busy_cores": load.other_busy_cores()}
@@ -240,7 +240,7 @@ def _with_load(environment: EnvironmentRead, load: HostLoadMeter) -> Environment
 def run_numpy(
     recorder: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, inputs: tuple[Any, ...]
 ) -> Any:
-    """Measures `variant` on `inputs`; returns the result of the warm-up call."""
+    """Measure `variant` on `inputs`; return the result of the warm-up call."""
     function = variant.build(request.spec.parameters)
     kept: list[Any] = []
     with recorder.phase("run") as phase:

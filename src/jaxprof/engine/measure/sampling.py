@@ -1,7 +1,7 @@
 """Takes samples of one kind of call: calibrated, warmed up, stopped by precision or by time.
 
-It knows nothing of JAX: a `Trial` prepares and makes the calls. The garbage collector is off while the clock runs, and
-nothing is sent then either.
+It knows nothing of JAX: a `Trial` prepares and makes the calls. While the clock runs, the garbage collector is off and
+no event is sent.
 """
 
 from __future__ import annotations
@@ -33,37 +33,37 @@ class Execute(Protocol):
     """
 
     def __call__(self, work: Callable[[], Result], /) -> Result:
-        """The result of `work`."""
+        """Return the result of `work`."""
         ...
 
 
 def here(work: Callable[[], Result], /) -> Result:
-    """Runs in the caller's own thread, where the caller's thread-local settings of JAX hold."""
+    """Run `work` in the caller's own thread, which has the caller's thread-local settings of JAX."""
     return work()
 
 
 OVERHEAD_SHARE = 0.01
-"""The largest share that timing a sample (the clock, its resolution, the loop around the calls) may add to it."""
+"""Largest share that timing a sample (the clock, its resolution, the loop around the calls) may add to it."""
 LARGEST_OVERHEAD_SECONDS = 2e-6
-"""An upper bound of what the loop and the clock cost: a call a hundred times as long needs no calibration."""
+"""Upper bound for the cost of the loop and the clock: a call a hundred times as long needs no calibration."""
 BATCH_SECONDS = 0.1
-"""Samples are sent in batches of this length, so that the listener is not woken all the time."""
+"""Length of the batches in which samples are sent, so that the listener does not wake all the time."""
 MOST_SAMPLES = 10_000
-"""Limit for the steady run. Between the samples of a very short call run calls that are not timed, so that so many
-samples span the budget and a session stays small."""
+"""Limit for the steady run. Untimed calls run between the samples of a very short call, so that this many samples span
+the budget and a session stays small."""
 MOST_SIDE_SAMPLES = 2_000
 """Limit for any other series."""
 PRECISE_HALFWIDTH = 0.01
-"""Half the 95 % interval of the median over the median: below this, sampling stops."""
+"""Half the 95 % interval of the median, divided by the median, below which sampling stops."""
 LONG_CALL_SAMPLES = 3
-"""How often a call that exceeds the budget is timed, after one call as warm-up. Also the fewest samples of any
+"""Number of timed calls if one call exceeds the budget, after one call as warm-up. Also the fewest samples of any
 series."""
 LEAST_SECONDS = 2.0
 WARM_SHARE = 0.2
-"""Share of the budget that warming up may take, and at most `WARM_SECONDS`."""
+"""Share of the budget that warming up may take, at most `WARM_SECONDS`."""
 WARM_SECONDS = 2.0
 SPREAD_SECONDS = 2.0
-"""The samples of a very short call are spread over the budget, or over this long if that is less."""
+"""Time over which the samples of a very short call are spread, or the budget if that is less."""
 WARM_AGREEMENT = 0.03
 """A series is warm when the medians of two successive slices differ by less than this share."""
 LONG_SHARE = 0.05
@@ -83,15 +83,15 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How much of a series is wanted."""
+    """How much of a series is sampled, and how."""
 
     series: str
     budget_seconds: float
     least_share: float = 0.25
-    """Share of the budget, and at most `LEAST_SECONDS`: sampling goes on for so long however precise it is, so that a
-    slow change of the machine is noticed."""
+    """Share of the budget, at most `LEAST_SECONDS`, for which sampling continues however precise it is, so that a slow
+    change of the machine is noticed."""
     calls_per_sample: int | None = None
-    """Fixed if the definition of the series fixes it, otherwise calibrated."""
+    """Fixed if the definition of the series fixes it; None to calibrate it."""
     most_samples: int = MOST_SIDE_SAMPLES
     show_progress: bool = False
     in_turns: bool = False
@@ -100,7 +100,7 @@ class Plan:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No garbage collection inside; the setting is restored afterwards."""
+    """Turn garbage collection off inside the block; the setting is restored afterwards."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -112,7 +112,7 @@ def quiet() -> Iterator[None]:
 
 @cache
 def clock_cost_seconds(clock: Clock = time.perf_counter) -> float:
-    """The time that one reading of the clock adds, or its smallest step if that is larger: the median of pairs."""
+    """Return the time that one reading of the clock adds, or its smallest step if larger: the median of pairs."""
     steps = []
     for _ in range(1001):
         began = clock()
@@ -122,7 +122,7 @@ def clock_cost_seconds(clock: Clock = time.perf_counter) -> float:
 
 
 def calls_per_sample(call_seconds: float, cost_seconds: float) -> int:
-    """The fewest calls for which a cost paid once a sample stays under `OVERHEAD_SHARE` of the sample."""
+    """Return the fewest calls for which a cost paid once a sample stays under `OVERHEAD_SHARE` of the sample."""
     if call_seconds <= 0:
         return _MOST_CALLS
     return min(_MOST_CALLS, max(1, math.ceil(cost_seconds / (OVERHEAD_SHARE * call_seconds))))
@@ -136,10 +136,10 @@ class CallSampler:
         self._clock = clock
         self._execute = execute
         self.turns_seconds: float | None = None
-        """From the first to the last sample of the turns that were taken, those of others among them; None: none."""
+        """Time from the first to the last sample of the turns, including those of other runs; None without turns."""
 
     def sample(self, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
-        """The samples of `trial`, in seconds a call, sent as they come.
+        """Return the samples of `trial`, in seconds a call, which are also sent as they come.
 
         `call_seconds`: the time of an earlier call, which counts as the warm-up if it exceeds the budget.
         """
@@ -157,14 +157,14 @@ class CallSampler:
         return self._steady(trial, plan, calls, gap)
 
     def take(self, trial: Trial, calls: int = 1) -> float:
-        """One sample, in seconds a call."""
+        """Take one sample, in seconds a call."""
         return self._burst(trial, calls, most=1)[0]
 
     def _burst(
         self, trial: Trial, calls: int, *, most: int, seconds: float = math.inf, gap: int = 0, warm_in: float = 0.0
     ) -> list[float]:
-        """Up to `most` samples in about `seconds`, with `gap` untimed calls after each. With a warm-in, the first
-        sample of it comes before them; its others are dropped."""
+        """Take up to `most` samples in about `seconds`, with `gap` untimed calls after each. With a warm-in, its first
+        sample precedes them, and its other samples are dropped."""
         return self._execute(partial(_burst, trial, self._clock, calls, most, seconds, gap, warm_in))
 
     def _sample_long(self, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
@@ -183,7 +183,7 @@ class CallSampler:
         return samples
 
     def _take_turns(self, trial: Trial, plan: Plan, calls: int, call_seconds: float) -> list[float]:
-        """The samples of all turns that this run is given. Between them it only waits, and costs nothing."""
+        """Return the samples of all turns that this run gets. Between turns it only waits, and costs nothing."""
         sample_seconds = calls * call_seconds
         self._recorder.emit(TurnAwaited(call_seconds=sample_seconds))
         samples: list[float] = []
@@ -209,8 +209,8 @@ class CallSampler:
         return samples
 
     def _calibrate(self, trial: Trial, plan: Plan) -> int:
-        """The number of calls in a sample, from the fastest samples of one and of two calls: what does not double is
-        overhead."""
+        """Return the number of calls in a sample, from the fastest samples of one call and of two: the part that does
+        not double is overhead."""
         cost = clock_cost_seconds(self._clock)
         single = double = math.inf
         ends = self._clock() + LONG_SHARE * plan.budget_seconds
@@ -226,7 +226,7 @@ class CallSampler:
         return calls_per_sample(call, overhead)
 
     def _warm_up(self, trial: Trial, plan: Plan, calls: int) -> float:
-        """Calls until two successive slices agree, or the warm-up's share of the budget is spent; returns the last
+        """Make calls until two successive slices agree, or the warm-up's share of the budget is spent; return the last
         median."""
         ends = self._clock() + min(WARM_SECONDS, WARM_SHARE * plan.budget_seconds)
         before: float | None = None
@@ -270,7 +270,7 @@ class CallSampler:
 
 
 def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, gap: int, warm_in: float) -> list[float]:
-    """The only place where the clock runs. It is one frame, because every frame costs."""
+    """Take samples. This is the only place where the clock runs, and it is one frame, because every frame costs."""
     prepare, make = trial.prepare, trial.make
     samples: list[float] = []
     warm = clock() + warm_in if warm_in else 0.0

@@ -1,8 +1,8 @@
-"""How a program's inputs lie on a mesh: as the command line requests, as the code sets, or unspecified.
+"""How a program's inputs are placed on a mesh: as the command line requests, as the code sets, or unspecified.
 
 For each array the first of these that specifies it counts: `--shard`, the companion function `NAME_shardings`, the
 array's own `NamedSharding`, the `in_shardings` of the function's `jit`, the declaration of a built-in workload. Nothing
-is guessed from sizes: a weight may be as long as the batch. An array that nothing specifies is left to XLA's
+is guessed from sizes, because a weight may be as long as the batch. An array that nothing specifies is left to XLA's
 propagation, as `jax.jit` leaves an array that is not committed to devices, or is replicated if the program names no
 mesh at all.
 
@@ -36,12 +36,12 @@ class ShardedLeaf:
     """One array of the arguments (or a Python number, which has no dimensions)."""
 
     number: int
-    """Its number among all leaves of all arguments."""
+    """Number of the leaf among all leaves of all arguments."""
     argument: int
     name: str
-    """`params/layers/0/kernel`: the argument's name, and the path to the leaf."""
+    """The argument's name, and the path to the leaf: `params/layers/0/kernel`."""
     written: str
-    """As JAX names an input of a program: `params['layers'][0].kernel`."""
+    """Name of the leaf as an input of a program, as JAX writes it: `params['layers'][0].kernel`."""
     value: Any
 
     @property
@@ -50,13 +50,13 @@ class ShardedLeaf:
 
     @property
     def words(self) -> str:
-        """`float32[128,64] x`."""
+        """Type and name: `float32[128,64] x`."""
         dtype = getattr(self.value, "dtype", type(self.value).__name__)
         return f"{dtype}[{','.join(map(str, self.shape))}] {self.name}"
 
 
 def leaves_of(arguments: Sequence[Any], names: Sequence[str]) -> tuple[ShardedLeaf, ...]:
-    """The leaves of the arguments; an argument without a name is named by its number."""
+    """Return the leaves of the arguments; an argument without a name is named by its number."""
     sharded: list[ShardedLeaf] = []
     for number, argument in enumerate(arguments):
         named = number < len(names)
@@ -76,7 +76,7 @@ def leaves_of(arguments: Sequence[Any], names: Sequence[str]) -> tuple[ShardedLe
 
 
 def make_mesh(axes: Mapping[str, int], devices: Sequence[Any]) -> Mesh:
-    """A mesh with these axes over the first of `devices`. Raises UsageError if there are too few."""
+    """Return a mesh with these axes over the first of `devices`. Raises UsageError if there are too few."""
     needed = math.prod(axes.values())
     if needed > len(devices):
         listed = ",".join(f"{name}={size}" for name, size in axes.items())
@@ -85,16 +85,16 @@ def make_mesh(axes: Mapping[str, int], devices: Sequence[Any]) -> Mesh:
 
 
 def context_mesh() -> Mesh | None:
-    """The mesh that the code set with `jax.set_mesh`; None if it set none."""
+    """Return the mesh that the code set with `jax.set_mesh`; None if it set none."""
     if hasattr(jax.sharding, "get_mesh"):
         current = jax.sharding.get_mesh()
         return None if current.empty else current
-    abstract = jax.sharding.get_abstract_mesh()  # up to jax 0.7, only its names and sizes are public
+    abstract = jax.sharding.get_abstract_mesh()  # up to jax 0.7, only the mesh's names and sizes are public
     return None if abstract.empty else make_mesh(abstract.shape, jax.devices())
 
 
 def read_spec(text: str, mesh: Mesh) -> PartitionSpec:
-    """The spec for `mesh` that `text` describes. Raises UsageError naming the mesh's axes."""
+    """Return the spec for `mesh` that `text` describes. Raises UsageError naming the mesh's axes."""
     written = _WRITTEN.match(text.strip())
     body = written[1] if written else text.strip()
     if body.isdecimal() and len(body) < 4:
@@ -113,12 +113,12 @@ def read_spec(text: str, mesh: Mesh) -> PartitionSpec:
 
 
 def _parts(body: str) -> list[str]:
-    """Splits at the commas outside parentheses."""
+    """Split at the commas outside parentheses."""
     return [part for part in re.split(r",(?![^(]*\))", body) if part.strip() or body.count(",")]
 
 
-def chosen(leaves: Sequence[ShardedLeaf], shard: Sequence[str], mesh: Mesh) -> dict[int, PartitionSpec]:
-    """The specs of `--shard`, by the leaf's number; if several fit a leaf, the last one.
+def requested_specs(leaves: Sequence[ShardedLeaf], shard: Sequence[str], mesh: Mesh) -> dict[int, PartitionSpec]:
+    """Return the specs of `--shard`, by the leaf's number; if several fit a leaf, the last one.
 
     A spec of a whole argument applies to those of its arrays that have as many dimensions; one that names an array must
     fit it. Raises UsageError for a spec that fits nothing or cannot be read.
@@ -127,22 +127,22 @@ def chosen(leaves: Sequence[ShardedLeaf], shard: Sequence[str], mesh: Mesh) -> d
     for text in shard:
         selector, written = split_shard(text)
         spec = read_spec(written, mesh)
-        concerned = [leaf for leaf in leaves if _concerns(selector, leaf)]
-        fitting = [leaf for leaf in concerned if len(spec) <= len(leaf.shape)]
-        if not concerned:
+        selected = [leaf for leaf in leaves if _selects(selector, leaf)]
+        fitting = [leaf for leaf in selected if len(spec) <= len(leaf.shape)]
+        if not selected:
             raise unknown_name("argument to shard", selector, _names(leaves))
         if not fitting:
             raise UsageError(
                 f"--shard {text}: no array of {selector} has {len(spec)} dimensions",
-                f"There is {', '.join(leaf.words for leaf in concerned[:4])}.",
+                f"Its arrays: {', '.join(leaf.words for leaf in selected[:4])}.",
             )
         for leaf in fitting:
-            _refuse_misfit(leaf, spec, mesh, f"--shard {text}")
+            _check_fit(leaf, spec, mesh, f"--shard {text}")
             specs[leaf.number] = spec
     return specs
 
 
-def _concerns(selector: str, leaf: ShardedLeaf) -> bool:
+def _selects(selector: str, leaf: ShardedLeaf) -> bool:
     """Whether the selector is the argument's name or number, or the path to the leaf or to one of its containers."""
     numbered = "/".join((str(leaf.argument), *leaf.name.split("/")[1:]))
     return any(
@@ -158,8 +158,8 @@ def _names(leaves: Sequence[ShardedLeaf]) -> list[str]:
 def companion_specs(
     leaves: Sequence[ShardedLeaf], made: Any, mesh: Mesh, origin: str, *, strict: bool = True
 ) -> dict[int, PartitionSpec]:
-    """The specs that the function `NAME_shardings` returned: a tuple or list with one entry for each argument, or the
-    only argument's.
+    """Return the specs that the function `NAME_shardings` returned: a tuple or list with one entry for each argument,
+    or the only argument's entry.
 
     An entry is a PartitionSpec, a NamedSharding, a spec as text, None (unspecified), or a tree of these that is a
     prefix of the argument. Raises UsageError if it does not fit; for a size that does not divide, only if `strict`.
@@ -193,14 +193,14 @@ def companion_specs(
             if len(spec) > len(leaf.shape) and _is_one(entry):
                 continue
             if strict:
-                _refuse_misfit(leaf, spec, mesh, origin)
+                _check_fit(leaf, spec, mesh, origin)
             if not _misfits(leaf, spec, mesh):
                 specs[leaf.number] = spec
     return specs
 
 
 def _spread(entry: Any, own: Sequence[ShardedLeaf], origin: str) -> list[Any]:
-    """The entry of an argument for each of its leaves."""
+    """Return the entry of an argument for each of its leaves."""
     if _is_one(entry):
         return [entry] * len(own)
     entries = jax.tree.leaves(entry, is_leaf=_is_one)
@@ -217,7 +217,7 @@ def _is_one(entry: Any) -> bool:
 
 
 def with_specs(arguments: tuple[Any, ...], specs: Mapping[int, PartitionSpec], mesh: Mesh) -> tuple[Any, ...]:
-    """The arguments, with the leaves of these numbers replaced by shapes with that spec over `mesh`."""
+    """Return the arguments, with the leaves of these numbers replaced by shapes with that spec over `mesh`."""
     leaves, tree = jax.tree.flatten(arguments)
     for number, spec in specs.items():
         leaf = leaves[number]
@@ -227,13 +227,13 @@ def with_specs(arguments: tuple[Any, ...], specs: Mapping[int, PartitionSpec], m
 
 
 def own_sharding(value: Any) -> NamedSharding | None:
-    """The sharding over a mesh of an array or a shape; None if it has none, or one device."""
+    """Return the sharding over a mesh of an array or a shape; None if it has none, or one device."""
     sharding = getattr(value, "sharding", None)
     return sharding if isinstance(sharding, NamedSharding) and not sharding.mesh.empty else None
 
 
 def _misfits(leaf: ShardedLeaf, spec: PartitionSpec, mesh: Mesh) -> tuple[int, int] | None:
-    """The first dimension that cannot be split evenly, and the number of parts; None if all can."""
+    """Return the first dimension that cannot be split evenly, and the number of parts; None if all can."""
     for dimension, entry in enumerate(spec):
         axes = entry if isinstance(entry, tuple) else (entry,) if entry is not None else ()
         parts = math.prod(mesh.shape.get(axis, 1) for axis in axes)
@@ -242,7 +242,7 @@ def _misfits(leaf: ShardedLeaf, spec: PartitionSpec, mesh: Mesh) -> tuple[int, i
     return None
 
 
-def _refuse_misfit(leaf: ShardedLeaf, spec: PartitionSpec, mesh: Mesh, origin: str) -> None:
+def _check_fit(leaf: ShardedLeaf, spec: PartitionSpec, mesh: Mesh, origin: str) -> None:
     if misfit := _misfits(leaf, spec, mesh):
         dimension, parts = misfit
         raise UsageError(
@@ -251,8 +251,8 @@ def _refuse_misfit(leaf: ShardedLeaf, spec: PartitionSpec, mesh: Mesh, origin: s
         )
 
 
-def in_words(leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec]) -> list[str]:
-    """What is split, grouping an argument's arrays of the same spec: `float32[512,784] x as data`."""
+def split_text(leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec]) -> list[str]:
+    """Return what is split, grouping an argument's arrays of the same spec: `float32[512,784] x as data`."""
     groups: dict[tuple[int, str], list[ShardedLeaf]] = {}
     for leaf in leaves:
         spec = specs.get(leaf.number)
@@ -265,7 +265,7 @@ def in_words(leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec]) 
 
 
 def spec_words(spec: PartitionSpec) -> str:
-    """In the form that `--shard` takes."""
+    """Return a spec in the form that `--shard` takes."""
     return ",".join(
         "-" if entry is None else "+".join(map(str, entry)) if isinstance(entry, tuple) else str(entry)
         for entry in spec
@@ -273,7 +273,7 @@ def spec_words(spec: PartitionSpec) -> str:
 
 
 def call_companion(companion: Callable[..., Any], mesh: Mesh) -> Any:
-    """What `NAME_shardings` returns; it is called with the mesh if it takes an argument."""
+    """Return what `NAME_shardings` returns; it is called with the mesh if it takes an argument."""
     from jaxprof.workloads.callables import signature_of
 
     signature = signature_of(companion)

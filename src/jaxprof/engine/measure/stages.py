@@ -1,7 +1,7 @@
-"""Trace, lower, compile: times each alone through JAX's public stages, with the program's texts and XLA's figures.
+"""Trace, lower, compile: times each stage through JAX's public stages, with the program's texts and XLA's figures.
 
-`compile_ledger` keeps the stages that JAX itself announces, also of functions that are compiled on the way. Its
-listener is registered once for each process: older versions of JAX cannot remove one.
+`compile_ledger` keeps the stages that JAX itself announces, including those of functions that are compiled on the way.
+Its listener is registered once for each process, because older versions of JAX cannot remove one.
 
 A compiled program reports XLA's FLOPs, its memory buffer by buffer, and its text without weights: `memory_analysis()`
 carries the buffer assignment as a proto, and `runtime_executable()` the module to which the proto refers. If a version
@@ -35,7 +35,7 @@ from jaxprof.trace.buffers import LARGEST_MODULE_BYTES
 from jaxprof.trace.buffers import buffers_of as read_buffers
 
 LARGEST_LITERAL = 16
-"""Literals of up to so many elements are shown."""
+"""Largest number of elements of a literal that is shown."""
 _OPENING = re.compile(
     r"""dense<(?=["\[])                                          # StableHLO
       | constant\((?=\{)                                         # HLO
@@ -51,7 +51,7 @@ _SHORT = {"[": "[...]", "{": "{...}", '"': "..."}
 
 
 def buffers_of(compiled: Any, hlo: str) -> BuffersReported | None:
-    """The buffers of `compiled`, whose text is `hlo`; None if the executable does not report them."""
+    """Return the buffers of `compiled`, whose text is `hlo`; None if the executable does not report them."""
     assignment = _assignment(compiled)
     proto = _module_proto(compiled) if assignment and len(hlo) <= LARGEST_MODULE_BYTES else b""
     return read_buffers(assignment, proto, hlo)
@@ -66,7 +66,7 @@ def _assignment(compiled: Any) -> bytes:
 
 
 def _module_proto(compiled: Any) -> bytes:
-    """The first module of the executable; empty if it cannot be reached."""
+    """Return the serialised module of the executable; empty if there are several, or if it cannot be reached."""
     try:
         modules = compiled.runtime_executable().hlo_modules()
         data = modules[0].as_serialized_hlo_module_proto() if len(modules) == 1 else b""
@@ -76,8 +76,8 @@ def _module_proto(compiled: Any) -> bytes:
 
 
 def flops_of(stage: Any) -> float | None:
-    """FLOPs of a lowered or a compiled program by XLA's cost analysis, which takes the body of a loop once; None if it
-    does not know them, which it writes as a negative number."""
+    """Return the FLOPs of a lowered or a compiled program by XLA's cost analysis, which counts the body of a loop once;
+    None if XLA does not know them, which it reports as a negative number."""
     try:
         analysis = stage.cost_analysis()
     except (NotImplementedError, RuntimeError):  # a backend that has no cost analysis
@@ -90,7 +90,7 @@ def flops_of(stage: Any) -> float | None:
 
 
 def memory_of(compiled: Any) -> MemoryReported | None:
-    """Bytes of arguments, outputs and temporaries; None if the executable does not report them."""
+    """Return the bytes of arguments, outputs and temporaries; None if the executable does not report them."""
     try:
         analysis = compiled.memory_analysis()
     except (NotImplementedError, RuntimeError):
@@ -113,7 +113,7 @@ def memory_of(compiled: Any) -> MemoryReported | None:
 
 
 def redact_literals(text: str, largest: int = LARGEST_LITERAL) -> str:
-    """`text` with every array literal of more than `largest` elements shown as `[...]`, `{...}` or `dense<...>`."""
+    """Return `text` with every array literal of more than `largest` elements as `[...]`, `{...}` or `dense<...>`."""
     parts: list[str] = []
     kept = position = 0
     while match := _OPENING.search(text, position):
@@ -135,8 +135,8 @@ def redact_literals(text: str, largest: int = LARGEST_LITERAL) -> str:
 
 
 def _end_of_literal(text: str, begin: int) -> int | None:
-    """The position after the bracket that closes the one at `begin`, or after a hexadecimal string; None if there is
-    none."""
+    """Return the position after the bracket that closes the one at `begin`, or after a hexadecimal string; None if
+    there is none."""
     opener = text[begin]
     if opener == '"':
         match = _HEXADECIMAL.match(text, begin)
@@ -150,7 +150,7 @@ def _end_of_literal(text: str, begin: int) -> int | None:
 
 
 def _larger(text: str, begin: int, end: int, largest: int) -> bool:
-    """Whether the literal between the positions holds more than `largest` elements."""
+    """Whether the literal between the positions has more than `largest` elements."""
     return len(list(islice(_ELEMENT.finditer(text, begin, end), largest + 1))) > largest
 
 
@@ -173,7 +173,7 @@ class StagedProgram:
     hlo: str
     donates: bool
     lowered_flops: float | None
-    """As XLA's cost analysis counts them, loops once: only held against each other."""
+    """FLOPs by XLA's cost analysis, which counts loops once; only compared with `compiled_flops`."""
     compiled_flops: float | None
     memory: MemoryReported | None
     buffers: BuffersReported | None
@@ -182,7 +182,7 @@ class StagedProgram:
 
 @contextmanager
 def settings(device: Any, precision: str, *, compilation_cache_on: bool) -> Iterator[None]:
-    """The configuration of a run, restored afterwards: its device, its matrix precision, and a cold compile."""
+    """Set the configuration of a run inside the block: its device, its matrix precision, and a cold compile."""
     with ExitStack() as stack:
         if device != jax.local_devices()[0]:
             stack.enter_context(updated("jax_default_device", device))
@@ -194,13 +194,13 @@ def settings(device: Any, precision: str, *, compilation_cache_on: bool) -> Iter
 
 
 def configured(name: str) -> Any:
-    """A value of JAX's configuration; None where this version has no such setting."""
+    """Return a value of JAX's configuration; None if this version has no such setting."""
     return getattr(jax.config, name, None)
 
 
 @contextmanager
 def updated(name: str, value: Any) -> Iterator[None]:
-    """A setting for all threads: the calls are not made in the thread that compiles."""
+    """Change a setting inside the block, for all threads, because another thread makes the calls."""
     before = configured(name)
     jax.config.update(name, value)
     try:
@@ -211,7 +211,8 @@ def updated(name: str, value: Any) -> Iterator[None]:
 
 @contextmanager
 def _persistent_cache_off() -> Iterator[None]:
-    """JAX decides once whether it uses the cache; resetting makes it decide again, and touches no file."""
+    """Turn the persistent cache off inside the block. JAX decides once whether it uses the cache; resetting makes it
+    decide again, and touches no file."""
     if not configured("jax_enable_compilation_cache") or not configured("jax_compilation_cache_dir"):
         yield
         return
@@ -222,7 +223,7 @@ def _persistent_cache_off() -> Iterator[None]:
 
 
 def as_jitted(function: Callable[..., Any]) -> Any:
-    """`function` itself if it comes from `jax.jit` (with its static and donated arguments), otherwise its `jit`."""
+    """Return `function` itself if it comes from `jax.jit` (with its static and donated arguments), else its `jit`."""
     if isinstance(function, jax.stages.Wrapped):
         return function
     return jax.jit(function)
@@ -236,7 +237,7 @@ def compile_stages(
     keep_constants: bool,
     ask_reasons: bool = False,
 ) -> StagedProgram:
-    """The program of `function` for these arguments. Reports phases, texts, cost and memory."""
+    """Compile `function` for these arguments, and return its program. Reports phases, texts, cost and memory."""
     jitted = as_jitted(function)
     with recorder.phase("trace"):
         traced = jitted.trace(*arguments)
@@ -253,9 +254,11 @@ def compile_traced(
     cleaned: Callable[[str], str] | None = None,
     ask_reasons: bool = False,
 ) -> StagedProgram:
-    """Like `compile_stages`, for a program that is traced already. `lower` replaces its own way of lowering, and
-    `cleaned` removes from the texts what that way added to them. `ask_reasons` has XLA's GPU compiler say why it did
-    not fuse, which takes some more time: for a program that is not timed."""
+    """Like `compile_stages`, for a program that is traced already.
+
+    `lower` replaces the program's own lowering, and `cleaned` removes from the texts what that lowering added.
+    `ask_reasons` makes XLA's GPU compiler report why it did not fuse, which takes some more time, so it is only for a
+    program that is not timed."""
 
     def record(name: str, text: str) -> None:
         _record(recorder, name, cleaned(text) if cleaned is not None else text, keep_constants=keep_constants)
@@ -265,7 +268,7 @@ def compile_traced(
         lowered = traced.lower() if lower is None else lower()
     record("stablehlo", _stablehlo(lowered, keep_constants))
     record("hlo_before", lowered.as_text(dialect="hlo", debug_info=True))
-    with _asking(ask_reasons) as dump, compile_ledger() as ledger, recorder.phase("compile") as phase:
+    with _fusion_dump(ask_reasons) as dump, compile_ledger() as ledger, recorder.phase("compile") as phase:
         began = time.perf_counter()
         compiled = _compiled(recorder, lowered, dump.options)
         compile_seconds = time.perf_counter() - began
@@ -276,7 +279,7 @@ def compile_traced(
     if phase.note:
         recorder.warn(
             "compile_cached",
-            f"the program came {phase.note}: its time is not that of a compile",
+            f"the program came {phase.note}: the time shown is not a compile time",
             "Run it in a fresh process, without the compilation cache, for a cold compile.",
         )
     hlo = compiled.as_text() or ""
@@ -301,12 +304,12 @@ def compile_traced(
 
 
 _GEMM_FAILED = ("gemm", "Triton", "autotun", "cublas")
-"""What errors of XLA's GPU compiler say that come from how it emits matrix products."""
+"""Words in errors of XLA's GPU compiler that come from its code for matrix products."""
 
 
 def _compiled(recorder: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
-    """The executable. Where XLA cannot emit its default matrix products for a GPU (without the device it cannot try
-    others), once more with library calls in their place, which is said."""
+    """Return the executable. If XLA cannot emit its default matrix products for a GPU (without the device it cannot try
+    others), compile once more with library calls in their place, and warn."""
     if not options:
         return lowered.compile()
     try:
@@ -321,7 +324,7 @@ def _compiled(recorder: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
             raise error from None
         recorder.warn(
             "library_gemms",
-            f"XLA could not emit its own matrix products ({first}): they are library calls here",
+            f"XLA could not emit its own matrix products ({first}), so library calls replace them",
             "On the device XLA may choose its own kernels for some of them.",
         )
         return compiled
@@ -329,16 +332,16 @@ def _compiled(recorder: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
 
 @dataclass(slots=True)
 class _Dump:
-    """Compiler options that have XLA dump its fusion steps, and what it wrote."""
+    """Compiler options that make XLA dump its fusion steps, and the dump."""
 
     options: dict[str, Any] = field(default_factory=dict)
     text: str = ""
 
 
 @contextmanager
-def _asking(asking: bool) -> Iterator[_Dump]:
-    """A dump that has its text when the block ends; empty without a request, or where XLA wrote none."""
-    if not asking:
+def _fusion_dump(wanted: bool) -> Iterator[_Dump]:
+    """Yield a dump whose text is filled in when the block ends; empty without a request, or if XLA wrote none."""
+    if not wanted:
         yield _Dump()
         return
     with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
@@ -355,14 +358,15 @@ def _record(recorder: Reporter, name: str, text: str, *, keep_constants: bool) -
 
 
 def _jaxpr(traced: Any) -> str:
-    """With the source line and the names of each equation as comments: these connect its lines to the other stages."""
+    """Return the jaxpr's text with the source line and the names of each equation as comments, which connect its lines
+    to the other stages."""
     printed = getattr(traced.jaxpr, "pretty_print", None)
     return str(printed(source_info=True, name_stack=True)) if printed is not None else str(traced.jaxpr)
 
 
 def _stablehlo(lowered: Any, keep_constants: bool) -> str:
-    """With its locations. Printed with MLIR's own limit for literals: printing everything and cutting costs
-    megabytes."""
+    """Return the program's StableHLO with its locations. MLIR's own limit for literals applies, because printing
+    everything and cutting it costs megabytes."""
     operation = lowered.compiler_ir("stablehlo").operation
     limit = None if keep_constants else LARGEST_LITERAL
     return str(operation.get_asm(enable_debug_info=True, large_elements_limit=limit))
@@ -379,29 +383,30 @@ class StageSpan:
 
     @property
     def seconds(self) -> float:
-        """Its duration, including what was nested in it."""
+        """Duration, including nested stages."""
         return self.ended - self.began
 
 
 @dataclass(slots=True)
 class CompileLedger:
-    """What was announced while the ledger was open."""
+    """The compilations that JAX announced while the ledger was open."""
 
     spans: list[StageSpan] = field(default_factory=list)
     cache_hits: int = 0
     cache_misses: int = 0
 
     def count(self, stage: str) -> int:
-        """How many times a stage occurred."""
+        """Return how many times a stage occurred."""
         return sum(span.stage == stage for span in self.spans)
 
     def seconds_by_stage(self) -> dict[str, float]:
-        """Seconds of each stage that occurred, without the stages nested in it, so that the parts add up to a whole."""
+        """Return the seconds of each stage that occurred, without the stages nested in it, so that they add up."""
         return exclusive_seconds(self.spans)
 
 
 def exclusive_seconds(spans: list[StageSpan]) -> dict[str, float]:
-    """Seconds of each stage without what is nested in it, so that the stages add up to the time that they cover.
+    """Return the seconds of each stage without the stages nested in it, so that they add up to the time that they
+    cover.
 
     Tracing a function traces the functions that it calls, and may compile one whose value it needs.
     """
@@ -425,7 +430,7 @@ _registered: list[bool] = []
 
 @contextmanager
 def compile_ledger() -> Iterator[CompileLedger]:
-    """Opens a ledger of the compilations inside the block."""
+    """Open a ledger of the compilations inside the block."""
     if not _registered:
         jax.monitoring.register_event_duration_secs_listener(_on_duration)
         jax.monitoring.register_event_listener(_on_event)
@@ -440,7 +445,7 @@ def compile_ledger() -> Iterator[CompileLedger]:
 
 @contextmanager
 def only_ledgers(ledgers: Sequence[CompileLedger] = ()) -> Iterator[list[CompileLedger]]:
-    """Inside, compilations are those of `ledgers`, and of what is opened there. Gives what is open outside."""
+    """Record compilations inside the block in `ledgers` and those opened there. Yields the ledgers open outside."""
     outer = _open[:]
     _open[:] = ledgers
     try:

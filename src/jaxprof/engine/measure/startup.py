@@ -1,7 +1,7 @@
 """What a process pays before its program starts: imports, the backend, the first compile and transfer.
 
 These are measured separately, so that `compile` is the program's own. A jax that is missing or too old is refused, with
-the command that mends it.
+the command that fixes it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from jaxprof.errors import JaxprofError
 
 OLDEST_JAX = (0, 7, 2)
 _ahead: dict[str, float] = {}
-"""Seconds of an import that took place before a run needed it."""
+"""Seconds of imports that took place before a run needed them."""
 
 
 def import_ahead() -> None:
-    """Imports jax ahead of any request, without touching a backend. A failure appears when a run needs jax."""
+    """Import jax before any request, without touching a backend. A failure appears when a run needs jax."""
     began = time.perf_counter()
     try:
         _import("jax")
@@ -31,12 +31,12 @@ def import_ahead() -> None:
 
 
 def start_numpy(recorder: Reporter) -> None:
-    """The start-up of a NumPy variant. Raises JaxprofError if NumPy cannot be imported."""
+    """Start up for a NumPy variant. Raises JaxprofError if NumPy cannot be imported."""
     _timed_import(recorder, "numpy")
 
 
 def start_jax(recorder: Reporter, device: str) -> Any:
-    """The start-up of a JAX variant on `device` (`cpu:0`); returns that device.
+    """Start up for a JAX variant on `device` (`cpu:0`); return that device.
 
     Raises JaxprofError if jax cannot be imported, is too old, or has no such device.
     """
@@ -62,7 +62,7 @@ def _first_compile_and_transfer(device: Any) -> None:
     argument = jax.device_put(np.zeros(16, np.float32), device)
     warm = jax.jit(jaxprof_warm_up)
     warm.trace(argument).lower().compile()
-    np.asarray(warm(argument))  # waits for it
+    np.asarray(warm(argument))  # waits for the result
 
 
 def _timed_import(recorder: Reporter, module: str) -> None:
@@ -70,7 +70,7 @@ def _timed_import(recorder: Reporter, module: str) -> None:
     with recorder.phase("import") as phase:
         _import(module)
         if module in _ahead:
-            phase.seconds, phase.note = _ahead.pop(module), "while the worker waited"
+            phase.seconds, phase.note = _ahead.pop(module), "imported while the worker was idle"
         elif imported:
             phase.measured, phase.note = False, "already imported"
 

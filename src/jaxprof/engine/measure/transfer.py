@@ -1,5 +1,5 @@
-"""Copies between host and device, sampled like a run: each one is waited for, with its bytes; if nothing was copied,
-the transfer is reported as a zero-copy.
+"""Copies between host and device, sampled like a run: each one is awaited, with its bytes; if nothing was copied, the
+transfer is reported as a zero-copy.
 
 On a CPU, JAX shares a NumPy array that is aligned to 64 bytes, and hands out its own buffers as NumPy arrays. A
 comparison of addresses identifies such a transfer.
@@ -19,7 +19,7 @@ from jaxprof.engine.measure.control import PhaseReport, Reporter
 from jaxprof.engine.measure.sampling import CallSampler, Plan, Trial
 
 BUDGET_SHARE = 0.25
-"""Share of the run's budget for each direction, and at most `BUDGET_SECONDS`."""
+"""Share of the run's budget for each direction, at most `BUDGET_SECONDS`."""
 BUDGET_SECONDS = 1.0
 
 
@@ -33,16 +33,16 @@ class Arguments:
 
     @classmethod
     def of(cls, arguments: tuple[Any, ...]) -> Arguments:
-        """Flattens the arguments of one call. Python scalars stay as they are: a call carries them itself."""
+        """Flatten the arguments of one call. Python scalars stay as they are, because a call passes them itself."""
         leaves, structure = jax.tree.flatten(arguments)
         return cls(tuple(leaves), structure, tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)))
 
     def host_arrays(self) -> list[Any]:
-        """The arrays that a transfer moves."""
+        """Return the arrays that a transfer moves."""
         return [self.leaves[index] for index in self.on_host]
 
     def placed(self, device_arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """The arguments with their NumPy arrays replaced by `device_arrays`."""
+        """Return the arguments with their NumPy arrays replaced by `device_arrays`."""
         leaves = list(self.leaves)
         for index, array in zip(self.on_host, device_arrays, strict=True):
             leaves[index] = array
@@ -50,7 +50,7 @@ class Arguments:
         return arguments
 
     def fresh(self, device: Any) -> tuple[Any, ...]:
-        """A set of arguments whose buffers nothing else holds: for a call that consumes (donates) them."""
+        """Return arguments whose buffers nothing else holds, for a call that consumes (donates) them."""
         leaves = [jnp.copy(leaf) if isinstance(leaf, jax.Array) else leaf for leaf in self.leaves]
         for index in self.on_host:
             leaves[index] = jnp.copy(jax.device_put(self.leaves[index], device))
@@ -61,7 +61,7 @@ class Arguments:
 def transfer_in(
     recorder: Reporter, sampler: CallSampler, arguments: Arguments, device: Any, budget_seconds: float
 ) -> tuple[Any, ...]:
-    """Puts the arguments on `device`, timed as phase `transfer_in`; returns them in the form that the calls need."""
+    """Put the arguments on `device`, timed as phase `transfer_in`; return them in the form that the calls need."""
     host = arguments.host_arrays()
     if not host:
         return arguments.placed([])
@@ -81,7 +81,7 @@ def transfer_in(
 
 
 def transfer_out(recorder: Reporter, sampler: CallSampler, output: Any, budget_seconds: float) -> None:
-    """Fetches the arrays of `output` to the host, timed as phase `transfer_out`.
+    """Fetch the arrays of `output` to the host, timed as phase `transfer_out`.
 
     An array keeps the NumPy value that was once made from it, so each fetch uses a fresh copy made on the device.
     """
@@ -109,7 +109,7 @@ def transfer_out(recorder: Reporter, sampler: CallSampler, output: Any, budget_s
 
 
 def output_bytes(output: Any) -> int:
-    """Bytes of the arrays in a result."""
+    """Return the bytes of the arrays in a result."""
     return sum(int(leaf.nbytes) for leaf in jax.tree.leaves(output) if _is_fetchable(leaf))
 
 
@@ -128,7 +128,7 @@ def _describe(recorder: Reporter, direction: str, phase: PhaseReport, moved: int
 
 
 def _is_fetchable(leaf: Any) -> bool:
-    """Whether it is a JAX array that has a NumPy value here: not a random key, and not an array of other hosts."""
+    """Whether a leaf is a JAX array with a NumPy value here: not a random key, and not an array of other hosts."""
     if not isinstance(leaf, jax.Array) or not leaf.is_fully_addressable:
         return False
     return not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
@@ -150,7 +150,7 @@ def _same_memory(host: Any, device_array: Any) -> bool:
 
 
 def address(array: Any) -> int | None:
-    """The address of an array's data; None for anything else, and if there is no single address."""
+    """Return the address of an array's data; None for anything else, and if there is no single address."""
     if isinstance(array, np.ndarray):
         return int(array.ctypes.data)
     if not isinstance(array, jax.Array):

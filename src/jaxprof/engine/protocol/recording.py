@@ -14,20 +14,20 @@ from jaxprof.light_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingOptions:
-    """What is recorded besides the ledger and the time line."""
+    """What is recorded in addition to the ledger and the timeline."""
 
     capture_after_seconds: float | None = None
-    """From the program's start to the window in which JAX's profiler is on. None: the window begins at once."""
+    """Time from the program's start to the capture window, in which JAX's profiler is on; None to begin at once."""
     capture_steps: int | None = None
     capture_seconds: float | None = None
-    """The length of the window; there is no window if all three are None."""
+    """Length of the window; there is no window if all three are None."""
     function: str = ""
-    """Name of a function; one call of it is kept and measured at the end."""
+    """Name of a function of which one call is kept, and measured at the end; empty for none."""
     values: bool = False
     """Whether that call's arguments are kept with their values, not only their shapes."""
     keep_constants: bool = False
     transfers: bool = False
-    """Whether JAX's transfer guard counts implicit copies; only if somebody reads the program's stderr."""
+    """Whether JAX's transfer guard counts implicit copies; only if the program's stderr is read."""
 
     @property
     def wants_window(self) -> bool:
@@ -47,7 +47,7 @@ class CaptureRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndCaptureRequest:
-    """End the capture window that is on or waiting."""
+    """End the capture window that is on or pending."""
 
 
 ProgramRequest = CaptureRequest | EndCaptureRequest
@@ -55,12 +55,12 @@ _KINDS: Final[dict[str, type[ProgramRequest]]] = {"capture": CaptureRequest, "en
 
 
 def encode_program_request(request: ProgramRequest) -> bytes:
-    """One line of JSON with its line break."""
+    """Return one line of JSON with its line break."""
     return write_request(request, _KINDS)
 
 
 def decode_program_request(line: bytes) -> ProgramRequest:
-    """The request on `line`. Raises ValueError for anything else."""
+    """Return the request on `line`. Raises ValueError for anything else."""
     cls, fields = read_request(line, _KINDS)
     try:
         request: ProgramRequest = cls(**fields)

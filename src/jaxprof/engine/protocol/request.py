@@ -1,4 +1,4 @@
-"""The requests to the engine, and how the arrays of a run are described in the file that holds them.
+"""The requests to the engine, and the description of a run's arrays in the file that holds them.
 
 The engine answers with events, and with one `EngineAnswer` to a request for data. Closing the control pipe is the order
 to end.
@@ -15,8 +15,8 @@ from jaxprof.events.base import encode_bounded
 from jaxprof.light_dataclass import dataclass, field
 
 SCRATCH = "JAXPROF_SCRATCH"
-"""The variable with the folder in which an engine keeps its profiles for as long as it reads them. The client makes it
-and removes it, because an engine may be killed at any moment."""
+"""Environment variable with the folder in which an engine keeps profiles while it reads them. The client makes and
+removes the folder, because an engine may be killed at any moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,23 +25,23 @@ class RunRequest:
 
     run: str
     spec: RunSpec
-    """`device` as this process names it."""
+    """Specification of the run, with `device` as this process names it."""
     keep_trace: str = ""
-    """Where the raw profile of the calls is kept; empty: nowhere."""
+    """Path at which the raw profile of the calls is kept; empty if it is not."""
     attribution: bool = False
-    """Only a capture, of kind `attribution`, and no timing: for a process whose `XLA_FLAGS` make kernels report their
-    names."""
+    """Whether only a capture of kind `attribution` is made, without timing: for a process whose `XLA_FLAGS` make
+    kernels report their names."""
     launch: int = 1
-    """Which of the run's launches this is. What does not depend on the process is measured in the first one alone:
-    captures, the check, the side series and the sampled transfers."""
+    """Number of the launch, from 1. What does not depend on the process is measured only in the first one: captures,
+    the check, the side series and the sampled transfers."""
     keep_output: str = ""
-    """Where the first call's result is written, for a client that compares it with another run's; empty: nowhere."""
+    """Path for the first call's result, for a client that compares it with another run's; empty if not kept."""
     in_turns: bool = False
-    """Whether the steady run is sampled one turn at a time, when the client says so (`TurnRequest`)."""
+    """Whether the steady run is sampled one turn at a time, when the client sends a `TurnRequest`."""
 
     @property
     def steady_seconds(self) -> float:
-        """How long the steady run is sampled in this launch."""
+        """Seconds for which the steady run is sampled in this launch."""
         return self.spec.timing_seconds / max(1, self.spec.launches)
 
 
@@ -50,20 +50,21 @@ class TurnRequest:
     """Take one block of samples of the steady run now."""
 
     block: int
-    """Its number, for `SamplesTaken.block`."""
+    """Number of the block, for `SamplesTaken.block`."""
     seconds: float
-    """How long the block lasts after its warm-in; at least one sample is taken."""
+    """Length of the block after its warm-in; at least one sample is taken."""
     most_samples: int
     warm_in_seconds: float = 0.0
-    """How long calls at the begin of the block are not counted: they have not settled yet. Above 0, at least one."""
+    """How long calls at the beginning of the block do not count, because they have not settled. Above 0, at least one
+    call does not."""
     series: str = "run"
-    """`run`; `alone` for a block before anybody else has worked; `settling` for a whole block that shows how long the
-    warm-in has to be."""
+    """`run`; `alone` for a block before any other run has worked; `settling` for a whole block that shows how long the
+    warm-in must be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsOverRequest:
-    """The steady run has all its blocks: go on with the rest of the run."""
+    """Go on with the rest of the run: the steady run has all its blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,26 +73,27 @@ class CompileRequest:
 
     run: str
     spec: RunSpec
-    """Its device is used when `platform` is empty."""
+    """Specification of the run; its device is used if `platform` is empty."""
     platform: str = ""
-    """`cuda` or `tpu` for devices that are not here."""
+    """`cuda` or `tpu` for devices that are not here; empty for this process's device."""
     topology: str = ""
-    """As `jax.experimental.topologies.get_topology_desc` wants it."""
+    """Topology in the form that `jax.experimental.topologies.get_topology_desc` takes."""
     topology_name: str = ""
     chip_config: str = ""
     """TPU: how a chip's cores are combined into a device, if not in libtpu's default way."""
     target_config: str = ""
     """CUDA: XLA's text of a `GpuTargetConfigProto`."""
     devices: int = 1
-    """The number of the topology's devices over which the program is spread."""
+    """Number of the topology's devices over which the program is spread."""
     mesh: dict[str, int] = field(default_factory=dict)
-    """Names and sizes of the axes of the mesh that becomes the program's context; empty: the program's code decides."""
+    """Names and sizes of the axes of the mesh that becomes the program's context; empty if the program's code
+    decides."""
     shard: list[str] = field(default_factory=list)
-    """`ARGUMENT=SPEC`: how inputs are split over the mesh; overrides the code."""
+    """How inputs are split over the mesh, as `ARGUMENT=SPEC`; overrides the code."""
     exported: str = ""
-    """A file with the program itself, as `measure.portable.export_for` made it; empty: the program of `spec.target`."""
+    """File with the program itself, made by `measure.portable.export_for`; empty for the program of `spec.target`."""
     donated: list[int] = field(default_factory=list)
-    """Of such a program, the arguments that it donates."""
+    """Arguments that an exported program donates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,15 +101,15 @@ class OpenTraceRequest:
     """Read a profile that was recorded elsewhere, and report its contents as the events of several runs."""
 
     run: str
-    """The id of the whole profile; the engine names the runs of its programs `program:N`."""
+    """Id of the whole profile; the engine names the runs of its programs `program:N`."""
     path: str
     """A file, or a folder that a profiler wrote to."""
     profile_run: str = ""
-    """Which recording of the folder; empty for the newest."""
+    """Name of the recording in the folder; empty for the newest."""
     hosts: list[str] = field(default_factory=list)
-    """Which of its hosts; empty for all."""
+    """Hosts to read; empty for all."""
     views: list[str] = field(default_factory=list)
-    """Which parts to read, of `trace.summary.VIEWS`; empty for all."""
+    """Parts to read, of `trace.summary.VIEWS`; empty for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,12 +119,12 @@ class DescribeRequest:
     targets: list[str]
     arguments: list[str] = field(default_factory=list)
     inputs_from: str = ""
-    """The target whose inputs those without any take."""
+    """Target whose inputs are used by targets that declare none; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputsRequest:
-    """Make the inputs of a run, and describe them (`measure.kept_arrays.describe`); nothing is called."""
+    """Make the inputs of a run, and describe them (`measure.kept_arrays.describe`); calls nothing."""
 
     spec: RunSpec
 
@@ -134,7 +136,7 @@ class DevicesRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelRequest:
-    """Stop the current run at the next occasion; the run then finishes as `cancelled`."""
+    """Stop the current run at the next opportunity; the run then finishes as `cancelled`."""
 
 
 Request = (
@@ -163,12 +165,12 @@ _KINDS: dict[str, type[Any]] = {
 
 
 def encode_request(request: Request) -> bytes:
-    """One line of JSON with its line break."""
+    """Return one line of JSON with its line break."""
     return write_request(request, _KINDS)
 
 
 def decode_request(line: bytes) -> Request:
-    """The request on `line`. Raises ValueError for anything else."""
+    """Return the request on `line`. Raises ValueError for anything else."""
     cls, payload = read_request(line, _KINDS)
     try:
         if "spec" in payload:
@@ -180,7 +182,7 @@ def decode_request(line: bytes) -> Request:
 
 
 def _spec(data: Any) -> RunSpec:
-    """Turns JSON's lists back into tuples. Raises TypeError for a value that is not a spec."""
+    """Turn JSON's lists back into tuples. Raises TypeError for a value that is not a spec."""
     spec = RunSpec(**data)
     return replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv))
 
@@ -195,26 +197,26 @@ class EngineAnswer:
 
 
 def encode_answer(answer: EngineAnswer) -> bytes:
-    """One line of JSON without its line break."""
+    """Return one line of JSON without its line break."""
     return encode_bounded({"type": "answer", **asdict(answer)})
 
 
 LEAVES = "leaves"
-"""The array in the file that holds the description of the others."""
+"""Name of the array in the file that describes the other arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptLeaf:
-    """One array of a tree."""
+    """Description of one array of a tree."""
 
     path: str
-    """The way to it: `[0]['w']`; empty for a tree that is one array."""
+    """Path to the array: `[0]['w']`; empty for a tree that is one array."""
     dtype: str
     shape: tuple[int, ...]
     digest: str = ""
-    """Of its numbers, where only these are told apart."""
+    """Hash of the array's numbers, if they are compared only for equality; else empty."""
 
     @property
     def spec(self) -> str:
-        """`float32[1024,1024]`."""
+        """Dtype and shape: `float32[1024,1024]`."""
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"

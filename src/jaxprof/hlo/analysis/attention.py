@@ -1,13 +1,14 @@
-"""Attention as two matrix products with a softmax between them, found by following the data.
+"""Find attention, two matrix products with a softmax between them, by following the data.
 
-From an operand of the second product back: elementwise operations to an exponential; from there elementwise operations
-to the first product and, over a broadcast, to a maximum over a dimension of the same scores; and a sum over the
-exponential that divides it, or divides the second product. Names, scopes and the number of operations are ignored.
+The search goes back from an operand of the second product: over elementwise operations to an exponential; from there
+over elementwise operations to the first product and, over a broadcast, to a maximum over a dimension of the same
+scores; and to a sum over the exponential that divides it, or divides the second product. Names, scopes and the number
+of operations are ignored.
 
-Routing in a mixture of experts has all of that, too. The axes show the difference: in attention the softmax is over the
-keys, the second product sums over just these, and each query has the keys of its own batch. Scores that are normalised
-over their queries as well, for another product, are a soft mixture's (dispatch and combine). Where the text does not
-show the axes, the operations decide. Which dimensions of a product the dimensions of a later array are is followed back
+Routing in a mixture of experts has the same operations. The axes show the difference: in attention the softmax is over
+the keys, the second product sums over exactly these, and each query has the keys of its own batch. Scores that are also
+normalised over their queries, for another product, belong to a soft mixture (dispatch and combine). If the text does
+not show the axes, the operations decide. The dimensions of a later array are traced back to those of the product
 through reshapes, bitcasts, transposes, reductions and elementwise operations.
 """
 
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
 
 
 _DEEPEST: Final = 128
-"""Most operations between an array and the product: Python's stack holds ten times as many."""
+"""Most operations between an array and the product; Python's stack holds ten times as many."""
 
 
 class _Factor(NamedTuple):
-    """A part of a dimension of the product: each `stride`-th of its indices, `size` of them."""
+    """Part of a dimension of the product: `size` of its indices, one every `stride`."""
 
     axis: int
     stride: int
@@ -52,7 +53,7 @@ class _Factor(NamedTuple):
 
 
 class AxisPart(NamedTuple):
-    """A part of a dimension of the product: the digits of its index from value `low` to below value `high`. Two
+    """Part of a dimension of the product: the digits of its index from value `low` to below value `high`. Two
     dimensions that were joined before the product are two parts of one of its dimensions."""
 
     axis: int
@@ -61,22 +62,23 @@ class AxisPart(NamedTuple):
 
 
 AxisParts: TypeAlias = frozenset[AxisPart]
-"""Parts that do not overlap or adjoin."""
+"""Parts that neither overlap nor adjoin."""
 
 _Labels: TypeAlias = tuple[tuple[_Factor, ...], ...]
-"""For each dimension of an array the parts of the product's dimensions that it consists of, the outermost first."""
+"""For each dimension of an array, outermost first, the parts of the product's dimensions that it consists of."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProductAxes:
-    """The dimensions of a product's result, by number: those that both operands have, and those of one operand."""
+    """Dimension numbers of a product's result: those shared by both operands (batch), and those of one operand."""
 
     batch: frozenset[int]
     left: frozenset[int]
     right: frozenset[int]
 
     def side(self, parts: AxisParts) -> frozenset[int]:
-        """The dimensions of the operand that these parts come from; empty where they do not come from one alone."""
+        """Return the result dimensions of the operand that these parts come from; empty if they come from neither or
+        both."""
         axes = {part.axis for part in parts}
         return next((side for side in (self.left, self.right) if axes and axes <= side), frozenset())
 
@@ -109,7 +111,7 @@ def operand_axes(product: Instruction, number: int) -> OperandAxes | None:
 
 
 def product_axes(product: Value) -> ProductAxes | None:
-    """Where the dimensions of the result come from."""
+    """Return which operand each dimension of the result comes from; None if the text does not show it."""
     instruction = product.instruction
     if instruction.opcode == "convolution":
         labels = _convolution_labels(instruction)
@@ -134,7 +136,7 @@ def product_axes(product: Value) -> ProductAxes | None:
 
 
 def _convolution_labels(convolution: Instruction) -> tuple[str, str, str] | None:
-    """The dimension labels of a product that is written as a convolution, its window a batch; None for any other."""
+    """Return the dimension labels of a product written as a convolution whose window is a batch; None for any other."""
     operands, arrow, result = convolution.attributes.get("dim_labels", "").partition("->")
     left, underscore, right = operands.partition("_")
     shapes = [convolution.operand(0), convolution.operand(1)]
@@ -161,25 +163,25 @@ def _integers(written: object) -> tuple[int, ...]:
 
 
 class AxisTracker:
-    """Follows arrays back to one product."""
+    """Tracer of arrays back to one product."""
 
     def __init__(self, product: Value) -> None:
         self._product = product
         self._known: dict[tuple[int, tuple[int, ...], int], _Labels | None] = {}
 
     def reduced(self, reduction: Value) -> AxisParts | None:
-        """What a reduction, or a row's reduction broadcast over the row, combines."""
+        """Return the dimensions that a reduction, or a row's reduction broadcast over the row, combines."""
         if is_spread_reduction(reduction.instruction):
             labels = self._operand(reduction, 0, 0)
             sliding = windows(reduction.instruction)
-            return _joined(labels, [at for at, window in enumerate(sliding) if window.size > 1])
+            return _merged_parts(labels, [at for at, window in enumerate(sliding) if window.size > 1])
         labels = self._labels(reduction, 0)
-        left = _joined(labels, range(len(labels or ())))
+        left = _merged_parts(labels, range(len(labels or ())))
         return None if left is None else self._others(left)
 
     def within(self, value: Value, dimensions: Sequence[int]) -> AxisParts | None:
-        """The product's dimensions that these dimensions of an array are."""
-        return _joined(self._labels(value, 0), dimensions)
+        """Return the product's dimensions that these dimensions of an array correspond to."""
+        return _merged_parts(self._labels(value, 0), dimensions)
 
     def _others(self, parts: AxisParts) -> AxisParts:
         """All of the product's dimensions except these."""
@@ -203,7 +205,7 @@ class AxisTracker:
         if depth > _DEEPEST or len(self._known) > MOST_STEPS:
             return None
         if value.key not in self._known:
-            self._known[value.key] = None  # a cycle, in a broken text, leads nowhere
+            self._known[value.key] = None  # a cycle in malformed text leads nowhere
             self._known[value.key] = self._follow(value, depth + 1)
         return self._known[value.key]
 
@@ -222,8 +224,7 @@ class AxisTracker:
             made = instruction.operand(member[0])
             return self._labels(Value(made, member[1:], fusions), depth) if made else None
         if opcode == "fusion":
-            called = instruction.called_computations()
-            root = called[0].root if called else None
+            root = instruction.called_root
             return self._labels(Value(root, member, (*fusions, instruction)), depth) if root else None
         if opcode == "parameter" and fusions and instruction.parameter_number is not None:
             given = fusions[-1].operand(instruction.parameter_number)
@@ -233,7 +234,7 @@ class AxisTracker:
             labels = self._operand(value, 0, depth)
             if operand is None or labels is None or len(labels) != operand.shape.rank or member:
                 return None
-            return _moved(instruction, operand.shape, labels)
+            return _labels_after(instruction, operand.shape, labels)
         if opcode in RENAMING:
             operand = instruction.operand(0)
             return self._labels(Value(operand, member, fusions), depth) if operand is not None else None
@@ -247,8 +248,8 @@ class AxisTracker:
         return None
 
 
-def _joined(labels: _Labels | None, dimensions: Iterable[int]) -> AxisParts | None:
-    """The parts that lie in these dimensions, those that touch as one; None where one was reduced by half."""
+def _merged_parts(labels: _Labels | None, dimensions: Iterable[int]) -> AxisParts | None:
+    """Return the parts in these dimensions, adjoining ones merged; None if one of them was partly reduced."""
     if labels is None:
         return None
     joined: list[AxisPart] = []
@@ -260,18 +261,18 @@ def _joined(labels: _Labels | None, dimensions: Iterable[int]) -> AxisParts | No
     return frozenset(joined)
 
 
-def _moved(instruction: Instruction, before: Shape, labels: _Labels) -> _Labels | None:
-    """The labels behind an operation that gives the elements, or their reductions, other indices."""
+def _labels_after(instruction: Instruction, before: Shape, labels: _Labels) -> _Labels | None:
+    """Return the labels after an operation that gives the elements, or their reductions, other indices."""
     if instruction.opcode == "reduce":
         gone = instruction.integers("dimensions")
         return tuple(parts for at, parts in enumerate(labels) if at not in gone)
     after = instruction.shape
     if instruction.opcode == "reduce-window":
-        return _in_windows(instruction, labels)
+        return _labels_after_windows(instruction, labels)
     if instruction.opcode == "transpose":
         order = instruction.integers("dimensions")
         return tuple(labels[at] for at in order) if sorted(order) == list(range(len(labels))) else None
-    # A bitcast keeps every element's place in memory, a reshape its place in the order of the indices.
+    # A bitcast keeps the position of each element in memory; a reshape keeps its position in index order.
     kept = instruction.opcode == "bitcast"
     from_order = _order(before) if kept else range(before.rank)
     to_order = list(_order(after) if kept else range(after.rank))
@@ -283,8 +284,9 @@ def _moved(instruction: Instruction, before: Shape, labels: _Labels) -> _Labels 
     return tuple(placed[at] for at in range(after.rank))
 
 
-def _in_windows(window: Instruction, labels: _Labels) -> _Labels | None:
-    """A reduction in steps, as XLA for CPUs writes it: what is left of a dimension is a part without a stride."""
+def _labels_after_windows(window: Instruction, labels: _Labels) -> _Labels | None:
+    """Return the labels after a stepwise reduction, as XLA for CPUs writes it: a partly reduced dimension has stride
+    0."""
     sliding, after = windows(window), window.shape.dimensions
     if len(sliding) != len(labels) or len(after) != len(labels):
         return None
@@ -300,7 +302,7 @@ def _in_windows(window: Instruction, labels: _Labels) -> _Labels | None:
 
 
 def _order(shape: Shape) -> Sequence[int]:
-    """The dimensions from the slowest varying to the fastest."""
+    """Return the dimensions from the slowest varying to the fastest."""
     layout = shape.layout
     if layout is None or len(layout.minor_to_major) != shape.rank:
         return range(shape.rank)
@@ -308,7 +310,7 @@ def _order(shape: Shape) -> Sequence[int]:
 
 
 def _regrouped(flat: list[_Factor], sizes: Sequence[int]) -> list[tuple[_Factor, ...]] | None:
-    """The same parts, in the same order, in dimensions of other sizes; None where a size cuts one unevenly."""
+    """Return the same parts, in the same order, in dimensions of other sizes; None if a size splits one unevenly."""
     if prod(part.size for part in flat) != prod(sizes):
         return None
     waiting = flat[::-1]
@@ -339,7 +341,7 @@ _WEIGHING: Final = SAME_PLACE | {"divide", "multiply", "select", "reduce-precisi
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """The operations by which it was recognised."""
+    """The operations by which attention was recognised."""
 
     scores: Value
     """The first product."""
@@ -348,14 +350,14 @@ class Attention:
 
 
 def is_any_product(instruction: Instruction) -> bool:
-    """Whether it is a matrix product, including one that a library computes."""
+    """Return whether the instruction is a matrix product, including one that a library computes."""
     if instruction.opcode == "custom-call":
         return library.kind_of(instruction.string("custom_call_target")) == "GEMM"
     return is_product(instruction)
 
 
 def attention_before(second: Value) -> Attention | None:
-    """The attention that ends in this matrix product; None where it is any other product."""
+    """Return the attention that ends in this matrix product; None if the product belongs to no attention."""
     for number in (0, 1):
         given = second.instruction.operand(number)
         operand = resolved(Value(given, (), second.fusions)) if given is not None else None
@@ -371,8 +373,8 @@ def attention_before(second: Value) -> Attention | None:
 
 
 def _is_over_keys(scores: _Scores, second: Value, number: int) -> bool:
-    """Whether the second product sums over the keys, which the softmax is over, and routes nothing. True where the text
-    does not show the axes."""
+    """Return whether the second product sums over the keys, which the softmax is over, and routes nothing. True if the
+    text does not show the axes."""
     axes, taken = product_axes(scores.product), operand_axes(second.instruction, number)
     tracker = AxisTracker(scores.product)
     keys = tracker.reduced(scores.maximum)
@@ -389,7 +391,7 @@ def _is_over_keys(scores: _Scores, second: Value, number: int) -> bool:
 
 
 def _is_routing(scores: _Scores, keys: AxisParts, tracker: AxisTracker) -> bool:
-    """A softmax of the same scores over other axes."""
+    """Return whether the same scores also have a softmax over other axes."""
     for value in _elementwise_users(scores.product):
         other = _scores(value) if value.opcode == "exponential" else None
         if other is not None and other.product.instruction is scores.product.instruction:
@@ -400,7 +402,7 @@ def _is_routing(scores: _Scores, keys: AxisParts, tracker: AxisTracker) -> bool:
 
 
 def _elementwise_users(start: Value) -> Iterator[Value]:
-    """What is computed from a value element by element, at any distance."""
+    """Yield everything computed element by element from a value, at any distance."""
     seen: set[tuple[int, tuple[int, ...], int]] = set()
     waiting = [start]
     while waiting and len(seen) < MOST_USERS:
@@ -412,22 +414,22 @@ def _elementwise_users(start: Value) -> Iterator[Value]:
 
 
 def _weighs(value: Value, operand: Value) -> bool:
-    """What may be done with probabilities before they are used: masked, scaled, cast. A difference (the gradient of a
-    classifier's loss) makes something else of them."""
+    """Return whether probabilities may go through this operation before use: masks, scaling and casts. A difference
+    (the gradient of a classifier's loss) ends the search, because its result is no longer a probability."""
     return value.opcode in _WEIGHING and value.elements == operand.elements
 
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """A product from whose rows the maximum is subtracted."""
+    """Product from whose rows the maximum is subtracted."""
 
     product: Value
     maximum: Value
-    """The reduction that gives the maximum."""
+    """Reduction that computes the maximum."""
 
 
 def _scores(exponential: Value) -> _Scores | None:
-    """The product whose exponential is taken, minus its maximum in each row."""
+    """Return the product whose exponential is taken after its maximum in each row is subtracted."""
     product = maximum = None
     for value in upstream(exponential, same_elements):
         if is_any_product(value.instruction):
@@ -441,7 +443,7 @@ def _scores(exponential: Value) -> _Scores | None:
 
 
 def _divided(probabilities: Value, exponential: Value, second: Value, scores: Value) -> bool:
-    """Whether the exponential, or the product with it, is divided by its sum over a dimension."""
+    """Return whether the exponential, or the product with it, is divided by its sum over a dimension."""
     for value in upstream(probabilities, lambda taker, other: taker is not exponential and _weighs(taker, other)):
         if _divides_by_sum(value, scores):
             return True
@@ -449,15 +451,15 @@ def _divided(probabilities: Value, exponential: Value, second: Value, scores: Va
 
 
 def _divides_by_sum(value: Value, scores: Value) -> bool:
-    """Whether it is divided by the sum of an exponential of these scores: the same one, or one that another kernel
-    recomputes."""
+    """Return whether the value is divided by the sum of an exponential of these scores: the same exponential, or one
+    that another kernel recomputes."""
     if value.opcode not in ("divide", "multiply") or (value.opcode == "multiply" and not _has_reciprocal(value)):
         return False
     for operand in sources(value):
         total = _reduces_to(operand, "add")
         if total is None:
             continue
-        for summand in upstream(total, _into_the_sum):
+        for summand in upstream(total, _leads_to_sum):
             if summand.opcode == "exponential":
                 same = _scores(summand)
                 if same is not None and same.product.instruction is scores.instruction:
@@ -465,27 +467,26 @@ def _divides_by_sum(value: Value, scores: Value) -> bool:
     return False
 
 
-def _into_the_sum(value: Value, operand: Value) -> bool:
-    """Through the sum, also where it is taken in steps, and what was done with the exponential before."""
+def _leads_to_sum(value: Value, operand: Value) -> bool:
+    """Return whether to pass through the sum, its steps if it is taken in steps, and the operations before it."""
     return value.opcode in ("reduce", "reduce-window") or same_elements(value, operand)
 
 
 def _has_reciprocal(multiply: Value) -> bool:
-    """One factor is spread from a quotient: `e * broadcast(1 / sum)`."""
-    for operand in sources(multiply):
-        spread = _spread(operand)
-        if spread is not None and any(factor.opcode in ("divide", "power") for factor in upstream(spread, _down)):
-            return True
-    return False
+    """Return whether one factor is broadcast from a quotient: `e * broadcast(1 / sum)`."""
+    spreads = filter(None, map(_spread, sources(multiply)))
+    return any(
+        factor.opcode in ("divide", "power") for spread in spreads for factor in upstream(spread, _leads_to_source)
+    )
 
 
-def _down(value: Value, operand: Value) -> bool:
-    """From a broadcast value back to its source."""
+def _leads_to_source(value: Value, operand: Value) -> bool:
+    """Return whether to go on from a broadcast value to its source."""
     return value.opcode == "broadcast" or same_elements(value, operand)
 
 
 def _spread(value: Value) -> Value | None:
-    """The broadcast that an array is, also under another dtype; None where it is not a broadcast."""
+    """Return the broadcast that an array is, possibly under another dtype; None if it is not a broadcast."""
     for _ in range(8):
         if value.opcode == "broadcast" or is_spread_reduction(value.instruction):
             return value
@@ -497,17 +498,16 @@ def _spread(value: Value) -> Value | None:
 
 
 def _reduces_to(operand: Value, combiner: str) -> Value | None:
-    """The reduction with that combiner from which an array was broadcast."""
+    """Return the reduction with that combiner from which an array was broadcast."""
     spread = _spread(operand)
     if spread is not None:
-        for value in upstream(spread, _down):
+        for value in upstream(spread, _leads_to_source):
             if value.opcode == "reduce" or is_spread_reduction(value.instruction):
                 return value if combiner_of(value.instruction) == combiner else None
     return None
 
 
 def combiner_of(reduce: Instruction) -> str:
-    """What a reduction applies: `add`, `maximum`; empty where it is not a single operation."""
-    called = reduce.called_computations()
-    root = called[0].root if called else None
+    """Return the operation that a reduction applies: `add`, `maximum`; empty if it is not a single operation."""
+    root = reduce.called_root
     return root.opcode if root is not None else ""

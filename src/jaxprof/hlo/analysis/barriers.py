@@ -1,13 +1,13 @@
-"""Why two kernels are not one: for each array that goes through memory between them, the reason and what it costs.
+"""Explain why two kernels are not one: for each array that goes through memory between them, the reason and its cost.
 
-Where XLA's own reason is kept with the text (`hlo.fusion_reasons`: GPU modules that are compiled here, and dumps that
-have it), it is the reason, in XLA's words. Otherwise HLO only shows what lies between the kernels: the reasons derived
-from that are tried in a fixed order, those that no edit of the program removes first. Where none fits, the reason is
-`not-told`, and this module does not guess.
+If XLA's own reason is kept with the text (`hlo.fusion_reasons`: GPU modules compiled here, and dumps that have it),
+that is the reason, in XLA's words. Otherwise HLO only shows what lies between the kernels; the reasons derived from it
+are tried in a fixed order, beginning with those that no edit of the program removes. If none applies, the reason is
+`not-told`; this module does not guess.
 
-Scalars are left out. The bytes of a barrier are those that one run of the program would not move if the two kernels
-were one: what the consumer reads of the array, and what the producer writes of it if nothing else reads it and it is
-not a result.
+Scalars are left out. The bytes of a barrier are those that one run of the program would save if the two kernels were
+one: what the consumer reads of the array, and what the producer writes of it if nothing else reads it and it is not a
+result.
 """
 
 from __future__ import annotations
@@ -35,44 +35,44 @@ if TYPE_CHECKING:
     from jaxprof.hlo.shape import Shape
 
 MOST_OPERANDS: Final = 96
-"""Parameters and results that XLA lets a GPU fusion have (`MaxOperandsAndOutputsPerFusion`)."""
+"""Most parameters and results of a GPU fusion in XLA (`MaxOperandsAndOutputsPerFusion`)."""
 MANY_INSTRUCTIONS: Final = 500
 """Number of instructions from which a fusion counts as large; XLA limits the size of generated code in several ways."""
 _UNSPECIFIC: Final = re.compile(r"^the (?:producer|consumer) is not fusible")
-"""What XLA says of kernels that it never fuses, whatever they are: the derived reason names what they are."""
+"""XLA's message for kernels that it never fuses; the derived reason says what kind of kernel they are."""
 _PRODUCT_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
 _WHOLE_ARRAY_KINDS: Final = frozenset({"sort", "top-k", "FFT", "Cholesky", "triangular solve"})
-_OF_LIBRARIES: Final = ("ynn", "onednn", "cudnn", "cublas", "cutlass", "miopen", "hipblas")
-"""Parts of the names of fusion generators to which XLA hands a graph. `__triton_gemm` is XLA's own."""
+_LIBRARY_GENERATORS: Final = ("ynn", "onednn", "cudnn", "cublas", "cutlass", "miopen", "hipblas")
+"""Parts of the names of fusion generators to which XLA hands a graph. `__triton_gemm` is XLA's own generator."""
 _FUSED_ON_CPU: Final = ELEMENTWISE | {
     "bitcast", "broadcast", "concatenate", "dynamic-slice", "dynamic-update-slice", "gather", "iota", "pad", "reduce",
     "reshape", "reverse", "slice", "transpose", "tuple",
 }  # fmt: skip
-"""What XLA's CPU compiler computes element by element inside another kernel."""
+"""Opcodes that XLA's CPU compiler computes element by element inside another kernel."""
 _HOST_KINDS: Final = frozenset({"transfer", "infeed", "outfeed", "host callback"})
 _MOVING_KINDS: Final = frozenset({"copy", "transpose", "transpose fusion"})
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Two kernels that one array connects, and why they are two."""
+    """Two kernels connected by one array, and the reason why they are not fused."""
 
     producer: str
     consumer: str
     reason: str
-    """A code: `several-users`, `library-call`..., the keys of `REASONS`."""
+    """One of the keys of `REASONS`: `several-users`, `library-call`..."""
     bytes: int
-    """Bytes that one run of the program would not move without it."""
+    """Bytes that one run of the program would save without the barrier."""
     shape: Shape
-    """The array."""
+    """Shape of the array."""
     computation: str
-    """The computation that holds the consumer."""
+    """Name of the computation that holds the consumer."""
     stated: str = ""
-    """XLA's own words on the producer; empty where they are not kept."""
+    """XLA's own words on the producer; empty if they are not kept."""
 
     @property
     def words(self) -> str:
-        """The reason in words, with the names."""
+        """The reason in words, with the names of both kernels."""
         why = REASONS[self.reason] if not self.stated else f"XLA: {self.stated}"
         if self.stated and self.reason != "stated":
             why = f"{why}; {REASONS[self.reason]}"
@@ -81,31 +81,29 @@ class Barrier:
 
 REASONS: Final[dict[str, str]] = {
     "stated": "XLA says why itself",
-    "control-flow": "a loop, branch or call lies between them, and no fusion reaches across its border",
+    "control-flow": "a loop, branch or call lies between them, and fusions do not cross its boundary",
     "communication": "the array goes to other devices, or to the host",
-    "library-call": "a library or a custom kernel computes one of them, from whole arrays in memory to whole arrays "
-    "in memory",
-    "split-k": "XLA split a matrix product over its contraction, and adds up the parts in a kernel of its own",
-    "reduction": "the array is the result of a reduction, which must be complete before it is used over another shape",
-    "matrix-product": "one of them is a matrix product or a convolution: a kernel of its own, which fuses with only "
-    "some of its neighbours",
+    "library-call": "a library or custom kernel computes one of them; it reads and writes whole arrays in memory",
+    "split-k": "XLA split a matrix product along its contraction (split-K) and sums the parts in another kernel",
+    "reduction": "the array results from a reduction, which must finish before a kernel of another shape can use it",
+    "matrix-product": "one of them is a matrix product or convolution, which fuses with only some of its neighbours",
     "whole-array": "one of them sorts, transforms or factorises: it needs all of an array before its first result",
     "layout": "the array is rewritten in another order of its dimensions",
     "buffer-copy": "the array is copied, because one of the two buffers is written while the other is still needed",
     "scatter": "a scatter writes in place, in an order that depends on the data",
-    "cpu-rule": "XLA's CPU compiler never fuses one of them: it leaves concatenations along the fastest dimension, and "
-    "of more than eight arrays, and what is not computed element by element, as kernels of their own",
+    "cpu-rule": "XLA's CPU compiler never fuses one of them: a concatenation along the fastest dimension or of more "
+    "than eight arrays, or an operation that is not computed element by element",
     "several-users": "more than one kernel reads the array, and each would compute it again",
     "program-output": "the array is a result of the program, and must be written in any case",
     "recomputation": "the consumer uses each element many times, and would compute it again each time",
-    "size-limit": "together they would exceed the size that XLA lets a fusion have",
-    "not-told": "the text does not show why",
+    "size-limit": "together they would exceed XLA's size limit for a fusion",
+    "not-told": "the HLO text does not show why",
 }
-"""Every reason, in the order in which they are tried."""
+"""Every reason and its words, in the order in which the reasons are tried."""
 
 
 def barriers(module: Module) -> tuple[Barrier, ...]:
-    """Why kernels that share an array are not one, those that cost most bytes first. None for a module that is not
+    """Return why kernels that share an array are not one, largest cost in bytes first; empty for a module that is not
     optimised yet."""
     return module.once(_sorted_barriers)
 
@@ -123,12 +121,12 @@ def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
     reasons: dict[tuple[object, ...], str] = {}
     arrays: dict[tuple[int, tuple[int, ...]], Shape | None] = {}
     sizes: dict[int, int] = {}
-    """One object for equal sizes: a large module has few different ones."""
-    used: _Look | None = None
+    """One object for equal sizes, because a large module has few different ones."""
+    used: _KernelView | None = None
     seen: set[tuple[int, object]] = set()
     for passage in flow.passages:
         if used is None or used.kernel is not passage.consumer:
-            used = _Look(passage.consumer, answers)
+            used = _KernelView(passage.consumer, answers)
             seen = set()
         made = (passage.producer.likeness, passage.value.member)
         if made not in arrays:
@@ -146,37 +144,37 @@ def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
         saved = passage.bytes_read * (1 if passage.value.crossed else passage.consumer.count or 1)
         if alone:
             saved += min(array.bytes, passage.producer.bytes_written) * (passage.producer.count or 1)
-        # Of a million barriers hardly any are between kernels that are unlike all others.
+        # Of a million barriers hardly any are between kernels that resemble no other.
         form = (
             passage.producer.likeness, passage.value.member, passage.value.crossed, passage.consumer.likeness,
             passage.number, readers > 1, is_output,
         )  # fmt: skip
-        said = "" if passage.value.crossed else words.get(passage.producer.name, "")
-        if said and not _UNSPECIFIC.search(said):
+        quote = "" if passage.value.crossed else words.get(passage.producer.name, "")
+        if quote and not _UNSPECIFIC.search(quote):
             reason = "stated"
         else:
-            reason = reasons.get(form) or _reason(passage, _Look(passage.producer, answers), used, flow)
-            if not _many(passage):
+            reason = reasons.get(form) or _reason(passage, _KernelView(passage.producer, answers), used, flow)
+            if not _may_exceed_operands(passage):
                 reasons[form] = reason
         saved = sizes.setdefault(saved, saved)
         yield Barrier(
-            passage.producer.name, passage.consumer.name, reason, saved, array, passage.consumer.computation, said
+            passage.producer.name, passage.consumer.name, reason, saved, array, passage.consumer.computation, quote
         )
 
 
 class _Reduced(Enum):
-    """How a result relates to a reduction."""
+    """Relation of a result to a reduction."""
 
     NOT = "not"
     TO_LESS = "to less"
-    """One element for each group of elements."""
+    """The result has one element for each group of elements."""
     AND_SPREAD = "and spread"
     """Every element of the group gets the result at once, as XLA for TPUs writes it."""
 
 
-class _Look:
-    """A kernel with what the reasons need to know of it. What depends only on its form is computed once for all kernels
-    that are alike."""
+class _KernelView:
+    """A kernel and what the reasons need to know about it. Answers that depend only on its form are computed once for
+    all kernels that are alike."""
 
     __slots__ = ("_known", "instruction", "kernel")
 
@@ -186,7 +184,7 @@ class _Look:
         self._known = answers
 
     def once(self, question: str, about: object, answer: Callable[[], bool]) -> bool:
-        """The answer to a question about a part of it, computed once for kernels that are alike."""
+        """Return the answer to a question about a part of the kernel, computed once for kernels that are alike."""
         key = (question, self.kernel.likeness, about)
         earlier = self._known.get(key)
         if earlier is None:
@@ -194,11 +192,12 @@ class _Look:
         return earlier
 
     def places(self, operand: str) -> tuple[int, ...]:
-        """The numbers of the operands that a name stands for."""
+        """Return the positions at which this name occurs among the operands."""
         return tuple(number for number, name in enumerate(self.instruction.operands) if name == operand)
 
     def reduces_to(self, member: tuple[int, ...]) -> _Reduced:
-        """Whether that result is the result of a reduction: followed from its root through what keeps the shape."""
+        """Return whether this result is that of a reduction, found by going back from the root through what keeps the
+        shape."""
         start = resolved(Value(self.instruction, member))
         if start is None or not self._holds(start):
             return _Reduced.NOT
@@ -214,7 +213,7 @@ class _Look:
         return value.fusions[:1] == (self.instruction,) if value.fusions else value.instruction is self.instruction
 
     def keeps_shape(self, operand: str) -> bool:
-        """Whether all that it does with that operand is elementwise, up to its own result."""
+        """Return whether everything that the kernel does with this operand is elementwise, up to its own result."""
         if self.instruction.opcode != "fusion":
             return self.instruction.opcode in ELEMENTWISE
         called = self.instruction.called_computations()
@@ -234,7 +233,8 @@ class _Look:
         return bool(parameters)
 
     def repeats(self, operand: str) -> bool:
-        """Whether it uses the elements of that operand several times: a broadcast, gather, or window of it."""
+        """Return whether the kernel uses the elements of this operand several times, by a broadcast, gather or
+        window."""
         names = self.instruction.operands
         if self.instruction.opcode != "fusion" or operand not in names:
             return self.instruction.opcode in ("broadcast", "gather", "reduce-window", "concatenate")
@@ -262,31 +262,32 @@ def _array(passage: Passage) -> Shape | None:
     return shape
 
 
-def _reason(passage: Passage, made: _Look, used: _Look, flow: Flow) -> str:
+def _reason(passage: Passage, made: _KernelView, used: _KernelView, flow: Flow) -> str:
     for code, test in _TESTS:
         if test(passage, made, used, flow):
             return code
     return "not-told"
 
 
-def _communicates(look: _Look) -> bool:
+def _communicates(look: _KernelView) -> bool:
     return is_collective(look.kernel.kind) or look.kernel.kind in _HOST_KINDS
 
 
-def _is_library(look: _Look) -> bool:
-    """Whether it is a library call, or a product whose code a library makes."""
+def _is_library(look: _KernelView) -> bool:
+    """Return whether the kernel is a library call, or a product whose code a library generates."""
     kernel = look.kernel
     return kernel.opcode == "custom-call" or (kernel.kind in _PRODUCT_KINDS and _is_generated(look))
 
 
-def _is_generated(look: _Look) -> bool:
-    """Whether a library makes its code from a graph that XLA hands over (YNNPACK, oneDNN), of operations that it
-    knows."""
-    return any(name in look.kernel.target for name in _OF_LIBRARIES)
+def _is_generated(look: _KernelView) -> bool:
+    """Return whether a library (YNNPACK, oneDNN) generates the kernel's code from a graph of operations that XLA hands
+    over."""
+    return any(name in look.kernel.target for name in _LIBRARY_GENERATORS)
 
 
-def _adds_parts(look: _Look) -> bool:
-    """Whether it is the sum that XLA put behind a product that it split: a reduction of the product's own primitive."""
+def _adds_parts(look: _KernelView) -> bool:
+    """Return whether the kernel is the sum that XLA puts after a product that it split: a reduction of the product's
+    own primitive."""
     kernel = look.kernel
     return (
         kernel.kind not in _PRODUCT_KINDS
@@ -295,7 +296,7 @@ def _adds_parts(look: _Look) -> bool:
     )
 
 
-def _is_reduced(passage: Passage, made: _Look, used: _Look) -> bool:
+def _is_reduced(passage: Passage, made: _KernelView, used: _KernelView) -> bool:
     member = passage.value.member
     if made.once("to less", member, lambda: made.reduces_to(member) is _Reduced.TO_LESS):
         places = used.places(passage.operand)
@@ -303,16 +304,16 @@ def _is_reduced(passage: Passage, made: _Look, used: _Look) -> bool:
     return made.once("spread", member, lambda: made.reduces_to(member) is _Reduced.AND_SPREAD)
 
 
-def _repeats(passage: Passage, used: _Look) -> bool:
+def _repeats(passage: Passage, used: _KernelView) -> bool:
     return used.once("repeats", used.places(passage.operand), lambda: used.repeats(passage.operand))
 
 
-def _moves(look: _Look) -> bool:
+def _moves(look: _KernelView) -> bool:
     return look.kernel.kind in _MOVING_KINDS and reorders(look.instruction)
 
 
-def _is_apart_on_cpu(made: _Look, used: _Look) -> bool:
-    """Whether a rule of XLA's CPU compiler keeps the two apart (`CpuInstructionFusion::ShouldFuse`)."""
+def _is_apart_on_cpu(made: _KernelView, used: _KernelView) -> bool:
+    """Return whether a rule of XLA's CPU compiler keeps the two apart (`CpuInstructionFusion::ShouldFuse`)."""
     module = used.instruction.computation.module
     if module.once(platform_of) != "cpu":
         return False
@@ -321,7 +322,7 @@ def _is_apart_on_cpu(made: _Look, used: _Look) -> bool:
     return (root is not None and root.opcode not in _FUSED_ON_CPU) or any(map(_is_long_concatenation, (made, used)))
 
 
-def _is_long_concatenation(look: _Look) -> bool:
+def _is_long_concatenation(look: _KernelView) -> bool:
     instruction = look.instruction
     if instruction.opcode == "fusion":
         held = [inner for inner in fused(instruction) if inner.opcode not in FREE]
@@ -333,23 +334,24 @@ def _is_long_concatenation(look: _Look) -> bool:
     return len(instruction.operands) > 8 or (shape.rank > 1 and along == shape.layout.minor_to_major[:1])
 
 
-def _many(passage: Passage) -> bool:
-    """Whether the two together may have more operands and results than a fusion can: this depends on which are the
-    same."""
+def _may_exceed_operands(passage: Passage) -> bool:
+    """Return whether the two kernels together may have more operands and results than a fusion can have; the exact
+    number depends on which of them coincide."""
     producer, consumer = passage.producer, passage.consumer
     return producer.operands + consumer.operands + producer.results + consumer.results > MOST_OPERANDS
 
 
-def _too_large(passage: Passage, made: _Look, used: _Look, _flow: Flow) -> bool:
-    inside = passage.producer.instructions + passage.consumer.instructions
-    if inside > MANY_INSTRUCTIONS or not _many(passage):  # as decides it, or as nearly all are
-        return inside > MANY_INSTRUCTIONS
+def _too_large(passage: Passage, made: _KernelView, used: _KernelView, _flow: Flow) -> bool:
+    if passage.producer.instructions + passage.consumer.instructions > MANY_INSTRUCTIONS:
+        return True
+    if not _may_exceed_operands(passage):
+        return False
     operands = {*made.instruction.operands, *used.instruction.operands}
     results = len(made.instruction.shape.leaves()) + len(used.instruction.shape.leaves())
     return len(operands) + results > MOST_OPERANDS
 
 
-_TESTS: Final[tuple[tuple[str, Callable[[Passage, _Look, _Look, Flow], bool]], ...]] = (
+_TESTS: Final[tuple[tuple[str, Callable[[Passage, _KernelView, _KernelView, Flow], bool]], ...]] = (
     ("control-flow", lambda passage, made, used, flow: passage.value.crossed),
     (
         "communication",

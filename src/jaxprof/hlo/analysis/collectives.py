@@ -1,10 +1,10 @@
-"""Collectives of a module: what is exchanged, and who takes part.
+"""Collectives of a module: what is exchanged, and which devices take part.
 
-The groups of devices are read in each of the ways in which XLA writes them: `{{0,1},{2,3}}`, `[2,4]<=[2,2,2]T(1,0,2)`
-(an iota, reshaped and transposed), and `mesh['x'=4,'y'=2] {'x'}`, with or without `device_ids=([2,4]T(1,0))` for the
-order of its devices. Nothing is guessed: what cannot be read is None.
+Groups of devices are read in each form that XLA writes: `{{0,1},{2,3}}`, `[2,4]<=[2,2,2]T(1,0,2)` (an iota, reshaped
+and transposed), and `mesh['x'=4,'y'=2] {'x'}`, with or without `device_ids=([2,4]T(1,0))` for the order of its devices.
+Nothing is guessed: what cannot be read is None.
 
-How long that takes depends on how the devices are connected: `jaxprof.devices.targets.exchange`.
+How long an exchange takes depends on how the devices are connected: `jaxprof.devices.targets.exchange`.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ class Collective:
 
     kernel: Kernel
     opcode: str
-    """The collective's opcode: `all-reduce`; also where the kernel is a fusion around it."""
+    """Opcode of the collective, such as `all-reduce`, even if the kernel is a fusion around it."""
     groups: Groups | None
-    """The numbers of the devices that exchange with each other; for a permute the pairs of sender and receiver. None
-    where the text does not say."""
+    """Numbers of the devices that exchange with each other; for a permute, the pairs of sender and receiver. None if
+    the text does not say."""
     bytes: int
-    """Bytes of the whole array that is exchanged: what is gathered, reduced, or sent."""
+    """Bytes of the whole array that is gathered, reduced or sent."""
 
     @property
     def group_size(self) -> int | None:
-        """Devices in the largest group; None where it is not known, and for a permute, which has no groups."""
+        """Devices in the largest group; None if unknown, and for a permute, which has no groups."""
         if self.groups is None or self.opcode == "collective-permute":
             return None
         return max(len(group) for group in self.groups)
 
 
 STARTS, FINISHES = "async-collective-start", "async-collective-done"
-"""XLA for TPUs writes an asynchronous collective as two fusions of these names, and each holds the collective."""
+"""Names of the two fusions by which XLA for TPUs writes an asynchronous collective; each holds the collective."""
 
 
 def collectives(module: Module) -> tuple[Collective, ...]:
-    """The collectives of `module` with their bytes and groups, in the order of execution."""
+    """Return the collectives of `module` with their bytes and groups, in execution order."""
     return tuple(
         _collective(kernel, instruction)
         for kernel, instruction in analysis_of(module).pairs
@@ -60,13 +60,13 @@ def collectives(module: Module) -> tuple[Collective, ...]:
 
 
 def _collective(kernel: Kernel, instruction: Instruction) -> Collective:
-    inner = _itself(instruction)
+    inner = _unwrapped(instruction)
     opcode = base_opcode(inner.opcode)
     permutes = opcode == "collective-permute"
     groups = pairs_of(inner) if permutes else groups_of(inner)
     given = _exchanged(inner)
     if opcode == "all-reduce" and instruction.opcode == "fusion" and groups is not None:
-        # XLA for TPUs writes a reduce-scatter as an all-reduce, and each device keeps its part.
+        # XLA for TPUs writes a reduce-scatter as an all-reduce of which each device keeps its part.
         parts = max(len(group) for group in groups)
         if parts > 1 and instruction.shape.elements * parts == inner.shape.elements:
             opcode = "reduce-scatter"
@@ -74,9 +74,9 @@ def _collective(kernel: Kernel, instruction: Instruction) -> Collective:
 
 
 def _exchanged(inner: Instruction) -> int:
-    """Bytes of the whole array: for an all-gather the result, else the operands.
+    """Return the bytes of the whole array: the result of an all-gather, else the operands.
 
-    From the shapes, not from the kernel's traffic: an array in on-chip memory is exchanged all the same.
+    They come from the shapes, not from the kernel's traffic, because an array in on-chip memory is exchanged as well.
     """
     given = sum(operand.shape.bytes for operand in inner.operand_instructions())
     if base_opcode(inner.opcode) != "all-gather":
@@ -86,8 +86,8 @@ def _exchanged(inner: Instruction) -> int:
     return shape.tuple_shapes[1].bytes if starts else shape.bytes
 
 
-def _itself(instruction: Instruction) -> Instruction:
-    """The collective in an asynchronous start, or in a fusion, that wraps it."""
+def _unwrapped(instruction: Instruction) -> Instruction:
+    """Return the collective in an asynchronous start, or in a fusion, that wraps it."""
     if instruction.opcode == "fusion":
         return next((inner for inner in fused(instruction) if base_opcode(inner.opcode) in COLLECTIVES), instruction)
     if instruction.opcode == "async-start":
@@ -98,7 +98,7 @@ def _itself(instruction: Instruction) -> Instruction:
 
 
 Groups = tuple[tuple[int, ...], ...]
-"""The numbers of the devices in each group."""
+"""Numbers of the devices in each group."""
 
 _MOST: Final = 1 << 17
 """Most devices that are listed; a text may write any number."""
@@ -112,7 +112,7 @@ _LISTED: Final = re.compile(r"\{([\d,\s]*)\}")
 
 
 def groups_of(instruction: Instruction) -> Groups | None:
-    """The groups; a single group of all devices where none are written and the module states their number. None:
+    """Return the groups; one group of all devices if none are written and the module states their number. None if
     unknown."""
     raw = instruction.attributes.get("replica_groups", "").strip()
     if raw.startswith("mesh["):
@@ -128,14 +128,14 @@ def groups_of(instruction: Instruction) -> Groups | None:
 
 
 def pairs_of(instruction: Instruction) -> Groups | None:
-    """The senders and receivers of a collective-permute."""
+    """Return the senders and receivers of a collective-permute."""
     listed = [_numbers(written) for written in _LISTED.findall(instruction.attributes.get("source_target_pairs", ""))]
     pairs = tuple((pair[0], pair[1]) for pair in listed if len(pair) == 2)
     return pairs or None
 
 
 def device_count(instruction: Instruction) -> int | None:
-    """How many devices run the module, as its header says."""
+    """Return how many devices run the module, as its header says."""
     header = instruction.computation.module.attributes
     counts = [header.get(name, "") for name in ("num_partitions", "replica_count")]
     stated = [int(count) for count in counts if count.isdecimal() and len(count) < 10]
@@ -152,7 +152,7 @@ def _of_iota(iota: re.Match[str]) -> Groups | None:
 
 
 def _of_mesh(raw: str, ids: str) -> Groups | None:
-    """The devices along the chosen axes, for each place along the others."""
+    """Return the devices along the chosen axes, one group for each position along the others."""
     mesh, chosen = _MESH.match(raw), _CHOSEN.search(ids or raw)
     if mesh is None or chosen is None:
         return None
@@ -175,7 +175,7 @@ def _of_mesh(raw: str, ids: str) -> Groups | None:
 
 
 def _arranged(dimensions: Sequence[int], order: str | None) -> list[int] | None:
-    """The numbers from 0 in an array of these dimensions, read in another order of its dimensions."""
+    """Return the numbers from 0 in an array of these dimensions, read in another order of its dimensions."""
     if not 1 <= prod(dimensions) <= _MOST or not dimensions:
         return None
     numbers = list(range(prod(dimensions)))
@@ -186,7 +186,7 @@ def _arranged(dimensions: Sequence[int], order: str | None) -> list[int] | None:
 
 
 def _transposed(values: Sequence[int], sizes: Sequence[int], axes: Sequence[int]) -> list[int]:
-    """`values`, an array of `sizes` row by row, with its dimensions in the order `axes`."""
+    """Return `values`, an array of `sizes` row by row, with its dimensions in the order `axes`."""
     strides = [prod(sizes[number + 1 :]) for number in range(len(sizes))]
     places = [0]
     for axis in axes:

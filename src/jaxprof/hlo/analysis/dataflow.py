@@ -1,8 +1,8 @@
-"""From a value to its inputs, and to the values computed from it: through fusions, tuples and mere names.
+"""Follow a value to its inputs, and to the values computed from it: through fusions, tuples and mere names.
 
-A value is an instruction (a member of it, where that gives a tuple) within the fusions that hold it. Bitcasts, tuples
-and their elements, and the second halves of asynchronous pairs are passed through; a fusion is entered at its root and
-left at its parameters. Loops, branches and calls end the search: what crosses their border is another value in each
+A value is an instruction (a member of it, if that gives a tuple) within the fusions that hold it. Bitcasts, tuples and
+their elements, and the second halves of asynchronous pairs are passed through; a fusion is entered at its root and left
+at its parameters. Loops, branches and calls end the search: what crosses their border is another value in each
 iteration.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.shape import Shape
 
 ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL | SAME_PLACE
-"""Operations that give an element for each element of every operand."""
+"""Operations that give one element for each element of every operand."""
 RENAMING: Final = FINISHING | {"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
 """Operations whose result is their first operand under another name."""
 _DEEPEST: Final = 64
@@ -36,16 +36,16 @@ class Value:
     member: tuple[int, ...] = ()
     """Indices into the tuple that the instruction gives, outermost first; empty for an array."""
     fusions: tuple[Instruction, ...] = ()
-    """The fusions that hold it, outermost first."""
+    """The fusions that hold the instruction, outermost first."""
 
     @property
     def key(self) -> tuple[int, tuple[int, ...], int]:
-        """Its identity during one search."""
+        """Identity of the value during one search."""
         return id(self.instruction), self.member, id(self.fusions[-1]) if self.fusions else 0
 
     @property
     def shape(self) -> Shape:
-        """Its own shape; for a tuple member the member's shape."""
+        """Shape of the value; for a tuple member the member's shape."""
         shape = self.instruction.shape
         for index in self.member:
             if index >= len(shape.tuple_shapes):
@@ -63,7 +63,7 @@ class Value:
 
 
 def resolved(value: Value) -> Value | None:
-    """The operation that makes a value, under whatever names; None where the text does not lead there."""
+    """Return the operation that makes a value, under whatever names; None if the text does not lead there."""
     instruction, member, fusions = value.instruction, value.member, value.fusions
     for _ in range(_DEEPEST):
         opcode = instruction.opcode
@@ -76,8 +76,7 @@ def resolved(value: Value) -> Value | None:
         elif opcode in RENAMING:
             following = instruction.operand(0)
         elif opcode == "fusion":
-            called = instruction.called_computations()
-            following = called[0].root if called else None
+            following = instruction.called_root
             fusions = (*fusions, instruction)
         elif opcode == "parameter" and fusions:
             number = instruction.parameter_number
@@ -92,13 +91,14 @@ def resolved(value: Value) -> Value | None:
 
 
 def sources(value: Value) -> list[Value]:
-    """The operations that make the operands of a resolved value, in order; those that cannot be found are left out."""
+    """Return the operations that make the operands of a resolved value, in order; those that cannot be found are left
+    out."""
     operands = (resolved(Value(operand, (), value.fusions)) for operand in value.instruction.operand_instructions())
     return [source for source in operands if source is not None]
 
 
 def upstream(start: Value, through: Callable[[Value, Value], bool], most: int = MOST_STEPS) -> Iterator[Value]:
-    """`start` and its inputs, each once: the search goes on from a value to its operand where `through(value,
+    """Yield `start` and its inputs, each once. The search goes on from a value to its operand if `through(value,
     operand)`."""
     seen = {start.key}
     waiting = [start]
@@ -112,12 +112,12 @@ def upstream(start: Value, through: Callable[[Value, Value], bool], most: int = 
 
 
 def same_elements(value: Value, operand: Value) -> bool:
-    """Whether each element of the value comes from the element of the operand at the same index."""
+    """Return whether each element of the value comes from the element of the operand at the same index."""
     return value.opcode in ELEMENTWISE and value.elements == operand.elements
 
 
 def downstream(value: Value) -> Iterator[Value]:
-    """The operations that take a resolved value, in its own computation, in fusions there, and after fusions."""
+    """Yield the operations that take a resolved value: in its own computation, in fusions there, and after fusions."""
     waiting = [value]
     seen: set[tuple[int, tuple[int, ...], int]] = set()
     while waiting and len(seen) < MOST_STEPS:

@@ -1,11 +1,11 @@
-"""Which instructions of a module launch work, in which order, and how often.
+"""Derive which instructions of a module launch work, in which order, and how often.
 
 The walk begins at the entry and follows loops, branches and calls. A loop's body runs as often as its trip count says,
-where XLA knows it; its condition once more than that. One of the branches of a conditional runs: the kernels of
-branches are marked, and totals take the most expensive branch. Where a computation is called from several places its
-launches are listed once and their counts added.
+if XLA knows it; its condition runs once more. Only one branch of a conditional runs, so the kernels of branches are
+marked and totals take the most expensive branch. If a computation is called from several places, its launches are
+listed once and their counts added.
 
-XLA writes a loop's `known_trip_count` into `backend_config` where it knows it. Older modules, and those before
+XLA writes a loop's `known_trip_count` into `backend_config` if it knows it. Older modules, and modules before
 optimisation, lack it; then the usual form of a counted loop is recognised: the condition compares one element of the
 loop's state with a constant, the body adds a constant to that element, and it begins at a constant.
 """
@@ -25,47 +25,47 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Computation, Instruction, Module
 
 _MOST_RUNS: Final = (1 << 63) - 1
-"""Nobody waits for more executions than this: loops nested so deep have wrong trip counts."""
+"""Most executions; nobody waits for more, so loops nested that deep have wrong trip counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallEdge:
-    """A computation that a loop, branch or call runs."""
+    """A call of a computation by a loop, branch or call."""
 
     caller: Instruction
     callee: str
-    """Empty where the text does not name it."""
+    """Name of the computation; empty if the text does not give it."""
     times: int | None
-    """Runs of the callee for each run of the caller; None where this is unknown before it runs."""
+    """Runs of the callee for each run of the caller; None if unknown before it runs."""
     branch: bool = False
-    """Whether it is one of several alternatives."""
+    """Whether the callee is one of several alternatives."""
 
 
 class Execution:
     """The launches of a module, and the computations that hold them.
 
-    Loops, branches and calls are found by a search for their opcodes, so that execution counts are known before the
-    instructions are read one by one.
+    Loops, branches and calls are found by a search for their opcodes, so execution counts are known before instructions
+    are read one by one.
     """
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self.edges: dict[str, tuple[CallEdge, ...]] = {}
-        """For each computation on the way, what it runs, in order."""
+        """Calls of each reachable computation, in order."""
         self._post_order: list[str] = []
         if module.entry is not None:
             self._visit(module.entry)
         self._counts = self._multiply(module.entry.name if module.entry else "")
 
     def launches(self) -> Iterator[tuple[Instruction, int | None, bool]]:
-        """Every instruction that launches work, in the order in which they first run; how often it is executed in one
-        run of the module, None where a loop's trip count is not known; and whether it lies in a branch that may not be
-        taken: then that is an upper bound. Reads only as far as the caller iterates."""
+        """Yield every instruction that launches work, in order of first execution; its executions in one run of the
+        module, None if a loop's trip count is unknown; and whether it lies in a branch that may not be taken, which
+        makes the count an upper bound. Reads only as far as the caller iterates."""
         entry = self.module.entry
         if entry is None:
             return
         entered = {entry.name}
-        # Without recursion, as a file may nest deeper than Python's stack.
+        # Without recursion, because a file may nest deeper than Python's stack.
         stack = [(self._steps(entry), *self._counts[entry.name])]
         while stack:
             steps, count, conditional = stack[-1]
@@ -82,7 +82,7 @@ class Execution:
                 stack.pop()
 
     def post_order(self) -> list[str]:
-        """The computations on the way, each after all that it runs."""
+        """Return the reachable computations, each after all that it runs."""
         return self._post_order
 
     def _visit(self, entry: Computation) -> None:
@@ -110,7 +110,7 @@ class Execution:
                 if instruction is not None:
                     by_position[instruction.position] = instruction
                 at = text.find(word, at + 1, end)
-        edges = tuple(edge for position in sorted(by_position) for edge in _run_by(by_position[position]))
+        edges = tuple(edge for position in sorted(by_position) for edge in _calls_of(by_position[position]))
         self.edges[computation.name] = edges
         return edges
 
@@ -130,14 +130,14 @@ class Execution:
                 yield instruction
 
     def _multiply(self, entry: str) -> dict[str, tuple[int | None, bool]]:
-        """How often each computation runs; callers come before those that they call."""
+        """Return how often each computation runs; callers come before their callees."""
         counts: dict[str, tuple[int | None, bool]] = {entry: (1, False)}
         place = {name: number for number, name in enumerate(self._post_order)}
         for name in reversed(self._post_order):
             runs, conditional = counts.get(name, (0, False))
             for edge in self.edges[name]:
                 if place.get(edge.callee, len(place)) >= place[name]:
-                    continue  # a cycle, which only a broken module has
+                    continue  # a cycle, which only a malformed module has
                 more = None if runs is None or edge.times is None else runs * edge.times
                 before, was = counts.get(edge.callee, (0, True))
                 total = None if before is None or more is None else before + more
@@ -149,15 +149,15 @@ class Execution:
 
 _NO_LAUNCH: Final = FREE | FINISHING | {""}
 _RUNNING: Final = ("while(", "conditional(", " call(", "\tcall(", "\ncall(", "-start(")
-"""Words in the text of every instruction that runs computations, and of few others: each match is read to be sure."""
+"""Text that occurs in every instruction that runs computations, and in few others; each match is then parsed."""
 
 
-def _run_by(instruction: Instruction) -> list[CallEdge]:
-    """The computations that an instruction runs, if it runs any."""
+def _calls_of(instruction: Instruction) -> list[CallEdge]:
+    """Return the computations that an instruction runs."""
     opcode = instruction.opcode
     if opcode in CONTROL:
         return _edges(instruction)
-    inner = _several(instruction) if opcode == "async-start" else ""
+    inner = _async_computation(instruction) if opcode == "async-start" else ""
     return [CallEdge(instruction, inner, 1)] if inner else []
 
 
@@ -166,15 +166,15 @@ def _edges(instruction: Instruction) -> list[CallEdge]:
     if instruction.opcode == "while":
         trips = trip_count(instruction)
         once_more = None if trips is None else trips + 1
-        if len(called) > 1:  # the condition is what runs first
+        if len(called) > 1:  # the condition runs first
             return [CallEdge(instruction, called[1], once_more), CallEdge(instruction, called[0], trips)]
         called = ()
     branch = instruction.opcode == "conditional"
     return [CallEdge(instruction, name, 1, branch) for name in called] or [CallEdge(instruction, "", None)]
 
 
-def _several(start: Instruction) -> str:
-    """The computation that an asynchronous start runs, if it holds more than the one operation that it wraps."""
+def _async_computation(start: Instruction) -> str:
+    """Return the computation that an asynchronous start runs, if it holds more than the one operation that it wraps."""
     called = start.called_computations()
     if not called:
         return ""
@@ -187,7 +187,7 @@ _THROUGH: Final = frozenset({"copy", "bitcast", "reshape", "convert"})
 
 
 def trip_count(loop: Instruction) -> int | None:
-    """The number of times that the body of a `while` runs, or None where the text does not show it."""
+    """Return how often the body of a `while` runs; None if the text does not show it."""
     stated = loop.backend_config.get("known_trip_count")
     if isinstance(stated, dict):
         number = whole_number(str(stated.get("n", "")))
@@ -198,7 +198,7 @@ def trip_count(loop: Instruction) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What a scalar is, as far as it can be followed: a constant, or an element of the computation's parameter."""
+    """A scalar as far as it can be followed: a constant, or an element of the computation's parameter."""
 
     constant: int | None = None
     element: int | None = None
@@ -244,7 +244,7 @@ def _count(start: int, step: int, limit: int, direction: str) -> int | None:
 def _reach(
     instruction: Instruction | None, arguments: dict[str, _Value]
 ) -> tuple[Instruction | None, dict[str, _Value]]:
-    """The instruction that makes a value, looking into fusions and calls, and what their parameters stand for."""
+    """Return the instruction that makes a value, looking into fusions and calls, and the values of their parameters."""
     for _ in range(_DEEPEST):
         if instruction is None:
             break

@@ -1,8 +1,8 @@
-"""A computation's fingerprint, which does not depend on names, ids or the order of the text; and what changed.
+"""Fingerprints of computations that do not depend on names, ids or text order; and what changed between two modules.
 
-Equal fingerprints mean: the same operations with the same shapes, layouts and attributes, connected in the same way.
-What differs between two compilations of the same program is left out: names, metadata, channel ids, schedules, and a
-backend's settings (autotuning), except those of library calls, where they say what is computed.
+Equal fingerprints mean the same operations with the same shapes, layouts and attributes, connected in the same way.
+Everything that differs between two compilations of the same program is left out: names, metadata, channel ids,
+schedules, and a backend's settings (autotuning), except those of library calls, where they determine what is computed.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _LEFT_OUT: Final = frozenset(
 ) | frozenset(CALLING_ATTRIBUTES)
 _TEXT: Final = re.compile(r'(?P<key>"?\b(?:body|ir|code|ptx)"?\s*+[:=]\s*+)?"(?P<text>(?:[^"\\]|\\.)*+)"')
 _LONGEST_SETTING: Final = 200
-"""Characters of a text in a `backend_config` above which it is code, whatever its key."""
+"""Characters from which a text in a `backend_config` counts as code, whatever its key."""
 _NUMBER: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 
 
 class Fingerprints:
-    """The fingerprints of one module's computations, each made once."""
+    """Fingerprints of one module's computations, each computed once."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
         self._known: dict[str, str] = {}
 
     def of(self, name: str) -> str:
-        """The fingerprint of the computation `name`; empty where the module has none of that name."""
+        """Return the fingerprint of the computation `name`; empty if the module has none of that name."""
         order = [name]
         while order:
             current = order[-1]
@@ -57,15 +57,15 @@ class Fingerprints:
         return self._known[name]
 
     def of_instruction(self, instruction: Instruction) -> str:
-        """The fingerprint of one instruction and all that it calls: of its operands only the shapes count, not where
-        they come from."""
+        """Return the fingerprint of one instruction and everything that it calls. For its operands only the shapes
+        count, not where they come from."""
         for name in instruction.called:
             self.of(name)
         shapes = [f"{operand.shape};".encode("utf-8", "replace") for operand in instruction.operand_instructions()]
         return self._value(instruction, shapes).hex()
 
     def values(self, computation: Computation) -> dict[str, bytes]:
-        """The fingerprint of each instruction with all that it depends on, by name."""
+        """Return the fingerprint of each instruction with everything that it depends on, by name."""
         self.of(computation.name)
         values: dict[str, bytes] = {}
         self._hash(list(computation.instructions), values)
@@ -127,8 +127,8 @@ class Fingerprints:
 
 
 def settings_of(instruction: Instruction) -> dict[str, str]:
-    """The attributes that say what an instruction computes, as the text has them, in the order of their names. The code
-    of a custom kernel (Pallas, Triton) is left out: it holds the lines that it was written on."""
+    """Return the attributes that determine what an instruction computes, as written, ordered by name. The code of a
+    custom kernel (Pallas, Triton) is left out, because it holds its source lines."""
     keeps_config = instruction.opcode == "custom-call"
     return {
         key: " ".join((split_code(text)[0] if key == "backend_config" else text).split())
@@ -138,8 +138,8 @@ def settings_of(instruction: Instruction) -> dict[str, str]:
 
 
 def split_code(config: str) -> tuple[str, list[str]]:
-    """A `backend_config` without the code of a custom kernel, and that code: MLIR, LLVM or PTX, as text or in base64.
-    What is quoted as a whole is taken out of its quotes first."""
+    """Split a `backend_config` into the rest and the code of a custom kernel: MLIR, LLVM or PTX, as text or in base64.
+    A config quoted as a whole is unquoted first."""
     code: list[str] = []
 
     def leave_out(found: re.Match[str]) -> str:
@@ -154,25 +154,25 @@ def split_code(config: str) -> tuple[str, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class ComputationDifference:
-    """How a computation of one module relates to a computation of another."""
+    """Relation of a computation of one module to a computation of another."""
 
     status: str
     """`same`, `changed`, `new` (only in the second) or `gone` (only in the first)."""
     before: str
-    """Its name in the first module; empty for a new one."""
+    """Name in the first module; empty for a new computation."""
     after: str
-    """Its name in the second module; empty for one that is gone."""
+    """Name in the second module; empty for a computation that is gone."""
 
 
 def diff(first: Module, second: Module) -> tuple[ComputationDifference, ...]:
-    """The computations of two modules compared with each other.
+    """Compare the computations of two modules.
 
-    Computations with equal fingerprints are the same, whatever the names. Of the others, those with equal names have
-    changed, where the numbers that XLA appends to names are ignored; the rest are gone or new. They are in the order of
-    the second module, those that are gone at the end.
+    Computations with equal fingerprints are the same, whatever their names. Of the others, those with equal names
+    (without the numbers that XLA appends) have changed; the rest are gone or new. The result has the order of the
+    second module, with those that are gone at the end.
     """
     prints_a, prints_b = Fingerprints(first), Fingerprints(second)
-    waiting: dict[tuple[str, bool], list[str]] = {}  # an entry is none of the computations that an entry calls
+    waiting: dict[tuple[str, bool], list[str]] = {}  # an entry is distinct from the computations that it calls
     for name, computation in first.computations.items():
         waiting.setdefault((prints_a.of(name), computation.is_entry), []).append(name)
     partner: dict[str, tuple[str, str]] = {}
@@ -199,7 +199,7 @@ def diff(first: Module, second: Module) -> tuple[ComputationDifference, ...]:
 
 
 def _named(name: str, left: list[str], first: Module, second: Module, exact: bool) -> str:
-    """The computation of the first module that `name` of the second is a new form of; empty if there is none."""
+    """Return the computation of the first module that `name` of the second is a new form of; empty if there is none."""
     if exact:
         return name if name in left else ""
     if second[name].is_entry:

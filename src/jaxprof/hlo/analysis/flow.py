@@ -1,6 +1,6 @@
-"""Which kernel reads which other kernel's result: the arrays that go through memory between two kernels.
+"""Derive which kernel reads which other kernel's result: the arrays that go through memory between two kernels.
 
-Values are followed through what launches nothing (bitcasts, tuples and their elements, the second halves of
+Values are followed through everything that launches nothing (bitcasts, tuples and their elements, the second halves of
 asynchronous pairs) and, across a border that no fusion crosses, into and out of loops, branches and calls.
 """
 
@@ -26,20 +26,20 @@ _DEEPEST: Final = 64
 
 
 ArrayKey: TypeAlias = Hashable
-"""An instruction, with the indices of a member where it gives a tuple."""
+"""An instruction, with the indices of a member if it gives a tuple."""
 _MOST_KEPT: Final = 100_000
-"""Number of kernels up to which the passages between them are kept."""
+"""Most kernels for which the passages between them are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayValue:
-    """An array that an instruction makes: itself, or one member of the tuple that it gives."""
+    """An array that an instruction makes: its value, or one member of the tuple that it gives."""
 
     instruction: Instruction
     member: tuple[int, ...]
     """Indices into a tuple, outermost first; empty for an array."""
     crossed: bool = False
-    """Whether a border of control flow lies between it and its reader."""
+    """Whether a border of control flow lies between the array and its reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +50,25 @@ class Passage:
     consumer: Kernel
     value: ArrayValue
     operand: str
-    """The name of the consumer's operand through which it comes."""
+    """Name of the consumer's operand through which the array comes."""
     number: int
-    """The first of the consumer's operands that has this name."""
+    """Index of the first operand of the consumer with this name."""
     bytes_read: int
-    """What one execution of the consumer reads of it."""
+    """Bytes that one execution of the consumer reads of the array."""
 
 
 def flow_of(module: Module) -> Flow:
-    """Which kernel of `module` reads which array of which other kernel."""
+    """Return which kernel of `module` reads which array of which other kernel."""
     return module.once(Flow)
 
 
 class Flow:
-    """The passages of one module."""
+    """Passages of one module."""
 
     def __init__(self, module: Module) -> None:
         table = self._table = analysis_of(module)
         self._kernels: dict[Computation, list[Kernel | None]] = {}
-        """For each computation its kernels by the position of their instruction: a tenth of the memory of a
-        dictionary."""
+        """Kernels of each computation by the position of their instruction: a tenth of the memory of a dictionary."""
         for kernel in table.kernels:
             holder = kernel.instruction.computation
             if holder not in self._kernels:
@@ -82,24 +81,27 @@ class Flow:
         self._readers: dict[Computation, array[int]] | None = None
         self._readers_of_members: dict[ArrayKey, int] = {}
         self.outputs: set[ArrayKey] = self._outputs()
-        """The arrays that the program returns."""
+        """Arrays that the program returns."""
 
     def kernel(self, instruction: Instruction) -> Kernel | None:
-        """The kernel that an instruction is, or None."""
+        """Return the kernel that an instruction is, or None."""
         held = self._kernels.get(instruction.computation)
         return held[instruction.position] if held is not None else None
 
     @property
     def passages(self) -> Iterable[Passage]:
-        """Every array that one kernel writes and another reads, by its reader. For a large module only their numbers
-        are kept."""
+        """Every array that one kernel writes and another reads, grouped by reader. For a large module only numbers are
+        kept."""
         if self._kept is None:
-            many = len(self._table.kernels) > _MOST_KEPT
-            self._kept = _Compact(self) if many else tuple(self._passages())
+            self._kept = (
+                _Compact(self)
+                if len(self.kernels) > _MOST_KEPT
+                else tuple(passage for kernel in self.kernels for passage in self.passages_to(kernel))
+            )
         return self._kept
 
     def readers(self, value: ArrayValue) -> int:
-        """How many kernels read an array that a kernel makes."""
+        """Return how many kernels read an array that a kernel makes."""
         if self._readers is None:
             self._readers = {holder: array("L", bytes(array("L").itemsize * len(held)))
                              for holder, held in self._kernels.items()}  # fmt: skip
@@ -122,16 +124,13 @@ class Flow:
         counts = self._readers.get(value.instruction.computation)
         return counts[value.instruction.position] if counts is not None else 0
 
-    def _passages(self) -> Iterator[Passage]:
-        return (passage for kernel in self.kernels for passage in self.passages_to(kernel))
-
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """Those of the module, in the order of execution."""
+        """Kernels of the module, in execution order."""
         return self._table.kernels
 
     def passages_to(self, consumer: Kernel) -> Iterator[Passage]:
-        """The arrays that a kernel reads."""
+        """Yield the arrays that a kernel reads."""
         for name, size in consumer.operand_bytes:
             operand = consumer.instruction.computation.get(name)
             value = self.origin(operand, ()) if operand is not None else None
@@ -141,7 +140,8 @@ class Flow:
                 yield Passage(producer, consumer, value, name, number, size)
 
     def origin(self, instruction: Instruction | None, member: tuple[int, ...]) -> ArrayValue | None:
-        """The kernel's value, program input or constant that `instruction` stands for; None where it is lost."""
+        """Return the kernel's value, program input or constant that `instruction` stands for; None if it cannot be
+        followed."""
         crossed = False
         for _ in range(_DEEPEST):
             if instruction is None:
@@ -162,8 +162,7 @@ class Flow:
                 instruction = _argument(caller, instruction)
             elif opcode in ("while", "call"):
                 crossed = True
-                called = instruction.called_computations()
-                instruction = called[0].root if called else None
+                instruction = instruction.called_root
             else:
                 return ArrayValue(instruction, member, crossed)
         return None
@@ -179,15 +178,15 @@ class Flow:
 
 
 class _Compact:
-    """The passages of a large module as numbers: a tenth of the memory of values, and a third of the time of following
-    the arrays anew."""
+    """Passages of a large module as numbers: a tenth of the memory of values, and a third of the time of following the
+    arrays again."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._consumers, self._operands, self._numbers, self._producers = (array("i") for _ in range(4))
         self._bytes = array("q")
         self._values: dict[int, ArrayValue] = {}
-        """The passages that are not a plain result in the consumer's own computation."""
+        """Passages that are not a plain result in the consumer's own computation."""
         for at, consumer in enumerate(flow.kernels):
             computation = consumer.instruction.computation
             for passage in flow.passages_to(consumer):
@@ -213,7 +212,7 @@ class _Compact:
 
 
 def _only_marks(instruction: Instruction, opcode: str) -> bool:
-    """Whether it is a custom call that runs nothing and passes its one operand on."""
+    """Return whether the instruction is a custom call that runs nothing and passes its one operand on."""
     return (
         opcode == "custom-call"
         and len(instruction.operands) == 1
@@ -222,13 +221,13 @@ def _only_marks(instruction: Instruction, opcode: str) -> bool:
 
 
 def array_key(value: ArrayValue) -> ArrayKey:
-    """An array's identity within its module."""
+    """Return an array's identity within its module."""
     return (value.instruction, value.member) if value.member else value.instruction
 
 
 def _argument(caller: Instruction, parameter: Instruction) -> Instruction | None:
-    """What the caller passes to a parameter: for a conditional the branch's own operand, for a loop its initial
-    state."""
+    """Return what the caller passes to a parameter: the branch's own operand for a conditional, the initial state for a
+    loop."""
     if caller.opcode == "conditional":
         names = caller.called
         try:

@@ -1,8 +1,9 @@
-"""The kernels of a module: one value for each instruction that launches work, in the order of execution.
+"""The kernels of a module in execution order: one value for each instruction that launches work.
 
-A program of a hundred layers has the same kernels a hundred times, so kernels that differ only in names are counted
-once. What they must share is what the figures depend on: opcode, shapes, and for a fusion the text of its computation
-with names replaced by numbers and without its origins. A kernel that this does not clearly cover is counted by itself.
+A program of a hundred layers has the same kernels a hundred times, so kernels that differ only in names are analysed
+once. They must agree in everything that the figures depend on: opcode, shapes, and for a fusion the text of its
+computation, with names replaced by numbers and without origins. A kernel that this does not clearly cover is analysed
+by itself.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ MATRIX_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
 
 @dataclass(frozen=True, slots=True)
 class KernelTraits:
-    """What kernels of the same shape share. `Kernel` describes the fields."""
+    """Properties that kernels of the same form share; `Kernel` documents the fields."""
 
     kind: str
     opcode: str
@@ -50,16 +51,16 @@ class KernelTraits:
     dtype: str
     precision: str
     sizes: tuple[int, ...]
-    """Bytes read of each operand, each operand once."""
+    """Bytes read of each distinct operand."""
     results: int
-    """Arrays that it writes: of a tuple its members."""
+    """Number of arrays that the kernel writes; the members of a tuple count one by one."""
     unsized: bool
 
 
 class Kernel:
-    """An instruction that launches work. Figures are of one execution; `count` says how many there are.
+    """An instruction that launches work. Figures are for one execution; `count` is the number of executions.
 
-    A module may have half a million of them, most of a few kinds: what several have in common they share.
+    A module may have half a million kernels, most of them of a few forms, so kernels of one form share their traits.
     """
 
     __slots__ = ("_origins", "_sources", "_traits", "conditional", "count", "instruction")
@@ -67,9 +68,9 @@ class Kernel:
     def __init__(self, instruction: Instruction, traits: KernelTraits, count: int | None, conditional: bool) -> None:
         self.instruction: Final = instruction
         self.count: Final = count
-        """Executions in one run of the module; None where a loop's trip count is not known."""
+        """Executions in one run of the module; None if a loop's trip count is unknown."""
         self.conditional: Final = conditional
-        """In a branch that may not be taken: `count` is then an upper bound."""
+        """Whether the kernel lies in a branch that may not be taken; `count` is then an upper bound."""
         self._traits: Final = traits
         self._origins: tuple[Origin, ...] | None = None
         self._sources: tuple[HloSourceLocation, ...] | None = None
@@ -79,37 +80,38 @@ class Kernel:
 
     @property
     def likeness(self) -> int:
-        """The same number for kernels of a module that differ in nothing but names and origins."""
+        """Number that is equal for kernels of a module that differ only in names and origins."""
         return id(self._traits)
 
     @property
     def name(self) -> str:
-        """The instruction's name, which is also the `hlo_op` of a trace."""
+        """Name of the instruction, which is also the `hlo_op` of a trace."""
         return self.instruction.name
 
     @property
     def computation(self) -> str:
-        """Where it stands: the entry, a loop's body, a branch."""
+        """Name of the computation that holds the kernel: the entry, a loop's body or a branch."""
         return self.instruction.computation.name
 
     @property
     def kind(self) -> str:
-        """In words: `loop fusion`, `GEMM`, `all-reduce`."""
+        """Kind in words: `loop fusion`, `GEMM`, `all-reduce`."""
         return self._traits.kind
 
     @property
     def opcode(self) -> str:
-        """XLA's word; of an asynchronous pair that of the operation itself (`all-reduce`, not `all-reduce-start`)."""
+        """XLA's opcode; for an asynchronous pair, the opcode of the operation itself (`all-reduce`, not
+        `all-reduce-start`)."""
         return self._traits.opcode
 
     @property
     def instructions(self) -> int:
-        """Instructions inside, those of nested fusions too, parameters not counted; 1 for what is no fusion."""
+        """Number of instructions in the kernel and its nested fusions, without parameters; 1 if it is not a fusion."""
         return self._traits.instructions
 
     @property
     def flops(self) -> float | None:
-        """None where the text does not tell (an opaque library call)."""
+        """FLOPs of one execution; None if the text does not show them (an opaque library call)."""
         return self._traits.flops
 
     @property
@@ -126,75 +128,76 @@ class Kernel:
 
     @property
     def unsized(self) -> bool:
-        """Its result has no size in the text, and counts as nothing."""
+        """Whether the text gives no size for the result, which then counts as 0 bytes."""
         return self._traits.unsized
 
     @property
     def asynchronous(self) -> bool:
-        """It overlaps with what stands between its start and its done."""
+        """Whether the kernel overlaps with the instructions between its start and its done."""
         opcode = self.instruction.opcode
         return opcode.endswith("-start") or opcode in ("send", "recv")
 
     @property
     def estimated(self) -> bool:
-        """`flops` is an estimate that depends on a library's algorithm."""
+        """Whether `flops` is an estimate that depends on a library's algorithm."""
         return self._traits.estimated
 
     @property
     def target(self) -> str:
-        """The library's target or the code generator; empty for XLA's own emitters."""
+        """Library target or code generator; empty for XLA's own emitters."""
         return self._traits.target
 
     @property
     def dtype(self) -> str:
-        """What it computes with: for a GEMM the dtype of its operands, else of its result."""
+        """Dtype that the kernel computes with: that of its operands for a GEMM, else that of its result."""
         return self._traits.dtype
 
     @property
     def precision(self) -> str:
-        """The precision that JAX requested for a GEMM or convolution: `default`, `high`, `highest`, or an
-        algorithm's name."""
+        """Precision that JAX requested for a GEMM or convolution: `default`, `high`, `highest`, or an algorithm's
+        name."""
         return self._traits.precision
 
     @property
     def shape(self) -> Shape:
-        """Of its result, with layout."""
+        """Shape of the result, with its layout."""
         return self.instruction.shape
 
     @property
     def results(self) -> int:
-        """Arrays that it writes: of a tuple its members."""
+        """Number of arrays that the kernel writes; the members of a tuple count one by one."""
         return self._traits.results
 
     @property
     def operands(self) -> int:
-        """Values that it reads, each once."""
+        """Number of distinct values that the kernel reads."""
         return len(self._traits.sizes)
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """Where it came from, its own place first; several where several lines were fused. Read on request."""
+        """Origins of the kernel, its own first, then those of the operations fused into it. Read on request."""
         if self._origins is None:
             instruction = self.instruction
             module = instruction.computation.module
             own = instruction.metadata
-            held = fused(instruction) if instruction.opcode == "fusion" else ()
-            self._origins = origins(own, [inner.metadata for inner in held], module.stack_of)
+            inner_instructions = fused(instruction) if instruction.opcode == "fusion" else ()
+            self._origins = origins(own, [inner.metadata for inner in inner_instructions], module.stack_of)
         return self._origins
 
     @property
     def attributes_text(self) -> str:
-        """What stands after its operands, its origin among it."""
+        """Text after the instruction's operands, including its metadata."""
         read = self.instruction.parts
         return read.text[read.inside[1] : read.limit]
 
     def release(self) -> None:
-        """Gives back what was read of its origins: of half a million kernels that is more than all else."""
+        """Free what was read of the origins, which for half a million kernels takes more memory than everything
+        else."""
         self._origins = self._sources = None
 
     @property
     def operand_bytes(self) -> tuple[tuple[str, int], ...]:
-        """Bytes that are read of each operand, by the operand's name."""
+        """Bytes read of each operand, by the operand's name."""
         instruction = self.instruction
         names = [name for name in dict.fromkeys(instruction.operands) if instruction.computation.get(name) is not None]
         return tuple(zip(names, self._traits.sizes, strict=True))
@@ -206,12 +209,12 @@ class Kernel:
 
     @property
     def intensity(self) -> float | None:
-        """Operational intensity: FLOPs for each byte moved; None where either is unknown or nothing is moved."""
+        """Operational intensity in FLOPs per byte moved; None if FLOPs are unknown or nothing is moved."""
         return None if self.flops is None or not self.bytes else self.flops / self.bytes
 
     @property
     def total_flops(self) -> float | None:
-        """Of all executions; None where FLOPs or count are unknown."""
+        """FLOPs of all executions; None if FLOPs or count are unknown."""
         return None if self.flops is None or self.count is None else self.flops * self.count
 
     @property
@@ -224,17 +227,18 @@ class Kernel:
 
     @property
     def path(self) -> OpPath:
-        """`op_name` taken apart: functions, scopes, primitive, forward or backward."""
+        """`op_name` split into functions, scopes, primitive and direction (forward or backward)."""
         return op_path(self.op_name)
 
     @property
     def source(self) -> HloSourceLocation | None:
-        """The first of its source lines, one of the user's own where there is one."""
+        """First of the kernel's source lines; one in the user's own code if there is any."""
         return next(iter(self.sources), None)
 
     @property
     def sources(self) -> tuple[HloSourceLocation, ...]:
-        """All lines that it came from, each once: the user's own first, its own operation's before those fused in."""
+        """Distinct source lines of the kernel: the user's own first, and the kernel's own operation before those fused
+        into it."""
         if self._sources is None:
             self._sources = sources_of([origin.source for origin in self.origins])
         return self._sources
@@ -246,22 +250,22 @@ class Kernel:
 
 _PAGE: Final = 256
 _LARGE: Final = 16 << 20
-"""Characters of a text from which what was parsed for one kernel is freed at once."""
+"""Characters of HLO text above which a fused computation is freed as soon as its kernel is built."""
 _MOST_ALIKE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleTotals:
-    """The cost of one run of a module: loops multiplied, of a conditional the branch that costs most."""
+    """Cost of one run of a module. Loops are multiplied; a conditional counts as its most expensive branch."""
 
     cost: Cost
     bytes_read: int
     bytes_written: int
     complete: bool
-    """False where FLOPs are missing: a loop's trip count is unknown (its body is counted once), a call is opaque, or a
+    """False if FLOPs are missing: a loop's trip count is unknown (its body is counted once), a call is opaque, or a
     computation is not in the text."""
     sized: bool = True
-    """False where bytes are missing, likewise: of an opaque call, operands and results are known."""
+    """False if bytes are missing for the same reasons, except opaque calls, whose operands and results are known."""
 
     @property
     def bytes(self) -> int:
@@ -269,28 +273,29 @@ class ModuleTotals:
 
 
 def kernels(module: Module) -> tuple[Kernel, ...]:
-    """The kernels of `module` in the order of execution. Made once for each module; empty for one without entry."""
+    """Return the kernels of `module` in execution order, built once per module; empty for a module without an entry."""
     return analysis_of(module).kernels
 
 
 def stream(module: Module, *, keep: bool = True) -> Iterator[Kernel]:
-    """The kernels in the order of execution, each as soon as it is read. Unless they are kept, whoever asks for all of
-    them later reads them again."""
+    """Yield the kernels in execution order, each as soon as it is read. With `keep=False`, a later request for all
+    kernels reads them again."""
     return analysis_of(module).stream(keep=keep)
 
 
 def totals(module: Module) -> ModuleTotals:
-    """What one run of `module` costs: loops multiplied, and of a conditional the most expensive branch."""
+    """Return the cost of one run of `module`. Loops are multiplied; a conditional counts as its most expensive
+    branch."""
     return analysis_of(module).totals()
 
 
 def analysis_of(module: Module) -> KernelAnalysis:
-    """What has been derived about the kernels of a module. It lives as long as the module."""
+    """Return what has been derived about the kernels of a module. It lives as long as the module."""
     return module.once(KernelAnalysis)
 
 
 class KernelAnalysis:
-    """Builds the kernels of one module, and keeps what the other parts of the analysis ask for again."""
+    """Builder of one module's kernels, which also caches what other parts of the analysis request again."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -304,12 +309,12 @@ class KernelAnalysis:
         self._all: tuple[Kernel, ...] | None = None
         self._alike: dict[Hashable, KernelTraits] = {}
         self._unlike: list[KernelTraits] = []
-        """Of kernels like no other: kept, because `Kernel.likeness` is their identity."""
+        """Traits of kernels that resemble no other, kept alive because their id() is `Kernel.likeness`."""
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """All of them, in the order of execution."""
-        with self._lock:  # a second thread must not take an unfinished list for the whole one
+        """All kernels, in execution order."""
+        with self._lock:  # a second thread must not take an unfinished list for the complete one
             if self._all is None:
                 with not_collecting():
                     self._made.extend(self._making)
@@ -318,18 +323,18 @@ class KernelAnalysis:
             return self._all
 
     def _keep_all(self) -> None:
-        """After the last kernel was made."""
+        """Mark the list of kernels as complete, after the last one was built."""
         self._gaps.is_complete = True
         self._all = tuple(self._made)
         self._made = []
 
     def first(self, count: int) -> Sequence[Kernel]:
-        """The first `count` kernels, or as many as there are; the others are read on request."""
+        """Return the first `count` kernels, or all if there are fewer; the others are read on request."""
         return self._between(0, count)
 
     def _between(self, begin: int, end: int) -> Sequence[Kernel]:
-        """Those of these places, of which there may be fewer. Copies no others: all pages together cost what there
-        is."""
+        """Return the kernels at positions `begin` to `end`, of which there may be fewer. Other kernels are not copied,
+        so reading all pages takes linear time."""
         with self._lock:
             if self._all is not None:
                 return self._all[begin:end]
@@ -340,7 +345,7 @@ class KernelAnalysis:
             return page
 
     def stream(self, *, keep: bool = True) -> Iterator[Kernel]:
-        """All of them, each as soon as it was read."""
+        """Yield all kernels, each as soon as it is read."""
         if not keep and not self._made and self._all is None:
             yield from self._make()
             self._gaps.is_complete = True
@@ -352,7 +357,7 @@ class KernelAnalysis:
 
     @property
     def pairs(self) -> Iterator[tuple[Kernel, Instruction]]:
-        """The kernels with their instructions."""
+        """Each kernel with its instruction."""
         return ((kernel, kernel.instruction) for kernel in self.kernels)
 
     def _make(self) -> Iterator[Kernel]:
@@ -379,17 +384,17 @@ class KernelAnalysis:
 
     def _traits(self, instruction: Instruction) -> KernelTraits:
         opcode = instruction.opcode
-        held = fused(instruction) if opcode == "fusion" else []
-        kind = kind_of(instruction, held)
+        inner_instructions = fused(instruction) if opcode == "fusion" else []
+        kind = kind_of(instruction, inner_instructions)
         cost = self.costs.instruction(instruction)
         traffic = self.traffic.kernel(instruction)
         self._gaps.missing.update(name for name in instruction.called if self.module.get(name) is None)
-        heavy = _heaviest(instruction, held)
+        heavy = _heaviest(instruction, inner_instructions)
         wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
         return KernelTraits(
             kind=kind.words,
             opcode=wrapped or base_opcode(opcode),
-            instructions=len(held) if opcode == "fusion" else 1,
+            instructions=len(inner_instructions) if opcode == "fusion" else 1,
             flops=None if cost.opaque else cost.flops,
             transcendentals=None if cost.opaque else cost.transcendentals,
             bytes_read=traffic.read,
@@ -404,7 +409,7 @@ class KernelAnalysis:
         )
 
     def totals(self) -> ModuleTotals:
-        """What one run of the module costs."""
+        """Return the cost of one run of the module."""
         execution = self.execution
         by_computation: dict[str, ModuleTotals] = {}
         launching: dict[str, list[Kernel]] = {}
@@ -413,13 +418,13 @@ class KernelAnalysis:
         for name in execution.post_order():
             total = _NO_TOTAL
             for kernel in launching.get(name, ()):
-                total = _add(total, _of_kernel(kernel), 1)
+                total = _add(total, _kernel_totals(kernel), 1)
             alternatives: dict[str, ModuleTotals] = {}
             for edge in execution.edges[name]:
-                part = by_computation.get(edge.callee, _NOT_THERE)
+                part = by_computation.get(edge.callee, _MISSING_TOTAL)
                 if edge.branch:
                     best = alternatives.get(edge.caller.name)
-                    alternatives[edge.caller.name] = part if best is None else _dearer(best, part)
+                    alternatives[edge.caller.name] = part if best is None else _more_expensive(best, part)
                 else:
                     total = _add(total, part, edge.times)
             for part in alternatives.values():
@@ -430,20 +435,16 @@ class KernelAnalysis:
 
 
 _NO_TOTAL: Final = ModuleTotals(Cost(), 0, 0, True)
-_NOT_THERE: Final = ModuleTotals(Cost(), 0, 0, complete=False, sized=False)
+_MISSING_TOTAL: Final = ModuleTotals(Cost(), 0, 0, complete=False, sized=False)
 
 
-def _weight(total: ModuleTotals) -> tuple[float, int]:
-    return total.cost.flops + total.cost.transcendentals, total.bytes
-
-
-def _dearer(one: ModuleTotals, other: ModuleTotals) -> ModuleTotals:
-    """The branch that costs more; where one is not whole, it may be that one."""
-    most = max(one, other, key=_weight)
+def _more_expensive(one: ModuleTotals, other: ModuleTotals) -> ModuleTotals:
+    """Return the more expensive branch; it is incomplete if either is, because the incomplete one may cost more."""
+    most = max(one, other, key=lambda total: (total.cost.flops + total.cost.transcendentals, total.bytes))
     return replace(most, complete=one.complete and other.complete, sized=one.sized and other.sized)
 
 
-def _of_kernel(kernel: Kernel) -> ModuleTotals:
+def _kernel_totals(kernel: Kernel) -> ModuleTotals:
     opaque = kernel.flops is None
     cost = Cost(kernel.flops or 0.0, kernel.transcendentals or 0.0, kernel.estimated, int(opaque))
     return ModuleTotals(cost, kernel.bytes_read, kernel.bytes_written, not opaque, not kernel.unsized)
@@ -464,9 +465,9 @@ HEAVY: Final = ("dot", "ragged-dot", "scaled-dot", "convolution")
 """Opcodes of matrix products and convolutions."""
 
 
-def _heaviest(instruction: Instruction, held: list[Instruction]) -> Instruction:
-    """The instruction that gives a kernel its dtype: the first dot or convolution in it, or itself."""
-    return next((inner for inner in held if inner.opcode in HEAVY), instruction)
+def _heaviest(instruction: Instruction, inner_instructions: list[Instruction]) -> Instruction:
+    """Return the instruction that determines a kernel's dtype: the first dot or convolution in it, or itself."""
+    return next((inner for inner in inner_instructions if inner.opcode in HEAVY), instruction)
 
 
 def _dtype(instruction: Instruction, heavy: Instruction, kind: KernelKind) -> str:
@@ -484,33 +485,34 @@ def _precision(heavy: Instruction) -> str:
     attributes = heavy.attributes
     if "algorithm" in attributes:
         return attributes["algorithm"]
-    asked = attributes.get("operand_precision", "").strip("{}").split(",")
+    requested = attributes.get("operand_precision", "").strip("{}").split(",")
     order = ("highest", "high")
-    return next((level for level in order if level in asked), "default")
+    return next((level for level in order if level in requested), "default")
 
 
 _ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL
 _BY_ATTRIBUTES: Final = SAME_PLACE | {
     "dot", "slice", "dynamic-slice", "dynamic-update-slice", "gather", "broadcast", "concatenate", "pad",
 }  # fmt: skip
-"""Opcodes whose kernels are the same if attributes and shapes are: neither what makes their operands nor another
-computation counts."""
+"""Opcodes whose kernels are alike if attributes and shapes agree: neither the producers of their operands nor another
+computation matters.
+"""
 _ORIGIN_TEXT = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*+")*+\}')
 _LOCAL_NAME = re.compile(r"(?<![=\w])%([^\s,(){}=]+)")
 _LONGEST_COMPARED: Final = 4096
-"""Characters up to which fused computations are compared: longer ones are few."""
+"""Longest fused computation that is compared, in characters; longer ones are rare."""
 
 
 def alike(instruction: Instruction) -> Hashable | None:
-    """What two kernels must share to have the same figures; None where the text alone does not show it."""
+    """Return a key that kernels with the same figures share; None if the text alone does not show it."""
     opcode, read = instruction.opcode, instruction.parts
     if opcode in _ELEMENTWISE:
-        held = ""
+        compared_text = ""
     elif opcode in _BY_ATTRIBUTES:
-        held = _ORIGIN_TEXT.sub("", read.text[read.inside[1] : read.limit].rstrip())
+        compared_text = _ORIGIN_TEXT.sub("", read.text[read.inside[1] : read.limit].rstrip())
     elif opcode == "fusion":
-        held = _fused_text(instruction)
-        if not held:
+        compared_text = _fused_text(instruction)
+        if not compared_text:
             return None
     else:
         return None
@@ -518,14 +520,14 @@ def alike(instruction: Instruction) -> Hashable | None:
     operands = list(map(instruction.computation.get, names))
     if None in operands:
         return None
-    # A module has one object for all shapes that are written alike, and keeps it.
+    # A module keeps one object for all shapes that are written alike, so the id identifies the shape.
     shapes = tuple([id(operand.shape) for operand in operands if operand is not None])
     twice = tuple(map(names.index, names)) if len(set(names)) < len(names) else ()
-    return opcode, held, id(instruction.shape), shapes, twice
+    return opcode, compared_text, id(instruction.shape), shapes, twice
 
 
 def _fused_text(fusion: Instruction) -> str:
-    """The text of the fused computation, and the fusion's settings, in a form that does not depend on names."""
+    """Return the text of the fused computation and the fusion's settings in a form that does not depend on names."""
     called = fusion.called_computations()
     if len(called) != 1 or called[0].is_synthetic:
         return ""
@@ -533,7 +535,7 @@ def _fused_text(fusion: Instruction) -> str:
     if end - start > _LONGEST_COMPARED:
         return ""
     text = called[0].source.text[start:end]
-    # Its origin tells a convolution from a product, and its surroundings identify attention.
+    # A convolution's metadata tells it from a product, and its surroundings identify attention.
     if "convolution(" in text or "%" not in text:
         return ""
     numbers: dict[str, str] = {}

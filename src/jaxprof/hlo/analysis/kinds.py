@@ -1,7 +1,7 @@
-"""What a kernel is, in words: the kind that a table of kernels is grouped by.
+"""The kind of a kernel, in words, by which a table of kernels is grouped.
 
-A fusion is named after the heaviest operation in it (a dot makes it a GEMM, whichever library computes it); otherwise
-after the way in which XLA emits it. `target` names the library or the code generator where it is not XLA's own loop
+A fusion is named after the heaviest operation in it (a dot makes it a GEMM, whichever library computes it), otherwise
+after the way in which XLA emits it. `target` names the library or the code generator if it is not XLA's own loop
 emitter.
 """
 
@@ -49,12 +49,12 @@ _OF_FUSION: Final = {
 _HEAVY: Final = ("scatter", "sort", "fft", "select-and-scatter")
 _COPYING: Final = frozenset({"dynamic_memcpy", "address_computation"})
 _HOST: Final = 5
-"""The memory space of the host in a layout: `S(5)`."""
+"""Memory space of the host in a layout: `S(5)`."""
 
 
 def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None) -> KernelKind:
-    """The kind of a kernel; for an asynchronous start the kind of what it wraps. `held` is the result of `fused` for a
-    fusion, where it is known already."""
+    """Return the kind of a kernel; for an asynchronous start, the kind of what it wraps. `held` is the result of
+    `fused` for a fusion, if already known."""
     opcode = instruction.opcode
     if opcode == "async-start":
         return _of_wrapped(instruction)
@@ -68,7 +68,7 @@ def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None)
     if opcode in ("copy", "copy-start"):
         return KernelKind("transfer" if _crosses_to_host(instruction) else "copy")
     if opcode in ("send", "recv"):
-        # Without the attribute they are between devices: stages of a pipeline.
+        # Without the attribute, the transfer is between devices: stages of a pipeline.
         return KernelKind("transfer" if instruction.attributes.get("is_host_transfer") == "true" else opcode)
     base = base_opcode(opcode)
     if base in COLLECTIVES:
@@ -79,7 +79,7 @@ def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None)
 
 
 def is_collective(kind: str) -> bool:
-    """The kind of a collective is its opcode: `all-reduce`."""
+    """Return whether a kind is a collective; its kind is its opcode, such as `all-reduce`."""
     return kind in COLLECTIVES
 
 
@@ -92,7 +92,8 @@ def _of_wrapped(start: Instruction) -> KernelKind:
 
 
 def generator_of(fusion: Instruction) -> str:
-    """Who makes the code of a fusion, from its settings: `__triton_gemm`, `__ynn_fusion`; empty for XLA itself."""
+    """Return the generator of a fusion's code, from its settings: `__triton_gemm`, `__ynn_fusion`; empty for XLA
+    itself."""
     config = fusion.backend_config
     for key in ("fusion_backend_config", "fusion_config"):
         inner = config.get(key)
@@ -106,7 +107,7 @@ def generator_of(fusion: Instruction) -> str:
 
 
 def inside(computation: Computation | None, depth: int = 0) -> Iterable[Instruction]:
-    """The instructions of a fused computation and of the fusions in it, parameters left out."""
+    """Yield the instructions of a fused computation and of the fusions in it, without parameters."""
     if computation is None or depth > 8:
         return
     for instruction in computation.instructions:
@@ -118,7 +119,7 @@ def inside(computation: Computation | None, depth: int = 0) -> Iterable[Instruct
 
 
 def fused(fusion: Instruction) -> list[Instruction]:
-    """What a fusion holds, parameters left out."""
+    """Return the instructions in a fusion, without parameters."""
     called = fusion.called_computations()
     return list(inside(called[0])) if called else []
 
@@ -153,7 +154,7 @@ def _of_fusion(fusion: Instruction, held: Sequence[Instruction]) -> KernelKind:
 
 
 def _is_attention(fusion: Instruction) -> bool:
-    """Whether two of its products have a softmax between them."""
+    """Return whether two of the fusion's products have a softmax between them."""
     for value in values_in((fusion,)):
         attention = attention_before(value) if is_product(value.instruction) else None
         if attention is not None and attention.scores.fusions[:1] == (fusion,):
@@ -162,7 +163,7 @@ def _is_attention(fusion: Instruction) -> bool:
 
 
 def values_in(fusions: tuple[Instruction, ...]) -> Iterator[Value]:
-    """The operations in the innermost of nested fusions, and in those inside it."""
+    """Yield the operations in the innermost of nested fusions, and in those inside it."""
     for computation in fusions[-1].called_computations()[:1]:
         for instruction in computation.instructions:
             if instruction.opcode == "fusion" and len(fusions) < 8:
@@ -172,7 +173,7 @@ def values_in(fusions: tuple[Instruction, ...]) -> Iterator[Value]:
 
 
 def _multiplying(fusion: Instruction, working: list[Instruction], opcodes: set[str]) -> str:
-    """GEMM, convolution or attention, where the fusion holds a dot or a convolution; else empty."""
+    """Return GEMM, convolution or attention if the fusion holds a dot or a convolution; else empty."""
     dots = sum(is_product(instruction) for instruction in working)
     if dots >= 2 and {"reduce", "exponential"} <= opcodes and _is_attention(fusion):
         return "attention"
@@ -189,8 +190,8 @@ def _crosses_to_host(copy: Instruction) -> bool:
 
 
 def reorders(instruction: Instruction) -> bool:
-    """Whether a copy or transpose in it changes the order in memory; a plain copy (of a buffer that is needed) does
-    not, nor does one in which only dimensions of size 1 move."""
+    """Return whether a copy or transpose in the instruction changes the order in memory. A plain copy (of a buffer that
+    is still needed) does not, nor does one that moves only dimensions of size 1."""
     for inner in fused(instruction) if instruction.opcode == "fusion" else [instruction]:
         if inner.opcode == "transpose":
             operand = inner.operand(0)
@@ -208,13 +209,13 @@ def reorders(instruction: Instruction) -> bool:
 
 
 def _long(order: Sequence[int], sizes: Sequence[int]) -> list[int]:
-    """The dimensions of `order` that have more than one element."""
+    """Return the dimensions of `order` that have more than one element."""
     return [number for number in order if number >= len(sizes) or sizes[number] != 1]
 
 
 def _is_view(transpose: Instruction, operand: Instruction) -> bool:
-    """Whether the transpose only renames dimensions: every element stays in place, because the layout is transposed as
-    well."""
+    """Return whether the transpose only renames dimensions: every element keeps its position, because the layout is
+    transposed as well."""
     before, after = operand.shape.layout, transpose.shape.layout
     order = transpose.integers("dimensions")
     if not before or not after or len(order) != len(after.minor_to_major):

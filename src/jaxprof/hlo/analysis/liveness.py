@@ -1,15 +1,15 @@
-"""How much memory a scheduled module needs at each of its instructions, derived from the text: an estimate.
+"""Estimate how much memory a scheduled module needs at each of its instructions, from its text.
 
-Arguments and constants are always alive; any other value from the instruction that makes it to its last use, in a place
-that others may take over. What only names a value (bitcast, tuple, get-tuple-element, the done of a pair) makes none;
-a loop's state, an update in place and a donated argument stay where they are. The result of an elementwise kernel, or
-of a fused update in place, takes the place of an operand of its size that is no longer needed, as XLA's assignment lets
-it (`HloDataflowAnalysis::CanShareOperandBufferWithUser`). What a loop, branch or call needs inside is added where it is
-called.
+Arguments and constants are always alive. Any other value is alive from the instruction that makes it to its last use,
+in a slot that later values may take over. Instructions that only name a value (bitcast, tuple, get-tuple-element, the
+done of a pair) need no slot; a loop's state, an update in slot and a donated argument keep theirs. The result of an
+elementwise kernel, or of a fused update in slot, takes over the slot of an operand of its size that is no longer
+needed, as XLA's assignment allows (`HloDataflowAnalysis::CanShareOperandBufferWithUser`). Memory that a loop, branch or
+call needs inside counts where it is called.
 
-The peak is what must be alive at once. XLA's assignment takes more: it holds the outputs from the beginning (and lets
-temporaries use their places where it can), aligns, leaves gaps, and keeps the branches of a conditional apart. On the
-programs of the tests it takes up to a third more, and never less.
+The peak is what must be alive at once. XLA's assignment takes more: it reserves the outputs from the beginning (and
+lets temporaries use their memory if possible), aligns, leaves gaps, and keeps the branches of a conditional apart. On
+the programs of the tests it takes up to a third more, and never less.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ _HOST: Final = 5
 _NAMING: Final = frozenset({"bitcast", "tuple", "get-tuple-element", "opt-barrier", "optimization-barrier", "domain"})
 _FIRST_OPERAND: Final = frozenset({"bitcast", "opt-barrier", "optimization-barrier", "domain", "add-dependency"})
 _IN_PLACE: Final = frozenset({"while", "dynamic-update-slice", "scatter", "async-update", "set-dimension-size"})
-"""The result is where the first operand was."""
-_TAKES_A_PLACE: Final = (
-    ARITHMETIC | TRANSCENDENTAL | {"sort", "copy", "all-reduce", "all-reduce-start", "map", "reverse"}
-) - {"compare", "convert", "is-finite", "reverse"}
+"""Opcodes whose result stays in the memory of the first operand."""
+_TAKES_OVER_SLOT: Final = (ARITHMETIC | TRANSCENDENTAL | {"sort", "copy", "all-reduce", "all-reduce-start", "map"}) - {
+    "compare", "convert", "is-finite",
+}  # fmt: skip
+"""Opcodes whose result may take over an operand's slot; those that change the dtype may not."""
 _ALIAS: Final = re.compile(r"\{\s*([\d,\s]*)\}\s*:\s*\(\s*(\d+)\s*,\s*\{\s*([\d,\s]*)\}")
 
 
 @dataclass(slots=True)
 class BufferSlot:
-    """A place in memory; several values that follow each other can share it."""
+    """A piece of memory, which several successive values can share."""
 
     bytes: int
     maker: Instruction
@@ -53,35 +54,36 @@ class BufferSlot:
     first: int
     last: int
     successor: BufferSlot | None = None
-    """The place that took this one over, and is the same memory."""
+    """Slot that took this one over and is the same memory."""
 
     @property
     def end(self) -> int:
-        """The last instruction at which it counts: a place that takes over begins when the previous one ends."""
+        """Last instruction at which the slot counts; it ends just before the slot that takes it over begins."""
         return self.last if self.successor is None else max(self.successor.first - 1, self.first)
 
 
 @dataclass(frozen=True, slots=True)
 class Spaces:
-    """Which memory is counted: the device's own. On a TPU every other space is on the chip, elsewhere only 5 is not."""
+    """Rule for which memory is counted: the device's own. On a TPU every other space is on the chip; elsewhere only 5,
+    the host, is not counted."""
 
     tpu: bool
 
     def bytes(self, shape: Shape) -> int:
-        """Bytes of the counted memory that a leaf takes, with its padding."""
+        """Return the bytes of counted memory that a leaf takes, with its padding."""
         space = shape.layout.memory_space if shape.layout else 0
         return 0 if space == _HOST or (self.tpu and space) else shape.padded_bytes
 
 
 class Scope:
-    """One computation: its places, and what is alive at each of its instructions."""
+    """The slots of one computation, and what is alive at each of its instructions."""
 
     def __init__(
         self, computation: Computation, inner: Mapping[str, list[Scope]], spaces: Spaces, *, is_entry: bool
     ) -> None:
         self.inner = inner
         self.instructions = computation.instructions
-        self.places: list[BufferSlot] = []
+        self.slots: list[BufferSlot] = []
         self._spaces = spaces
         self._is_entry = is_entry
         self._contents: dict[str, list[BufferSlot]] = {}
@@ -90,20 +92,20 @@ class Scope:
             self._contents[instruction.name] = self._made_by(instruction, position)
             if instruction.opcode not in _NAMING:
                 for operand in instruction.operands:
-                    for place in self._contents.get(operand, ()):
-                        place.last = position
+                    for slot in self._contents.get(operand, ()):
+                        slot.last = position
         self._end(computation)
         self._take_over()
         self.alive = self._alive({"temporary"})
-        """Bytes of temporaries at each instruction, including what it calls."""
+        """Bytes of temporaries at each instruction, including the computations that it calls."""
         self.peak_at = max(range(len(self.alive)), key=self.alive.__getitem__, default=0)
         self.peak_bytes = self.alive[self.peak_at] if self.alive else 0
 
     def _made_by(self, instruction: Instruction, position: int) -> list[BufferSlot]:
-        """The places of the leaves of an instruction's value: those of others, or new ones."""
+        """Return the slots of the leaves of an instruction's value: those of other values, or new ones."""
         opcode, given = instruction.opcode, [self._contents.get(name, []) for name in instruction.operands]
         if opcode == "tuple":
-            return [place for places in given for place in places]
+            return [slot for slots in given for slot in slots]
         leaves = instruction.shape.leaves()
         if opcode == "get-tuple-element":
             slots = self._element(instruction)
@@ -124,7 +126,7 @@ class Scope:
         elif instruction.opcode == "constant":
             kind = "constant"
         made = [BufferSlot(self._spaces.bytes(leaf), instruction, leaf, kind, position, position) for leaf in leaves]
-        self.places += made
+        self.slots += made
         return made
 
     def _element(self, instruction: Instruction) -> list[BufferSlot]:
@@ -140,8 +142,9 @@ class Scope:
         return self._contents.get(source.name, [])[offsets[number] : offsets[number + 1]]
 
     def _started(self, instruction: Instruction, given: list[list[BufferSlot]], position: int) -> list[BufferSlot]:
-        """`((operands), results, ...)`; of `copy-start` `(result, operand, context)`. Operands are where they were."""
-        operands = [place for places in given for place in places]
+        """Return the slots of `((operands), results, ...)`, or of `(result, operand, context)` for `copy-start`.
+        Operands keep theirs."""
+        operands = [slot for slots in given for slot in slots]
         old = 1 if instruction.opcode == "copy-start" else 0
         slots: list[BufferSlot] = []
         for number, member in enumerate(instruction.shape.tuple_shapes):
@@ -159,17 +162,17 @@ class Scope:
         return started[offsets[number] : offsets[number + 1]] if number + 1 < len(offsets) else []
 
     def _end(self, computation: Computation) -> None:
-        """The computation's result is alive to the end; a called computation writes it where its caller needs it."""
+        """Keep the computation's result alive to the end. A called computation writes it where its caller needs it."""
         root = computation.root
-        for place in self._contents.get(root.name, ()) if root is not None else ():
-            place.last = max(len(self.instructions) - 1, 0)
-            if place.kind == "temporary":
-                place.kind = "output" if self._is_entry else "given"
+        for slot in self._contents.get(root.name, ()) if root is not None else ():
+            slot.last = max(len(self.instructions) - 1, 0)
+            if slot.kind == "temporary":
+                slot.kind = "output" if self._is_entry else "given"
         if self._is_entry and root is not None:
             self._donate(computation, root)
 
     def _donate(self, computation: Computation, root: Instruction) -> None:
-        """Outputs that are written into an argument's buffer take none of their own."""
+        """Let outputs that are written into an argument's buffer take no memory of their own."""
         given, offsets = self._contents[root.name], _offsets(root.shape)
         for text in computation.module.aliases:
             alias = _ALIAS.search(text)
@@ -179,38 +182,38 @@ class Scope:
                 given[at].kind = "given"
 
     def _take_over(self) -> None:
-        """Lets results take the places of operands that end there, so that both share one place."""
+        """Let results take over the slots of operands that end there, so both share one slot."""
         made: dict[str, list[BufferSlot]] = {}
-        for place in self.places:
-            made.setdefault(place.maker.name, []).append(place)
+        for slot in self.slots:
+            made.setdefault(slot.maker.name, []).append(slot)
         for position, instruction in enumerate(self.instructions):
-            if not _may_take_a_place(instruction):
+            if not _may_take_over_slot(instruction):
                 continue
             free = [
-                place
+                slot
                 for operand in dict.fromkeys(instruction.operands)
-                for place in self._contents.get(operand, ())
-                if place.last == position and place.kind == "temporary" and place.successor is None
+                for slot in self._contents.get(operand, ())
+                if slot.last == position and slot.kind == "temporary" and slot.successor is None
             ]
-            for place in made.get(instruction.name, ()):
+            for slot in made.get(instruction.name, ()):
                 before = next(
-                    (earlier for earlier in free if earlier.bytes == place.bytes and earlier.maker is not instruction),
+                    (earlier for earlier in free if earlier.bytes == slot.bytes and earlier.maker is not instruction),
                     None,
                 )
                 if before is not None:
                     free.remove(before)
-                    before.successor = place
-        for place in reversed(self.places):  # a chain of places is of the kind of its last one
-            if place.successor is not None:
-                place.kind = place.successor.kind
+                    before.successor = slot
+        for slot in reversed(self.slots):  # the last slot of a chain determines its kind
+            if slot.successor is not None:
+                slot.kind = slot.successor.kind
 
     def _alive(self, kinds: set[str]) -> list[int]:
-        """Bytes at each instruction, with what it calls."""
+        """Return the bytes at each instruction, including the computations that it calls."""
         change = [0] * (len(self.instructions) + 1)
-        for place in self.places:
-            if place.kind in kinds:
-                change[place.first] += place.bytes
-                change[place.end + 1] -= place.bytes
+        for slot in self.slots:
+            if slot.kind in kinds:
+                change[slot.first] += slot.bytes
+                change[slot.end + 1] -= slot.bytes
         sizes: list[int] = []
         total = 0
         for position, instruction in enumerate(self.instructions):
@@ -220,11 +223,11 @@ class Scope:
         return sizes
 
     def over_schedule(self) -> list[int]:
-        """Of the entry: temporaries and outputs at each instruction."""
+        """Return the bytes of temporaries and outputs at each instruction; for the entry only."""
         return self._alive({"temporary", "output"})
 
     def within(self, position: int) -> list[BufferSlot]:
-        """The temporaries that the computations called at an instruction need, at the peak of the largest of them."""
+        """Return the temporaries that the computations called at an instruction need, at the peak of the largest."""
         called = self.inner.get(self.instructions[position].name)
         if not called:
             return []
@@ -232,24 +235,24 @@ class Scope:
         return deepest.at_peak()
 
     def at_peak(self) -> list[BufferSlot]:
-        """The temporaries that are alive at the computation's own peak, with those of what it calls there."""
+        """Return the temporaries alive at the computation's own peak, including those of the computations that it calls
+        there."""
         if not self.instructions:
             return []
         at = self.peak_at
-        own = [place for place in self.places if place.kind == "temporary" and place.first <= at <= place.end]
+        own = [slot for slot in self.slots if slot.kind == "temporary" and slot.first <= at <= slot.end]
         return own + self.within(at)
 
 
-def _may_take_a_place(instruction: Instruction) -> bool:
+def _may_take_over_slot(instruction: Instruction) -> bool:
     if instruction.opcode != "fusion":
-        return instruction.opcode in _TAKES_A_PLACE
-    called = instruction.called_computations()
-    root = called[0].root if called else None
+        return instruction.opcode in _TAKES_OVER_SLOT
+    root = instruction.called_root
     return instruction.attributes.get("kind") == "kLoop" or (root is not None and updates_in_place(root))
 
 
 def _offsets(shape: Shape) -> list[int]:
-    """Where each member of a tuple begins among its leaves, and the end."""
+    """Return where each member of a tuple begins among its leaves, and the end."""
     offsets = [0]
     for member in shape.tuple_shapes:
         offsets.append(offsets[-1] + len(member.leaves()))
@@ -257,14 +260,14 @@ def _offsets(shape: Shape) -> list[int]:
 
 
 MOST_POINTS: Final = 4096
-"""Most points of the live size over the schedule: a longer schedule is thinned, and every peak is kept."""
+"""Most points of live size over the schedule; a longer schedule is thinned, but keeps every peak."""
 MOST_VALUES: Final = 512
-"""Most values that are listed, the largest first."""
+"""Most values that are listed, largest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveValue:
-    """A value that takes memory, with where it came from."""
+    """A value that takes memory, and where it came from."""
 
     bytes: int
     kind: str
@@ -272,26 +275,26 @@ class LiveValue:
     instruction: str
     shape: str
     op_name: str
-    """The operation in JAX's words; of an argument, its name."""
+    """The operation in JAX's words; for an argument, its name."""
     file: str
     line: int | None
     at_peak: bool
-    """Whether it is alive at the instruction with the highest live size."""
+    """Whether the value is alive at the instruction with the highest live size."""
     spans: tuple[tuple[int, int], ...]
-    """The first and the last position in the entry's schedule of each stretch over which it is alive. A value inside a
-    loop, branch or call is alive where that is called, if it is among what is needed there at the most."""
+    """First and last position, in the entry's schedule, of each span over which the value is alive. A value inside a
+    loop, branch or call is alive where that is called, if it belongs to the peak there."""
 
     def is_alive(self, position: int) -> bool:
-        """Whether it takes memory at a position of the entry's schedule."""
+        """Return whether the value takes memory at a position of the entry's schedule."""
         return any(first <= position <= last for first, last in self.spans)
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulePoint:
-    """An instruction of the entry, and the bytes that are alive while it runs."""
+    """An instruction of the entry, and the bytes alive while it runs."""
 
     position: int
-    """In the entry's schedule, from 0."""
+    """Position in the entry's schedule, from 0."""
     bytes: int
     instruction: str
     op_name: str
@@ -301,39 +304,39 @@ class SchedulePoint:
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """What the schedule of a module shows about its memory."""
+    """Memory of a module over its schedule."""
 
     peak_bytes: int
-    """The highest of `live_bytes`: the least memory that the module needs in this order."""
+    """Highest of `live_bytes`: the least memory that the module needs in this order."""
     parts: Mapping[str, int]
-    """Bytes of each kind at that instruction, which add up to `peak_bytes`."""
+    """Bytes of each kind at the peak, which add up to `peak_bytes`."""
     values: tuple[LiveValue, ...]
-    """The largest first, at most `MOST_VALUES`."""
+    """Values by size, largest first, at most `MOST_VALUES`."""
     points: tuple[SchedulePoint, ...]
-    """The instructions of the entry, in order; an output counts from where it is made. At most `MOST_POINTS`: of a
-    longer schedule the highest of each section."""
+    """Instructions of the entry in order; an output counts from where it is made. A schedule of more than `MOST_POINTS`
+    keeps the highest point of each section."""
     length: int
-    """Instructions of the entry."""
+    """Number of instructions of the entry."""
 
     @property
     def live_bytes(self) -> tuple[int, ...]:
-        """The bytes of each point."""
+        """Bytes alive at each point."""
         return tuple(point.bytes for point in self.points)
 
     @property
     def peak_at(self) -> int:
-        """The number of the highest point, the first of equals."""
+        """Index of the highest point, the first of equals."""
         return max(range(len(self.points)), key=lambda number: self.points[number].bytes)
 
     def alive(self, number: int) -> tuple[LiveValue, ...]:
-        """The values that take memory at a point, the largest first. They add up to the bytes of the point, unless the
-        module has more than `MOST_VALUES`."""
+        """Return the values that take memory at a point, largest first. They add up to the bytes of the point, unless
+        the module has more than `MOST_VALUES`."""
         position = self.points[number].position
         return tuple(value for value in self.values if value.is_alive(position))
 
 
 def liveness(module: Module) -> Liveness | None:
-    """The memory of `module`; None where its order is not the order of execution, or it has no entry."""
+    """Return the memory of `module`; None if its text is not in execution order or it has no entry."""
     if not module.is_scheduled or module.entry is None or not module.entry.instructions:
         return None
     execution = Execution(module)
@@ -352,10 +355,8 @@ def liveness(module: Module) -> Liveness | None:
 
 
 def _summary(entry: Scope, scopes: Mapping[str, Scope]) -> Liveness:
-    every = [place for scope in scopes.values() for place in scope.places if place.kind != "given" and place.bytes]
-    argument, constant = (
-        sum(place.bytes for place in every if place.kind == kind) for kind in ("argument", "constant")
-    )
+    every = [slot for scope in scopes.values() for slot in scope.slots if slot.kind != "given" and slot.bytes]
+    argument, constant = (sum(slot.bytes for slot in every if slot.kind == kind) for kind in ("argument", "constant"))
     both = entry.over_schedule()
     highest = max(range(len(both)), key=both.__getitem__)
     temporary = entry.alive[highest]
@@ -364,29 +365,29 @@ def _summary(entry: Scope, scopes: Mapping[str, Scope]) -> Liveness:
     }  # fmt: skip
     spans = _spans(entry)
     always = ((0, len(both) - 1),)
-    every.sort(key=lambda place: -place.bytes)
+    every.sort(key=lambda slot: -slot.bytes)
     values = tuple(
-        _value(place, always if place.kind in ("argument", "constant") else spans.get(id(place), ()), highest)
-        for place in every[:MOST_VALUES]
+        _value(slot, always if slot.kind in ("argument", "constant") else spans.get(id(slot), ()), highest)
+        for slot in every[:MOST_VALUES]
     )
     points = tuple(_point(entry.instructions[at], at, both[at] + argument + constant) for at in _highest_of(both))
     return Liveness(sum(parts.values()), parts, values, points, len(both))
 
 
 def _spans(entry: Scope) -> dict[int, tuple[tuple[int, int], ...]]:
-    """Over which instructions of the entry each place, by its id(), takes memory."""
-    spans = {id(place): [(place.first, place.end)] for place in entry.places}
+    """Return the spans of the entry's instructions over which each slot, by its id(), takes memory."""
+    spans = {id(slot): [(slot.first, slot.end)] for slot in entry.slots}
     for position in range(len(entry.instructions)):
-        for place in entry.within(position):
-            spans.setdefault(id(place), []).append((position, position))
-    return {place: tuple(stretches) for place, stretches in spans.items()}
+        for slot in entry.within(position):
+            spans.setdefault(id(slot), []).append((position, position))
+    return {slot_id: tuple(slot_spans) for slot_id, slot_spans in spans.items()}
 
 
-def _value(place: BufferSlot, spans: tuple[tuple[int, int], ...], peak: int) -> LiveValue:
-    maker = place.maker
+def _value(slot: BufferSlot, spans: tuple[tuple[int, int], ...], peak: int) -> LiveValue:
+    maker = slot.maker
     op_name, file, line = _origin(maker)
     at_peak = any(first <= peak <= last for first, last in spans)
-    return LiveValue(place.bytes, place.kind, maker.name, str(place.shape), op_name, file, line, at_peak, spans)
+    return LiveValue(slot.bytes, slot.kind, maker.name, str(slot.shape), op_name, file, line, at_peak, spans)
 
 
 def _point(instruction: Instruction, position: int, size: int) -> SchedulePoint:
@@ -394,19 +395,19 @@ def _point(instruction: Instruction, position: int, size: int) -> SchedulePoint:
 
 
 def _origin(instruction: Instruction) -> tuple[str, str, int | None]:
-    """The operation in JAX's words, the file and the line."""
+    """Return the operation in JAX's words, the file and the line."""
     frame = own_frame(instruction.stack)
     file, line = (frame.file, frame.line) if frame is not None else ("", None)
     return instruction.metadata.op_name.partition(";")[0], file, line
 
 
 def thinned(sizes: Sequence[int], most: int = MOST_POINTS) -> tuple[int, ...]:
-    """At most `most` points: the highest of each section, so that no peak is lost."""
+    """Return at most `most` sizes: the highest of each section, so no peak is lost."""
     return tuple(sizes[at] for at in _highest_of(sizes, most))
 
 
 def _highest_of(sizes: Sequence[int], most: int = MOST_POINTS) -> Sequence[int]:
-    """The places of at most `most` sizes: the highest of each section."""
+    """Return the indices of at most `most` sizes: the highest of each section."""
     if len(sizes) <= most:
         return range(len(sizes))
     edges = [number * len(sizes) // most for number in range(most + 1)]

@@ -1,4 +1,4 @@
-"""What part of a module was not seen, or is not there: shown before anything else about the module.
+"""Notices about parts of a module that are missing or could not be read, shown before anything else about the module.
 
 A `serious` notice means that the figures do not describe the intended module: the text was truncated, a line could not
 be read, or XLA's passes have not run. The others name what was assumed.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def problems(module: Module) -> tuple[Problem, ...]:
-    """Every place that could not be read, in the order of the lines. Reads the whole module."""
+    """Return every place that could not be read, in the order of the lines. Reads the whole module."""
     places = [*module._index_problems]
     for computation in module.computations.values():
         places += problems_in(computation)
@@ -29,7 +29,7 @@ def problems(module: Module) -> tuple[Problem, ...]:
 
 
 def problems_in(computation: Computation) -> tuple[Problem, ...]:
-    """The lines of a computation that could not be read, including the shape of their value."""
+    """Return the lines of a computation that could not be read, including unreadable shapes of their values."""
     if is_sound(computation.source.text, *computation.span[1:]):
         return ()
     return tuple(
@@ -43,11 +43,11 @@ def _trouble(instruction: Instruction) -> str:
     if not instruction.readable:
         return "not an instruction"
     if not instruction.shape.dtype:
-        return "no array of such a shape can exist, or its text cannot be read"
+        return "the shape is impossible or cannot be read"
     if instruction.takes_compact_element:
         return "an element of a tuple (name#0) is read as the whole tuple: dump without --xla_dump_compact_gte"
     if instruction.binds_late:
-        return "operands that come after an asynchronous operation has begun are not read"
+        return "operands added after an asynchronous operation started are ignored"
     return ""
 
 
@@ -59,7 +59,7 @@ _TRUNCATED: Final = "The file is incomplete: copy or dump it again."
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One thing that was not seen."""
+    """One thing that is missing or could not be read."""
 
     code: str
     """`truncated`, `no-entry`, `entry-assumed`, `unreadable`, `missing`, `unknown-size`, `not-optimised`."""
@@ -74,12 +74,13 @@ class Notice:
 
 
 def notices(module: Module) -> tuple[Notice, ...]:
-    """Which part of `module` was not seen or is not there."""
+    """Return which parts of `module` are missing or could not be read."""
     return module.once(_all_notices)
 
 
 def outline(module: Module) -> tuple[Notice, ...]:
-    """The notices from the index of the text, which cost nothing: where it ends, and whether XLA's passes have run."""
+    """Return the notices from the index of the text, which cost nothing: where it ends, and whether XLA's passes have
+    run."""
     return tuple(_of_outline(module))
 
 
@@ -103,13 +104,15 @@ def _of_outline(module: Module) -> Iterator[Notice]:
     if count and not is_optimised(module):
         yield Notice(
             NOT_OPTIMISED,
-            "XLA's passes have not run: it is neither scheduled nor fused, so these are single operations, not kernels",
+            "XLA's passes have not run: the module is neither scheduled nor fused, so these are single operations, not "
+            "kernels",
             "Compile it, or give the text after optimisation.",
         )
 
 
 def _assumed(module: Module, entry: str) -> Iterator[Notice]:
-    """No computation is marked ENTRY: XLA's reader takes the last one, which even a cut-off text has."""
+    """Yield a notice that no computation is marked ENTRY: XLA's reader takes the last one, which even a truncated text
+    has."""
     alone = [name for name in module.computations if name != entry and name not in module.callers]
     message = f"no computation is marked ENTRY: the last one, {entry!r}, is taken for it, as XLA does"
     if alone:
@@ -119,13 +122,13 @@ def _assumed(module: Module, entry: str) -> Iterator[Notice]:
 
 
 def _of_contents(module: Module) -> Iterator[Notice]:
-    """The notices from the instructions. They are read one by one only where a scan of the text cannot rule out that
+    """Yield the notices from the instructions. They are read one by one only if a scan of the text cannot rule out that
     there are any."""
     gaps = module.once(Gaps)
     if not gaps.is_complete:
         if is_whole(module):
             return
-        from jaxprof.hlo.analysis.kernels import kernels  # thirty modules, which a text without gaps does not need
+        from jaxprof.hlo.analysis.kernels import kernels  # thirty modules that a text without gaps does not need
 
         _ = kernels(module)  # fills in the gaps
     unread = [problem for problem in problems(module) if not problem.cut_off]

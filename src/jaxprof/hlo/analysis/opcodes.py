@@ -1,7 +1,7 @@
-"""HLO's opcodes sorted into the classes that the analysis uses. Data only.
+"""HLO's opcodes by the classes that the analysis uses. Data only.
 
-The words are XLA's (`xla/hlo/ir/hlo_opcode.h`). An opcode in none of these tables is one that this version does not
-know: its cost is unknown, never 0.
+The words are XLA's (`xla/hlo/ir/hlo_opcode.h`). An opcode in none of these tables is unknown to this version: its cost
+is unknown, never 0.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ FREE: Final = frozenset(
         "create-token",
     }
 )  # fmt: skip
-"""Launch nothing: names for existing values, or bookkeeping between them."""
+"""Opcodes that launch nothing: names for existing values, or bookkeeping between them."""
 
 CONTROL: Final = frozenset({"while", "call", "conditional"})
-"""Launch what the computations that they call launch."""
+"""Opcodes that launch what the computations that they call launch."""
 
 FINISHING: Final = frozenset(
     {
@@ -26,7 +26,7 @@ FINISHING: Final = frozenset(
         "send-done", "recv-done",
     }
 )  # fmt: skip
-"""The second half of an asynchronous pair: counted with the first."""
+"""Second halves of asynchronous pairs, counted with the first."""
 
 TRANSCENDENTAL: Final = frozenset(
     {
@@ -35,7 +35,7 @@ TRANSCENDENTAL: Final = frozenset(
         "tanh",
     }
 )  # fmt: skip
-"""Elementwise, counted apart from FLOPs, one an element, as `HloCostAnalysis` does."""
+"""Elementwise opcodes counted separately from FLOPs, one per element, as `HloCostAnalysis` does."""
 
 ARITHMETIC: Final = frozenset(
     {
@@ -45,7 +45,9 @@ ARITHMETIC: Final = frozenset(
         "shift-right-arithmetic", "shift-right-logical", "sign", "stochastic-convert", "subtract", "xor",
     }
 )  # fmt: skip
-"""Elementwise, one FLOP an element whatever the dtype: the convention of `HloCostAnalysis`, comparisons included."""
+"""Elementwise opcodes with one FLOP per element for any dtype: the convention of `HloCostAnalysis`, comparisons
+included.
+"""
 
 MOVING: Final = frozenset(
     {
@@ -54,7 +56,7 @@ MOVING: Final = frozenset(
         "slice", "transpose",
     }
 )  # fmt: skip
-"""Move or make data without arithmetic."""
+"""Opcodes that move or make data without arithmetic."""
 
 COLLECTIVES: Final = frozenset(
     {
@@ -62,12 +64,14 @@ COLLECTIVES: Final = frozenset(
         "reduce-scatter",
     }
 )  # fmt: skip
-"""Talk to other devices, in the synchronous form; `base_opcode` takes the asynchronous one to it."""
+"""Opcodes that communicate with other devices, in the synchronous form; `base_opcode` converts the asynchronous one."""
 
 SAME_PLACE: Final = frozenset({"bitcast", "reshape", "copy", "transpose", "convert", "reverse", "bitcast-convert"})
-"""One operand with as many elements as the result: the fraction needed of the result is needed of the operand."""
+"""Opcodes whose one operand has as many elements as the result: the fraction needed of the result is needed of the
+operand.
+"""
 
 
 def base_opcode(opcode: str) -> str:
-    """The operation that an opcode starts: `all-reduce` for `all-reduce-start`, `copy` for `copy-start`."""
+    """Return the operation that an opcode starts: `all-reduce` for `all-reduce-start`, `copy` for `copy-start`."""
     return opcode.removesuffix("-start")

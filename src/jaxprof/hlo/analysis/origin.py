@@ -1,8 +1,8 @@
 """Where a kernel came from: JAX's path of transformations and scopes, source lines, forward or backward.
 
 JAX writes into `op_name` the stack of names under which an operation was traced: `jit(f)/transpose(jvp(attn))/dot`.
-Transformations wrap names (`jvp`, `transpose`, `vmap`), functions under `jit` are names of their own, and what
-`jax.named_scope` set stands between the slashes. Only the position separates the structure words of JAX's control flow
+Transformations wrap names (`jvp`, `transpose`, `vmap`), functions under `jit` are names of their own, and scopes set by
+`jax.named_scope` stand between the slashes. Only the position separates the structure words of JAX's control flow
 (`while/body`) from scopes; a scope called `body` right after `while` counts as the loop's.
 """
 
@@ -38,53 +38,53 @@ _REMAT: Final = frozenset({"rematted_computation"})
 
 @dataclass(frozen=True, slots=True)
 class OpPath:
-    """An `op_name` taken apart."""
+    """The parts of an `op_name`."""
 
     functions: tuple[str, ...]
     """Names under `jit`, outermost first: `("step", "softmax")`."""
     scopes: tuple[str, ...]
-    """Named scopes, and functions that were called inside the outermost one: what a tree is made of."""
+    """Named scopes, and functions that were called inside the outermost one; these make up the tree of scopes."""
     primitive: str
-    """The operation, `dot_general`; empty where the path has one part only."""
+    """The operation, such as `dot_general`; empty if the path has only one part."""
     direction: str
     """`backward` for what transposition produced, `forward` for what differentiation recorded, else empty."""
     transformations: tuple[str, ...]
-    """Those that occur anywhere in it, outermost first: `("transpose", "jvp", "vmap")`."""
+    """Transformations anywhere in the path, outermost first: `("transpose", "jvp", "vmap")`."""
     recomputed: bool
-    """Whether it recomputes a value that `jax.checkpoint` did not keep."""
+    """Whether the operation recomputes a value that `jax.checkpoint` did not keep."""
 
 
 class HloSourceLocation(NamedTuple):
-    """A line of a source file, from 1."""
+    """A line of a source file; lines count from 1."""
 
     file: str
     line: int
 
     @property
     def is_own(self) -> bool:
-        """Whether it is outside installed packages."""
+        """Whether the file is outside installed packages."""
         return is_own(self.file)
 
 
 class Origin(NamedTuple):
-    """One place that a kernel's instructions came from."""
+    """A place that instructions of a kernel came from."""
 
     op_name: str
     source: HloSourceLocation | None
-    """The innermost line of the user's code; for a stack wholly in installed packages, the innermost of all."""
+    """Innermost line of the user's code; for a stack entirely in installed packages, the innermost line."""
     stack: tuple[Frame, ...]
-    """Innermost first; empty where the module does not say."""
+    """Frames of the stack, innermost first; empty if the module does not say."""
     instructions: int
-    """How many of the kernel's instructions came from here."""
+    """Number of the kernel's instructions that came from here."""
 
     @property
     def frame(self) -> Frame | None:
-        """The frame of `source`."""
+        """Frame of `source`."""
         return own_frame(self.stack)
 
     @property
     def is_own(self) -> bool:
-        """Whether its line is the user's own rather than an installed package's."""
+        """Whether the line is the user's own rather than an installed package's."""
         return self.source is not None and self.source.is_own
 
     @property
@@ -93,7 +93,7 @@ class Origin(NamedTuple):
 
 
 def _parts(op_name: str) -> list[str]:
-    """The path cut at the slashes that are outside parentheses."""
+    """Split the path at slashes outside parentheses."""
     parts: list[str] = []
     depth = start = 0
     for at, character in enumerate(op_name):
@@ -110,7 +110,7 @@ def _parts(op_name: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def op_path(op_name: str) -> OpPath:
-    """Splits an `op_name` into its parts. Never raises: what it does not recognise becomes a scope."""
+    """Split an `op_name` into its parts. Never raises: what it does not recognise becomes a scope."""
     functions: list[str] = []
     scopes: list[str] = []
     transformations: list[str] = []
@@ -144,7 +144,7 @@ def op_path(op_name: str) -> OpPath:
 
 
 def place_of(stack: tuple[Frame, ...]) -> HloSourceLocation | None:
-    """Where a stack is said to be from: the line of `own_frame`."""
+    """Return the place that a stack is attributed to: the line of `own_frame`."""
     frame = own_frame(stack)
     return HloSourceLocation(frame.file, frame.line) if frame is not None else None
 
@@ -152,9 +152,10 @@ def place_of(stack: tuple[Frame, ...]) -> HloSourceLocation | None:
 def origins(
     own: Metadata, inside: Iterable[Metadata], stack_of: Callable[[Metadata], tuple[Frame, ...]]
 ) -> tuple[Origin, ...]:
-    """The places that a kernel came from: first its `own`, then those of what it holds, the most frequent first.
+    """Return the places that a kernel came from: first its `own`, then those of the instructions inside it, most
+    frequent first.
 
-    Nothing but what is given here tells: kernels with the same metadata have the same origins.
+    The result depends on the arguments alone: kernels with the same metadata have the same origins.
     """
     own_key = (_first_name(own.op_name), own.stack_frame_id or own.source_line)
     inside = [metadata for metadata in inside if metadata.text]
@@ -184,7 +185,7 @@ def origins(
 
 
 def sources_of(places: Iterable[HloSourceLocation | None]) -> tuple[HloSourceLocation, ...]:
-    """The lines of a kernel's origins, each once: the user's own first, otherwise in the order of the origins."""
+    """Return the distinct lines of a kernel's origins: the user's own first, otherwise in the order of the origins."""
     stated = [place for place in places if place is not None]
     if len(stated) < 2:
         return tuple(stated)
@@ -192,12 +193,12 @@ def sources_of(places: Iterable[HloSourceLocation | None]) -> tuple[HloSourceLoc
 
 
 def _first_name(op_name: str) -> str:
-    """XLA joins the names of operations that it merged with `;`: the frame belongs to the first."""
+    """Return the first of the names that XLA joined with `;` when it merged operations; the frame belongs to it."""
     return op_name.partition(";")[0]
 
 
 def source_lines(place: HloSourceLocation, around: int = 0) -> tuple[tuple[int, str], ...]:
-    """The line itself with `around` lines on each side, numbered; empty where the file cannot be read here."""
+    """Return the line itself with `around` lines on each side, numbered; empty if the file cannot be read here."""
     first = max(1, place.line - around)
     try:
         with TextIOWrapper(open_regular(place.file), encoding="utf-8", errors="replace") as file:

@@ -1,8 +1,8 @@
-"""The origins of all kernels of a module at once, as columns of numbers: to filter, sort and group by them.
+"""Origins of all kernels of a module at once, as columns of numbers: to filter, sort and group by them.
 
 `Kernel.origins` keeps values for each kernel that was asked, and reads the module's instructions one by one. Half a
-million kernels have a few thousand different origins: here each of these is kept once, and a kernel is a few numbers.
-Reading them takes seconds all the same, so it can be watched and stopped.
+million kernels have a few thousand different origins: here each origin is kept once, and a kernel is a few numbers.
+Reading them still takes seconds, so it reports progress and can be cancelled.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Computation, Instruction
 
 _PAGE: Final = 16384
-"""Kernels between two checks whether to go on."""
+"""Kernels between two checks for cancellation."""
 _MOST_KNOWN: Final = 1 << 14
-"""Different metadata of kernels whose origins are remembered while they are read."""
+"""Most distinct metadata of kernels whose origins are remembered while they are read."""
 _DEEPEST: Final = 8
-"""Fusions inside each other, as `kinds.inside` follows them."""
+"""Most nested fusions, as `kinds.inside` follows them."""
 
 Place = tuple[str, HloSourceLocation | None]
-"""An origin's `op_name` and `source`."""
+"""`op_name` and `source` of an origin."""
 
 
 class OriginColumns:
-    """What each kernel's origins are, by the kernel's number."""
+    """Origins of each kernel, by the kernel's number."""
 
     def __init__(self) -> None:
         self.places: list[Place] = []
-        """All different ones, in the order in which they were met."""
+        """All distinct places, in the order of their first occurrence."""
         self._starts = array("I", [0])
-        self._held = array("I")
-        """Of kernel n the places from `_starts[n]` to `_starts[n + 1]`, in the order of `Kernel.origins`."""
+        self._place_numbers = array("I")
+        """Places of kernel n at `_starts[n]` to `_starts[n + 1]`, in the order of `Kernel.origins`."""
         self._sources = array("i")
-        """Of each kernel the place whose line is its `source`; -1 where it has none."""
+        """For each kernel the place whose line is its `source`; -1 if it has none."""
 
     def __len__(self) -> int:
         return len(self._starts) - 1
 
     def of(self, number: int) -> Sequence[int]:
-        """The numbers of the places of one kernel, its own first."""
-        return self._held[self._starts[number] : self._starts[number + 1]]
+        """Return the numbers of the places of one kernel, its own first."""
+        return self._place_numbers[self._starts[number] : self._starts[number + 1]]
 
     def first(self, number: int) -> int:
-        """The number of the place that is a kernel's own; -1 where the text says nothing."""
+        """Return the number of the place that is a kernel's own; -1 if the text says nothing."""
         start = self._starts[number]
-        return self._held[start] if start < self._starts[number + 1] else -1
+        return self._place_numbers[start] if start < self._starts[number + 1] else -1
 
     def source(self, number: int) -> int:
-        """The number of the place whose line is the `source` of a kernel; -1 where it has none."""
+        """Return the number of the place whose line is the `source` of a kernel; -1 if it has none."""
         return self._sources[number]
 
     def having(self, test: Callable[[Place], bool]) -> bytearray:
-        """For each kernel 1 where one of its places passes the test, else 0. Each place is tested once."""
+        """Return for each kernel 1 if one of its places passes the test, else 0. Each place is tested once."""
         passing = bytearray(map(test, self.places))
         passed = bytearray(len(self))
         if any(passing):
-            held, starts = self._held, self._starts
+            held, starts = self._place_numbers, self._starts
             for number in range(len(self)):
                 for at in range(starts[number], starts[number + 1]):
                     if passing[held[at]]:
@@ -73,9 +73,9 @@ class OriginColumns:
         return passed
 
     def _add(self, places: Sequence[int], source: int) -> None:
-        self._held.extend(places)
+        self._place_numbers.extend(places)
         self._sources.append(source)
-        self._starts.append(len(self._held))
+        self._starts.append(len(self._place_numbers))
 
 
 def origin_columns(
@@ -83,8 +83,8 @@ def origin_columns(
     tell: Callable[[int], object] = lambda done: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> OriginColumns | None:
-    """Reads the origins of all kernels of a module, and calls `tell` with how many are done; None where `cancelled`
-    said so. May take seconds: for a thread."""
+    """Read the origins of all kernels of a module, and call `tell` with the number done; None if `cancelled` returned
+    True. May take seconds, so run it in a thread."""
     with not_collecting():
         return _read(kernels, tell, cancelled)
 
@@ -119,7 +119,7 @@ def _read(
 
 
 def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> list[Place]:
-    """The origins of a kernel, from its metadata or, where that is not plain, from its instructions."""
+    """Return the origins of a kernel, from its metadata or, if that is not plain, from its instructions."""
     if texts is not None:
         own, *inside = map(read_metadata, texts)
     else:
@@ -132,7 +132,7 @@ def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> list[Pla
 
 
 def _metadata(instruction: Instruction) -> tuple[str, ...] | None:
-    """The metadata of a kernel and of what it holds, as written; None where it is not plain."""
+    """Return the metadata of a kernel and of the instructions inside it, as written; None if it is not plain."""
     computation = instruction.computation
     if computation.is_synthetic:
         return None
@@ -146,7 +146,7 @@ def _metadata(instruction: Instruction) -> tuple[str, ...] | None:
 
 
 def _add_held(texts: list[str], computation: Computation | None, depth: int) -> bool:
-    """Adds the metadata of what `kinds.inside` finds in a computation; False where it is not plain."""
+    """Add the metadata of what `kinds.inside` finds in a computation; False if it is not plain."""
     if computation is None or depth > _DEEPEST:
         return True
     if computation.is_synthetic:

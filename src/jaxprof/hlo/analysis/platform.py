@@ -1,7 +1,7 @@
 """The platform that a module was compiled for, and whether it was compiled, derived from its text alone.
 
-No field of HLO text says it. Backends leave marks: tiled layouts and `S(5)` with VMEM settings on TPUs, library
-targets and code generators on GPUs, thread partitions and YNNPACK or oneDNN fusions on CPUs.
+No field of HLO text says it. Backends leave marks: tiled layouts and `S(5)` with VMEM settings on TPUs, library targets
+and code generators on GPUs, thread partitions and YNNPACK or oneDNN fusions on CPUs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOKED_AT: Final = 4 << 20
 
 
 def platform_of(module: Module) -> str:
-    """`cpu`, `gpu`, `tpu`, or empty where the text bears no mark (a module before optimisation)."""
+    """Return `cpu`, `gpu`, `tpu`, or empty if the text bears no mark (a module before optimisation)."""
     start, end = module.span
     text = module.source.text
     limit = min(end, start + _LOOKED_AT)
@@ -35,6 +35,6 @@ def platform_of(module: Module) -> str:
 
 
 def is_optimised(module: Module) -> bool:
-    """Whether XLA's passes have run: the module is scheduled, or holds fusions."""
+    """Return whether XLA's passes have run: the module is scheduled, or holds fusions."""
     start, end = module.span
     return module.is_scheduled or module.source.text.find(" fusion(", start, end) >= 0

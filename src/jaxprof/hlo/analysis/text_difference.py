@@ -1,9 +1,9 @@
-"""Two modules compared line by line, whatever their names, numbers and order are.
+"""Compare two modules line by line, whatever their names, numbers and order.
 
 Computations are paired by their fingerprints (`fingerprint.diff`). Within a pair, instructions whose whole input is the
-same belong together; the others are followed in the order of the text: an instruction is the same where it does the
-same to partners of the same operands, and has changed where only its label (`op_name`, or its name without the number)
-and its operation are the same. So a change shows where it was made, and not in everything that depends on it.
+same match. The others are followed in text order: an instruction is the same if it does the same to matching operands,
+and has changed if only its label (`op_name`, or its name without the number) and its operation are the same. So a
+change shows where it was made, not in everything that depends on it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEADER_LEFT_OUT: Final = frozenset({"is_scheduled", "frontend_attributes", "ali
 
 @dataclass(frozen=True, slots=True)
 class LineDifference:
-    """One instruction of either computation, or one of each that belong together."""
+    """An instruction of one computation, or two that match."""
 
     status: LineStatus
     before: Instruction | None
@@ -36,16 +36,16 @@ class LineDifference:
 
 @dataclass(frozen=True, slots=True)
 class ComputationLines:
-    """Two computations that belong together, or one that is new or gone, line by line."""
+    """Two matching computations, or one that is new or gone, line by line."""
 
     computation: ComputationDifference
     lines: tuple[LineDifference, ...]
-    """All lines in the order of the second computation; those that are gone stand where they stood in the first."""
+    """All lines in the order of the second computation; lines that are gone keep their place in the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderDifference:
-    """An attribute of the module: `input_output_alias` (what is donated), `num_partitions`; empty where absent."""
+    """A changed attribute of the module: `input_output_alias` (what is donated), `num_partitions`; empty if absent."""
 
     name: str
     before: str
@@ -54,10 +54,10 @@ class HeaderDifference:
 
 @dataclass(frozen=True, slots=True)
 class SettingDifference:
-    """A setting of one kernel's code generator (`fusion_backend_config...num_warps`); empty where absent."""
+    """A changed setting of one kernel's code generator (`fusion_backend_config...num_warps`); empty if absent."""
 
     kernel: str
-    """Its name in the second module."""
+    """Name of the kernel in the second module."""
     name: str
     before: str
     after: str
@@ -65,27 +65,27 @@ class SettingDifference:
 
 @dataclass(frozen=True, slots=True)
 class TextDifference:
-    """What differs between two modules; empty where only names, numbers or places do."""
+    """Differences between two modules; empty if they differ only in names, numbers or places."""
 
     header: tuple[HeaderDifference, ...]
     computations: tuple[ComputationLines, ...]
-    """Those with a line that is not the same."""
+    """Computations with at least one line that is not the same."""
     settings: tuple[SettingDifference, ...] = ()
-    """How XLA emits kernels that compute the same: tiles, warps, algorithms."""
+    """Settings by which XLA emits kernels that compute the same: tiles, warps, algorithms."""
     code: tuple[str, ...] = ()
-    """Custom kernels (Pallas, Triton) whose code has other bytes. Whether it does the same is unknown: it holds the
-    lines that it was written on, too."""
+    """Custom kernels (Pallas, Triton) whose code has other bytes. Whether it does the same is unknown, because it also
+    holds its source lines."""
     reordered: tuple[tuple[str, str, str], ...] = ()
-    """Computations that run in another order: the name, and the first instructions of each that differ."""
+    """Computations that run in another order: the name, and the first instruction of each side that differs."""
 
     @property
     def differs(self) -> bool:
-        """Whether anything is computed otherwise."""
+        """Whether anything is computed differently."""
         return bool(self.header or self.computations)
 
 
 def text_difference(before: Module, after: Module) -> TextDifference:
-    """Two modules compared; reads both whole."""
+    """Compare two modules; both are read completely."""
     if before.text == after.text:
         return TextDifference((), ())
     pairs = diff(before, after)
@@ -105,7 +105,7 @@ def text_difference(before: Module, after: Module) -> TextDifference:
                 changed.append(ComputationLines(pair, lines))
         elif first is not None and second is not None:
             alike = _alike(first, second, ours, theirs)
-            if scheduled and _runs_in_order(after, second) and (parted := _parting(first, alike)):
+            if scheduled and _runs_in_order(after, second) and (parted := _first_order_difference(first, alike)):
                 reordered.append((pair.after, *parted))
         for left, right in alike:
             settings += _setting_differences(left, right)
@@ -119,24 +119,25 @@ Pairs: TypeAlias = list[tuple[Instruction, Instruction]]
 
 
 def _alike(before: Computation, after: Computation, ours: Fingerprints, theirs: Fingerprints) -> Pairs:
-    """The instructions of two equal computations that belong together, in the order of the second."""
+    """Return the matching instructions of two equal computations, in the order of the second."""
     values, others = ours.values(before), theirs.values(after)
     waiting: dict[Hashable, list[Instruction]] = defaultdict(list)
     for instruction in reversed(list(before)):
         waiting[values.get(instruction.name)].append(instruction)
-    found = [(waiting.get(others.get(instruction.name)), instruction) for instruction in after]
-    return [(partners.pop(), instruction) for partners, instruction in found if partners]
+    matches = [(waiting.get(others.get(instruction.name)), instruction) for instruction in after]
+    return [(partners.pop(), instruction) for partners, instruction in matches if partners]
 
 
 def _runs_in_order(module: Module, computation: Computation) -> bool:
-    """Whether its instructions are kernels, which run one after the other: the entry, and what control flow calls."""
+    """Return whether the computation's instructions are kernels that run one after the other: the entry, and what
+    control flow calls."""
     called_by = {caller.opcode for caller in module.callers.get(computation.name, ())}
     return computation.is_entry or bool(called_by & {"while", "conditional", "call"})
 
 
-def _parting(before: Computation, alike: Pairs) -> tuple[str, str] | None:
-    """The first instructions at which the two orders part; None where they are the same. What takes no time has no
-    place in an order."""
+def _first_order_difference(before: Computation, alike: Pairs) -> tuple[str, str] | None:
+    """Return the first instructions at which the two orders differ; None if they are the same. Instructions that take
+    no time are ignored."""
     place = {instruction.name: number for number, instruction in enumerate(before)}
     runs = [(place[left.name], left, right) for left, right in alike if base_opcode(left.opcode) not in FREE]
     for first, second in zip(sorted(runs, key=itemgetter(0)), runs, strict=True):
@@ -146,7 +147,7 @@ def _parting(before: Computation, alike: Pairs) -> tuple[str, str] | None:
 
 
 def _setting_differences(before: Instruction, after: Instruction) -> Iterator[SettingDifference]:
-    """What of a fusion's `backend_config` differs: of one that is JSON, leaf by leaf."""
+    """Yield the differences in a fusion's `backend_config`, leaf by leaf if it is JSON."""
     texts = before.attributes.get("backend_config", ""), after.attributes.get("backend_config", "")
     if texts[0] == texts[1] or after.opcode == "custom-call":
         return
@@ -200,7 +201,7 @@ def _lines(
         return
     partners = _partners(before, after, tokens, ours.values(before), theirs.values(after))
     at: dict[str, list[Instruction]] = defaultdict(list)
-    """What is gone, by the name of the next instruction of the first computation that has a partner."""
+    """Instructions that are gone, by the name of the next instruction of the first computation that has a match."""
     waiting: list[Instruction] = []
     taken = {instruction.name for instruction, _ in partners.values()}
     for instruction in before:
@@ -230,7 +231,7 @@ def _partners(
     values_before: Mapping[str, bytes],
     values_after: Mapping[str, bytes],
 ) -> dict[str, tuple[Instruction, LineStatus]]:
-    """By the name of an instruction of `after`: its partner in `before`, and whether that is the same."""
+    """Return for each instruction of `after`, by name, its match in `before` and whether the two are the same."""
     partners: dict[str, tuple[Instruction, LineStatus]] = {}
     left = {instruction.name: instruction for instruction in before}
     by_value: dict[Hashable, list[Instruction]] = defaultdict(list)
@@ -282,8 +283,8 @@ def _is_same(
     gone: Mapping[str, Instruction],
     tokens: Mapping[str, str],
 ) -> bool:
-    """Whether two lines do the same, and their operands are partners, or one that is gone and one that is new instead:
-    that is shown at the operand."""
+    """Return whether two lines do the same and their operands match. A gone operand and a new one also match, because
+    that change is shown at the operand."""
     if _work(before, tokens) != _work(after, {}) or len(before.operands) != len(after.operands):
         return False
     return all(
@@ -293,7 +294,7 @@ def _is_same(
 
 
 def _work(instruction: Instruction, tokens: Mapping[str, str]) -> Hashable:
-    """What an instruction does to its operands, whatever they are called."""
+    """Return what an instruction does to its operands, whatever their names."""
     return (
         instruction.opcode,
         str(instruction.shape),
@@ -306,7 +307,7 @@ def _work(instruction: Instruction, tokens: Mapping[str, str]) -> Hashable:
 
 
 def _labels(instruction: Instruction) -> Iterator[Hashable]:
-    """What an instruction that has changed still has in common with what it was, the surest first."""
+    """Yield what a changed instruction still has in common with its former self, the surest first."""
     opcode = instruction.opcode
     if opcode == "parameter":
         yield opcode, instruction.parameter_number

@@ -1,8 +1,8 @@
-"""What is inside a kernel, as an indented tree from its result to its parameters.
+"""The inside of a kernel as an indented tree from its result to its parameters.
 
-A value that is used in several places is shown where it is met first, and referred to afterwards. Constants, and
-broadcasts of a constant, take no line of their own: they appear in the line that uses them. A parameter says which
-value of the calling computation it is.
+A value that is used in several places is shown at its first occurrence, and referred to afterwards. Constants, and
+broadcasts of a constant, take no line of their own but appear in the line that uses them. A parameter shows which value
+of the calling computation it is.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ class TreeRow:
     """One line of the tree."""
 
     depth: int
-    """0 for the result."""
+    """Depth of the line; 0 for the result."""
     name: str
     opcode: str
     shape: Shape
     constants: tuple[str, ...]
-    """Its constant operands, as written; where their place matters (`1 - x`) the other operands are there as `_`."""
+    """Constant operands, as written; if their position matters (`1 - x`), the other operands are there as `_`."""
     operand: str
-    """For a parameter the name of the value that the caller gives; else empty."""
+    """For a parameter, the name of the value that the caller passes; else empty."""
     seen: bool
-    """Whether it was shown before, with what is below it: this line only refers to it."""
+    """Whether the value was shown before, with everything below it, so that this line only refers to it."""
     shared: bool
-    """Whether more than one instruction uses it."""
+    """Whether more than one instruction uses the value."""
     op_name: str
     source: HloSourceLocation | None
     computation: str
-    """The computation that holds it: for a nested fusion not the outer one."""
+    """Name of the innermost computation that holds the instruction."""
     detail: str = ""
     """Detail beyond the opcode: `LT` of a comparison, `add {1}` of a reduction, a custom call's target."""
 
     @property
     def text(self) -> str:
-        """`multiply f32[8,16] (0.5)`, `subtract f32[8] (1, _)`, with the name where others refer to it."""
+        """`multiply f32[8,16] (0.5)`, `subtract f32[8] (1, _)`, with the name if other lines refer to it."""
         shape = str(self.shape.without_layout())
         label = f" %{self.name}" if self.shared or self.seen else ""
         if self.opcode == "parameter":
@@ -58,7 +58,8 @@ class TreeRow:
 
 
 def tree(kernel: Instruction) -> tuple[TreeRow, ...]:
-    """The rows of a kernel's tree; for an instruction that is not a fusion, itself and its operands' names."""
+    """Return the rows of a kernel's tree; for an instruction that is not a fusion, itself and the names of its
+    operands."""
     rows: list[TreeRow] = []
     called = kernel.called_computations() if kernel.opcode == "fusion" else ()
     if not called or called[0].root is None:
@@ -69,7 +70,7 @@ def tree(kernel: Instruction) -> tuple[TreeRow, ...]:
 
 
 class _Walk:
-    """Depth first, with its own stack: a fusion may be a chain of thousands of instructions."""
+    """Depth-first walk with a stack of its own, because a fusion may be a chain of thousands of instructions."""
 
     def __init__(self, rows: list[TreeRow]) -> None:
         self._rows = rows
@@ -110,7 +111,7 @@ class _Scope:
 
     operands: tuple[str, ...]
     fusion: Instruction | None = None
-    """The fusion inside a fusion that it belongs to; None for the outermost."""
+    """The inner fusion that the computation belongs to; None for the outermost."""
     outer: _Scope | None = None
 
     def operand(self, parameter: Instruction) -> str:
@@ -118,7 +119,8 @@ class _Scope:
         return self.operands[number] if number is not None and number < len(self.operands) else ""
 
     def resolve(self, instruction: Instruction) -> tuple[Instruction, _Scope]:
-        """A parameter of a nested fusion is the value that the outer computation gives to it."""
+        """Return the value that the outer computation passes to a parameter of a nested fusion; any other value
+        unchanged."""
         scope = self
         while instruction.opcode == "parameter" and scope.fusion is not None and scope.outer is not None:
             given = scope.fusion.computation.get(scope.operand(instruction))
@@ -129,7 +131,7 @@ class _Scope:
 
 
 def _split(instruction: Instruction) -> tuple[list[Instruction], tuple[str, ...]]:
-    """Its operands that get a line, and those that are constants, as written."""
+    """Return the operands that get a line, and those that are constants, as written."""
     operands = instruction.operand_instructions()
     if instruction.opcode == "fusion":
         return list(operands), ()
@@ -151,15 +153,14 @@ def _detail(instruction: Instruction) -> str:
     if opcode == "transpose":
         return instruction.attributes.get("dimensions", "")
     if opcode == "reduce":
-        called = instruction.called_computations()
-        root = called[0].root if called else None
+        root = instruction.called_root
         combiner = root.opcode if root is not None else ""
         return f"{combiner} {instruction.attributes.get('dimensions', '')}".strip()
     return ""
 
 
 def _constant(instruction: Instruction) -> str | None:
-    """The literal that a value is, or is broadcast from; None where it is computed."""
+    """Return the literal that a value is, or is broadcast from; None if the value is computed."""
     for _ in range(4):
         if instruction.opcode not in ("broadcast", "bitcast", "reshape", "convert", "copy"):
             break
@@ -194,5 +195,5 @@ def _row(
 
 
 def text_tree(rows: tuple[TreeRow, ...]) -> list[str]:
-    """The rows as lines with branches drawn in ASCII-safe indentation: two blanks a level."""
+    """Return the rows as text lines, indented by two blanks a level."""
     return [f"{'  ' * row.depth}{row.text}" for row in rows]

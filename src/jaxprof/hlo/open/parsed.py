@@ -1,9 +1,9 @@
-"""One parse of a text in a process: screens, reports and findings of one run all use the same module.
+"""One parse of a text per process: screens, reports and findings of one run all use the same module.
 
 A text is its own key, and needs no digest: Python hashes a string once, equality is exact, and the module holds the
 text anyway. Modules that are still referenced are found by weak references, whatever their size. A few unreferenced
-ones are kept as well, as many as fit into a budget: a report requests the same module several times and holds no
-reference in between.
+ones are kept as well, up to a budget: a report requests the same module several times and holds no reference in
+between.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
 
 KEPT_CHARACTERS: Final = 16 << 20
-"""Total size of the texts whose unreferenced modules are kept. What is read of a module takes several times that."""
+"""Total characters of the texts whose unreferenced modules are kept. What is read of a module takes several times that.
+"""
 KEPT_TEXTS: Final = 64
 
 
 class ParsedTexts:
-    """The modules of texts, each parsed once while it is referenced or kept. Safe for any thread."""
+    """Modules of texts, each parsed once while it is referenced or kept. Safe for any thread."""
 
     def __init__(self, kept_characters: int = KEPT_CHARACTERS) -> None:
         self._most = kept_characters
         self._lock = Lock()
         """Held only briefly: never while a text is parsed, which may take seconds."""
         self._alive: WeakValueDictionary[str, Module] = WeakValueDictionary()
-        """By text, the first module in it; `Module.siblings` leads to the others."""
+        """First module of each text; `Module.siblings` leads to the others."""
         self._kept: OrderedDict[str, Module] = OrderedDict()
-        """The latest last."""
+        """Kept modules, the latest last."""
         self._parsing: dict[str, Lock] = {}
-        """Held while that text is parsed: another thread that needs it waits, and does not parse it again."""
+        """Held while that text is parsed: another thread that needs it waits instead of parsing it again."""
 
     def modules(self, text: str) -> Sequence[Module]:
-        """The modules in `text`, in order. Raises HloError as `parse.modules` does."""
+        """Return the modules in `text`, in order. Raises HloError as `parse.modules` does."""
         with self._lock:
             first = self._find(text)
             parsing = self._parsing.setdefault(text, Lock()) if first is None else None
@@ -62,7 +63,7 @@ class ParsedTexts:
         return first.siblings
 
     def release(self) -> None:
-        """Drops all kept modules: unreferenced ones are freed."""
+        """Drop all kept modules, which frees the unreferenced ones."""
         with self._lock:
             self._kept.clear()
 
@@ -73,7 +74,7 @@ class ParsedTexts:
         return module
 
     def _keep(self, text: str, module: Module) -> None:
-        """Keeps a module as the latest. A module above the budget is kept until another one is requested."""
+        """Keep a module as the latest. A module above the budget is kept until another one is requested."""
         self._kept[text] = module
         self._kept.move_to_end(text)
         characters = sum(map(len, self._kept))
@@ -85,10 +86,10 @@ _TEXTS: Final = ParsedTexts()
 
 
 def modules(text: str) -> Sequence[Module]:
-    """The modules in `text`, parsed once in this process. Raises HloError where there is none."""
+    """Return the modules in `text`, parsed once per process. Raises HloError if there are none."""
     return _TEXTS.modules(text)
 
 
 def release() -> None:
-    """Frees the unreferenced modules, when another session is opened."""
+    """Free the unreferenced modules, when another session is opened."""
     _TEXTS.release()

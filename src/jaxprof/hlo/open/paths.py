@@ -1,7 +1,7 @@
-"""Files that hold HLO, and the folders that XLA dumps into, as modules in their stages.
+"""Open files that hold HLO, and the folders that XLA dumps into, as modules in their stages.
 
 A folder that XLA wrote has a module in several files: before its passes and after them, as text and as proto. Here they
-are one module with its stages. Other HLO files beside them, or in another folder, are a module each.
+are one module with its stages. Any other HLO file is one module by itself.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
 
 _FORMS: Final = (".hlo.txt", ".txt", ".hlo", ".hlo.pb", ".pb")
-"""Endings of files that may be HLO, each also with `.gz`. Of several files of a module the first is used: text before
-proto, which has no layout that a person chose."""
+"""Endings of files that may be HLO, each also with `.gz`. If a module has several files the first ending is used: text
+before proto, because only a text has the layout of its author.
+"""
 _SURE: Final = frozenset({".hlo.txt", ".hlo", ".hlo.pb"})
 """Endings that only HLO has."""
 _NEVER_DUMPED: Final = frozenset({".hlo.txt", ".hlo"})
-"""The endings that XLA itself never writes."""
+"""Endings that XLA itself never writes."""
 _PROFILES: Final = (".xplane.pb", ".xplane.pb.gz")
 _DUMP = re.compile(r"(?P<module>[^/]+?)\.(?:(?P<before>before_optimizations)|(?:sm_\d+\.)?\w*after_optimizations)")
-"""XLA's names, without the ending: `module_0003.jit_f.sm_9.0_gpu_after_optimizations`. Names of what it writes beside
-the module go on after that (`-buffer-assignment`, `_memory-usage-report`)."""
+"""XLA's file names without the ending: `module_0003.jit_f.sm_9.0_gpu_after_optimizations`. Names of other files about
+the module go on after that (`-buffer-assignment`, `_memory-usage-report`).
+"""
 _DEVICE: Final = re.compile(r'^device_description_str: "([^"\\]{1,100})"', re.MULTILINE)
 _MOST_CONFIG_BYTES: Final = 64 << 10
 _BESIDE: Final = {"assignment": "-buffer-assignment.txt"}
@@ -43,7 +45,8 @@ HOW_TO_DUMP: Final = (
 
 
 def holds_hlo(path: Path) -> bool:
-    """Whether `path` should be opened as HLO: a file by its ending or its first bytes, a folder by the files in it."""
+    """Return whether `path` should be opened as HLO: a file by its ending or its first bytes, a folder by the files in
+    it."""
     try:
         if path.is_dir():
             return bool(_candidates(path))
@@ -57,9 +60,9 @@ def holds_hlo(path: Path) -> bool:
 
 
 def modules_at(path: Path) -> list[ModuleStages]:
-    """The modules of an HLO file, or of a folder that XLA dumped into. Blocks: reads a file, lists a folder.
+    """Return the modules of an HLO file, or of a folder that XLA dumped into. Blocks: reads a file, lists a folder.
 
-    Raises FileRefusedError where there are none.
+    Raises FileRefusedError if there are none.
     """
     if path.is_dir():
         return _in_folder(path)
@@ -107,7 +110,8 @@ def _in_folder(folder: Path) -> list[ModuleStages]:
 
 
 def _beside(path: Path | None) -> dict[str, Callable[[], str]]:
-    """How to read what XLA dumped beside the optimised text of a module, by the names of `ModuleStages.beside`."""
+    """Return functions that read the other files that XLA dumped about a module, by the names of
+    `ModuleStages.beside`."""
     if path is None or not _DUMP.fullmatch(stem := _stem(path.name)):
         return {}
     dumped = {name: path.with_name(f"{stem}{ending}") for name, ending in _BESIDE.items()}
@@ -115,20 +119,21 @@ def _beside(path: Path | None) -> dict[str, Callable[[], str]]:
 
 
 def _device_kind(config: Path) -> str:
-    """The device in the target configuration (`GpuTargetConfigProto`) that XLA:GPU dumps; empty without one."""
+    """Return the device in the target configuration (`GpuTargetConfigProto`) that XLA:GPU dumps; empty without one."""
     try:
         with open_regular(config) as file:
-            found = _DEVICE.search(file.read(_MOST_CONFIG_BYTES).decode("utf-8", "replace"))
+            match = _DEVICE.search(file.read(_MOST_CONFIG_BYTES).decode("utf-8", "replace"))
     except OSError:
         return ""
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def _candidates(folder: Path) -> list[tuple[str, str, Path]]:
-    """Module, stage and file of what may be HLO in `folder`, by module; of a stage in several formats the best last.
+    """Return module, stage and file of everything in `folder` that may be HLO, by module; if a stage has several
+    formats, the best one is last.
 
-    Beside modules that XLA named, other files count only by an ending that XLA does not write: a dump has hundreds of
-    further texts and protos. Raises OSError.
+    Beside modules that XLA named, other files count only by an ending that XLA does not write, because a dump has
+    hundreds of further texts and protos. Raises OSError.
     """
     paths = [path for path in folder.iterdir() if _form(path.name) and not path.name.endswith(_PROFILES)]
     dumped = {path: match for path in paths if (match := _DUMP.fullmatch(_stem(path.name)))}
@@ -143,7 +148,7 @@ def _candidates(folder: Path) -> list[tuple[str, str, Path]]:
 
 
 def _form(name: str) -> str:
-    """The known ending of `name`; empty if it has none."""
+    """Return the known ending of `name`; empty if it has none."""
     plain = name.removesuffix(".gz")
     return next((form for form in _FORMS if plain.endswith(form) and plain != form), "")
 
@@ -153,7 +158,7 @@ def _stem(name: str) -> str:
 
 
 def _rank(path: Path) -> int:
-    """Sorts the files of one module by preference, the least preferred first."""
+    """Return a sort key for the files of one module, the least preferred first."""
     return _FORMS.index(_form(path.name)) * 2 + path.name.endswith(".gz")
 
 
@@ -165,7 +170,7 @@ def _parsed(path: Path, text: str) -> Sequence[Module]:
 
 
 def _with_reasons(path: Path, text: str) -> str:
-    """The text with XLA's own reasons for not fusing, where the dump has them for this module."""
+    """Return the text with XLA's own reasons for not fusing, if the dump has them for this module."""
     match = _DUMP.fullmatch(_stem(path.name))
     dump = path.with_name(f"{match['module']}{DUMP_ENDING}") if match and not match["before"] else None
     if dump is None or not dump.is_file():
@@ -174,8 +179,8 @@ def _with_reasons(path: Path, text: str) -> str:
 
 
 def _reader(path: Path, module: Module | None = None) -> Callable[[], str]:
-    """How to read the text of a file. For a known module this is the module's text while it is referenced: writing a
-    proto out takes long."""
+    """Return a function that reads the text of a file. A known module that is still referenced provides its own text,
+    because writing out a proto takes long."""
     reference = ref(module) if module is not None else None
 
     def read() -> str:

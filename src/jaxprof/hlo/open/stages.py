@@ -1,6 +1,6 @@
 """A module in its stages: the available texts of one program, from jaxpr to optimised HLO.
 
-Nothing is read before it is needed, and reading blocks: screens do it in threads.
+Nothing is read before it is needed, and reading blocks, so screens do it in threads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STAGES: Final = (
     StageName("hlo_before", "HLO (unoptimised)", "unopt"),
     StageName("hlo", "HLO", "HLO"),
 )
-"""In the order in which a program goes through them; `hlo_before` is the module before XLA's passes."""
+"""Stages in the order in which a program goes through them; `hlo_before` is the module before XLA's passes."""
 HLO_STAGES: Final = frozenset({"hlo", "hlo_before"})
 
 
@@ -39,46 +39,47 @@ class ModuleStages:
     """A run's id, or a file's path with a module's number."""
     label: str
     stages: Mapping[str, Callable[[], str]]
-    """How to read the text of each available stage. Raises JaxprofError."""
+    """Function that reads the text of each available stage. Raises JaxprofError."""
     number: int = 0
-    """Its index among the modules in its HLO text."""
+    """Index among the modules in the HLO text."""
     is_part: bool = False
-    """Whether there are others in that text."""
+    """Whether the HLO text has other modules."""
     file: str = ""
-    """The name of the file that holds it, where that says more than the label."""
+    """Name of the file that holds the module, if that says more than the label."""
     device: str = ""
-    """`cuda:0`; of a dump JAX's kind of the device that it was compiled for, where the dump says it."""
+    """`cuda:0`; for a dump JAX's kind of the device that it was compiled for, if the dump says it."""
     beside: Mapping[str, Callable[[], str]] = field(default_factory=dict)
-    """How to read what else XLA dumped of it: `assignment` (of buffers)."""
+    """Functions that read other files that XLA dumped about the module: `assignment` (of buffers)."""
     recorded_seconds: float | None = None
-    """Unix time at which it was recorded: newer source files may differ from what ran."""
+    """Unix time of the recording; newer source files may differ from what ran."""
 
     @property
     def title(self) -> str:
-        """The label, with the file where that says more."""
+        """The label, with the file if that says more."""
         return f"{self.label} · {self.file}" if self.file else self.label
 
     def modules(self, stage: str = "hlo") -> Sequence[Module]:
-        """All modules in the text of an HLO stage. Raises KeyError without that stage, JaxprofError where it cannot be
-        read."""
+        """Return all modules in the text of an HLO stage. Raises KeyError without that stage, JaxprofError if it cannot
+        be read."""
         from jaxprof.hlo.open.parsed import modules  # a session whose HLO is not opened needs no reader of HLO
 
         return modules(self.stages[stage]())
 
     def module(self, stage: str = "hlo") -> Module:
-        """Its own module in an HLO stage. Raises as `modules` does."""
+        """Return this module in an HLO stage. Raises as `modules` does."""
         return self.own(self.modules(stage))
 
     def own(self, modules: Sequence[Module]) -> Module:
-        """Its index among the modules of its text; the last where the file now has fewer."""
+        """Return this module among the modules of its text; the last if the file now has fewer."""
         return modules[min(self.number, len(modules) - 1)]
 
     def text(self, stage: str) -> str:
-        """The text of a stage; of an HLO text with several modules its own part. Raises as `modules` does."""
+        """Return the text of a stage; its own part of an HLO text with several modules. Raises as `modules` does."""
         return self.module(stage).text if self.is_part and stage in HLO_STAGES else self.stages[stage]()
 
     def each(self) -> list[ModuleStages]:
-        """One for each module of its HLO text, nearly always itself alone. Reads the text. Raises JaxprofError."""
+        """Return one value for each module of the HLO text, nearly always this one alone. Reads the text. Raises
+        JaxprofError."""
         modules = self.modules()
         if len(modules) == 1:
             return [self]

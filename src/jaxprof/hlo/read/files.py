@@ -1,4 +1,4 @@
-"""From a file to modules: HLO text or proto, also compressed; anything else is named and refused."""
+"""Read modules from a file: HLO text or proto, also compressed; anything else is named and refused."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ _HEAD_BYTES: Final = 1 << 16
 
 
 def load(path: str | os.PathLike[str]) -> list[Module]:
-    """The modules in the file at `path`. Raises HloError where it cannot be read, or is not HLO."""
-    with _named(path):
+    """Return the modules in the file at `path`. Raises HloError if it cannot be read, or is not HLO."""
+    with _naming_path(path):
         return from_bytes(_read(path))
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The HLO text in the file at `path`; a proto is written out as text. Raises HloError where it cannot be read, or
-    is neither; whether a text is HLO shows when it is parsed."""
-    with _named(path):
+    """Return the HLO text in the file at `path`; a proto is written out as text. Raises HloError if the file cannot be
+    read, or is neither; whether a text is HLO shows only when it is parsed."""
+    with _naming_path(path):
         return _text_of(_read(path))
 
 
 @contextmanager
-def _named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Prefixes errors with the file's path."""
+def _naming_path(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Prefix errors with the file's path."""
     try:
         yield
     except HloError as error:
@@ -69,7 +69,8 @@ def _read(path: str | os.PathLike[str]) -> bytes:
 
 
 def from_bytes(data: bytes) -> list[Module]:
-    """The modules in `data`: HLO text in UTF-8 or UTF-16, an HloProto or HloModuleProto, each also under gzip."""
+    """Return the modules in `data`: HLO text in UTF-8 or UTF-16, an HloProto or HloModuleProto, each also under
+    gzip."""
     return parse.modules(_text_of(data))
 
 
@@ -96,8 +97,8 @@ def _text_of(data: bytes) -> str:
 
 
 def holds_hlo(path: str | os.PathLike[str]) -> bool:
-    """Whether the file at `path` is HLO, judged by its beginning: a text with a `HloModule` line, or the proto of a
-    module. The cost does not depend on its size. False for what cannot be read."""
+    """Return whether the file at `path` is HLO, judged by its beginning: a text with a `HloModule` line, or the proto
+    of a module. The cost does not depend on its size. False if it cannot be read."""
     try:
         with open_regular(path) as opened:
             head = opened.read(_HEAD_BYTES)
@@ -114,7 +115,7 @@ def holds_hlo(path: str | os.PathLike[str]) -> bool:
 
 
 def _control_characters(data: bytes) -> int:
-    """How many of the first octets cannot occur in text. A proto always has some; a damaged text has few."""
+    """Return how many of the first bytes cannot occur in text. A proto always has some; a damaged text has few."""
     return sum(octet < 9 or 13 < octet < 27 or 27 < octet < 32 for octet in data[:4096])
 
 

@@ -1,7 +1,7 @@
 """Colours for a line of program text: a line in, spans of (kind, text) out. Each line stands alone.
 
-It serves display only: it never fails and never loses a character, whatever the line, and joining the spans' texts
-gives the line back. Meaning comes from `jaxprof.hlo.read.parse`.
+The lexer serves display only: it never fails and never loses a character, whatever the line, and joining the spans'
+texts gives the line back. Meaning comes from `jaxprof.hlo.read.parse`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jaxprof.hlo.shape import DTYPE_BITS
 
 
 class SpanKind(StrEnum):
-    """The kind of a span. A theme gives the names their colours."""
+    """Kind of a span; a theme gives each kind its colour."""
 
     TEXT = "text"
     COMMENT = "comment"
@@ -51,7 +51,7 @@ _JAXPR_DTYPES: Final = r"(?:b?float\d+|u?int\d+|bool|complex\d+|key<\w+>|[fiuc]\
 
 
 class _Rules:
-    """Kinds with their rules, the first match wins; each is one group of a single pattern."""
+    """Kinds with their patterns, each one group of a single pattern; the first match wins."""
 
     def __init__(self, *rules: tuple[SpanKind, str]) -> None:
         self.pattern = re.compile("|".join(f"({rule})" for _, rule in rules))
@@ -102,11 +102,11 @@ _RULES: Final[dict[Language, _Rules]] = {
     ),
 }  # fmt: skip
 _LONGEST: Final = 20_000
-"""Characters of a line that are coloured: a literal can fill a line of megabytes, and no screen is that wide."""
+"""Most characters of a line that are coloured: a literal can fill a line of megabytes, and no screen is that wide."""
 
 
 def lex(line: str, language: Language = Language.HLO) -> list[TextSpan]:
-    """The spans of one line, in order, without gaps. What follows after 20 000 characters is one span of text."""
+    """Return the spans of one line, in order, without gaps. Text after 20 000 characters is a single span."""
     spans: list[TextSpan] = []
     at = 0
     rules = _RULES[language]

@@ -1,14 +1,14 @@
-"""Finds the modules and computations in a text: the index, which is all that is read initially.
+"""Find the modules and computations in a text: the index, which is all that is read initially.
 
-One pass of a regular expression stops at the few lines that matter (`HloModule`, a computation's header, a closing
-brace) and skips the instructions; these are split later, computation by computation. What else a file may be is told
-by its beginning.
+One traversal with a regular expression stops at the few lines that matter (`HloModule`, a computation's header, a
+closing brace) and skips the instructions; these are split later, computation by computation. The beginning of a file
+shows whether it is HLO at all.
 
-Computations that occur only inside an instruction are found afterwards, because they belong to the module's: those
+Computations that occur only inside an instruction are found afterwards, because they belong to the module: those
 written in place of a name, and those that a short form implies. XLA prints `custom-call-start(%x),
 custom_call_target="f"` for an `async-start` that calls a computation which holds one `custom-call`, and leaves that
-computation out. Its reader puts it back as `async_wrapped`, and so does this one. `find` over the text costs a few
-milliseconds; a module that XLA printed has none of the first kind.
+computation out. XLA's parser restores it as `async_wrapped`, and so does this one. `find` over the text costs a few
+milliseconds; a module that XLA printed has no computations written in place.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _MODULE_NAME = re.compile(r"HloModule[ \t]*([^\s,]*)")
 
 
 def modules(text: str) -> list[Module]:
-    """The modules in `text`, in order: one for each `HloModule` line, one for computations without such a line.
+    """Return the modules in `text`, in order: one for each `HloModule` line, one for computations without such a line.
 
-    Cost: one pass over the text. Raises HloError where there is neither a module nor a computation, and beyond the
+    Cost: one traversal of the text. Raises HloError if there is neither a module nor a computation, and beyond the
     limit `instructions`; anything else that cannot be read is in `jaxprof.hlo.analysis.notices`.
     """
     if text.count(" = ") > INSTRUCTIONS.most:
@@ -69,12 +69,12 @@ def modules(text: str) -> list[Module]:
 
 
 def module(text: str) -> Module:
-    """The first module in `text`. Raises HloError as `modules` does."""
+    """Return the first module in `text`. Raises HloError as `modules` does."""
     return modules(text)[0]
 
 
 def _is_doubtful(indexed: list[Module]) -> bool:
-    """Whether a text without a `HloModule` line looks like HLO, in at least one instruction."""
+    """Return whether a text without a `HloModule` line does not look like HLO in any instruction."""
     if is_other_text(indexed[0].source.text):
         return True
     looked_at = 0
@@ -98,12 +98,12 @@ class _Open:
     header: int
     body: int
     counted: int
-    """Braces are counted up to here, for a brace that is indented more than the header."""
+    """Offset up to which braces are counted, for a brace that is indented more than the header."""
     depth: int = 0
 
 
 class _Index:
-    """The single pass, with what it has found so far."""
+    """State of the single traversal: what it has found so far."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -136,7 +136,7 @@ class _Index:
         return self._found
 
     def _printed(self, at: int) -> int:
-        """Indexes the computations from `at` on that have XLA's own layout, in a fifth of the time.
+        """Index the computations from `at` on that have XLA's own layout, in a fifth of the time.
 
         In that layout they follow each other, the header is on a line of its own, and only the end is in the first
         column.
@@ -199,7 +199,7 @@ class _Index:
         line_end = text.find("\n", body)
         line_end = line_end if line_end >= 0 else len(text)
         if skip_blank(text, body, line_end) < line_end and self._budget.left > 0:
-            # Instructions on the line of the header: the closing brace need not begin a line either.
+            # If instructions follow on the line of the header, the closing brace need not begin a line either.
             end = balanced_end(text, body - 1, len(text))
             self._budget.left -= (end if end >= 0 else len(text)) - body
             if end >= 0:
@@ -208,7 +208,7 @@ class _Index:
         return body
 
     def _body(self, landmark: re.Match[str]) -> int:
-        """The offset after the brace that opens the body, or -1 where the line is no header."""
+        """Return the offset after the brace that opens the body, or -1 if the line is no header."""
         text = self.text
         if landmark["open"] == "{":
             return landmark.end()
@@ -290,7 +290,7 @@ _TEXTS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
 
 
 def not_hlo(text: str) -> HloError:
-    """The error for a text in which no module and no computation was found."""
+    """Return the error for a text in which no module and no computation was found."""
     if not text.strip():
         return HloError("the HLO text is empty")
     head = text[:65536]
@@ -305,7 +305,8 @@ def not_hlo(text: str) -> HloError:
 
 
 def is_other_text(text: str) -> bool:
-    """The text has the marks of another format, which a loose reading could mistake for HLO without a header."""
+    """Return whether the text has marks of another format, which a loose reading could mistake for HLO without a
+    header."""
     head = text[:65536]
     return any(pattern.search(head) for pattern, _, _ in _TEXTS)
 
@@ -316,11 +317,12 @@ _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
 _VARINT: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _MODULE_PROTO = re.compile(rb"(?:\x0a%(n)s)?\x0a%(n)s[\x20-\x7e\x80-\xff]+\x12" % {b"n": _VARINT}, re.DOTALL)
 """An HloModuleProto: its name (field 1), and the tag of its entry's name (2). An HloProto has it as its field 1. The
-first field of an XSpace is a plane, which begins with a number (field 1), or with its name in field 2."""
+first field of an XSpace is a plane, which begins with a number (field 1), or with its name in field 2.
+"""
 
 
 def begins_like_hlo(head: bytes) -> bool:
-    """What begins with `head` is an HLO text with a `HloModule` or `ENTRY` line, or the proto of a module."""
+    """Return whether `head` begins an HLO text with a `HloModule` or `ENTRY` line, or the proto of a module."""
     if _JSON.match(head):
         return False
     if head.startswith(b"\x0a") and _BINARY.search(head):
@@ -343,7 +345,7 @@ class SyntheticComputation(Computation):
     __slots__ = ("_line_of_all", "_own_source")
 
     def __init__(self, module: Module, name: str, source: Source, span: tuple[int, int, int], line: int) -> None:
-        """`line` is the line of the instruction that implies it: every line in it is reported as that line."""
+        """Take `line`, the line of the instruction that implies the computation, for every line in it."""
         super().__init__(module, name, span)
         self._own_source: Final = source
         self._remembered = {}
@@ -362,7 +364,7 @@ class SyntheticComputation(Computation):
 
 
 def find_in_place(module: Module) -> None:
-    """Adds such computations to the module, each before the one that calls it."""
+    """Add the computations that occur only inside an instruction to the module, each before the one that calls it."""
     search = _Search(module)
     search.written_in_place()
     search.short_forms()
@@ -373,7 +375,7 @@ def find_in_place(module: Module) -> None:
 class _Search:
     def __init__(self, module: Module) -> None:
         self.found: dict[str, list[Computation]] = {}
-        """The computations that were found, by the name of the computation that holds them."""
+        """Computations that were found, by the name of the computation that holds them."""
         self._module = module
         self._text = module.source.text
         self._budget = record.Budget(4 * len(self._text) + 1024)
@@ -392,7 +394,7 @@ class _Search:
         return self._holders[number] if number >= 0 and at < self._holders[number].span[2] else None
 
     def _free_name(self, name: str) -> str:
-        """`name`, or `name.1` and so on, as XLA makes names unique."""
+        """Return `name`, or `name.1` and so on, as XLA makes names unique."""
         number = self._numbers.get(name, 0)
         while (free := f"{name}.{number}" if number else name) in self._module.computations:
             number += 1
@@ -407,9 +409,9 @@ class _Search:
             at = self._text.find(part, at + len(part), limit)
 
     def written_in_place(self) -> None:
-        """`to_apply={ a = f32[] parameter(0) ... }`"""
+        """Find computations in place of a name: `to_apply={ a = f32[] parameter(0) ... }`."""
         module, text = self._module, self._text
-        # One search more is a twentieth of the index of 100 MB, and nobody writes that much by hand on one line.
+        # One more search costs a twentieth of the index of 100 MB, and nobody writes that much by hand on one line.
         blanks = "\n" if len(text) > _WRITTEN_BY_HAND else "\n \r\t"
         braces = sorted(at + 1 for blank in blanks for at in self._occurrences("={" + blank))
         for brace in braces:
@@ -427,7 +429,7 @@ class _Search:
                 module._in_place[brace] = name
 
     def short_forms(self) -> None:
-        """`custom-call-start(%x), custom_call_target="f"`"""
+        """Find computations that a short form implies: `custom-call-start(%x), custom_call_target="f"`."""
         module, text = self._module, self._text
         for at in self._occurrences("-start("):
             opcode = _OPCODE_BEFORE.search(text, max(at - 64, 0), at)
@@ -443,7 +445,7 @@ class _Search:
                 module._in_place[start.inside[0]] = name
 
     def _starting(self, opened: int, holder: Computation) -> record.Record | None:
-        """The instruction whose operands begin at `opened`; its name may stand a line or two before."""
+        """Return the instruction whose operands begin at `opened`; its name may be a line or two before."""
         text = self._text
         line_end = text.find("\n", opened, holder.span[2])
         line_end = line_end if line_end >= 0 else holder.span[2]
@@ -462,7 +464,7 @@ class _Search:
 def _wrapped_computation(
     name: str, start: record.Record, in_place: Mapping[int, str]
 ) -> tuple[str, tuple[int, int, int]]:
-    """The text of the computation that the short form `start` leaves out, and its `Computation.span`.
+    """Return the text of the computation that the short form `start` leaves out, and its `Computation.span`.
 
     Its parameters have the shapes that the start's own shape lists first, its root the one that it lists second.
     `in_place` names the computations that are written in place, by the offset of their brace.

@@ -1,10 +1,10 @@
-"""Instructions in the plain form in which XLA prints nearly all of them, read in one match a line.
+"""Read instructions in the plain form in which XLA prints nearly all of them, one match per line.
 
 A large module has a million instructions, and some questions concern them all: can every line be read, where did each
 instruction come from, does the text hold everything that it uses. One regular expression recognises the plain form;
-nothing is cut out of the text or kept. It is strict: whatever it does not recognise is called not plain, and the caller
-reads it the long way (`jaxprof.hlo.read.record`), which takes ten times as long and decides. What a module's
-instructions use and its text lacks (`Gaps`) is found by reading every kernel, or ruled out by such a scan.
+nothing is cut out of the text or kept. It is strict: whatever it does not recognise counts as not plain, and the caller
+parses it with `jaxprof.hlo.read.record`, which takes ten times as long and decides. What a module's instructions use
+and its text lacks (`Gaps`) is found by reading every kernel, or ruled out by such a scan.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
 
 
-# Sizes of at most 18 digits in all cannot name more elements than XLA's 64 bits count: `shape.py` refuses others.
+# Sizes of at most 18 digits in all cannot exceed the 64 bits in which XLA counts elements: `shape.py` refuses others.
 _ARRAY: Final = r"[a-z][a-z0-9]*+\[[\d,<=]{0,18}\](?:\{[^{}\n\"]*+\})?"
 _SHAPE: Final = rf"(?:{_ARRAY}|\((?:(?:/\*index=\d++\*/)?{_ARRAY}(?:, )?)*+\))"
 _BEGINNING: Final = r"[ \t]*+(?:ROOT )?%?"
@@ -33,14 +33,14 @@ _LINES = re.compile(rf"(?:\n{_BEGINNING}{_NAME} = {_SHAPE} {_OPCODE}\({_OPERANDS
 
 
 def is_sound(text: str, start: int, end: int) -> bool:
-    """Whether every line of `text[start:end]` is an instruction with shape, opcode and operands. False means
+    """Return whether every line of `text[start:end]` is an instruction with shape, opcode and operands. False means
     perhaps."""
     lines = _LINES.match(text, start, end)
     return lines is not None and skip_blank(text, lines.end(), end) >= end
 
 
-# The metadata is what stands in front of the first string, or holds it: then its braces are its own, and what it is
-# written in is no other attribute's value.
+# The metadata precedes the first string, or holds it, so its braces are its own and it is not part of another
+# attribute's value.
 _INSTRUCTION: Final = (
     rf"\n?{_BEGINNING}{_NAME} = {_SHAPE} ({_OPCODE})\({_OPERANDS}\)"
     r"(?:(?:, kind=\w++)?, calls=%?([A-Za-z_0-9][\w.\-]*+)(?=[,\n]|\Z))?"
@@ -52,17 +52,17 @@ _CALLING: Final = "fusion"
 
 
 class PlainInstruction(NamedTuple):
-    """Where the instruction on a line came from."""
+    """Origin of the instruction on a line."""
 
     opcode: str
     called: str
-    """Of a fusion the computation that it calls; else empty."""
+    """For a fusion, the computation that it calls; else empty."""
     metadata: str
-    """What stands between the braces."""
+    """Text between the braces."""
 
 
 def plain_instruction(text: str, start: int, end: int) -> PlainInstruction | None:
-    """The one instruction that lies in `text[start:end]`; None where it is not plain."""
+    """Return the one instruction in `text[start:end]`; None if it is not plain."""
     match = _ONE.match(text, start, end)
     if match is None:
         return None
@@ -73,7 +73,7 @@ def plain_instruction(text: str, start: int, end: int) -> PlainInstruction | Non
 
 
 def plain_instructions(text: str, start: int, end: int) -> list[PlainInstruction] | None:
-    """The instructions between a computation's braces, `text[start:end]`; None where one of them is not plain."""
+    """Return the instructions between a computation's braces, `text[start:end]`; None if one of them is not plain."""
     made: list[PlainInstruction] = []
     at = start
     while line := _LINE.match(text, at, end):
@@ -90,18 +90,18 @@ _CALLED = re.compile(rf",[ \t]*+(?:{'|'.join(CALLING_ATTRIBUTES)})[ \t]*+=[ \t]*
 
 
 class References(NamedTuple):
-    """What the instructions of a computation use."""
+    """Everything that the instructions of a computation use."""
 
     missing: set[str]
     """Operands that no instruction of the computation defines."""
     called: set[str]
-    """Computations that may be called: also a name in a string that looks like one."""
+    """Computations that may be called, including a name in a string that looks like one."""
     shapes: set[str]
-    """The different shapes, as written."""
+    """Distinct shapes, as written."""
 
 
 def references(text: str, start: int, end: int) -> References | None:
-    """What is used between a computation's braces, `text[start:end]`; None where a line is not plain."""
+    """Return what is used between a computation's braces, `text[start:end]`; None if a line is not plain."""
     if not is_sound(text, start, end):
         return None
     names, shapes, operands, called = set(), set(), set(), set()
@@ -120,11 +120,11 @@ def references(text: str, start: int, end: int) -> References | None:
 
 
 class Gaps:
-    """What is missing in one module. Whoever reads its kernels adds to it: `module.once(Gaps)`."""
+    """What is missing in one module. Every reader of its kernels adds to it: `module.once(Gaps)`."""
 
     def __init__(self, _module: Module) -> None:
         self.missing: set[str] = set()
-        """Names of values and computations that are used, and are not in the text."""
+        """Names of values and computations that are used but are not in the text."""
         self.unsized: list[str] = []
         """Kernels with a result of unknown size, which counts as nothing."""
         self.is_complete = False
@@ -132,9 +132,9 @@ class Gaps:
 
 
 def is_whole(module: Module) -> bool:
-    """Whether everything in the text can be read, is there and has a size. False means perhaps.
+    """Return whether everything in the text can be read, is present and has a size. False means perhaps.
 
-    On 3 MB of HLO this takes 40 ms, and reading every kernel 250 ms.
+    For 3 MB of HLO this takes 40 ms, and reading every kernel 250 ms.
     """
     if module._index_problems or module._in_place:
         return False

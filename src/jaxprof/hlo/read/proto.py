@@ -1,9 +1,10 @@
-"""A module from its proto: `HloModuleProto`, alone or inside an `HloProto` (XPlane files, `--xla_dump_hlo_as_proto`).
+"""Read a module from its proto: `HloModuleProto`, alone or inside an `HloProto` (XPlane files,
+`--xla_dump_hlo_as_proto`).
 
-The proto is written out as HLO text, and the text is read, so that there is one model: what is shown, searched and
-analysed is the same for every source of a module. Field numbers are those of `xla/service/hlo.proto` and
-`xla/xla_data.proto`. First the notation of shapes, literals and shardings, then attributes (each row or function there
-handles one field or one message; the exceptions for single opcodes are in these), then the module.
+The proto is written out as HLO text and that text is parsed, so there is one model: every source of a module is shown,
+searched and analysed alike. Field numbers are those of `xla/service/hlo.proto` and `xla/xla_data.proto`. The file holds
+the notation of shapes, literals and shardings first, then the attributes (each row or function handles one field or one
+message, with its exceptions for single opcodes), then the module.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def braced(numbers: Iterable[object]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string as HLO text has it: in quotes, with C escapes for what is not printable ASCII."""
+    """Return `text` quoted as in HLO text, with C escapes for everything that is not printable ASCII."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text and "'" not in text:
         return f'"{text}"'
     return '"' + "".join(map(_escaped, text.encode("utf-8", "replace"))) + '"'
@@ -48,7 +49,7 @@ def _escaped(octet: int) -> str:
 
 
 def shape_text(proto: Message, *, layouts: bool = True, depth: int = 0) -> str:
-    """A `ShapeProto`; without the layouts as in a computation's signature."""
+    """Return the text of a `ShapeProto`; leave out layouts for a computation's signature."""
     kind = proto.number(2)
     if kind in (_TUPLE, _BUFFER) and depth < _DEEPEST:
         members = [shape_text(member, layouts=layouts, depth=depth + 1) for member in proto.messages(4)]
@@ -82,14 +83,15 @@ def _layout(proto: Message, rank: int) -> str:
 
 
 _WHOLE: Final = {4: 4, 5: 5, 8: 6, 9: 7}
-"""Literal field by primitive type: varint lists."""
+"""Literal fields that are lists of varints, by primitive type."""
 _FLOATING: Final = {11: (8, "f"), 12: (9, "d")}
 _PACKED: Final = {2: (15, "b"), 6: (3, "B"), 3: (17, "h"), 7: (16, "H"), 10: (11, "e"), 16: (13, "H")}
-"""Literal field by primitive type: little-endian bytes. bfloat16 is the upper half of a float32."""
+"""Literal fields packed as little-endian bytes, by primitive type. bfloat16 is the upper half of a float32."""
 
 
 def literal_text(proto: Message, depth: int = 0) -> str:
-    """A `LiteralProto` of at most 16 elements; `{...}` for a longer one, as XLA's own printer has it."""
+    """Return the text of a `LiteralProto` of at most 16 elements; `{...}` for a longer one, as XLA's printer writes
+    it."""
     kind = proto.message(1).number(2)
     if kind == _TUPLE and depth < _DEEPEST:
         return f"( {', '.join(literal_text(member, depth + 1) for member in proto.messages(10)[:_SHOWN_ELEMENTS])} )"
@@ -126,7 +128,7 @@ _DIGITS: Final = {"e": (5, 5), "f": (6, 9), "d": (15, 17)}
 
 
 def _shortest(value: float, code: str) -> str:
-    """The value as C's `%g` has it, with more digits only where they are needed to tell it from its neighbours."""
+    """Return the value as C's `%g` prints it, with more digits only if they are needed to identify the value."""
     few, all_of_them = _DIGITS[code]
     text = f"{value:.{few}g}"
     try:
@@ -150,7 +152,7 @@ _SHARDING_TYPES: Final = {0: "replicated", 3: "devices", 4: "manual", 5: "unknow
 
 
 def sharding_text(proto: Message, depth: int = 0) -> str:
-    """An `OpSharding`: `{replicated}`, `{devices=[2,4]<=[8]}`, or a braced list for a tuple."""
+    """Return the text of an `OpSharding`: `{replicated}`, `{devices=[2,4]<=[8]}`, or a braced list for a tuple."""
     if 14 in proto:
         return _named_sharding(proto.message(14))
     kind = proto.number(1)
@@ -178,7 +180,7 @@ def sharding_text(proto: Message, depth: int = 0) -> str:
 
 
 def mesh_text(proto: Message) -> str:
-    """A `MeshProto`: `mesh['data'=4,'model'=2]`."""
+    """Return the text of a `MeshProto`: `mesh['data'=4,'model'=2]`."""
     sizes = ",".join(f"'{axis.text(1)}'={axis.number(2)}" for axis in proto.messages(1))
     if devices := proto.numbers(2):
         sizes += f", device_ids=({','.join(map(str, devices))})"
@@ -186,7 +188,8 @@ def mesh_text(proto: Message) -> str:
 
 
 def axes_text(mesh_proto: Message, references: Iterable[Message]) -> str:
-    """`AxisRefProto`s by name: `{'data'}`; a part of an axis as `'data':(2)2`, sizes before it and its own."""
+    """Return `AxisRefProto`s by name: `{'data'}`, or `'data':(2)2` for a part of an axis (size before it, then its own
+    size)."""
     names = [axis.text(1) for axis in mesh_proto.messages(1)]
     written = []
     for reference in references:
@@ -216,7 +219,7 @@ _NUMBERS: Final = (
     (13, "index"), (18, "exponent_bits"), (19, "mantissa_bits"), (25, "feature_index"), (66, "delta"), (81, "k"),
     (80, "cross_program_prefetch_index"),
 )  # fmt: skip
-"""Printed where the field is present, or where the opcode has it by nature (see `_BY_NATURE`)."""
+"""Attributes that are printed if the field is present or the opcode always has it (see `_BY_NATURE`)."""
 _BY_NATURE: Final = {
     "get-tuple-element": {13}, "reduce-precision": {18, 19}, "batch-norm-training": {25}, "batch-norm-grad": {25},
     "batch-norm-inference": {25}, "rng-get-and-update-state": {66}, "topk": {81},
@@ -242,7 +245,7 @@ _RANDOM_ALGORITHMS: Final = ("rng_default", "rng_three_fry", "rng_philox")
 
 
 def attributes(instruction: Message) -> Iterator[str]:
-    """`name=value` for each field that says something, except names of other instructions and computations."""
+    """Yield `name=value` for each field that is set, except names of other instructions and computations."""
     opcode = instruction.text(2)
     yield from _simple(instruction, opcode)
     for number, write in _MESSAGES.items():
@@ -262,7 +265,7 @@ def attributes(instruction: Message) -> Iterator[str]:
 
 
 def frontend(value: str) -> str:
-    """The value of a frontend attribute: in quotes, but for one that has braces of its own."""
+    """Return the value of a frontend attribute in quotes, unless it has braces of its own."""
     return value if value.startswith("{") and value.endswith("}") else quoted(value)
 
 
@@ -305,7 +308,7 @@ def _simple(instruction: Message, opcode: str) -> Iterator[str]:
 
 
 def _lists(*fields: tuple[int, str]) -> _Writer:
-    """Writes lists of integers; those of which the message has none are left out."""
+    """Return a writer of integer lists that skips lists absent from the message."""
 
     def write(proto: Message) -> Iterator[str]:
         for number, name in fields:
@@ -316,7 +319,7 @@ def _lists(*fields: tuple[int, str]) -> _Writer:
 
 
 def _indexed(*fields: tuple[int, str]) -> _Writer:
-    """Writes gather's and scatter's lists: the first three always, the batching ones where there are any."""
+    """Return a writer of gather's and scatter's lists: always the first three, batching lists only if present."""
 
     def write(proto: Message) -> Iterator[str]:
         for position, (number, name) in enumerate(fields):
@@ -429,7 +432,7 @@ def _slices(instruction: Message) -> Iterator[str]:
 def _collective(instruction: Message) -> Iterator[str]:
     if channel := instruction.number(26):
         yield f"channel_id={channel}"
-    # Newer protos have the short form beside the list of groups, older ones inside it.
+    # Newer protos have the short form beside the list of groups; older ones have it inside the list.
     iota = instruction.message(92) if 92 in instruction else instruction.message(87).message(2)
     groups = [braced(group.numbers(1)) for group in instruction.messages(49) or instruction.message(87).messages(1)]
     if iota.numbers(3):
@@ -477,7 +480,7 @@ _CALLING: Final = {
     "async-update": ("calls",),
     "async-done": ("calls",),
 }
-"""The attributes in which an opcode names the computations that it calls, one each; other opcodes use `to_apply`, or a
+"""Attributes in which an opcode names the computations that it calls, one each. Other opcodes use `to_apply` or a
 list."""
 _CALLING_LISTS: Final = {"conditional": "branch_computations", "custom-call": "called_computations"}
 _ALIAS_KINDS: Final = {1: "may-alias", 2: "must-alias"}
@@ -486,21 +489,21 @@ _LOCAL: Final = (1 << 32) - 1
 
 
 class BeyondLimitError(HloError):
-    """A proto that is one, and larger than the limits allow."""
+    """Raised for a module proto that is larger than the limits allow."""
 
 
 def text(data: bytes) -> str:
-    """The HLO text of the module in `data`: literals of more than 16 elements are elided.
+    """Return the HLO text of the module in `data`, with literals of more than 16 elements elided.
 
-    Raises HloError where it is neither of the two messages, damaged, or beyond the limits `instructions` and, as text,
-    `unpacked`.
+    Raises HloError if `data` is neither of the two messages, is damaged, or exceeds the limits `instructions` and, as
+    text, `unpacked`.
     """
     proto = module_message(data)
     return "".join(_ModuleWriter(proto).write())
 
 
 def module_message(data: bytes) -> Message:
-    """The `HloModuleProto` in `data`. Raises HloError as `text` does."""
+    """Return the `HloModuleProto` in `data`. Raises HloError as `text` does."""
     outer = Message(data)
     for proto in (_inner(outer), outer):
         if proto is not None and 3 in proto and 1 in proto:
@@ -520,13 +523,13 @@ def _inner(outer: Message) -> Message | None:
 
 
 class _ModuleWriter:
-    """Writes one `HloModuleProto` as text."""
+    """Writer of one `HloModuleProto` as text."""
 
     def __init__(self, proto: Message) -> None:
         self._proto = proto
         self._computations = proto.messages(3)
         self._left = UNPACKED.most
-        """Characters that may still be written. A message can name one operand a million times."""
+        """Characters that may still be written; a message can name one operand a million times."""
         self._names = {computation.number(5): computation.text(1) for computation in self._computations}
         self._payloads = proto.all_octets(22)
         self._sequences: Mapping[int, list[int]] = {
@@ -548,7 +551,7 @@ class _ModuleWriter:
                 yield written
 
     def _check(self, length: int) -> None:
-        """Raises HloError where a text of this length is beyond what may still be written."""
+        """Raise HloError if a text of this length exceeds what may still be written."""
         if length > self._left:
             raise BeyondLimitError(f"the protobuf has {UNPACKED.words} as text", UNPACKED.hint)
 
@@ -649,7 +652,7 @@ class _ModuleWriter:
             yield f"called_computations={{{', '.join(called)}}}"
 
     def _payload(self, payload: Message) -> bytes:
-        """Newer modules keep long fields in a separate table, and refer to them by number from 1."""
+        """Return the octets of a long field, which newer modules keep in a separate table and number from 1."""
         number = payload.number(2)
         return payload.octets(1) or (self._payloads[number - 1] if 0 < number <= len(self._payloads) else b"")
 
@@ -672,13 +675,13 @@ def _name(number: int, names: Mapping[int, str]) -> str:
 
 
 def _is_bare(config: str) -> bool:
-    """Whether the printer writes these settings without quotes: a JSON object, which cannot be mistaken for the text
-    around it."""
+    """Return whether the printer leaves out the quotes: the settings are a JSON object, which stands out from the text
+    around."""
     return config.startswith("{") and balanced_end(config, 0, len(config)) == len(config)
 
 
 def _tables(index: Message) -> Iterator[str]:
-    """The four tables of `StackFrameIndexProto`, with a parent's number plus 1, as in text."""
+    """Yield the four tables of `StackFrameIndexProto`; a parent's number is increased by 1, as in HLO text."""
     if not index.messages(4):
         return
     for title, names in (("FileNames", index.texts(1)), ("FunctionNames", index.texts(2))):

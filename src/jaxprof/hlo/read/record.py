@@ -1,11 +1,11 @@
-"""Instructions as text: where each begins and ends, and `ROOT %name = shape opcode(operands), attribute=value, ...`
-taken apart.
+"""Split instructions as text: where each begins and ends, and the parts of `ROOT %name = shape opcode(operands),
+attribute=value, ...`.
 
-Cutting a computation is one pass of a regular expression, which finds the lines that begin an instruction. Where the
-text is not one instruction a line (literals and attributes over several lines, strings with line ends in them,
-computations written in place, lines that are no instruction at all) the instruction is read to its end, and what
-follows decides. Taking an instruction apart is on demand and forgiving: a text that is not an instruction gives None,
-and the caller keeps the raw text.
+Cutting a computation is one traversal with a regular expression, which finds the lines that begin an instruction. If
+the text does not have one instruction per line (literals and attributes over several lines, strings with line ends in
+them, computations written in place, lines that are no instruction at all), the instruction is read to its end, and what
+follows decides. Splitting an instruction is on demand and forgiving: a text that is not an instruction gives None, and
+the caller keeps the raw text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from jaxprof.hlo.read.syntax import Attribute, AttributeList
 
-# Possessive throughout: what a repetition has taken it keeps, so that no text makes these go back and forth.
+# Possessive throughout: a repetition keeps what it has taken, so that no text makes these backtrack.
 _NAME: Final = r"\s*+(?:ROOT\s++(?!=))?%?(?P<name>[^\s=%,(){}\"]++)\s*+=\s*+"
 _ARRAY_SHAPE: Final = r"[A-Za-z]\w*+\[[^\[\]\"]*+\](?:\{(?:[^{}\"]|\{[^{}\"]*+\})*+\})?"
 _BEGINNING = re.compile(
@@ -47,9 +47,10 @@ CALLING_ATTRIBUTES: Final = (
     "calls", "to_apply", "body", "condition", "branch_computations", "true_computation", "false_computation",
     "called_computations", "select", "scatter", "decomposition",
 )  # fmt: skip
-"""The attributes whose value is one computation or a braced list of them, in the order in which XLA lists the called
-(`HloInstruction::called_computations`: a while loop's body before its condition)."""
-# With what stands before the name: without that the search is three times as long.
+"""Attributes whose value is one computation or a braced list of them, in the order in which XLA lists called
+computations (`HloInstruction::called_computations`: a while loop's body before its condition).
+"""
+# The pattern includes what precedes the name; without it the search takes three times as long.
 _MAY_CALL = re.compile(rf"\W(?:{'|'.join(CALLING_ATTRIBUTES)})\s*=", re.ASCII)
 _COMMENT = re.compile(COMMENT)
 _COMPACT_ELEMENT = re.compile(r"(?<=[\w.\-])#\d")
@@ -58,21 +59,21 @@ NO_OPERANDS: Final = frozenset({"parameter", "constant"})
 
 
 class Metadata(NamedTuple):
-    """Where an instruction came from, as its `metadata={...}` says. Absent: empty text or 0."""
+    """Where an instruction came from, as its `metadata={...}` says. Absent fields are empty or 0."""
 
     op_name: str = ""
-    """The path of transformations and scopes: `jit(f)/transpose(jvp(attn))/dot_general`."""
+    """Path of transformations and scopes: `jit(f)/transpose(jvp(attn))/dot_general`."""
     op_type: str = ""
-    """The framework's operation, where it wrote one."""
+    """The framework's operation, if it wrote one."""
     source_file: str = ""
     source_line: int = 0
     source_end_line: int = 0
     source_column: int = 0
     source_end_column: int = 0
     stack_frame_id: int = 0
-    """A frame of the module's table; 0 means none. `Module.stack` walks it."""
+    """Frame of the module's table; 0 means none. `Module.stack` walks it."""
     text: str = ""
-    """All of it, as written between the braces."""
+    """All metadata, as written between the braces."""
 
 
 class Record:
@@ -90,7 +91,7 @@ class Record:
         self.name = name
         self.opcode = opcode
         self.inside = inside
-        """What stands between the parentheses after the opcode."""
+        """Bounds of the text between the parentheses after the opcode."""
         self.limit = limit
         self._shape_span = shape
         self._operands: tuple[str, ...] | None = None
@@ -128,7 +129,7 @@ class Record:
         return _COMPACT_ELEMENT.search(_COMMENT.sub("", self.text[start:end])) is not None
 
     def attribute_list(self) -> AttributeList:
-        """The attributes as offsets, read anew."""
+        """Return the attributes as offsets, read anew."""
         return attributes(self.text, self.inside[1] + 1, self.limit)
 
     @property
@@ -140,7 +141,7 @@ class Record:
         return self._attributes
 
     def called(self, in_place: Mapping[int, str]) -> tuple[str, ...]:
-        """The computations that it calls.
+        """Return the computations that the instruction calls.
 
         `in_place` names those that are written in place, by the offset of their opening brace, or of the operands of
         the instruction that stands for one (see `jaxprof.hlo.read.parse`).
@@ -148,7 +149,8 @@ class Record:
         if self._called is None:
             if self.inside[0] in in_place:
                 self._called = (in_place[self.inside[0]],)
-            # Most instructions call nothing, and a search over the text is ten times cheaper than its attributes.
+            # Most instructions call nothing, and a search over the text is ten times cheaper than reading the
+            # attributes.
             elif not _MAY_CALL.search(self.text, self.inside[1], self.limit):
                 self._called = ()
             elif not in_place:
@@ -180,7 +182,7 @@ class Record:
 
 
 def _names(value: str) -> list[str]:
-    """The computations that an attribute's value names."""
+    """Return the computations that an attribute's value names."""
     value = _COMMENT.sub("", value) if "/*" in value else value
     return [] if "=" in value else COMPUTATION_NAME.findall(value)
 
@@ -190,7 +192,7 @@ UNREADABLE: Final = Record("", "", (0, 0), "", (0, 0), 0)
 
 
 def read(text: str, start: int, limit: int) -> Record | None:
-    """The instruction that begins at `start` and ends before `limit`, or None where there is none."""
+    """Return the instruction that begins at `start` and ends before `limit`, or None if there is none."""
     begin = _BEGINNING.match(text, start, limit)
     if begin is None:
         begin = _BEGINNING.match(text, skip_blank(text, start, limit), limit)
@@ -225,7 +227,7 @@ def read(text: str, start: int, limit: int) -> Record | None:
 
 
 class Budget:
-    """How many characters may still be looked at ahead, so that broken text costs linear time all the same."""
+    """Number of characters that may still be looked at ahead, so that malformed text costs linear time as well."""
 
     __slots__ = ("left",)
 
@@ -234,7 +236,8 @@ class Budget:
 
 
 def read_whole(text: str, start: int, likely_end: int, limit: int, budget: Budget) -> tuple[Record | None, int]:
-    """The instruction that begins at `start` and where it ends; beyond `likely_end` only if brackets are open there."""
+    """Return the instruction that begins at `start` and where it ends; beyond `likely_end` only if brackets are open
+    there."""
     instruction = read(text, start, likely_end)
     if instruction:
         attributes_read = instruction.attribute_list()
@@ -250,7 +253,7 @@ def read_whole(text: str, start: int, likely_end: int, limit: int, budget: Budge
 
 
 _PLAIN_METADATA = re.compile(r'[^"]*?, metadata=\{((?:[^{}"\\]|"[^"\\]*+")*+)\}')
-"""The first string after the operands lies in the metadata: then these braces are its own."""
+"""Pattern whose braces are the metadata's own, because the first string after the operands lies in the metadata."""
 _PRINTED_METADATA = re.compile(
     r'op_name="([^"\\]*+)"(?: source_file="([^"\\]*+)"(?: source_line=(\d{1,18}))?)?(?: source_end_line=(\d{1,18}))?'
     r"(?: stack_frame_id=(\d{1,18}))?"
@@ -263,7 +266,7 @@ _NUMBERS: Final = ("source_line", "source_end_line", "source_column", "source_en
 
 @lru_cache(maxsize=4096)
 def read_metadata(inside: str) -> Metadata:
-    """What the text between the braces of `metadata={...}` says. Unknown items remain in `text` only."""
+    """Return what the text between the braces of `metadata={...}` says. Unknown items remain in `text` only."""
     if not inside:
         return _NONE
     if printed := _PRINTED_METADATA.fullmatch(inside):
@@ -289,11 +292,12 @@ class Pieces(NamedTuple):
     names: list[str]
     starts: array[int]
     root: int | None
-    """The number of the instruction marked ROOT (the last, if there are several)."""
+    """Number of the instruction marked ROOT (the last, if there are several)."""
 
 
 def cut(text: str, start: int, end: int) -> Pieces:
-    """Cuts `text[start:end]`, the inside of a computation's braces. What is no instruction becomes one without name."""
+    """Split `text[start:end]`, the inside of a computation's braces. What is no instruction becomes one without a
+    name."""
     names: list[str] = []
     starts = array("Q")
     root: int | None = None
@@ -322,7 +326,7 @@ def cut(text: str, start: int, end: int) -> Pieces:
 
 
 def _read_on(text: str, at: int, end: int, names: list[str], starts: array[int], root: int | None) -> int | None:
-    """Adds what stands between `at` and `end`, where no line begins an instruction in the usual way."""
+    """Add the instructions between `at` and `end`, where no line begins an instruction in the usual way."""
     at = skip_blank(text, at, end)
     while at < end:
         here = _INSTRUCTION_START.match(text, at, end)

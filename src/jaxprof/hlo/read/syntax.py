@@ -1,8 +1,8 @@
-"""The words of HLO text: strings, brackets, `name=value` lists, operand lists, opcodes.
+"""Lexical elements of HLO text: strings, brackets, `name=value` lists, operand lists, opcodes.
 
-Pure functions over a text and offsets. They read what XLA's printer writes and what its lexer takes
-(`xla/hlo/parser/hlo_lexer.cc`): names, quoted strings with C escapes, `//` and `/* */` comments. All are linear in what
-they pass over, and none raises on any input.
+The functions are pure, over a text and offsets. They read what XLA's printer writes and what its lexer accepts
+(`xla/hlo/parser/hlo_lexer.cc`): names, quoted strings with C escapes, `//` and `/* */` comments. All take time linear
+in the text that they pass, and none raises on any input.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 STRING: Final = r'"(?:[^"\\]++|\\.)*+"'
-# Where a closing mark is missing, the rest is taken, so that it is not looked for again from every mark that follows.
+# If a closing mark is missing, the rest is taken, so that later marks do not search for it again.
 OPEN_STRING: Final = STRING + "?"
 COMMENT: Final = r"/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
 _TOKEN = re.compile(rf"{OPEN_STRING}|[{{}}\[\]()]|{COMMENT}|//[^\n]*+", re.DOTALL)
@@ -20,9 +20,9 @@ _OPENING: Final = {"{": "}", "[": "]", "(": ")"}
 
 
 def balanced_end(text: str, at: int, limit: int) -> int:
-    """Where the bracket at `at` has closed: the offset after its partner, or -1 if that is not before `limit`.
+    """Return the offset after the partner of the bracket at `at`, or -1 if it does not close before `limit`.
 
-    Strings and comments are passed over. Any closing bracket closes the innermost open one: broken text ends sooner.
+    Strings and comments are skipped. Any closing bracket closes the innermost open one, so malformed text ends sooner.
     """
     depth = 0
     for match in _TOKEN.finditer(text, at, limit):
@@ -40,7 +40,8 @@ _DETAIL = re.compile(r", (?:metadata|backend_config|frontend_attributes|origin)=
 
 
 def short_text(text: str) -> str:
-    """HLO text without what neither computes nor connects: metadata, backend configurations, frontend attributes."""
+    """Return HLO text without what neither computes nor connects: metadata, backend configurations, frontend
+    attributes."""
     pieces: list[str] = []
     kept = 0
     for match in _DETAIL.finditer(text):
@@ -61,13 +62,13 @@ _BLANK = re.compile(rf"(?:\s++|{COMMENT}|//[^\n]*+)*+")
 
 
 def skip_blank(text: str, at: int, limit: int) -> int:
-    """The first offset from `at` on that is neither white space nor inside a comment."""
+    """Return the first offset from `at` on that is neither white space nor inside a comment."""
     match = _BLANK.match(text, at, limit)
     return match.end() if match else at
 
 
 class Attribute(NamedTuple):
-    """One `name=value` in a list of them; offsets into the text."""
+    """One `name=value` in a list; offsets into the text."""
 
     name: str
     start: int
@@ -75,29 +76,30 @@ class Attribute(NamedTuple):
 
 
 _ATTRIBUTE_NAME = re.compile(r"([A-Za-z_][\w.\-]*)\s*=\s*")
-# A value is pieces: words, strings, brackets, and a blank before a bracket (`replica_groups=mesh['x'=4] {'x'}`). Up to
-# three levels of brackets go by in one match; deeper ones take the slow way.
+# A value consists of words, strings, brackets, and a blank before a bracket (`replica_groups=mesh['x'=4] {'x'}`). One
+# match takes up to three levels of brackets; deeper ones take the slow way.
 _FLAT = rf"[^{{}}\[\]()\"/]++|{STRING}|/(?![/*])|{COMMENT}"
 _NESTED = rf"(?:{_FLAT}|[{{\[(](?:{_FLAT})*+[}}\])])"
 _BRACKETED = rf"[{{\[(](?:{_NESTED}|[{{\[(]{_NESTED}*+[}}\])])*+[}}\])]"
 _WORDS = rf"(?:[^{{}}\[\]()\",\s/]++|[ \t]++(?=[{{\[(])|{STRING}|/(?![/*])|{_BRACKETED})++"
 _VALUE = re.compile(_WORDS, re.DOTALL)
-# As XLA prints nearly all of them, in one match: what it does not take goes the slow way, with the same result.
+# The form in which XLA prints nearly all attributes, in one match; everything else takes the slow way, with the same
+# result.
 _ATTRIBUTE = re.compile(rf", ([A-Za-z_][\w.\-]*+)=({_WORDS})(?=[ \t]*+(?:[,\n]|\Z))", re.DOTALL)
 
 
 class AttributeList(NamedTuple):
-    """The attributes that follow each other in a text."""
+    """Attributes that follow each other in a text."""
 
     found: list[Attribute]
     end: int
-    """The offset after the last one."""
+    """Offset after the last attribute."""
     closed: bool
-    """False where the limit came inside brackets or a string."""
+    """False if the limit was reached inside brackets or a string."""
 
 
 def attributes(text: str, at: int, limit: int) -> AttributeList:
-    """The `, name=value` from `at` on. A value ends at a comma or a blank outside brackets and strings."""
+    """Return the `, name=value` from `at` on. A value ends at a comma or a blank outside brackets and strings."""
     listed: list[Attribute] = []
     while True:
         while plain := _ATTRIBUTE.match(text, at, limit):
@@ -116,7 +118,7 @@ def attributes(text: str, at: int, limit: int) -> AttributeList:
 
 
 def _value_end(text: str, at: int, limit: int) -> int:
-    """Where the value that begins at `at` ends, or -1 where `limit` comes first."""
+    """Return where the value that begins at `at` ends, or -1 if `limit` comes first."""
     while at < limit:
         if match := _VALUE.match(text, at, limit):
             at = match.end()
@@ -133,7 +135,7 @@ _ITEM = re.compile(rf"{OPEN_STRING}|[{{}}\[\]()]|{COMMENT}|//[^\n]*+|,", re.DOTA
 
 
 def items(inside: str) -> list[str]:
-    """What stands between the commas of `inside` that are in no bracket, string or comment; blanks taken off."""
+    """Split `inside` at commas outside brackets, strings and comments, and strip blanks."""
     parts: list[str] = []
     depth = start = 0
     for match in _ITEM.finditer(inside):
@@ -157,13 +159,13 @@ _COMMENT = re.compile(rf"{COMMENT}|//[^\n]*+")
 
 
 def operand_names(inside: str) -> tuple[str, ...]:
-    """The values that an operand list names: `f32[2]{0} %a, /*index=1*/%b` gives a and b, and so does `a, b`.
+    """Return the values that an operand list names: `f32[2]{0} %a, /*index=1*/%b` gives a and b, and so does `a, b`.
 
     An operand that is not a name (an instruction written in place, a number) is left out.
     """
     if "%" in inside:
         names = _PERCENT_NAME.findall(inside)
-        # Where there are shapes, there is a % before every name: no printer ever mixed them.
+        # If there are shapes, every name has a % before it: no printer ever mixed the two forms.
         if "[" in inside or len(names) > inside.count(","):
             return tuple(names)
     elif _PLAIN_NAMES.fullmatch(inside):
@@ -177,7 +179,7 @@ _LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "
 
 
 def unquote(raw: str) -> str:
-    """A quoted string without its quotes and C escapes (octal ones hold UTF-8 bytes); other text as it is."""
+    """Return a quoted string without its quotes and C escapes (octal ones hold UTF-8 bytes); other text unchanged."""
     if len(raw) < 2 or raw[0] != '"' or raw[-1] != '"':
         return raw
     inside = raw[1:-1]
@@ -208,7 +210,8 @@ _OWN_OPCODE: Final = frozenset(
 
 @lru_cache(maxsize=1024)
 def unsugared(opcode: str) -> tuple[str, str]:
-    """The opcode that a written opcode stands for, and what it wraps: `('async-start', 'fusion')`, `('dot', '')`."""
+    """Return the opcode that a written opcode stands for, and what it wraps: `('async-start', 'fusion')`, `('dot',
+    '')`."""
     wrapped, _, stage = opcode.rpartition("-")
     if wrapped and stage in ("start", "update", "done") and opcode not in _OWN_OPCODE:
         return f"async-{stage}", wrapped

@@ -1,4 +1,4 @@
-"""Protocol buffers from the wire, without a schema: enough to read a known message by its field numbers.
+"""Decode protocol buffers without a schema: enough to read a known message by its field numbers.
 
 The encoding is https://protobuf.dev/programming-guides/encoding. Numbers and text are read on request.
 """
@@ -31,12 +31,12 @@ def _signed(value: int) -> int:
 
 
 class Message:
-    """One message: for each field number the values that it was given, in order. Absent fields have their default."""
+    """One message: for each field number its values, in order. Absent fields have their default."""
 
     __slots__ = ("_fields",)
 
     def __init__(self, data: bytes) -> None:
-        """Raises HloError where `data` is not a well-formed message."""
+        """Decode `data`. Raises HloError if it is not a well-formed message."""
         self._fields: dict[int, list[int | bytes]] = {}
         at, end = 0, len(data)
         try:
@@ -65,16 +65,16 @@ class Message:
         return number in self._fields
 
     def count(self, number: int) -> int:
-        """How many values the field was given."""
+        """Return how many values the field has."""
         return len(self._fields.get(number, ()))
 
     def number(self, number: int) -> int:
-        """The last value of an integer, enumeration or bool field."""
+        """Return the last value of an integer, enumeration or bool field."""
         value = self._fields.get(number, [0])[-1]
         return _signed(value) if isinstance(value, int) else 0
 
     def numbers(self, number: int) -> list[int]:
-        """All values of a repeated integer field, packed or not."""
+        """Return all values of a repeated integer field, packed or not."""
         numbers: list[int] = []
         for value in self._fields.get(number, ()):
             if isinstance(value, int):
@@ -90,7 +90,7 @@ class Message:
         return numbers
 
     def floats(self, number: int, code: str) -> list[float]:
-        """All values of a repeated field of fixed size; `code` is its `struct` format (`f`, `d`)."""
+        """Return all values of a repeated field of fixed size; `code` is its `struct` format (`f`, `d`)."""
         data = b"".join(self.all_octets(number))
         size = struct.calcsize(code)
         return list(struct.unpack(f"<{len(data) // size}{code}", data[: len(data) // size * size]))
@@ -100,18 +100,18 @@ class Message:
         return value if isinstance(value, bytes) else b""
 
     def text(self, number: int) -> str:
-        """A string field. Octets that are not UTF-8 become U+FFFD."""
+        """Return a string field. Bytes that are not UTF-8 become U+FFFD."""
         return self.octets(number).decode("utf-8", "replace")
 
     def all_octets(self, number: int) -> list[bytes]:
-        """All values of a repeated string, bytes or message field."""
+        """Return all values of a repeated string, bytes or message field."""
         return [value for value in self._fields.get(number, ()) if isinstance(value, bytes)]
 
     def texts(self, number: int) -> list[str]:
         return [value.decode("utf-8", "replace") for value in self.all_octets(number)]
 
     def message(self, number: int) -> Message:
-        """A message field; the empty message where it is absent. Raises HloError where it is broken."""
+        """Return a message field; the empty message if it is absent. Raises HloError if it is malformed."""
         return Message(self.octets(number))
 
     def messages(self, number: int) -> list[Message]:

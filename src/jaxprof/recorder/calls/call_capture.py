@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from jaxprof.events import Event, LogLine, RunClosed, RunFinished, RunPlanned, RunSpec, WarningRaised
 from jaxprof.recorder.calls.kept_call import KeptArguments, WrittenCall, jitted_of, write_call
-from jaxprof.recorder.guest import is_of_the_program
+from jaxprof.recorder.guest import raised_by_program
 
 _NAMES_KEPT: Final = 500
 _LINES_KEPT: Final = 200
@@ -43,7 +43,7 @@ class CallCapture:
         self._written = WrittenCall(name=name)
 
     def offer(self, function: object, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Examines a call that JAX is tracing, and keeps the first call of the function. Raises nothing."""
+        """Examine a call that JAX is tracing, and keep the first call of the function. Raises nothing."""
         if self._kept is not None:
             return
         if len(self._names) < _NAMES_KEPT:
@@ -55,7 +55,7 @@ class CallCapture:
             self._jitted = jitted_of(function)
             self._written = write_call(function, self._jitted, name, args, kwargs)
         except Exception as error:  # the program is in the middle of this call and must go on
-            if is_of_the_program(error):
+            if raised_by_program(error):
                 raise
             message = f"a call of {name} could not be kept: {type(error).__name__}: {error}"
             self._emit(WarningRaised(code="function_not_kept", message=message))
@@ -63,7 +63,7 @@ class CallCapture:
         self._function, self._kept = function, kept
 
     def measure(self) -> None:
-        """Measures the kept call and emits its run, or a warning if there is no call. Raises nothing."""
+        """Measure the kept call and emit its run, or a warning if there is no call. Raises nothing."""
         kept, self._kept = self._kept, None
         if kept is None:
             self._emit(self._not_called())
@@ -76,7 +76,8 @@ class CallCapture:
         problem = ""
         try:
             if jax.process_count() > 1:
-                problem = f"not measured: the program ran in {jax.process_count()} processes, and a call needs them all"
+                count = jax.process_count()
+                problem = f"not measured: the program ran in {count} processes, and a call would wait for all of them"
             else:
                 with self._own_output():
                     self._measure(kept)
@@ -104,7 +105,7 @@ class CallCapture:
 
         def emit(event: Event) -> None:
             if isinstance(event, RunFinished):
-                self._tell(kept)
+                self._warn_about_figures(kept)
             self._emit(event)
 
         measure_call(
@@ -121,19 +122,19 @@ class CallCapture:
             emit,
         )
 
-    def _tell(self, kept: KeptArguments) -> None:
-        """Emits the warnings that qualify this run's figures."""
+    def _warn_about_figures(self, kept: KeptArguments) -> None:
+        """Emit the warnings that qualify this run's figures."""
         if kept.made_up:
             self._warn(
                 "values_made_up",
-                "the arguments have the shapes, dtypes and places of a real call, but made-up values",
-                "For a function whose time depends on its values, --values keeps them.",
+                "the arguments have the shapes, dtypes and devices of a real call, but random values",
+                "If the time depends on the values, keep them with --values.",
             )
         if self._written.problem:
             self._warn("cannot_repeat", f"jaxprof run cannot repeat this run: {self._written.problem}")
         elif kept.devices > 1:
             self._warn(
-                "one_device", f"the arguments lay on {kept.devices} devices; jaxprof run repeats it on one device"
+                "one_device", f"the arguments were on {kept.devices} devices; jaxprof run repeats the call on one"
             )
 
     def _warn(self, code: str, message: str, advice: str = "") -> None:
@@ -164,7 +165,7 @@ class CallCapture:
 
     @contextlib.contextmanager
     def _own_output(self) -> Iterator[None]:
-        """Redirects what Python prints inside to the run's log: the program's output has ended."""
+        """Redirect what Python prints inside to the run's log, because the program's output has ended."""
         output = io.StringIO()
         try:
             with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
@@ -175,7 +176,7 @@ class CallCapture:
 
 
 def _names_of(function: object, name: str) -> set[str]:
-    """The names by which a user may refer to the function."""
+    """Return the names by which a user may refer to the function."""
     qualified = str(getattr(function, "__qualname__", name)).replace("<locals>.", "")
     module = str(getattr(function, "__module__", ""))
     if module == "__main__":
@@ -187,9 +188,9 @@ def _names_of(function: object, name: str) -> set[str]:
 def of_arrays_only(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The call as a function of its arrays alone: everything else is static and stands inside the function.
+    """Return the call as a function of its arrays alone; everything else is a constant inside the function.
 
-    The function also returns arrays alone: those of the call's result, and those that the call stored in its arguments
+    The function also returns only arrays: those of the call's result, and those that the call stored in its arguments
     (a training step of flax's nnx updates its model there), which would otherwise be dead code.
     """
     import jax

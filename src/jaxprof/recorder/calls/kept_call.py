@@ -1,8 +1,8 @@
 """One real call of a function, kept so that it can be repeated: its arguments, and the call as text.
 
-An array is kept as its shape, dtype and sharding, or with its values if they are wanted, not by reference: it may be
-large, and it may be donated a moment later. Everything else (numbers, strings, static objects, the containers around
-them) is kept as it is.
+An array is kept as its shape, dtype and sharding, and with its values if they are requested, but not by reference: it
+may be large, and it may be donated a moment later. Everything else (numbers, strings, static objects, containers) is
+kept as it is.
 
 As text, a call is the target that leads to its function, and its arguments as specs. Not every call can be written
 down: no name leads to a function inside another function, and a session holds no pickled objects. For such a call the
@@ -24,26 +24,26 @@ from jaxprof.workloads.specs import array_text
 _SEED: Final = 0
 _INTEGERS_BELOW: Final = 10
 _LONGEST: Final = 1 << 18
-"""A call whose specs have more characters than this is not written down."""
+"""Limit for the characters of a call's specs; a longer call is not written down."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptArray:
-    """Stands in for an array."""
+    """What is kept of an array."""
 
     shape: tuple[int, ...]
     dtype: Any
     sharding: Any = None
-    """None for a NumPy array, and for an array that had no placement of its own while it was traced."""
+    """Sharding; None for a NumPy array, and for an array that had no placement of its own while it was traced."""
     key: str = ""
-    """The implementation of an array of typed random keys; None for any other array."""
+    """Implementation of an array of typed random keys; empty for any other array."""
     weak: bool = False
     value: Any = None
-    """A NumPy array with the values, if they were requested and could be copied."""
+    """NumPy array with the values, if they were requested and could be copied; else None."""
 
     @property
     def devices(self) -> int:
-        """The number of devices that hold the array."""
+        """Number of devices that hold the array."""
         return len(self.sharding.device_set) if self.sharding is not None else 1
 
 
@@ -56,7 +56,7 @@ class KeptArguments:
 
     @classmethod
     def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], *, values: bool) -> KeptArguments:
-        """The arguments of the call `(*args, **kwargs)`; with `values`, waits for the arrays and copies them to the
+        """Keep the arguments of the call `(*args, **kwargs)`; with `values`, wait for the arrays and copy them to the
         host."""
         import jax
 
@@ -83,11 +83,11 @@ class KeptArguments:
 
     @property
     def made_up(self) -> bool:
-        """Whether some array will get other values than it had."""
+        """Whether some array will get values other than its own."""
         return any(array.value is None for array in self.arrays)
 
     def made(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Makes the arguments again. Arrays on one device become NumPy arrays, so that their transfer can be measured
+        """Make the arguments again. Arrays on one device become NumPy arrays, so that their transfer can be measured
         as well; an array over several devices gets its sharding back."""
         import jax
         import numpy as np
@@ -122,7 +122,7 @@ def _key_kind(leaf: Any) -> str:
 
 
 def key_kind(keys: Any) -> str:
-    """The implementation of typed random keys: `threefry2x32`, `rbg`."""
+    """Return the implementation of typed random keys: `threefry2x32`, `rbg`."""
     import jax
 
     return str(jax.random.key_impl(keys))
@@ -151,7 +151,8 @@ def _made_key(array: KeptArray, random: Any) -> Any:
 
 
 def _made_up(array: KeptArray, random: Any) -> Any:
-    """Normal numbers for floats, 0 to 9 for integers (0 and 1 if they have fewer bits), as argument specs make them."""
+    """Return normal numbers for floats, and 0 to 9 for integers (0 and 1 if they are too narrow), as argument specs
+    do."""
     import jax.numpy as jnp
     import numpy as np
 
@@ -172,11 +173,11 @@ class WrittenCall:
     """The fields of `RunPlanned` that describe a call."""
 
     name: str
-    """`train.py:step`, as for a workload found in a file."""
+    """Name such as `train.py:step`, as for a workload found in a file."""
     target: str = ""
     specs: tuple[str, ...] = ()
     problem: str = ""
-    """Why the call cannot be repeated; target and specs are then empty."""
+    """Why the call cannot be repeated, with target and specs empty; empty if it can."""
 
 
 class Unwritable(Exception):
@@ -184,8 +185,8 @@ class Unwritable(Exception):
 
 
 def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrittenCall:
-    """The call `function(*args, **kwargs)` as text; `jitted` is the object that `jax.jit` made of the function, if it
-    is known."""
+    """Return the call `function(*args, **kwargs)` as text; `jitted` is the object that `jax.jit` made of the function,
+    if it is known."""
     called = name
     try:
         place, path = _place(function, jitted)
@@ -194,15 +195,15 @@ def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwa
         specs = [_text(value, f"argument {number}") for number, value in enumerate(placed, start=1)]
         specs += [f"{key}={_text(value, key)}" for key, value in named.items()]
         if sum(map(len, specs)) > _LONGEST:
-            raise Unwritable("its arguments have too many parts to be written down")
+            raise Unwritable("its arguments have too many parts to write down")
     except Unwritable as error:
         return WrittenCall(name=called, problem=str(error))
     return WrittenCall(name=called, target=f"{place}:{path}", specs=tuple(specs))
 
 
 def jitted_of(function: object) -> Any:
-    """The object that `jax.jit` made of `function`, with its static and donated arguments; None if nothing refers to
-    one.
+    """Return the object that `jax.jit` made of `function`, with its static and donated arguments; None if nothing
+    refers to one.
 
     The garbage collector is searched for it: the object may be a global, an attribute, or held by a closure. The search
     takes about 50 ms with a million objects.
@@ -219,12 +220,12 @@ def jitted_of(function: object) -> Any:
 
 
 def _place(function: Any, jitted: Any) -> tuple[str, str]:
-    """The file and the name that lead to the function, or preferably to its jitted object. Raises Unwritable."""
+    """Return the file and the name that lead to the function, or preferably to its jitted object. Raises Unwritable."""
     written = written_function(function)
     code = getattr(written, "__code__", None)
     path = Path(code.co_filename) if code is not None else None
     if path is None or path.suffix != ".py" or not path.is_file():
-        raise Unwritable("its function was not written in a file")
+        raise Unwritable("its function is not defined in a file")
     names = getattr(written, "__globals__", {})
     for name, value in list(names.items()):
         if value is function or (jitted is not None and value is jitted):
@@ -244,7 +245,7 @@ def _leads_to(names: dict[str, Any], dotted: str, function: object) -> bool:
 
 
 def _text(value: Any, path: str) -> str:
-    """The spec of a value. Raises Unwritable with the path of the part that has no spec."""
+    """Return the spec of a value. Raises Unwritable with the path of the part that has no spec."""
     import jax
     import numpy as np
 
@@ -279,7 +280,7 @@ def _container_text(value: Any, path: str) -> str:
 
 
 def _importable_name(module: str) -> str:
-    """The name under which a rerun imports `module`; the program's own module (`__main__`) has such a name too."""
+    """Return the name under which a rerun imports `module`; the program's own module (`__main__`) has one, too."""
     if module != "__main__":
         return module
     main = sys.modules.get("__main__")

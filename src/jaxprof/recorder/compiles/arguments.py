@@ -1,4 +1,4 @@
-"""One argument of a call, taken apart: its tree, and each value as a leaf of the signature.
+"""The parts of one argument of a call: its tree, and each value as a leaf of the signature.
 
 JAX's own hash of a tree leaves out what its nodes hold besides children (the keys of a dict, the static fields of a
 module), although a program is compiled for exactly those. So the nodes are walked, at 1 µs each. The names cost more,
@@ -17,16 +17,16 @@ from jaxprof.light_dataclass import dataclass
 from jaxprof.recorder.compiles.functions import Identities
 from jaxprof.recorder.compiles.signature import Leaf
 from jaxprof.recorder.compiles.values import dtype_name, is_narrowed, sharding_text, static_text
-from jaxprof.recorder.guest import is_of_the_program
+from jaxprof.recorder.guest import raised_by_program
 
 _SCALARS: Final = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
-"""What JAX makes of Python's numbers; bool first, because it is an int."""
+"""Dtypes that JAX gives to Python's numbers; bool first, because it is an int."""
 _XLA_ALIGNMENT_BYTES: Final = 64
 ARRAY, TRACER, NUMPY, OTHER = "array", "tracer", "numpy", "other"
 STRUCTURES_REMEMBERED: Final = 1_000
 _STATICS_KEPT: Final = 256
 _NODES_WALKED: Final = 20_000
-"""A larger tree is identified by JAX's own hash."""
+"""Limit for walked nodes; a larger tree is identified by JAX's own hash."""
 _PLAIN: Final = (dict, list, tuple, type(None))
 
 
@@ -43,7 +43,7 @@ class LeafReader:
         self._narrowed: dict[Any, bool] = {}
 
     def dynamic(self, value: Any, wide: bool, jax: Any) -> Leaf:
-        """The leaf of an array, a tracer, a number or anything with a shape and a dtype."""
+        """Return the leaf of an array, a tracer, a number or anything with a shape and a dtype."""
         kind = type(value)
         if kind in _SCALARS:
             return self._leaf((), dtype_name(_SCALARS[kind], wide=wide), kind is not bool)
@@ -68,15 +68,15 @@ class LeafReader:
         return self._leaf(tuple(shape), self._dtype(value.dtype, wide), weak, sharding, placed)
 
     def static(self, value: Any) -> Leaf:
-        """The leaf of a static argument: its value as text, and its hash."""
+        """Return the leaf of a static argument: its value as text, and its hash."""
         if isinstance(value, (FunctionType, MethodType)):
             return self._leaf((), "", False, "", 0, value.__name__, hash_of(self._identities.of(value)))
         identity = self._identities.of(value) if callable(value) and not isinstance(value, type) else value
         return self._leaf((), "", False, "", 0, static_text(value), hash_of(identity))
 
     def device_bytes(self, value: Any, wide: bool) -> int | None:
-        """The bytes of a NumPy array on the device, with 64-bit numbers halved unless they are enabled (`wide`); None
-        for a NumPy scalar."""
+        """Return the bytes of a NumPy array on the device, with 64-bit numbers halved unless they are enabled (`wide`);
+        None for a NumPy scalar."""
         if not isinstance(value, sys.modules["numpy"].ndarray):
             return None
         narrowed = self._narrowed.get(value.dtype)  # the name of a dtype takes NumPy 5 µs
@@ -101,7 +101,7 @@ class LeafReader:
         return leaf
 
     def kind(self, kind: type, jax: Any) -> str:
-        """Whose type this is: `ARRAY`, `TRACER`, `NUMPY`, `OTHER`; determined once for each type of a library."""
+        """Return the kind of a type: `ARRAY`, `TRACER`, `NUMPY`, `OTHER`; cached for the types of libraries."""
         whose = self._kinds.get(kind)
         if whose is None:
             whose = NUMPY if kind.__module__ == "numpy" else OTHER
@@ -123,25 +123,25 @@ class LeafReader:
 
 
 def hash_of(value: Any) -> int:
-    """The value's hash, as JAX's own cache uses it; an unhashable value is identified by its address."""
+    """Return the value's hash, as JAX's own cache uses it; an unhashable value is identified by its address."""
     try:
         return hash(value)
     except Exception as error:  # __hash__ is the user's; JAX called it too and will report its error
-        if is_of_the_program(error):
+        if raised_by_program(error):
             raise
         return id(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """An argument, taken apart."""
+    """The leaves, paths and static contents of an argument."""
 
     leaves: list[Any]
     paths: tuple[str, ...]
-    """For each leaf: `['w']`, `.layers[0].weight`; empty for an argument that is a leaf itself."""
+    """Path of each leaf: `['w']`, `.layers[0].weight`; empty for an argument that is a leaf itself."""
     digest: int
     statics: tuple[tuple[str, str], ...] = ()
-    """What its nodes hold besides children: the node's path, and the values as text."""
+    """What the nodes hold besides children: the node's path, and the values as text."""
 
 
 class TreeReader:
@@ -151,7 +151,7 @@ class TreeReader:
         self._known: dict[tuple[int, int], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {}
 
     def read(self, value: Any) -> Tree:
-        """The tree of one argument."""
+        """Return the tree of one argument."""
         if isinstance(value, (bool, int, float, complex)) or type(value).__module__ == "numpy":
             return Tree([value], ("",), 0)
         jax = sys.modules["jax"]
@@ -181,12 +181,12 @@ def _digest(structure: Any) -> int:
 
 
 def _content_hash(value: Any) -> int:
-    """A hash of what a node holds. A value without a hash of its own is searched for parts that have one, or left
-    out."""
+    """Return a hash of what a node holds. A value without a hash of its own is searched for parts that have one, or
+    left out."""
     try:
         return hash(value)
     except Exception as error:  # __hash__ is the user's, and containers of unhashable values raise as well
-        if is_of_the_program(error):
+        if raised_by_program(error):
             raise
     if isinstance(value, dict):
         return hash(tuple((_content_hash(key), _content_hash(held)) for key, held in value.items()))
@@ -194,7 +194,7 @@ def _content_hash(value: Any) -> int:
 
 
 def _statics(structure: Any, keys: list[Any], jax: Any) -> Iterator[tuple[str, str]]:
-    """The nodes that hold more than children, each with its path: the common part of its leaves' paths."""
+    """Return the nodes that hold more than children, each with its path: the common part of its leaves' paths."""
     count = 0
     stack = [(structure, 0, 0)]
     while stack and count < _STATICS_KEPT:
@@ -206,15 +206,15 @@ def _statics(structure: Any, keys: list[Any], jax: Any) -> Iterator[tuple[str, s
         if kind not in _PLAIN and held:
             count += 1
             path = jax.tree_util.keystr(keys[first][:depth]) if node.num_leaves else ""
-            yield path, _in_words(kind, held)
+            yield path, _node_text(kind, held)
         at = first
         for child in node.children():
             stack.append((child, depth + 1, at))
             at += child.num_leaves
 
 
-def _in_words(kind: Any, held: Any) -> str:
-    """`Linear(in_features=3, use_bias=True)` if the fields can be read, otherwise the values."""
+def _node_text(kind: Any, held: Any) -> str:
+    """Return `Linear(in_features=3, use_bias=True)` if the fields can be read, otherwise the values."""
     name = getattr(kind, "__name__", "node")
     if dataclasses.is_dataclass(kind) and isinstance(held, tuple):
         names = [item.name for item in dataclasses.fields(kind) if item.metadata.get("static")]

@@ -1,9 +1,9 @@
 """Finds the call that made JAX compile, from the frames between the event and the user's line.
 
-On the way up there is a function of JAX that takes `*args` and has the user's callable in its closure or its
+Among the outer frames there is a function of JAX that takes `*args` and has the user's callable in its closure or its
 parameters; the callable's name is the one that JAX announced. It is found by these properties and never by the names of
-JAX's functions. If a library wraps JAX's `jit` in its own (flax, equinox), a function of that library further up, which
-also takes `*args`, has the arguments as the user wrote them. The locals of the user's own frames are never read.
+JAX's functions. If a library wraps JAX's `jit` in its own (flax, equinox), a function of that library further out also
+takes `*args`, and has the arguments as the user wrote them. The locals of the user's own frames are never read.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _FRAMES_LOOKED_AT = 200
 
 @dataclass(slots=True)
 class ObservedCall:
-    """What was called. It holds the user's objects, so it lives only while one event is handled."""
+    """The call that made JAX compile. It holds the user's objects, so it lives only while one event is handled."""
 
     function: Any = None
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
-    """The options of `jax.jit`, by its own names for them."""
+    """Options of `jax.jit`, by its own names for them."""
     inner_args: tuple[Any, ...] | None = None
-    """The flat arguments of the compiled program itself, if a frame nearer to it has them."""
+    """Flat arguments of the compiled program itself, if a frame nearer to it has them."""
     written: ObservedCall | None = None
     """The call as the user wrote it, if a library's wrapper took it apart before it reached JAX."""
 
@@ -41,7 +41,7 @@ class ObservedCall:
 
 
 def read_call(frame: FrameType | None, name: str) -> ObservedCall:
-    """The call of the function that JAX calls `name`, from JAX's frames at and above `frame`."""
+    """Return the call of the function that JAX calls `name`, from JAX's frames at and above `frame`."""
     call = ObservedCall()
     options: dict[str, Any] = {}
     looked_at = 0
@@ -73,9 +73,9 @@ def read_call(frame: FrameType | None, name: str) -> ObservedCall:
 
 
 def _written_call(frame: FrameType | None, name: str, held: Any) -> ObservedCall | None:
-    """The call of a library's wrapper around the function called `name`, or of JAX's own wrapper around `held`, which
-    is in the closure of the compiled function (`pmap`). If libraries' wrappers are nested, the innermost one: the outer
-    ones may add arguments."""
+    """Return the call of a library's wrapper around the function called `name`, or of JAX's own wrapper around `held`,
+    which is in the closure of the compiled function (`pmap`). If libraries' wrappers are nested, it is the innermost
+    one: the outer ones may add arguments."""
     own: ObservedCall | None = None
     looked_at = 0
     while frame is not None and looked_at < _FRAMES_LOOKED_AT:
@@ -111,7 +111,7 @@ def _variable_arguments(code: CodeType, values: dict[str, Any]) -> tuple[tuple[A
 
 
 def _callable_of(code: CodeType, values: dict[str, Any], name: str, *, jitted: bool) -> Any:
-    """The callable named `name` in the closure or the plain parameters of a frame.
+    """Return the callable named `name` in the closure or the plain parameters of a frame, or None.
 
     The frame must belong to a jit, or the callable must itself be jitted: `grad` and `vmap` also hold functions of that
     name, and they call programs derived from them.
@@ -130,7 +130,7 @@ def _is_jitted(function: Any) -> bool:
 
 
 def _jit_options(values: dict[str, Any]) -> dict[str, Any]:
-    """The options of `jax.jit`, if one of a frame's values carries them."""
+    """Return the options of `jax.jit`, if one of a frame's values carries them."""
     for value in values.values():
         kind = type(value)
         if kind.__module__.startswith("jax.") and hasattr(kind, "static_argnums") and hasattr(kind, "donate_argnums"):

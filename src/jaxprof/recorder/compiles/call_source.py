@@ -1,4 +1,4 @@
-"""What the source shows of a call that JAX compiled: where its function was made, what becomes of its arguments.
+"""What the source shows of a call that JAX compiled: where its function was made, and what becomes of its arguments.
 
 `def make_step(rate): @jax.jit def step(x): ...; return step` makes a new `step` at each call, and JAX compiles each
 one. The line to change is the call of `make_step`, which has returned by the time `step` is called. So that line is
@@ -34,16 +34,17 @@ class Made:
     """How a function was made. Holds text only, none of the user's objects."""
 
     factory: str
-    """The name of the function that makes it."""
+    """Name of the function that makes it."""
     place: SourceLocation
-    """The call of the factory; `NOWHERE` if it was not found."""
+    """Call of the factory; `NOWHERE` if it was not found."""
     closure: tuple[tuple[str, str], ...]
     """The factory's variables that the function uses, each with its value as text."""
 
 
 def made_by(function: Any, frame: FrameType | None, *, find_place: bool) -> Made | None:
-    """The factory of `function`. None if the function is not defined inside another one, or if its factory is still
-    running: then it is defined right where it is used. `find_place`: whether to look for the factory's call."""
+    """Return the factory of `function`. None if the function is not defined inside another one, or if its factory is
+    still running, because the function is then defined where it is used. `find_place`: whether to find the factory's
+    call."""
     written = next((layer for layer in reversed(unwrapped(function)) if isinstance(layer, FunctionType)), None)
     if written is None or _LOCALS not in written.__qualname__:
         return None
@@ -75,7 +76,7 @@ def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _called_at(factory: str, frame: FrameType | None) -> SourceLocation:
-    """The call of the factory in the innermost function on the stack that has one: the last before its current
+    """Return the call of the factory in the innermost function on the stack that has one: the last before its current
     line."""
     for caller in _user_frames(frame):
         code = caller.f_code
@@ -89,14 +90,14 @@ def _called_at(factory: str, frame: FrameType | None) -> SourceLocation:
 
 @lru_cache(maxsize=1024)
 def _extent(code: CodeType) -> tuple[int, int]:
-    """The lines of a function without those of its nested functions."""
+    """Return the first and the last line of a function's own code, without its nested functions."""
     lines = [line for *_, line in code.co_lines() if line]
     return min(lines, default=code.co_firstlineno), max(lines, default=code.co_firstlineno)
 
 
 @lru_cache(maxsize=64)
 def _calls(file: str) -> dict[str, tuple[int, ...]]:
-    """The lines of a file that call something, by the last part of the name that is called."""
+    """Return the lines of a file that call something, by the last part of the called name."""
     tree = parsed(file)
     if tree is None:
         return {}
@@ -116,13 +117,13 @@ class _Site:
     call: ast.Call
     statement: ast.stmt
     loop: ast.stmt | None
-    """The innermost loop around it, in the same function."""
+    """Innermost loop around the call, in the same function."""
     function: ast.AST | None
 
 
 def replaced(names: Sequence[str], keywords: Sequence[str], frame: FrameType | None) -> set[str]:
-    """The arguments among `names` (positional) and `keywords` that the user's line replaces by the result; none if the
-    source does not show it."""
+    """Return the arguments among `names` (positional) and `keywords` that the user's line replaces by the result; none
+    if the source does not show it."""
     site = _site(frame)
     if site is None:
         return set()
@@ -133,8 +134,8 @@ def replaced(names: Sequence[str], keywords: Sequence[str], frame: FrameType | N
 
 
 def constant(names: Sequence[str], keywords: Sequence[str], frame: FrameType | None) -> set[str]:
-    """The arguments that are one object in every call: a name, or a part of it, that is assigned nowhere in the loop
-    around the call (nowhere in its function, if there is no loop); none if the source does not show it."""
+    """Return the arguments that are one object in every call: a name, or a part of it, that is not assigned in the loop
+    around the call (in its function, if there is no loop); none if the source does not show it."""
     site = _site(frame)
     if site is None:
         return set()
@@ -156,10 +157,10 @@ def constant(names: Sequence[str], keywords: Sequence[str], frame: FrameType | N
 
 
 def _written(site: _Site, names: Sequence[str], keywords: Sequence[str]) -> dict[str, ast.expr]:
-    """The arguments by their names; nothing if some of them are not written out one by one."""
+    """Return the arguments by their names; nothing if some of them are not written out one by one."""
     if any(isinstance(argument, ast.Starred) for argument in site.call.args):
         return {}
-    first = len(names) - len(site.call.args)  # a method's own object stands before the call's parentheses
+    first = len(names) - len(site.call.args)  # a method's own object is written before the parentheses of the call
     written = dict(zip(names[max(0, first) :], site.call.args, strict=False))
     return written | {item.arg: item.value for item in site.call.keywords if item.arg and item.arg in keywords}
 
@@ -173,7 +174,7 @@ def _site(frame: FrameType | None) -> _Site | None:
 
 @lru_cache(maxsize=64)
 def _sites(file: str) -> dict[_Position, _Site]:
-    """Every call in a file by its first and last line and its columns (in bytes), as Python's bytecode has them."""
+    """Return every call in a file, by first and last line and columns (in bytes), as Python's bytecode has them."""
     tree = parsed(file)
     if tree is None:
         return {}
@@ -195,7 +196,7 @@ def _sites(file: str) -> dict[_Position, _Site]:
 
 
 def _targets(statement: ast.AST) -> Iterator[ast.expr]:
-    """The targets of a statement's assignments, one by one."""
+    """Return the targets of a statement's assignments, one by one."""
     waiting: list[Any] = list(getattr(statement, "targets", None) or [getattr(statement, "target", None)])
     if isinstance(statement, ast.For | ast.AsyncFor):
         return
@@ -210,7 +211,7 @@ def _targets(statement: ast.AST) -> Iterator[ast.expr]:
 
 
 def _passed_on(loop: ast.stmt, taken: set[str]) -> Iterator[str]:
-    """The names to which another statement of the loop assigns the results: `params = new_params`."""
+    """Return the names to which another statement of the loop assigns the results: `params = new_params`."""
     for node in ast.walk(loop):
         if isinstance(node, ast.Assign) and taken & {ast.unparse(part) for part in _parts(node.value)}:
             yield from map(ast.unparse, _targets(node))

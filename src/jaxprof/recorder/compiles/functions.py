@@ -1,6 +1,6 @@
 """What was compiled: where a function is defined, and whether it is the same function object as before.
 
-Functions are not kept alive: objects are told apart by serial numbers held with weak references.
+Functions are not kept alive: objects are distinguished by serial numbers, through weak references.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from jaxprof.recorder.guest import is_of_the_program
+from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.places import JAX, LIBRARY, file_kind
 
 _WRAPPERS_FOLLOWED = 16
 
 
-def _inside(function: Any) -> Any:
-    """What `function` wraps, or None. Only types whose attributes run none of the user's code are asked."""
+def _wrapped(function: Any) -> Any:
+    """Return what `function` wraps, or None. Reads attributes only of types for which that runs no user code."""
     if isinstance(function, FunctionType):
         return function.__dict__.get("__wrapped__")
     if isinstance(function, MethodType):
@@ -31,29 +31,30 @@ def _inside(function: Any) -> Any:
         return None
     if type(function).__module__.startswith("jax"):
         return getattr(function, "__wrapped__", None)
-    wrapped = _written_on(function, "__wrapped__")
-    return wrapped if wrapped is not None else _of_class(type(function), "__call__")
+    wrapped = _copied_attribute(function, "__wrapped__")
+    return wrapped if wrapped is not None else _class_attribute(type(function), "__call__")
 
 
-def _written_on(thing: Any, name: str) -> Any:
-    """An attribute that `functools.update_wrapper` put on an object, or that a library's class defines; else None."""
+def _copied_attribute(thing: Any, name: str) -> Any:
+    """Return an attribute that `functools.update_wrapper` put on an object, or that a library's class defines; else
+    None."""
     try:
         own = object.__getattribute__(thing, "__dict__")
     except AttributeError:  # slots
         own = {}
     value = own.get(name) if type(own) is dict else None
-    if value is None and is_of_a_library(type(thing)) and isinstance(_of_class(type(thing), name), property):
+    if value is None and _belongs_to_library(type(thing)) and isinstance(_class_attribute(type(thing), name), property):
         try:
             value = getattr(thing, name)
-        except Exception as error:  # one in a library's attribute is the library's own business
-            if is_of_the_program(error):
+        except Exception as error:  # a failing attribute of a library is the library's own business
+            if raised_by_program(error):
                 raise
             value = None
     return value
 
 
-def _of_class(kind: type, name: str) -> Any:
-    """An attribute as the class itself defines it. The metaclass, which may be the user's, is not asked."""
+def _class_attribute(kind: type, name: str) -> Any:
+    """Return an attribute as the class itself defines it. The metaclass, which may be the user's, is not asked."""
     return next((base.__dict__[name] for base in type.__dict__["__mro__"].__get__(kind) if name in base.__dict__), None)
 
 
@@ -63,22 +64,22 @@ def _module_kind(module: str) -> str:
     return file_kind(file) if isinstance(file, str) else ""
 
 
-def is_of_a_library(kind: type) -> bool:
+def _belongs_to_library(kind: type) -> bool:
     """Whether a class belongs to a library, so that reading attributes of its objects runs none of the user's code."""
     return _module_kind(kind.__module__) == LIBRARY
 
 
 def is_called_through_its_type(function: Any) -> bool:
     """Whether the object is called through its class's method `__call__`, and wraps nothing."""
-    inside = _inside(function)
-    return inside is not None and inside is _of_class(type(function), "__call__")
+    inside = _wrapped(function)
+    return inside is not None and inside is _class_attribute(type(function), "__call__")
 
 
 def unwrapped(function: Any) -> list[Any]:
-    """`function`, what it wraps, and so on to the innermost function."""
+    """Return `function`, what it wraps, and so on to the innermost function."""
     chain = [function]
     while len(chain) < _WRAPPERS_FOLLOWED:
-        inside = _inside(chain[-1])
+        inside = _wrapped(chain[-1])
         if inside is None or inside is chain[-1]:
             break
         chain.append(inside)
@@ -86,7 +87,7 @@ def unwrapped(function: Any) -> list[Any]:
 
 
 def code_of(function: Any) -> CodeType | None:
-    """The code of the innermost wrapped function; None if that is not written in Python."""
+    """Return the code of the innermost wrapped function; None if that is not written in Python."""
     for candidate in reversed(unwrapped(function)):
         if isinstance(candidate, FunctionType):
             return candidate.__code__
@@ -94,7 +95,7 @@ def code_of(function: Any) -> CodeType | None:
 
 
 def outer_code(function: Any) -> CodeType | None:
-    """The code of the outermost wrapper that has one: `grad` of a function is not the function."""
+    """Return the code of the outermost wrapper that has one: `grad` of a function is not the function."""
     for candidate in unwrapped(function):
         if isinstance(candidate, FunctionType):
             return candidate.__code__
@@ -102,7 +103,7 @@ def outer_code(function: Any) -> CodeType | None:
 
 
 def name_matches(function: Any, name: str) -> bool:
-    """Whether JAX would call it `name`. A callable object has no name of its own."""
+    """Whether JAX would call the function `name`. A callable object has no name of its own."""
     chain = unwrapped(function)
     if not callable(chain[0]):
         return False
@@ -119,7 +120,7 @@ def _name_of(function: Any) -> str | None:
         return function.__name__
     if type(function).__module__.startswith("jax"):
         return getattr(function, "__name__", None)
-    name = _written_on(function, "__name__")
+    name = _copied_attribute(function, "__name__")
     return name if isinstance(name, str) else None
 
 
@@ -131,8 +132,8 @@ def wraps(function: Any, name: str) -> bool:
 
 
 def held_function(function: Any) -> Any:
-    """The function of another library that one of JAX's own functions holds in its closure, or None: the one that
-    `pmap` compiles."""
+    """Return the function outside JAX that one of JAX's own functions holds in its closure, or None. `pmap` compiles
+    such a function."""
     looked_at = [item for item in unwrapped(function) if isinstance(item, FunctionType)]
     for candidate in looked_at[:_WRAPPERS_FOLLOWED]:
         for content in _held(candidate):
@@ -144,7 +145,7 @@ def held_function(function: Any) -> Any:
 
 
 def _held(function: Any) -> Iterator[Any]:
-    """The values in a function's closure, and in the slots of JAX's own objects there."""
+    """Yield the values in a function's closure, and in the slots of JAX's own objects there."""
     for cell in function.__closure__ or ():
         if _filled(cell):
             content = cell.cell_contents
@@ -163,9 +164,9 @@ def _filled(cell: Any) -> bool:
 
 
 def primitive_parameters(function: Any) -> dict[str, Any] | None:
-    """The parameters of a primitive that is called outside any jit; None for every other function.
+    """Return the parameters of a primitive that is called outside any jit; None for every other function.
 
-    JAX compiles such a call as a function of its own, made for these parameters, which it keeps in the closure.
+    JAX compiles such a call as a function made for these parameters, which it keeps in the closure.
     """
     if not isinstance(function, FunctionType) or file_kind(function.__code__.co_filename) != JAX:
         return None
@@ -184,18 +185,18 @@ class _Reference(weakref.ref[Any]):
 
 
 class Identities:
-    """Serial numbers of objects, valid for as long as each lives."""
+    """Serial numbers of objects, valid while each object lives."""
 
     def __init__(self) -> None:
         self._last = 0
         self._live: dict[int, tuple[_Reference, int]] = {}
         self._gone: deque[_Reference] = deque()
-        """References to objects that have died. They are put here without any Python of ours: what a signal handler of
-        the program raised in it would be lost."""
+        """References to objects that have died. `append` adds them without running Python code of ours, in which an
+        exception from a signal handler of the program would be lost."""
 
     def of(self, thing: Any) -> object:
-        """The same number for the same object, and a new one for every other object, even at an address that was used
-        before."""
+        """Return the same number for the same object, and a new one for every other object, even at an address that was
+        used before."""
         if isinstance(thing, MethodType):
             return self.of(thing.__self__), self.of(thing.__func__)
         self._forget_the_dead()

@@ -43,9 +43,9 @@ class Ledger:
         self.on_call: Callable[[object, str, tuple[Any, ...], dict[str, Any]], None] | None = None
         """Called with (callable, name, args, kwargs) at the start of each outermost trace."""
         self.on_row: Callable[[FunctionKey, Compiled], None] | None = None
-        """Called with each compilation and with what tells its function from others, before it is emitted."""
+        """Called with each compilation and the key of its function, before the compilation is emitted."""
         self.problems = 0
-        """The number of compilations that could not be recorded."""
+        """Number of compilations that could not be recorded."""
         self._emit = emit
         self._process = os.getpid()
         self._threads = Threads(main_thread if main_thread is not None else threading.main_thread().ident or 0)
@@ -55,30 +55,30 @@ class Ledger:
         self._clears = CacheClears()
         self._writer = RowWriter(emit)
         self._waiting: list[tuple[int, CompilationRow, str]] = []
-        """Each entry: thread, row, and the row's last stage (trace or lower). The row may be compiled later."""
+        """Thread, row, and the row's last stage (trace or lower), for rows that may still be compiled."""
         self._definitions: dict[str, tuple[SourceLocation, bool, bool] | None] = {}
-        """Places by name, None if several functions have the name: for programs derived from a function (its
-        transpose), whose events do not show the place."""
+        """Definitions by name; None if several functions have the name. For programs derived from a function (its
+        transpose), whose events do not show the definition."""
         self._lock = threading.RLock()
         """Guards `_waiting` and the emitting of rows. The program's threads take it, and it is held while a row is
         emitted: nothing that `emit` calls may wait for another lock."""
 
     def attach(self) -> None:
-        """Begins to listen. Raises RuntimeError if jax has not been imported yet."""
+        """Begin to listen. Raises RuntimeError if jax has not been imported yet."""
         monitoring.watch(self)
         self._clears.attach()
 
     def detach(self) -> None:
-        """Stops listening."""
+        """Stop listening."""
         monitoring.unwatch(self)
         self._clears.detach()
 
     def stage_seconds(self) -> dict[str, float]:
-        """Seconds that the main thread has spent in trace, lower and compile, each without the stages nested in it."""
+        """Return the main thread's seconds in trace, lower and compile, each without the stages nested in it."""
         return self._clock.read(time.monotonic())
 
     def running(self) -> list[StageRunning]:
-        """The running stages, one for each thread: the innermost one that has a row of its own."""
+        """Return the running stages, one for each thread: the innermost one that has a row of its own."""
         now = time.monotonic()
         rows = []
         for thread in self._threads.all():
@@ -99,7 +99,7 @@ class Ledger:
         return rows
 
     def finish(self) -> None:
-        """Emits what waits: programs that were lowered but not compiled, and folded rows."""
+        """Emit what is pending: programs that were lowered but not compiled, and folded rows."""
         with self._lock:
             for _, row, stage in self._waiting:
                 if stage == "lower":
@@ -110,7 +110,7 @@ class Ledger:
     # The methods of jaxprof.recorder.compiles.monitoring.Watcher, called in the thread that compiles.
 
     def stage_began(self, stage: str, function: str, frame: FrameType) -> None:
-        """A stage begins: finds its row, or begins one with the call that it reads from JAX's frames."""
+        """Begin a stage: find its row, or begin one with the call read from JAX's frames."""
         if os.getpid() != self._process:
             return
         now = time.monotonic()
@@ -133,7 +133,7 @@ class Ledger:
             self.on_call(call.function, _plain_name(function), call.args, call.kwargs)
 
     def stage_ended(self, stage: str, function: str) -> None:
-        """A stage has ended."""
+        """End a stage."""
         if os.getpid() != self._process:
             return
         now = time.monotonic()
@@ -160,7 +160,7 @@ class Ledger:
         self._advance(row, stage, failed)
 
     def cache_event(self, what: str) -> None:
-        """The persistent cache was asked, or it answered."""
+        """Note that the persistent cache was asked, or that it answered."""
         row = self._compiling()
         if row is not None:
             # JAX asks even if no cache is set up
@@ -168,13 +168,13 @@ class Ledger:
             row.cache = "hit" if "hit" in (what, row.cache) else "miss" if used else "off"
 
     def cache_saved(self, seconds: float) -> None:
-        """The seconds that a hit saved."""
+        """Note the seconds that a hit saved."""
         row = self._compiling()
         if row is not None:
             row.saved_seconds = seconds
 
     def problem(self, error: Exception) -> None:
-        """Counts a failure to record, and warns at the first one."""
+        """Count a failure to record, and warn at the first one."""
         self.problems += 1
         if self.problems == 1:
             message = f"a compilation could not be recorded: {type(error).__name__}: {error}"
@@ -202,7 +202,7 @@ class Ledger:
     def _row(
         self, stage: str, function: str, frame: FrameType, thread: ThreadStages, now: float
     ) -> tuple[CompilationRow, ObservedCall | None]:
-        """The row that a stage belongs to: one that waits for it, or a new one."""
+        """Return the row of a stage, one that waits for it or a new one, and the call if it was read."""
         name = _plain_name(function)
         place = called_from(frame)
         if stage != "trace":
@@ -243,7 +243,7 @@ class Ledger:
         return None
 
     def _describe(self, row: CompilationRow, call: ObservedCall, frame: FrameType) -> None:
-        """What is compiled, and with which arguments."""
+        """Fill in what is compiled, and with which arguments."""
         row.signature = self._reader.read(call)
         if not call.found:
             row.key = FunctionKey(row.announced, under="derived")
@@ -267,11 +267,11 @@ class Ledger:
             row.signature = replace(row.signature, made=made) if made is not None else row.signature
         self._remember(row)
         if row.signature.numpy_bytes >= WORTH_COPYING_BYTES:
-            self._look_at_the_line(row, call.written or call, frame)
+            self._mark_numpy_leaves(row, call.written or call, frame)
 
-    def _look_at_the_line(self, row: CompilationRow, call: ObservedCall, frame: FrameType) -> None:
-        """Marks the leaves from NumPy that only the first call has, and those that are the same array in every call.
-        Only for the latter does the location in memory matter."""
+    def _mark_numpy_leaves(self, row: CompilationRow, call: ObservedCall, frame: FrameType) -> None:
+        """Mark the NumPy leaves that only the first call gets, and those that are the same array in every call. Only
+        for the latter does the alignment in memory matter."""
         signature = row.signature
         arguments = [name for name, _, _ in arguments_of(call)][: len(call.args)], tuple(call.kwargs), frame
         root = {at: _ROOT.split(signature.names[at], maxsplit=1)[0] for at in signature.numpy}
@@ -292,7 +292,7 @@ class Ledger:
             self._definitions[row.announced] = None
 
     def _definition(self, row: CompilationRow, function: Any) -> CodeType | None:
-        """The code that is compiled. The row is named after it if JAX's name says nothing."""
+        """Return the code that is compiled. The row is named after it if JAX's name is only a placeholder."""
         code = code_of(function)
         if not isinstance(function, FunctionType):
             if row.function.startswith("<unnamed"):
@@ -306,7 +306,7 @@ class Ledger:
         return code
 
     def _advance(self, row: CompilationRow, stage: str, failed: str) -> None:
-        """A row has passed a stage: it is emitted after the last stage, and waits before that."""
+        """Note that a row has finished a stage: it is emitted after the last stage, and waits before that."""
         if failed and stage == "trace":
             return
         with self._lock:
@@ -325,9 +325,11 @@ class Ledger:
             # only now is the backend certain to be up
             row.signature = replace(row.signature, shared=row.signature.aligned)
         before = nearest(row.signature, self._history.earlier(row.key, row.signature))
-        place_before = self._history.place(row.key, before) if before is not None else NOWHERE
+        place_before, cleared = NOWHERE, False
+        if before is not None:
+            place_before, clears = self._history.last_call(row.key, before)
+            cleared = clears < self._clears.count
         traced = "trace" in row.seconds or row.op_by_op or row.nested
-        cleared = before is not None and self._history.clears(row.key, before) < self._clears.count
         reason = explain(
             row.signature,
             before,
@@ -345,6 +347,6 @@ class Ledger:
 
 
 def _plain_name(function: str) -> str:
-    """`f` for `jit(f)`."""
+    """Return `f` for `jit(f)`."""
     wrapper, bracket, inside = function.partition("(")
     return inside[:-1] if bracket and wrapper.isidentifier() and inside.endswith(")") else function

@@ -1,6 +1,6 @@
 """Measures how large a program is and which large constants it holds, from the module that JAX hands to XLA.
 
-When the compilation begins, the module is found among the values of JAX's frames by what it can do. Its operations are
+When the compilation begins, the module is found among the values of JAX's frames by its attributes. Its operations are
 walked, not printed: a walk takes about 1.5 µs for each, the text three times as long.
 """
 
@@ -27,16 +27,16 @@ _BITS: Final = {"i1": 8, "bf16": 16, "complex<f32>": 64, "complex<f64>": 128}
 
 @dataclass(slots=True)
 class ModuleSize:
-    """Operations, None if the module was not found or is too large to walk; constants, largest first."""
+    """Number of operations (None if the module was not found or is too large to walk) and constants, largest first."""
 
     operations: int | None = None
     constants: list[ProgramArray] = field(default_factory=list)
     taken: dict[str, bool] = field(default_factory=dict)
-    """The program's arguments by JAX's names, each with whether an output may take its buffer."""
+    """By JAX's name of each of the program's arguments, whether an output may reuse its buffer."""
 
 
 def read_module_size(frame: FrameType | None, *, donations: bool = False) -> ModuleSize:
-    """The size of the module whose compilation begins at `frame`; with `donations`, also what JAX has noted of them."""
+    """Return the size of the module whose compilation begins at `frame`; with `donations`, also JAX's notes on them."""
     looked_at = 0
     while frame is not None and looked_at < _FRAMES_LOOKED_AT and frame_kind(frame) == JAX:
         for value in frame.f_locals.values():
@@ -50,8 +50,8 @@ def read_module_size(frame: FrameType | None, *, donations: bool = False) -> Mod
 
 
 def _walk(module: Any) -> ModuleSize:
-    """Goes through the operations in Python, not by `walk`: what a signal handler of the program raises in a function
-    that C++ calls would be lost."""
+    """Count the operations in a loop in Python, not by `walk`: an exception from a signal handler of the program would
+    be lost in a function that C++ calls."""
     size = ModuleSize()
     seen = counted = 0
     deadline = time.monotonic() + _WALK_SECONDS_AT_MOST
@@ -83,7 +83,7 @@ _DONATED: Final = ("tf.aliasing_output", "jax.buffer_donor")
 
 
 def _taken(module: Any) -> dict[str, bool]:
-    """What JAX has noted on the arguments of the entry; nothing if it cannot be read."""
+    """Return what JAX has noted on the arguments of the entry function; nothing if it cannot be read."""
     for operation in module.regions[0].blocks[0].operations:
         attributes = operation.attributes
         if operation.operation.name == "func.func" and attributes["sym_name"].value == "main":
@@ -98,14 +98,14 @@ def _taken(module: Any) -> dict[str, bool]:
 
 
 def _location_name(location: Any) -> str:
-    """The name of a location, from the location's text: asking for the name ends the process on jaxlib 0.7 if there is
-    none."""
+    """Return the name of a location, from the location's text: asking for the name ends the process on jaxlib 0.7 if
+    there is none."""
     match = _NAMED.match(str(location))
     return match[1].replace('\\"', '"').replace("\\\\", "\\") if match is not None else ""
 
 
 def _constant(operation: Any) -> ProgramArray | None:
-    """A constant that is large and is not one repeated value."""
+    """Return a constant if it is large and not one repeated value, else None."""
     kind = operation.results[0].type
     count = 1
     for dimension in kind.shape:

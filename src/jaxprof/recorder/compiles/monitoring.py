@@ -1,11 +1,11 @@
-"""What JAX announces about compilations, passed to the watchers; and the calls of `jax.clear_caches()`.
+"""Passes to the watchers what JAX announces about compilations, and counts the calls of `jax.clear_caches()`.
 
 The listeners are registered once for each process and stay, because older versions of JAX cannot remove one. Without a
 watcher they return at once, and what a watcher raises never reaches JAX.
 
-JAX announces nothing when its caches are cleared, which makes it compile again what it compiled before, and has no
-public way to ask. So from when the ledger attaches until it detaches, a function that notes each call and passes it on
-replaces the public name.
+JAX announces nothing when its caches are cleared, after which it compiles again what it compiled before, and has no
+public way to ask. So while the ledger is attached, a function that notes each call and passes it on replaces the public
+name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, Final, Protocol
 
 from jaxprof.events import NOWHERE
-from jaxprof.recorder.guest import is_of_the_program, unseen
+from jaxprof.recorder.guest import raised_by_program, unseen
 from jaxprof.recorder.places import called_from
 
 _STAGES: Final = {
@@ -34,7 +34,7 @@ _SAVED: Final = "/jax/compilation_cache/compile_time_saved_sec"
 
 
 class Watcher(Protocol):
-    """The events, passed on in the thread where they happen. `frame` is the innermost frame, JAX's own."""
+    """Receives the events in the thread where they happen. `frame` is the innermost frame, JAX's own."""
 
     def stage_began(self, stage: str, function: str, frame: FrameType) -> None:
         """A stage of a compilation begins."""
@@ -46,10 +46,10 @@ class Watcher(Protocol):
         """The persistent cache was `asked`, or answered `hit` or `miss`."""
 
     def cache_saved(self, seconds: float) -> None:
-        """The seconds that a hit saved, as JAX estimates them."""
+        """A hit of the cache saved this many seconds, as JAX estimates them."""
 
     def problem(self, error: Exception) -> None:
-        """One of the methods above raised; must not raise."""
+        """One of the methods above raised. Must not raise."""
 
 
 _watchers: list[Watcher] = []
@@ -59,7 +59,7 @@ _registered: list[bool] = []
 
 
 def watch(watcher: Watcher) -> None:
-    """Begins to pass events to `watcher`. Raises RuntimeError if the program has not imported jax yet."""
+    """Begin to pass events to `watcher`. Raises RuntimeError if the program has not imported jax yet."""
     jax = sys.modules.get("jax")
     if jax is None:
         raise RuntimeError("jax is not imported yet")
@@ -74,7 +74,7 @@ def watch(watcher: Watcher) -> None:
 
 
 def unwatch(watcher: Watcher) -> None:
-    """Stops passing events to `watcher`."""
+    """Stop passing events to `watcher`."""
     if watcher in _watchers:
         _watchers.remove(watcher)
 
@@ -88,7 +88,7 @@ def _on_scalar(event: str, value: float, **details: Any) -> None:
         try:
             watcher.stage_began(stage, str(details.get("fun_name") or "unknown"), sys._getframe(2))
         except Exception as error:  # the program must not be affected; the watcher counts and reports it
-            if is_of_the_program(error):
+            if raised_by_program(error):
                 raise
             watcher.problem(error)
 
@@ -105,7 +105,7 @@ def _on_duration(event: str, duration: float, **details: Any) -> None:
             else:
                 watcher.stage_ended(stage, str(details.get("fun_name") or "unknown"))
         except Exception as error:
-            if is_of_the_program(error):
+            if raised_by_program(error):
                 raise
             watcher.problem(error)
 
@@ -119,26 +119,26 @@ def _on_event(event: str, **details: Any) -> None:
         try:
             watcher.cache_event(what)
         except Exception as error:
-            if is_of_the_program(error):
+            if raised_by_program(error):
                 raise
             watcher.problem(error)
 
 
 class CacheClears:
-    """Counts the calls and keeps the place of the last one."""
+    """Counts the calls of `jax.clear_caches()` and keeps the location of the last one."""
 
     def __init__(self) -> None:
         self.count = 0
         self.place = NOWHERE
-        """Where the last call is; `NOWHERE` if there was none."""
+        """Location of the last call; `NOWHERE` if there was none."""
         self._original: Callable[..., Any] | None = None
-        self._standing: Callable[..., Any] | None = None
+        self._replacement: Callable[..., Any] | None = None
 
     def attach(self) -> None:
-        """Replaces the public name: later calls are counted."""
+        """Replace the public name, so that later calls are counted."""
         jax = sys.modules["jax"]
         original = getattr(jax, "clear_caches", None)
-        if self._standing is not None or not callable(original):
+        if self._replacement is not None or not callable(original):
             return
 
         @functools.wraps(original)
@@ -147,12 +147,12 @@ class CacheClears:
             self.place = called_from(sys._getframe(1))
             return original(*args, **kwargs)
 
-        self._original, self._standing = original, clear_caches
+        self._original, self._replacement = original, clear_caches
         jax.clear_caches = clear_caches  # type: ignore[attr-defined]
 
     def detach(self) -> None:
-        """Restores JAX's own function, unless somebody else has replaced the name since."""
+        """Restore JAX's own function, unless somebody else has replaced the name since."""
         jax = sys.modules["jax"]
-        if self._standing is not None and getattr(jax, "clear_caches", None) is self._standing:
+        if self._replacement is not None and getattr(jax, "clear_caches", None) is self._replacement:
             jax.clear_caches = self._original  # type: ignore[attr-defined]
-        self._standing = None
+        self._replacement = None

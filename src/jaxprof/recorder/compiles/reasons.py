@@ -1,7 +1,7 @@
-"""Why a function was compiled again: compares its signature with the nearest earlier one, in words and as a code.
+"""Why a function was compiled again: its signature compared with the nearest earlier one, in words and as a code.
 
-It compares our own records. JAX's explanation (`jax_explain_cache_misses`) is not used: its cost is quadratic in the
-number of signatures of a function, and newer versions often have none.
+It compares the recorder's own signatures. JAX's explanation (`jax_explain_cache_misses`) is not used: its cost is
+quadratic in the number of signatures of a function, and newer versions often have none.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ TELLING: Final = (
     "sharding",
     "config",
 )
-"""Codes, the most informative first: a compilation with several differences gets the first of them."""
+"""Codes, most informative first: a compilation with several differences gets the first of them."""
 
-_OTHER_STRUCTURE: Final = "other containers in the arguments, or other static parts of them"
-"""Used if there is nothing more specific to report."""
+_OTHER_STRUCTURE: Final = "the containers of the arguments, or static parts in them, changed"
+"""Text for a changed structure if there is nothing more specific to report."""
 _AGAIN: Final = "the same function and signature again: "
 _DIFFERENCES_NAMED = 4
-"""If a whole tree of parameters was cast, a hundred lines would say no more than the first few."""
+"""Number of differences in a text: if a whole tree of parameters was cast, a hundred say no more than the first few."""
 _SPEC: Final = re.compile(r"P\((.*)\)( over .*)$")
 _KEY: Final = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
-"""One key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
+"""Matches one key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
 _WHOLE_AT_MOST = 48
-"""A static value of up to so many columns is shown whole; of a longer one only the part that differs."""
+"""Length up to which a static value is shown whole; of a longer one only the part that differs."""
 _LEAVES_WEIGHED = 64
 _LEAVES_COMPARED = 20_000
-"""Budget over all the earlier signatures that one is compared with, so that a large one costs no more than a small
+"""Limit for the leaves compared over all earlier signatures, so that a large signature costs no more than a small
 one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignatureDifference:
-    """One thing that differs from before."""
+    """One difference from the earlier signature."""
 
     code: str
     words: str
@@ -57,7 +57,7 @@ class SignatureDifference:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The reason: a code of `events.REASONS`, and its text."""
+    """The reason for a compilation: a code of `events.REASONS`, its text, and other fields as in `events.Compiled`."""
 
     code: str
     words: str = ""
@@ -65,11 +65,10 @@ class Reason:
     factory: str = ""
     closure: list[ClosureChange] = field(default_factory=list)
     cleared_at: SourceLocation = NOWHERE
-    """The differences as `events.Compiled` has them."""
 
 
 def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
-    """The signature with the fewest differences; of several the first, so pass the most recent first."""
+    """Return the signature with the fewest differences; of several the first, so pass the most recent first."""
     best: Signature | None = None
     best_distance = -1
     compared = 0
@@ -96,11 +95,13 @@ def _distance(now: Signature, before: Signature) -> int:
     if different > _LEAVES_WEIGHED:
         return distance + different
     return distance + sum(
-        _aspects(leaf, other) for leaf, other in zip(now.leaves, before.leaves, strict=True) if leaf is not other
+        _differing_aspects(leaf, other)
+        for leaf, other in zip(now.leaves, before.leaves, strict=True)
+        if leaf is not other
     )
 
 
-def _aspects(now: Leaf, before: Leaf) -> int:
+def _differing_aspects(now: Leaf, before: Leaf) -> int:
     return (
         (now.shape != before.shape)
         + (now.dtype != before.dtype)
@@ -120,7 +121,7 @@ def explain(
     traced: bool = True,
     cleared_at: SourceLocation | None = None,
 ) -> Reason:
-    """Why `now` was compiled, when the nearest earlier compilation of the same function was `before`.
+    """Return why `now` was compiled, if the nearest earlier compilation of the same function was `before`.
 
     `traced` is False if an earlier trace was reused. `cleared_at`: the call that cleared JAX's caches since `before`;
     None if none did.
@@ -128,7 +129,7 @@ def explain(
     if before is None:
         return Reason("first", _first(now, traced))
     if not now.known or not before.known:
-        return Reason("unknown", "the arguments of this call could not be seen")
+        return Reason("unknown", "the arguments of this call are unknown")
     differences = sorted(
         [*_function(now, before, called_from, defined_at, called_from == before_called_from),
          *_structure(now, before), *_leaves(now, before), *_settings(now, before)],
@@ -137,13 +138,13 @@ def explain(
     if len(differences) > 1:
         differences = [item for item in differences if item.words != _OTHER_STRUCTURE]
     if not differences and cleared_at is not None:
-        words = f"{_AGAIN}jax.clear_caches() at {short(cleared_at)} had emptied JAX's caches"
+        words = f"{_AGAIN}jax.clear_caches() at {short(cleared_at)} emptied JAX's caches"
         return Reason("caches_cleared", words, cleared_at=cleared_at)
     if not differences:
         return Reason(
             "unknown",
-            f"{_AGAIN}it was evicted from JAX's cache or cleared there (clear_cache of the function), or it was called "
-            "in another context of JAX's (under grad, say)",
+            f"{_AGAIN}JAX's cache evicted it, its clear_cache() was called, or it was called in another context "
+            "(such as under grad)",
         )
     named = [difference.words for difference in differences[:_DIFFERENCES_NAMED]]
     more = len(differences) - _DIFFERENCES_NAMED
@@ -151,7 +152,7 @@ def explain(
         named.append(f"and {more} more difference{'' if more == 1 else 's'}")
     words = "; ".join(named)
     if differences[0].code == "closure" and now.made is not None:
-        apart = _closures_apart(now.made, before.made)
+        apart = _closure_changes(now.made, before.made)
         changed = [ClosureChange(name=name, before=old, now=new) for name, old, new in apart]
         return Reason("closure", words, made_at=now.made.place, factory=now.made.factory, closure=changed)
     return Reason(differences[0].code, words)
@@ -160,9 +161,9 @@ def explain(
 def _first(now: Signature, traced: bool) -> str:
     if now.under:
         return f"the first time under {now.under}"
-    return (
-        "" if traced or now.function is None else "the first as a program of its own: it was traced in another before"
-    )
+    if traced or now.function is None:
+        return ""
+    return "first compilation of its own: before, it was traced inside another function"
 
 
 def _function(
@@ -171,27 +172,27 @@ def _function(
     if now.same_function(before):
         return
     if now.made is not None:
-        yield SignatureDifference("closure", _remade(now.made, before.made, defined_at))
+        yield SignatureDifference("closure", _closure_words(now.made, before.made, defined_at))
         return
     kind = "new function object each time: jit" if same_line else "another function object: jit"
     yield SignatureDifference("new_function", f"{kind} at {short(called_from)} (defined at {short(defined_at)})")
 
 
-def _remade(now: Made, before: Made | None, defined_at: SourceLocation) -> str:
-    """`make_step at train.py:30 makes a new function each time (defined at train.py:12), rate: 0.1 → 0.2`."""
+def _closure_words(now: Made, before: Made | None, defined_at: SourceLocation) -> str:
+    """Return `make_step at train.py:30 makes a new function each time (defined at train.py:12), rate: 0.1 → 0.2`."""
     where = f" at {short(now.place)}" if now.place else ""
-    changed = [f"{name}: {old} → {new}" for name, old, new in _closures_apart(now, before)]
+    changed = [f"{name}: {old} → {new}" for name, old, new in _closure_changes(now, before)]
     more = f" and {len(changed) - _DIFFERENCES_NAMED} more" if len(changed) > _DIFFERENCES_NAMED else ""
     values = f", {', '.join(changed[:_DIFFERENCES_NAMED])}{more}" if changed else ""
     return f"{now.factory}{where} makes a new function each time (defined at {short(defined_at)}){values}"
 
 
-def _closures_apart(now: Made, before: Made | None) -> Iterator[tuple[str, str, str]]:
-    """The factory's variables whose values, as text, have changed: name, before, now."""
+def _closure_changes(now: Made, before: Made | None) -> Iterator[tuple[str, str, str]]:
+    """Return the factory's variables whose values, as text, have changed: name, before, now."""
     old = dict(before.closure) if before is not None else {}
     for name, value in now.closure:
         if name in old and old[name] != value:
-            yield name, *_apart(old[name], value)
+            yield name, *_differing_parts(old[name], value)
 
 
 def _structure(now: Signature, before: Signature) -> Iterator[SignatureDifference]:
@@ -202,14 +203,14 @@ def _structure(now: Signature, before: Signature) -> Iterator[SignatureDifferenc
         if now.keywords != before.keywords:
             moved = sorted(set(now.keywords) ^ set(before.keywords))
             for name in moved[:3]:
-                ways = "by name → by position" if name in before.keywords else "by position → by name"
+                ways = "keyword → positional" if name in before.keywords else "positional → keyword"
                 yield SignatureDifference("structure", f"argument {name}: {ways}")
             if not moved:
-                yield SignatureDifference("structure", "the arguments by name in another order")
+                yield SignatureDifference("structure", "the keyword arguments in another order")
         return
     added = [name for name in now.names if name not in set(before.names)]
     removed = [name for name in before.names if name not in set(now.names)]
-    for sign, names, others in (("new", added, before.names), ("gone", removed, now.names)):
+    for sign, names, others in (("new", added, before.names), ("removed", removed, now.names)):
         if names:
             keys = _subtrees(names, others)
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
@@ -219,7 +220,7 @@ def _structure(now: Signature, before: Signature) -> Iterator[SignatureDifferenc
 
 
 def _subtrees(names: list[str], others: Iterable[str]) -> list[str]:
-    """The leaves `names`, grouped by the keys at which their tree begins to differ from the one with the leaves
+    """Return the leaves `names`, grouped by the keys at which their tree begins to differ from the one with the leaves
     `others`: `params['head'] (12 leaves)`."""
     shared = {prefix for name in others for prefix in itertools.accumulate(_KEY.findall(name))}
     groups: dict[str, list[str]] = {}
@@ -230,12 +231,12 @@ def _subtrees(names: list[str], others: Iterable[str]) -> list[str]:
 
 
 def _static_parts(now: Signature, before: Signature) -> Iterator[SignatureDifference]:
-    """Differences in what the nodes of the arguments hold besides children: static fields of modules and of
+    """Return differences in what the nodes of the arguments hold besides children: static fields of modules and of
     dataclasses."""
     old = dict(before.statics)
     for path, words in now.statics:
         if path in old and old[path] != words:
-            earlier, later = _apart(old[path], words)
+            earlier, later = _differing_parts(old[path], words)
             yield SignatureDifference("structure", f"static part of argument {path}: {earlier} → {later}")
 
 
@@ -261,7 +262,7 @@ def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[SignatureDifference]:
                     "new_function", f"new function object each time: {name} of a call outside any jit"
                 )
                 return
-            old, new = (before.type, now.type) if same else _apart(before.type, now.type)
+            old, new = (before.type, now.type) if same else _differing_parts(before.type, now.type)
             yield SignatureDifference("static_argument", f"static argument {name}: {old} → {same}{new}")
         return
     changed = f"argument {name}: {_typed(before)} → {_typed(now)}"
@@ -273,23 +274,23 @@ def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[SignatureDifference]:
         yield SignatureDifference("weak_type", changed)
     if (now.sharding, now.placed) != (before.sharding, before.placed):
         same = "another arrangement of " if now.sharding == before.sharding else ""
-        where = f"{_placed(before)} → {same}{_placed(now)}{_axes_apart(before.sharding, now.sharding)}"
+        where = f"{_placed(before)} → {same}{_placed(now)}{_axes_changes(before.sharding, now.sharding)}"
         yield SignatureDifference("sharding", f"argument {name}: other sharding: {where}")
 
 
-def _apart(before: str, now: str) -> tuple[str, str]:
-    """Two long values without their common parts, in whole words: `… custom_jvp …`, `… PjitFunction …`."""
+def _differing_parts(before: str, now: str) -> tuple[str, str]:
+    """Shorten two long values by their common parts, in whole words: `… custom_jvp …`, `… PjitFunction …`."""
     if max(len(before), len(now)) <= _WHOLE_AT_MOST:
         return before, now
-    shared = _in_common(before, now)
+    shared = _common_length(before, now)
     begin = max(before.rfind(mark, 0, shared) + 1 for mark in "([{, =")
-    tail = before[len(before) - _in_common(before[:begin:-1], now[:begin:-1]) :]
+    tail = before[len(before) - _common_length(before[:begin:-1], now[:begin:-1]) :]
     end = len(tail) - next((at for at, mark in enumerate(tail) if mark in ",)]}"), len(tail))
     return _middle(before, begin, end), _middle(now, begin, end)
 
 
-def _in_common(one: str, other: str) -> int:
-    """The number of characters that both begin with."""
+def _common_length(one: str, other: str) -> int:
+    """Return the number of characters with which both texts begin."""
     return next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right),
                 min(len(one), len(other)))  # fmt: skip
 
@@ -308,9 +309,9 @@ def _placed(leaf: Leaf) -> str:
     return leaf.sharding if " over " in leaf.sharding else f"one device {leaf.sharding}"
 
 
-def _axes_apart(before: str, now: str) -> str:
-    """` (axis 0: 'data' → not split)`: the axes of an array that are split differently; empty if the devices differ as
-    well."""
+def _axes_changes(before: str, now: str) -> str:
+    """Return ` (axis 0: 'data' → not split)` for the axes of an array that are split differently; empty if the devices
+    differ as well."""
     old, new = _SPEC.match(before), _SPEC.match(now)
     if old is None or new is None or old[2] != new[2]:
         return ""
@@ -321,7 +322,7 @@ def _axes_apart(before: str, now: str) -> str:
 
 
 def _axes(spec: str) -> list[str]:
-    """The parts of `'data', ('x', 'y'), None`."""
+    """Return the parts of a spec such as `'data', ('x', 'y'), None`."""
     return re.findall(r"\([^)]*\)|'[^']*'|[^,\s]+", spec)
 
 

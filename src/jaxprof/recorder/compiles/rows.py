@@ -26,27 +26,27 @@ class OpenStage:
     function: str
     began: float
     row: CompilationRow | None
-    """None for a trace that is part of another trace."""
+    """Row of the compilation; None for a trace that is part of another trace."""
     handled: int
-    """Address of the exception that was being handled when the stage began: a different one at its end was raised by
-    it."""
+    """Address of the exception that was being handled when the stage began: a different one at its end was raised in
+    the stage."""
     apart: float = 0.0
-    """Seconds of the compilations nested in it, which have their own rows."""
+    """Seconds of the nested compilations, which have their own rows."""
     nested_trace: tuple[str, float] | None = None
-    """The trace that ended last inside it: name and seconds, in case it turns out to be a program of its own."""
+    """Name and seconds of the last trace that ended inside this stage, in case it is a program of its own."""
 
 
 @dataclass(slots=True)
 class ThreadStages:
-    """One thread's stages, innermost last."""
+    """The open stages of one thread, innermost last."""
 
     name: str
-    """Empty for the main thread."""
+    """Name of the thread; empty for the main thread."""
     main: bool
     open: list[OpenStage] = field(default_factory=list)
 
     def close(self, stage: str, function: str) -> OpenStage | None:
-        """The innermost open stage of that kind and name, removed together with what was left open inside it."""
+        """Remove and return the innermost open stage of that kind and name, with any stages left open inside it."""
         for index in range(len(self.open) - 1, -1, -1):
             closed = self.open[index]
             if closed.stage == stage and closed.function == function:
@@ -56,21 +56,21 @@ class ThreadStages:
 
 
 class Threads:
-    """The stages of every thread that compiled."""
+    """The stages of every thread that has compiled."""
 
     def __init__(self, main_thread: int) -> None:
         self._main_thread = main_thread
         self._threads: dict[int, ThreadStages] = {}
 
     def current(self) -> ThreadStages:
-        """The stages of the calling thread."""
+        """Return the stages of the calling thread."""
         ident = threading.get_ident()
         stages = self._threads.get(ident)
         if stages is None or (not stages.open and not stages.main and ident not in _names()):
             if len(self._threads) >= THREADS_REMEMBERED:
                 self._forget_idle()
             main = ident == self._main_thread
-            # threading.current_thread() would register a thread that Python did not start: only looked up here
+            # threading.current_thread() would register a thread that Python did not start, so only look it up
             stages = self._threads[ident] = ThreadStages("" if main else _names().get(ident, f"thread {ident}"), main)
         return stages
 
@@ -79,7 +79,7 @@ class Threads:
             del self._threads[ident]
 
     def all(self) -> list[ThreadStages]:
-        """The stages of every thread. Any thread may call this."""
+        """Return the stages of every thread. Any thread may call this."""
         return list(self._threads.values())
 
 
@@ -98,14 +98,14 @@ class ExclusiveClock:
         self._state: tuple[dict[str, float], str, float] = (dict.fromkeys(STAGES, 0.0), "", 0.0)
 
     def switch(self, stage: str, now: float) -> None:
-        """The thread enters `stage`; empty for none."""
+        """Enter `stage`, or none if it is empty."""
         seconds, running, since = self._state
         if running:
             seconds = {**seconds, running: seconds[running] + now - since}
         self._state = (seconds, stage, now)
 
     def read(self, now: float) -> dict[str, float]:
-        """Seconds so far."""
+        """Return the seconds so far."""
         seconds, running, since = self._state
         if running:
             return {**seconds, running: seconds[running] + max(0.0, now - since)}
@@ -117,17 +117,17 @@ class CompilationRow:
     """One compilation while it passes through its stages."""
 
     announced: str
-    """The function as JAX names it."""
+    """The function's name in JAX's announcement."""
     began: float
     function: str = ""
-    """The name that is shown: the same, unless JAX's name says nothing."""
+    """The name that is shown: the announced one, unless that is only a placeholder."""
     thread: str = ""
     called_from: SourceLocation = NOWHERE
     defined_at: SourceLocation = NOWHERE
     signature: Signature = field(default_factory=Signature)
     key: Any = None
     seconds: dict[str, float] = field(default_factory=dict)
-    """For each ended stage, its seconds without the compilations nested in it."""
+    """Seconds by ended stage, without the compilations nested in it."""
     cache: str | None = None
     saved_seconds: float | None = None
     operations: int | None = None
@@ -136,12 +136,12 @@ class CompilationRow:
     op_by_op: bool = False
     library: bool = False
     nested: bool = False
-    """Compiled while something else was traced: JAX then announces no trace of its own for it."""
+    """Whether this was compiled while something else was traced: JAX then announces no trace of its own for it."""
     failed: str = ""
-    """The type of the exception that ended a stage."""
+    """Type of the exception that ended a stage; empty if none did."""
 
     def event(self, reason: Reason) -> Compiled:
-        """The row as an event."""
+        """Return the row as an event."""
         shown = self.signature.rows()
         return Compiled(
             monotonic_seconds=time.monotonic(),
@@ -173,8 +173,8 @@ class CompilationRow:
 
 
 class RowWriter:
-    """Emits rows. After `ROWS_IN_FULL`, rows of one function, line and reason are folded into one and emitted now and
-    then."""
+    """Emits rows. After `ROWS_IN_FULL`, rows of the same function, line and reason are folded into one, which is
+    emitted now and then."""
 
     def __init__(self, emit: Callable[[Event], None]) -> None:
         self._emit = emit
@@ -183,7 +183,7 @@ class RowWriter:
         self._flushed_at = 0.0
 
     def write(self, row: Compiled) -> None:
-        """Emits a row, at once or later."""
+        """Emit a row, at once or later."""
         self._written += 1
         if self._written <= ROWS_IN_FULL:
             self._emit(row)
@@ -194,8 +194,8 @@ class RowWriter:
                 WarningRaised(
                     monotonic_seconds=time.monotonic(),
                     code="ledger_folded",
-                    message=f"more than {ROWS_IN_FULL} compilations: from here on, those of the same function, line and"
-                    " reason share one row with a count",
+                    message=f"more than {ROWS_IN_FULL} compilations: later ones with the same function, line and reason"
+                    " are merged into one row with a count",
                     advice="Start with the functions that have the most compilations.",
                 )
             )
@@ -204,20 +204,20 @@ class RowWriter:
             row.cache,
         )  # fmt: skip
         earlier = self._folded.get(key)
-        self._folded[key] = row if earlier is None else _together(earlier, row)
+        self._folded[key] = row if earlier is None else _merged(earlier, row)
         if time.monotonic() - self._flushed_at >= FOLDED_EVERY_SECONDS:
             self.flush()
 
     def flush(self) -> None:
-        """Emits what waits."""
+        """Emit the folded rows."""
         waiting, self._folded = list(self._folded.values()), {}
         self._flushed_at = time.monotonic()
         for row in waiting:
             self._emit(row)
 
 
-def _together(first: Compiled, second: Compiled) -> Compiled:
-    """Folds two rows into one: seconds and counts are added up, everything else comes from the later row."""
+def _merged(first: Compiled, second: Compiled) -> Compiled:
+    """Fold two rows into one: seconds and counts are added up, everything else comes from the later row."""
     return replace(
         second,
         began_seconds=first.began_seconds,

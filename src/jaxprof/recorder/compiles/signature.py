@@ -1,5 +1,5 @@
-"""What a compilation depends on, as far as it can be seen: the arguments' leaves, static ones, options, configuration;
-and the signatures compiled so far, function by function.
+"""What a compilation depends on, as far as it can be seen: the arguments' leaves, static arguments, options,
+configuration; and the signatures compiled so far, by function.
 
 Signatures outlive the call and are compared with later ones: they hold text and numbers, no arrays and no functions.
 """
@@ -27,14 +27,14 @@ class Leaf:
 
     shape: tuple[Any, ...] = ()
     dtype: str = ""
-    """Short: `f32`; empty for a static argument."""
+    """Short name of the dtype: `f32`; empty for a static argument."""
     weak: bool = False
     sharding: str = ""
-    """Empty if the value is not committed to a device."""
+    """Sharding as text; empty if the value is not committed to a device."""
     placed: int = 0
-    """Distinguishes shardings that have the same text."""
+    """Hash that distinguishes shardings with the same text."""
     static: str = ""
-    """The value of a static argument, as text."""
+    """Value of a static argument, as text."""
     static_hash: int = 0
     digest: int = field(default=0, compare=False, repr=False)
     """Hash of the fields above, computed once."""
@@ -48,7 +48,7 @@ class Leaf:
 
     @property
     def is_static(self) -> bool:
-        """Whether the program was compiled for the argument's value."""
+        """Whether the argument is static: the program was compiled for its value."""
         return not self.dtype
 
     @property
@@ -59,37 +59,37 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Everything that compilations are compared by."""
+    """Everything by which compilations are compared."""
 
     function: object = None
     """Identifies the function object; None if it was not seen."""
     written: object = field(default=None, compare=False)
-    """Identifies the object of a library's wrapper around it, which may hand JAX several functions for one of the
-    user's."""
+    """Identifies the object of a library's wrapper around the function, which may pass JAX several functions for one of
+    the user's."""
     names: tuple[str, ...] = ()
     leaves: tuple[Leaf, ...] = ()
     keywords: tuple[str, ...] = ()
-    """The arguments passed by name: JAX compiles again if the same ones are passed by position."""
+    """Names of the arguments passed by name: JAX compiles again if they are passed by position."""
     structure: int = 0
     """Hash of the arguments' containers, and of what they hold besides leaves."""
     statics: tuple[tuple[str, str], ...] = field(default=(), compare=False)
-    """The part of that which can be written as text: the path of a node, and what it holds."""
+    """The part of `structure` that can be written as text: the path of a node, and what the node holds."""
     under: str = ""
-    """The transformations through which the jit was called: `vmap`, `grad`."""
+    """Transformations through which the jit was called: `vmap`, `grad`."""
     options: tuple[tuple[str, str], ...] = ()
     """The options of `jax.jit`."""
     config: tuple[tuple[str, str], ...] = ()
     numpy: Mapping[int, int] = field(default_factory=dict, compare=False)
-    """For each leaf that was a NumPy array, by index, the bytes that every call copies to the device. JAX does not
-    compile again for it."""
+    """By the index of each leaf that was a NumPy array, the bytes that every call copies to the device. These leaves
+    cause no new compilation."""
     replaced: frozenset[int] = field(default=frozenset(), compare=False)
-    """Those of them that the call's result replaces: only the first call has them."""
+    """Those `numpy` leaves that the call's result replaces, so that only the first call has them."""
     aligned: frozenset[int] = field(default=frozenset(), compare=False)
-    """Those of them whose memory a device on the host could use without a copy."""
+    """Those `numpy` leaves whose memory a device on the host could use without a copy."""
     shared: frozenset[int] = field(default=frozenset(), compare=False)
-    """Those of them that are used in place: nothing is copied."""
+    """Those `numpy` leaves that are used in place, without a copy."""
     donated: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """The index of each donated leaf, by JAX's own name for it."""
+    """Index of each donated leaf, by JAX's own name for it."""
     made: Made | None = field(default=None, compare=False)
     """How the function was made, if another function makes it."""
     digest: int = field(default=0, compare=False, repr=False)
@@ -103,7 +103,7 @@ class Signature:
         return self.digest
 
     def rows(self) -> list[SignatureLeaf]:
-        """The leaves as the ledger shows them, at most `LEAVES_SHOWN`."""
+        """Return the leaves as the ledger shows them, at most `LEAVES_SHOWN`."""
         return [
             SignatureLeaf(
                 name=name,
@@ -124,11 +124,12 @@ class Signature:
 
     @property
     def numpy_bytes(self) -> int:
-        """What every such call copies from NumPy to the device, over all the leaves."""
+        """Bytes that every such call copies from NumPy to the device, over all leaves."""
         return sum(size for at, size in self.numpy.items() if at not in self.replaced | self.shared)
 
     def unused_donations(self, taken: Mapping[str, bool]) -> list[ProgramArray]:
-        """The donated leaves that the program takes (`taken`, by JAX's name) but whose buffer no output can reuse."""
+        """Return the donated leaves that the program takes (`taken`, by JAX's name) but whose buffer no output can
+        reuse."""
         unused = [at for name, at in self.donated.items() if taken.get(name) is False]
         return [
             ProgramArray(name=self.names[at], type=leaf.type, bytes=array_bytes(leaf.shape, leaf.dtype))
@@ -156,7 +157,7 @@ class FunctionKey:
 @dataclass(slots=True)
 class _Record:
     signatures: dict[Signature, tuple[SourceLocation, int]] = field(default_factory=dict)
-    """Oldest first; each with the place of its call, and how often the caches had been cleared by then."""
+    """Call location and number of earlier cache clears by signature, oldest first."""
     leaves: int = 0
 
 
@@ -167,7 +168,7 @@ class History:
         self._records: OrderedDict[FunctionKey, _Record] = OrderedDict()
 
     def earlier(self, key: FunctionKey, now: Signature) -> Iterator[Signature]:
-        """The signatures of a function: an equal one first, then the most recent first."""
+        """Return the signatures of a function: an equal one first, then the most recent first."""
         record = self._records.get(key)
         if record is not None:
             if now in record.signatures:
@@ -178,20 +179,14 @@ class History:
         """Whether the function was compiled before."""
         return key in self._records
 
-    def place(self, key: FunctionKey, signature: Signature) -> SourceLocation:
-        """The place from which the last compilation with this signature was called."""
-        return self._last(key, signature)[0]
-
-    def clears(self, key: FunctionKey, signature: Signature) -> int:
-        """How often JAX's caches had been cleared before that compilation."""
-        return self._last(key, signature)[1]
-
-    def _last(self, key: FunctionKey, signature: Signature) -> tuple[SourceLocation, int]:
+    def last_call(self, key: FunctionKey, signature: Signature) -> tuple[SourceLocation, int]:
+        """Return the location from which the last compilation with this signature was called, and how often JAX's
+        caches had been cleared before."""
         record = self._records.get(key)
         return record.signatures.get(signature, (NOWHERE, 0)) if record is not None else (NOWHERE, 0)
 
     def add(self, key: FunctionKey, signature: Signature, called_from: SourceLocation, clears: int = 0) -> None:
-        """Adds a compilation."""
+        """Add a compilation."""
         record = self._records.get(key)
         if record is None:
             if len(self._records) >= FUNCTIONS:

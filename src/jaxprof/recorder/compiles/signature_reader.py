@@ -49,7 +49,7 @@ class ConfigurationReader:
         self._words: tuple[tuple[str, str], ...] = ()
 
     def read(self, jax: Any) -> tuple[tuple[str, str], ...]:
-        """Each option with its value in this thread now, and the mesh that is set, if any."""
+        """Return each option with its current value in this thread, and the mesh, if one is set."""
         config = jax.config
         get_mesh = getattr(jax.sharding, "get_abstract_mesh", None)
         mesh = get_mesh() if get_mesh is not None else None
@@ -69,8 +69,8 @@ def _words(value: Any) -> str:
 
 
 @dataclass(slots=True)
-class _Read:
-    """A call taken apart. Lives only while the call is handled."""
+class _CallParts:
+    """The parts of a call. Lives only while the call is handled."""
 
     names: list[str] = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
@@ -85,17 +85,17 @@ class _Read:
 
 
 @dataclass(slots=True)
-class _Written:
-    """The order and the names that a program's leaves have in the user's call. Holds none of the user's objects."""
+class _UserLayout:
+    """Order and names of a program's leaves in the user's call. Holds none of the user's objects."""
 
     names: list[str] = field(default_factory=list)
     leaves: list[int | Leaf] = field(default_factory=list)
-    """For each leaf its index among the program's leaves, or what the wrapper kept from the program."""
+    """For each leaf its index among the program's leaves, or the leaf that the wrapper kept from the program."""
     structures: list[int] = field(default_factory=list)
     statics: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, leaf: int | Leaf) -> None:
-        """Adds one leaf."""
+        """Add one leaf."""
         self.names.append(name)
         self.leaves.append(leaf)
 
@@ -111,10 +111,10 @@ class SignatureReader:
         self._leaves = LeafReader(self._identities)
         self._trees = TreeReader()
         self._configuration = ConfigurationReader()
-        self._written: dict[tuple[Any, ...], _Written] = {}
+        self._written: dict[tuple[Any, ...], _UserLayout] = {}
 
     def read(self, call: ObservedCall) -> Signature:
-        """The signature of a call, with the current configuration."""
+        """Return the signature of a call, with the current configuration."""
         jax = sys.modules["jax"]
         config = self._configuration.read(jax)
         wide = ("jax_enable_x64", "True") in config
@@ -145,9 +145,9 @@ class SignatureReader:
             donated=arguments.donated,
         )
 
-    def _arguments(self, call: ObservedCall, wide: bool, jax: Any) -> _Read:
-        """The arguments as JAX sees them."""
-        arguments = _Read()
+    def _arguments(self, call: ObservedCall, wide: bool, jax: Any) -> _CallParts:
+        """Return the arguments as JAX sees them."""
+        arguments = _CallParts()
         donated = _donated(call)
         for position, (name, value, static) in enumerate(arguments_of(call)):
             if static:
@@ -173,20 +173,20 @@ class SignatureReader:
                 arguments.leaves.append(self._leaves.dynamic(leaf, wide, jax))
         return arguments
 
-    def _as_written(self, passed: _Read, written: ObservedCall) -> _Read:
-        """The same arguments under the names of the user's call: a library's wrapper passes the values on in containers
-        of its own. What it kept from JAX is static; what it added keeps its own name."""
+    def _as_written(self, passed: _CallParts, written: ObservedCall) -> _CallParts:
+        """Return the same arguments under the names of the user's call: a library's wrapper passes the values on in its
+        own containers. What it kept from JAX is static; what it added keeps its own name."""
         key = (self._identities.of(written.function), tuple(passed.structures), tuple(written.kwargs))
         layout = self._written.get(key)
         if layout is None:
-            layout = self._in_words_of_the_user(passed, written)
+            layout = self._layout(passed, written)
             # the trees in a static leaf have no hash that distinguishes them
             if not any(leaf.is_static for leaf in passed.leaves):
                 if len(self._written) >= WRITTEN_REMEMBERED:
                     self._written.clear()
                 self._written[key] = layout
         by_place = {at: name for name, at in passed.donated.items()}
-        return _Read(
+        return _CallParts(
             names=layout.names,
             leaves=[passed.leaves[entry] if isinstance(entry, int) else entry for entry in layout.leaves],
             structures=layout.structures,
@@ -201,13 +201,12 @@ class SignatureReader:
             under=passed.under,
         )
 
-    def _in_words_of_the_user(self, passed: _Read, written: ObservedCall) -> _Written:
-        """Which of the program's leaves corresponds to which of the user's. This depends on both trees, not on the
-        arrays."""
+    def _layout(self, passed: _CallParts, written: ObservedCall) -> _UserLayout:
+        """Match the program's leaves with those of the user's call. This depends on both trees, not on the arrays."""
         arguments = [(name, self._trees.read(value)) for name, value, _ in arguments_of(written)]
         arguments += [("self", self._trees.read(item)) for item in _modules(written.function)]
         places = _places(passed, [leaf for _, tree in arguments for leaf in tree.leaves])
-        layout = _Written(structures=list(passed.structures))
+        layout = _UserLayout(structures=list(passed.structures))
         for argument, tree in arguments:
             layout.structures.append(tree.digest)
             layout.statics.update((argument + path, words) for path, words in tree.statics)
@@ -226,9 +225,9 @@ class SignatureReader:
         return layout
 
 
-def _places(inner: _Read, written: list[Any]) -> dict[int, list[int]]:
-    """Where the user's values stand among the program's leaves, by their addresses. If none of them is there any more
-    (`pmap` has split them over its devices), they are in the same order, or the result is empty for them."""
+def _places(inner: _CallParts, written: list[Any]) -> dict[int, list[int]]:
+    """Return the indices of the user's values among the program's leaves, by their addresses. If none is found (`pmap`
+    has split them over its devices), they are matched by order, unless the shapes differ."""
     passed = {id(value) for value in written}
     places: dict[int, list[int]] = {}
     dynamic = [at for at, leaf in enumerate(inner.leaves) if not leaf.is_static]
@@ -246,13 +245,13 @@ def _places(inner: _Read, written: list[Any]) -> dict[int, list[int]]:
 
 
 def _modules(function: Any) -> list[Any]:
-    """The object that a library's wrapper calls, if it holds arrays of its own, which are then arguments too."""
+    """Return the objects that a library's wrapper calls, whose arrays are then arguments too."""
     inside = unwrapped(function)[1:]
     return [item for item in inside if is_called_through_its_type(item)]
 
 
 def _as_called(leaves: list[Leaf], inner: list[Leaf]) -> list[Leaf]:
-    """The leaves with tracers replaced by the program's own arguments, if those were seen."""
+    """Return the leaves with tracers replaced by the program's own arguments, if those were seen."""
     if len(inner) != sum(not leaf.is_static for leaf in leaves):
         return leaves
     concrete = iter(inner)
@@ -260,7 +259,7 @@ def _as_called(leaves: list[Leaf], inner: list[Leaf]) -> list[Leaf]:
 
 
 def _transformation(tracer: Any) -> str:
-    """The transformation that a tracer belongs to, from its type."""
+    """Return the transformation that a tracer belongs to, from its type."""
     kind = type(tracer).__name__.lower()
     if "batch" in kind:
         return "vmap"
@@ -268,7 +267,7 @@ def _transformation(tracer: Any) -> str:
 
 
 def arguments_of(call: ObservedCall) -> Iterator[tuple[str, Any, bool]]:
-    """Each argument of a call: its name, its value, whether it is static."""
+    """Yield each argument of a call: its name, its value, whether it is static."""
     static_positions = set(_integers(call.options.get("static_argnums")))
     static_names = set(_strings(call.options.get("static_argnames")))
     names = itertools.chain(parameter_names(call.function), further_names(call.function))
@@ -281,7 +280,7 @@ def arguments_of(call: ObservedCall) -> Iterator[tuple[str, Any, bool]]:
 
 
 def _donated(call: ObservedCall) -> set[Any]:
-    """Positions and names of the donated arguments."""
+    """Return positions and names of the donated arguments."""
     return {*_integers(call.options.get("donate_argnums")), *_strings(call.options.get("donate_argnames"))}
 
 
@@ -294,7 +293,7 @@ def _strings(value: Any) -> tuple[str, ...]:
 
 
 def parameter_names(function: Any) -> list[str]:
-    """Names of the positional parameters that a caller of `function` fills, as far as they are known."""
+    """Return the names of the positional parameters that a caller of `function` fills, as far as they are known."""
     skipped, keywords = 0, set()
     for item in unwrapped(function):
         if isinstance(item, functools.partial):
@@ -309,7 +308,7 @@ def parameter_names(function: Any) -> list[str]:
 
 
 def further_names(function: Any) -> Iterator[str]:
-    """Names for arguments beyond the named parameters: `args[0]`; by number if there is no such parameter."""
+    """Yield names for arguments beyond the named parameters: `args[0]`, or a number if there is no such parameter."""
     code, named = code_of(function), len(parameter_names(function))
     if code is None or not code.co_flags & inspect.CO_VARARGS or file_kind(code.co_filename) == JAX:
         return map(str, itertools.count(named))

@@ -25,7 +25,7 @@ _DEPTH_AT_MOST = 3
 
 
 def dtype_name(dtype: Any, *, wide: bool) -> str:
-    """`f32` for `float32`; without 64-bit types enabled (`wide`), as JAX takes it: float64 is then `f32`."""
+    """Return `f32` for `float32`; without 64-bit types (`wide`), `f32` for `float64` too, since JAX narrows it."""
     name = getattr(dtype, "name", None) or str(dtype)
     if not wide:
         name = _NARROW.get(name, name)
@@ -38,12 +38,12 @@ def is_narrowed(dtype: Any) -> bool:
 
 
 def array_type(shape: tuple[Any, ...], dtype: str) -> str:
-    """`f32[4,3]`; dimensions of unknown size are shown as they print."""
+    """Return `f32[4,3]`; dimensions of unknown size are shown as they print."""
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 
 def array_bytes(shape: tuple[Any, ...], dtype: str) -> int | None:
-    """The bytes of an array of that shape and short dtype; None if they cannot be known."""
+    """Return the bytes of an array of that shape and short dtype; None if unknown."""
     bits = {"bool": 8, "c64": 64, "c128": 128}.get(dtype) or int("".join(filter(str.isdigit, dtype[:4])) or 0)
     if not bits or not dtype.startswith(("f", "bf", "i", "u", "c", "bool")) or not all(type(n) is int for n in shape):
         return None
@@ -51,11 +51,11 @@ def array_bytes(shape: tuple[Any, ...], dtype: str) -> int | None:
 
 
 def sharding_text(sharding: Any) -> str:
-    """`cpu:1` for one device, `P('data') over 4 devices`; empty if it names no devices."""
+    """Return `cpu:1` for one device, `P('data') over 4 devices` for several; empty if the sharding names no devices."""
     try:
         devices = sharding.device_set
     except (AttributeError, NotImplementedError, ValueError):
-        return ""  # of no particular devices
+        return ""  # an abstract sharding, without devices
     memory = getattr(sharding, "memory_kind", None)
     kept_elsewhere = f" in {memory}" if memory and memory not in ("device", "unpinned_host") else ""
     if len(devices) == 1:
@@ -71,8 +71,8 @@ def _axes(part: Any) -> str:
 
 
 def static_text(value: Any, depth: int = 0) -> str:
-    """A static value: plain values as Python writes them, containers and dataclasses by their parts, anything else by
-    its type."""
+    """Return a static value as text: plain values as Python writes them, containers and dataclasses by their parts,
+    anything else by its type."""
     kind = type(value)
     if value is None or kind in (bool, int, float, complex, str, bytes, range, slice) or value is Ellipsis:
         return _cut(repr(value))

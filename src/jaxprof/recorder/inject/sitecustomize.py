@@ -3,7 +3,7 @@ own.
 
 Its folder stands first in PYTHONPATH for this one import. It restores the environment and the import path to what they
 would be without it, so that neither the program nor its children see any of this. Then it begins the recording and
-makes way for the `sitecustomize` that the program would have had. If there is none, the import fails as it would have
+gives way to the `sitecustomize` that the program would have had. If there is none, the import fails as it would have
 failed without ours, which is what Python's `site` expects.
 
 Any Python 3 may read this file, however old. It must cost next to nothing, so it imports only what start-up has
@@ -20,7 +20,7 @@ BORROWED = ("PYTHONPATH", "PYTHONUNBUFFERED")
 
 
 def restore() -> None:
-    """Restores the environment and the import path."""
+    """Restore the environment and the import path."""
     for name in BORROWED:
         former = os.environ.pop("JAXPROF_FORMER_" + name, None)
         if former is not None:
@@ -33,8 +33,8 @@ def restore() -> None:
 
 
 def begin(plan: str) -> None:
-    """Starts the recording. `jaxprof` may not be installed here: it is found beside this file, and its neighbours are
-    not."""
+    """Start the recording. `jaxprof` may not be installed here: it is found by this file's location, and the packages
+    next to it are not."""
     cached = SOURCES in sys.path_importer_cache
     sys.path.insert(0, SOURCES)
     try:
@@ -56,6 +56,6 @@ if __name__ == "sitecustomize":
             try:  # noqa: SIM105 - contextlib would be another import
                 begin(launched)
             except Exception:  # noqa: BLE001 - the program runs as it would without us, whatever fails here
-                pass  # nothing may be printed: the launcher misses our first sign, and says that nothing was recorded
+                pass  # nothing may be printed: the launcher gets no first line, and reports that nothing was recorded
         del sys.modules["sitecustomize"]
         import sitecustomize  # type: ignore[import-not-found]  # noqa: F401

@@ -1,4 +1,4 @@
-"""What a frame is about to do: the source of its current instruction and what that calls, without running anything.
+"""The source of a frame's current instruction and its call, without running anything.
 
 Names are looked up only in the module's globals, in builtins and in modules: never through an object's attributes,
 which may run the user's code, and never in a frame's locals, which would keep their arrays alive.
@@ -39,26 +39,26 @@ class CallSpot:
     operation: str
     """The opcode: `CALL`, `FOR_ITER`, `BINARY_OP`."""
     text: str
-    """What the instruction calls: `float()`, `.item()`, `train_step`, `np.asarray()`, `x + y`; empty if unknown."""
+    """The call of the instruction: `float()`, `.item()`, `train_step`, `np.asarray()`, `x + y`; empty if unknown."""
     callee: tuple[str, ...] = ()
-    """The dotted name that is called; empty if it is not a plain name."""
+    """The dotted name that is called; empty if the callee is not a plain name."""
     span: tuple[int, int, int, int] | None = None
-    """First and last line, first and last column (bytes of UTF-8) of its source; None if unknown."""
+    """First and last line, first and last column (bytes of UTF-8) of the instruction's source; None if unknown."""
 
     @property
     def method(self) -> str:
-        """The last part of the called name: `item` of `x.item()`."""
+        """Last part of the called name: `item` of `x.item()`."""
         return self.callee[-1] if self.callee else self.text.strip(".()")
 
     @property
     def is_call(self) -> bool:
-        """Whether the call is by name and not by an operator."""
+        """Whether the instruction is a call and not an operator."""
         return self.operation.startswith(("CALL", "PRECALL", "INSTRUMENTED_CALL", "KW_NAMES"))
 
 
 @lru_cache(maxsize=4096)
 def spot_of(code: CodeType, offset: int) -> CallSpot:
-    """The instruction at `offset` (`frame.f_lasti`) of a code object."""
+    """Return the instruction at `offset` (`frame.f_lasti`) of a code object."""
     bytecode = code.co_code
     at = _instruction(bytecode, offset)
     operation = opcode.opname[bytecode[at]] if bytecode else ""
@@ -72,7 +72,7 @@ def spot_of(code: CodeType, offset: int) -> CallSpot:
 
 
 def position_of(code: CodeType, offset: int) -> tuple[int | None, int | None, int | None, int | None]:
-    """First and last line, first and last column (in bytes of UTF-8) of the instruction at `offset`; None: unknown."""
+    """Return first and last line, first and last column (bytes of UTF-8) of an instruction; None if unknown."""
     return _position(code, _instruction(code.co_code, offset))
 
 
@@ -91,7 +91,7 @@ def _position(code: CodeType, offset: int) -> tuple[int | None, int | None, int 
 
 
 def _segment(lines: tuple[bytes, ...], first: int, last: int, began: int, ended: int) -> str:
-    """The source between two positions; columns count bytes of UTF-8."""
+    """Return the source between two positions; columns count bytes of UTF-8."""
     if not 1 <= first <= last <= len(lines) or last - first > 40:
         return ""
     picked = list(lines[first - 1 : last])
@@ -101,7 +101,7 @@ def _segment(lines: tuple[bytes, ...], first: int, last: int, began: int, ended:
 
 
 def describe(segment: str) -> tuple[str, tuple[str, ...]]:
-    """A shortened piece of source, and the dotted name that it calls."""
+    """Return a shortened piece of source, and the dotted name that it calls."""
     tree = _tree(f"({segment.strip()}\n)", "eval")
     if not isinstance(tree, ast.Expression):
         return "", ()
@@ -133,7 +133,7 @@ def _shorten(text: str) -> str:
 
 @lru_cache(maxsize=_FILES_KEPT)
 def source_lines(file: str) -> tuple[bytes, ...]:
-    """The lines of a source file as UTF-8; empty if there is none, or if it has changed since the start."""
+    """Return the lines of a source file as UTF-8; empty if there is none, or if it has changed since the start."""
     try:
         status = os.stat(file)
         if status.st_size > _LARGEST_FILE_BYTES or status.st_mtime > _process_began:
@@ -147,7 +147,7 @@ def source_lines(file: str) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=_TREES_KEPT)
 def parsed(file: str) -> ast.Module | None:
-    """The syntax tree of a source file; None if there is none, or if it is too large or damaged."""
+    """Return the syntax tree of a source file; None if there is none, or if it is too large or damaged."""
     source = b"\n".join(source_lines(file))
     if not source or len(source) > _LARGEST_PARSED_BYTES:
         return None
@@ -156,10 +156,10 @@ def parsed(file: str) -> ast.Module | None:
 
 
 def _tree(source: str | bytes, mode: str) -> ast.AST | None:
-    """The syntax tree of a source; None if it has none.
+    """Return the syntax tree of a source; None if it has none.
 
-    Python 3.11 counts the depth of a tree for all threads together, and raises SystemError where two are made at a
-    time: the sampler's and that of the thread that compiles.
+    Python 3.11 counts the depth of a tree for all threads together, and raises SystemError if two threads parse at the
+    same time: the sampler's, and one that compiles.
     """
     try:
         with _parsing:
@@ -169,7 +169,7 @@ def _tree(source: str | bytes, mode: str) -> ast.AST | None:
 
 
 def look_up(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -> Any:
-    """The value of a dotted name in a frame's globals `names`; None if it cannot be known without running code."""
+    """Return the value of a dotted name in the globals `names`; None if it is unknown without running code."""
     if not callee or callee[0] in code.co_varnames or callee[0] in code.co_cellvars + code.co_freevars:
         return None
     value = names.get(callee[0], getattr(builtins, callee[0], None))
@@ -182,23 +182,23 @@ def look_up(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -> A
 
 def is_foreign(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -> bool:
     """Whether the called object is known not to be JAX's: a function in C such as `time.sleep`, or a method of an
-    object of NumPy's or of the standard library, such as a queue. False if that cannot be known without running
-    code."""
+    object of NumPy's or of the standard library, such as a queue. False if that is unknown without running code."""
     value = look_up(callee, code, names)
     if value is not None:
-        return isinstance(value, (BuiltinFunctionType, type)) or _is_of_a_library(value)
+        return isinstance(value, (BuiltinFunctionType, type)) or _belongs_to_library(value)
     owner = look_up(callee[:1], code, names) if len(callee) > 1 else None
-    return owner is not None and not isinstance(owner, (ModuleType, type)) and _is_of_a_library(owner)
+    return owner is not None and not isinstance(owner, (ModuleType, type)) and _belongs_to_library(owner)
 
 
-def _is_of_a_library(value: Any) -> bool:
-    """Excludes `functools.partial`: the function that it holds may be compiled."""
+def _belongs_to_library(value: Any) -> bool:
+    """Whether a value is NumPy's or the standard library's, except `functools.partial`, whose function may be
+    compiled."""
     root = type(value).__module__.partition(".")[0]
     return root == "numpy" or (root in sys.stdlib_module_names and root not in ("builtins", "functools", "types"))
 
 
 def compiled_by(value: Any) -> str:
-    """Who made a jitted function: `user`, or `jax` (jax.numpy's own functions); empty for anything else."""
+    """Return who made a jitted function: `user`, or `jax` (jax.numpy's own functions); empty for anything else."""
     jax = sys.modules.get("jax")
     if jax is None or type(value).__module__.partition(".")[0] not in ("jax", "jaxlib"):
         return ""

@@ -1,7 +1,7 @@
-"""Decides from a stack what the watched thread is doing: a state of the program, the user's line, what that line calls.
+"""Derives from a stack what the watched thread is doing: a program state, the user's line, and the call in it.
 
 A stack alone does not show whether a thread runs or waits, so each stack has two answers, and the CPU clock decides
-between them. The stages of compilations are not decided here: JAX announces them, and the ledger has them exactly.
+between them. The stages of compilations are not derived here: JAX announces them, and the ledger has them exactly.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from jaxprof.recorder.samples.states import (
 
 _DEEPEST_PATH: Final = 8
 _FUNCTIONS_AT_MOST: Final = 4_000
-_OF_A_FUNCTION_AT_MOST: Final = 100
+_OFFSETS_AT_MOST: Final = 100
 _SEEN_AT_MOST: Final = 1_000
 _SITES_AT_MOST: Final = 4_000
 FEW_BYTES: Final = 4096
 """An operand that is not a JAX array and is as small as a Python number: putting it on the device is dispatch."""
 FED_BYTES: Final = 1 << 20
-"""Bytes of NumPy arguments from which on a call of a compiled function may be their copy: about 0.2 ms."""
+"""Bytes of NumPy arguments from which on the call of a compiled function may be their copy: about 0.2 ms."""
 STEPPING: Final = ("range()", "enumerate()", "zip()", "reversed()")
-"""Python's own iterators, as long as no other function runs below them."""
+"""Python's own iterators, which take no time as long as no other function runs below them."""
 _LOADER_FILE = re.compile(
     r"[/\\](torch[/\\]utils[/\\]data|tensorflow_datasets|tensorflow[/\\]python[/\\]data|grain|datasets|webdataset"
     r"|torchvision[/\\]datasets|array_record|tfrecord)[/\\]"
@@ -57,9 +57,9 @@ _LOADER_FILE = re.compile(
 _IMPORT_FILES: Final = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
 _CALLBACKS: Final = frozenset({"pure_callback_impl", "io_callback_impl", "debug_callback_impl"})
-"""JAX's frames in which a compiled function has come back to Python."""
+"""JAX's functions in which a compiled function has called back into Python."""
 _SYNC_CALLS: Final = {
-    # the outermost of JAX's frames → what the user wrote there; "" if the line itself shows it better
+    # JAX's outermost function → what the user wrote there; "" if the line itself shows it better
     "__float__": "float()",
     "__int__": "int()",
     "__bool__": "bool()",
@@ -78,11 +78,11 @@ _SYNC_CALLS: Final = {
     "block_until_ready": "",
     "try_to_block": "",
 }
-_IN_SO_MANY_WORDS: Final = frozenset({"block_until_ready", "device_get"})
-"""Waiting that the program requested: a synchronisation, not an implicit transfer."""
+_EXPLICIT: Final = frozenset({"block_until_ready", "device_get"})
+"""Names of explicit waits and reads: a synchronisation that the program requested, not an implicit transfer."""
 _WAITS: Final = ("block_until_ready", "try_to_block")
 _TRANSFER_NAMES: Final = ("device_put", "shard_args", "make_array_from", "copy_to_host", "copy_to_device")
-_IN_AND_OUT: Final = frozenset(
+_INPUT_OUTPUT: Final = frozenset(
     {
         "write",
         "read",
@@ -100,32 +100,32 @@ _IN_AND_OUT: Final = frozenset(
     }
     | {"acquire", "wait", "append", "extend", "close", "commit", "execute", "next", "poll", "select", "communicate"}
 )
-"""Methods that no compiled function has as its name."""
+"""Method names that no compiled function has."""
 _EVENT_FUNCTIONS: Final = frozenset({("selectors.py", "select"), ("socket.py", "accept"), ("socket.py", "readinto")})
 _EVENT_METHODS: Final = frozenset({"accept", "recv", "recv_into", "recvfrom", "poll"})
-"""Of sockets, and of what the module `select` has: in C, without a frame."""
+"""Methods of sockets, and of the objects of the module `select`; in C, without a frame."""
 _ARRAY_MAKERS: Final = ("asarray", "array", "frombuffer", "from_dlpack")
 
 
 class Classifier:
-    """Interprets stacks. Remembers the ones it has seen, and where compiled functions were called."""
+    """Interprets stacks. Remembers those that it has seen, and where compiled functions were called."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, ...], tuple[list[CodeType], Seen]] = {}
         self._sites: dict[tuple[int, int], CodeType] = {}
         self._compiled_lines: dict[tuple[str, int], int] = {}
-        """The bytes of the NumPy arguments of the compiled function that is called there."""
+        """By file and line, the bytes of the NumPy arguments of the compiled function called there."""
         self._work = _WorkPlaces()
 
     def classify(self, stack: Stack) -> Seen:
-        """What the thread does at this stack."""
+        """Return what the thread does at this stack."""
         key = stack.key
         entry = self._seen.get(key)
         if entry is None:
             if len(self._seen) >= _SEEN_AT_MOST:
                 self._seen.clear()
             # the code objects are kept, so their ids in the key stay theirs
-            entry = self._seen[key] = (stack.codes, self._understand(stack))
+            entry = self._seen[key] = (stack.codes, self._interpret(stack))
         seen = entry[1]
         if seen.kind == SYNC and stack.ready and (stack.array_bytes or 0) >= WORTH_COPYING_BYTES:
             return Seen(TRANSFER, seen.line, seen.sites, seen.implicit)
@@ -134,8 +134,8 @@ class Classifier:
         return seen
 
     def at_line(self, code: CodeType, line: int, head: int = 0) -> tuple[str, UserLine]:
-        """For a line that no sample saw running: its kind and what it calls, from the source alone. `head`: the first
-        line of the loop."""
+        """Return the kind and the call of a line that no sample saw running, from the source alone. `head`: first line
+        of the loop."""
         spans = self._work.spans(code)
         if any(span[0] <= line <= span[1] for span in spans):
             return CALL, UserLine(code.co_filename, line, code.co_name, "")
@@ -145,7 +145,7 @@ class Classifier:
         return DATA if fed else HOST, UserLine(code.co_filename, line, code.co_name, call)
 
     def compiling_at(self, stack: Stack) -> None:
-        """Notes that this stack's instruction has caused a compilation: what it calls is a compiled function.
+        """Note that this stack's instruction has caused a compilation, so what it calls is a compiled function.
 
         This identifies functions in local variables, whose values must not be read.
         """
@@ -158,33 +158,33 @@ class Classifier:
         self.working_at(stack)
 
     def calls_compiled(self, code: CodeType, offset: int) -> None:
-        """Notes that this instruction was seen to call a compiled function."""
+        """Note that this instruction was seen to call a compiled function."""
         if (id(code), offset) not in self._sites and len(self._sites) < _SITES_AT_MOST:
             self._sites[id(code), offset] = code
             self._work.add(code, offset)
             self._seen.clear()
 
     def working_at(self, stack: Stack) -> None:
-        """Notes that JAX is at work under this stack."""
+        """Note that JAX is at work under this stack."""
         if self._work.saw(stack):
             self._seen.clear()
 
     def compiled_at(self, file: str, line: int, numpy_bytes: int = 0) -> None:
-        """Notes that the ledger reported a function of the user's compiled from that call, with so many bytes from
-        NumPy."""
+        """Note that the ledger reported a compilation of a user's function called from that line, with this many bytes
+        of NumPy arguments."""
         size = self._compiled_lines.get((file, line), -1)
         if len(self._compiled_lines) < _SITES_AT_MOST and size < numpy_bytes:
             self._compiled_lines[file, line] = numpy_bytes
             self._seen.clear()
 
-    def _understand(self, stack: Stack) -> Seen:
+    def _interpret(self, stack: Stack) -> Seen:
         if not stack.codes:
             return Seen(HOST)
-        inside = _callback_end(stack)
+        inside = _callback_frames(stack)
         if inside:
             called = Stack(stack.codes[inside:], stack.offsets[inside:], stack.kinds[inside:], stack.globals[inside:])
             line = _user_line(called, called.jax_functions)
-            line = line and replace(line, through=_called_back(stack, inside))
+            line = line and replace(line, through=_callback_name(stack, inside))
             return Seen(CALLBACK, line, sites_of(called, CALLBACK))
         names = stack.jax_functions
         at = stack.caller
@@ -205,7 +205,8 @@ class Classifier:
         return Seen(kind, line, sites, implicit, copied, _path(stack), doubtful)
 
     def _fed_bytes(self, stack: Stack) -> int | None:
-        """The bytes from NumPy passed to the compiled function that is called here, if copying them takes time."""
+        """Return the bytes of NumPy arguments of the compiled function called here, or None if copying them takes no
+        time."""
         at = stack.user
         spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else None
         if spot is None or not spot.is_call:
@@ -229,9 +230,9 @@ class Classifier:
             return DISPATCH  # a method of an array, `x.at[i].add(1)`, which compiles what it needs
         value = look_up(spot.callee, stack.codes[at], stack.globals[at]) if spot.is_call else None
         maker = compiled_by(value)
-        if maker == "user" or (not maker and not _is_of_jax(value) and self._is_site(stack, at, spot)):
+        if maker == "user" or (not maker and not _is_jax_function(value) and self._is_site(stack, at, spot)):
             return COMPILED
-        if names or maker == "jax" or _is_of_jax(value):
+        if names or maker == "jax" or _is_jax_function(value):
             return DISPATCH
         return READ if _reads_arrays(value) else HOST
 
@@ -241,7 +242,7 @@ class Classifier:
             return True
         if not spot.is_call or (code.co_filename, spot.line) not in self._compiled_lines:
             return False
-        if spot.method in _IN_AND_OUT or spot.text.startswith("."):  # `file.write(step(x).tobytes())`
+        if spot.method in _INPUT_OUTPUT or spot.text.startswith("."):  # `file.write(step(x).tobytes())`
             return False
         return not _is_builtin(spot) and not is_foreign(spot.callee, code, stack.globals[at])
 
@@ -250,9 +251,8 @@ class Classifier:
         return any(code.co_filename in _IMPORT_FILES for code in stack.codes[:end])
 
     def _kind_of_host(self, stack: Stack) -> str:
-        """Distinguishes kinds of Python and NumPy code: its result goes into the work of the loop around it, or it is a
-        library's wrapper around the call of a compiled function. The innermost function in which JAX was at work
-        decides."""
+        """Distinguish kinds of Python and NumPy code: it makes data for the loop around it, or it is a library's
+        wrapper around the call of a compiled function. The innermost function in which JAX was at work decides."""
         if any(
             _LOADER_FILE.search(code.co_filename)
             for code, kind in zip(stack.codes, stack.kinds, strict=True)
@@ -267,19 +267,19 @@ class Classifier:
             if not offsets:
                 continue
             if stack.offsets[index] in offsets:
-                if index == 0:  # an operand of the very operation at which JAX was seen, or about to call it
+                if index == 0:  # an operand of the operation at which JAX was seen, or the Python just before its call
                     spot = spot_of(code, stack.offsets[0])
-                    of_jax = _is_of_jax(look_up(spot.callee, code, stack.globals[0]))
+                    of_jax = _is_jax_function(look_up(spot.callee, code, stack.globals[0]))
                     return CALL if spot.is_call and not of_jax else DISPATCH
                 if any(code.co_flags & GENERATORS for code in stack.codes[:index]):
-                    return DATA  # `reduce(step, batches())`: one call takes from a generator, and hands to JAX
+                    return DATA  # `reduce(step, batches())`: one call takes from a generator and passes on to JAX
                 return CALL if index == stack.user and LIBRARY in stack.kinds[:index] else HOST
             spot = spot_of(code, stack.offsets[index])
             spans = self._work.spans(code)
             if index == 0 and _is_stepping(code, spot):
                 return HOST
             if index == 0 and not spot.is_call and any(span[0] <= spot.line <= span[1] for span in spans):
-                return HOST if spot.operation.endswith("FOR_ITER") else CALL  # Python's own, beside an operation
+                return HOST if spot.operation.endswith("FOR_ITER") else CALL  # Python's own, next to an operation
             fed = feeds(code.co_filename, spot.span, spans) if spot.span is not None and spans else None
             if fed is None:  # no source: an iterator that feeds the loop shows in the bytecode
                 fed = spot.operation.endswith("FOR_ITER") or spot.callee == ("next",)
@@ -288,26 +288,26 @@ class Classifier:
 
 
 class _WorkPlaces:
-    """Instructions of the user's functions under which JAX is at work, so that it can be decided which of the
-    surrounding code feeds it; kept code objects keep their ids.
+    """Instructions of the user's functions under which JAX is at work, from which follows which code around them feeds
+    it. Keeping the code objects keeps their ids valid.
 
     A sample sees work only where it takes time. A step that is much shorter than the wait for its data is hardly ever
     seen, so its place is also taken from its compilation, and from the names that a loop calls."""
 
     def __init__(self) -> None:
         self._offsets: dict[int, tuple[CodeType, set[int]]] = {}
-        self._looked_at: dict[tuple[int, int], CodeType] = {}
+        self._searched: dict[tuple[int, int], CodeType] = {}
 
     def offsets(self, code: CodeType) -> set[int]:
-        """The instructions of a code object; empty if none are known."""
+        """Return the instructions of a code object; empty if none are known."""
         return self._offsets[id(code)][1] if id(code) in self._offsets else set()
 
     def spans(self, code: CodeType) -> list[tuple[int, int, int, int]]:
-        """Their places in the source, in the form of `CallSpot.span`."""
+        """Return the source positions of these instructions, in the form of `CallSpot.span`."""
         return [span for offset in self.offsets(code) if (span := spot_of(code, offset).span) is not None]
 
     def saw(self, stack: Stack) -> bool:
-        """Adds each of the user's instructions on this stack; returns whether any of them is new."""
+        """Add each of the user's instructions on this stack; return whether any of them is new."""
         new = [
             self.add(code, offset)
             for code, offset, whose in zip(stack.codes, stack.offsets, stack.kinds, strict=True)
@@ -316,13 +316,13 @@ class _WorkPlaces:
         return any(new)
 
     def look(self, code: CodeType, offset: int, names: dict[str, Any]) -> None:
-        """Reads, once, which calls in the loops around an instruction are of compiled functions in the module's globals
-        `names`. No code is run for it."""
+        """Find, once, which calls in the loops around an instruction are of compiled functions in the module's globals
+        `names`. This runs no code of the program."""
         loops = loops_at(code, offset)
-        if not loops or (id(code), loops[-1].begins) in self._looked_at or len(self._looked_at) >= _FUNCTIONS_AT_MOST:
+        if not loops or (id(code), loops[-1].begins) in self._searched or len(self._searched) >= _FUNCTIONS_AT_MOST:
             return
         outermost = loops[-1]
-        self._looked_at[id(code), outermost.begins] = code
+        self._searched[id(code), outermost.begins] = code
         held = [names.get(name) for name in code.co_names]
         if not any(isinstance(value, ModuleType) or compiled_by(value) == "user" for value in held):
             return
@@ -334,49 +334,48 @@ class _WorkPlaces:
                 self.add(code, at)
 
     def add(self, code: CodeType, offset: int) -> bool:
-        """Adds an instruction; returns whether it is new."""
+        """Add an instruction; return whether it is new."""
         if id(code) not in self._offsets:
             if len(self._offsets) >= _FUNCTIONS_AT_MOST:
                 return False
             self._offsets[id(code)] = (code, set())
         offsets = self._offsets[id(code)][1]
-        if offset in offsets or len(offsets) >= _OF_A_FUNCTION_AT_MOST:
+        if offset in offsets or len(offsets) >= _OFFSETS_AT_MOST:
             return False
         offsets.add(offset)
         return True
 
 
 def _waits_for_events(stack: Stack, spot: CallSpot) -> bool:
-    """Whether the thread is in a selector or a socket, as a server is when it has nothing to do. `spot`: what is
-    called."""
+    """Whether the thread is in a selector or a socket, as an idle server is. `spot`: the call."""
     code = stack.codes[0]
     if stack.kinds[0] == STDLIB:
         return (os.path.basename(code.co_filename), code.co_name) in _EVENT_FUNCTIONS
     return spot.is_call and (spot.method in _EVENT_METHODS or spot.callee == ("select", "select"))
 
 
-def _callback_end(stack: Stack) -> int:
-    """How many of the innermost frames are a callback's, and what it calls; 0 if the thread is in none. On a CPU the
-    thread that calls a compiled function may run its callbacks."""
+def _callback_frames(stack: Stack) -> int:
+    """Return how many of the innermost frames belong to a callback or to what it calls; 0 if the thread is in none. On
+    a CPU, the thread that calls a compiled function may run its callbacks."""
     frames = enumerate(zip(stack.codes, stack.kinds, strict=True), 1)
     return max((end for end, (code, kind) in frames if kind == JAX and code.co_name in _CALLBACKS), default=0)
 
 
-def _called_back(stack: Stack, end: int) -> str:
-    """The user's function that the compiled one calls; empty if it is a library's."""
+def _callback_name(stack: Stack, end: int) -> str:
+    """Return the user's function that the compiled function calls; empty if it is a library's."""
     return next((stack.codes[at].co_name for at in range(end - 1, -1, -1) if stack.kinds[at] == USER), "")
 
 
 def _is_stepping(code: CodeType, spot: CallSpot) -> bool:
-    """Whether a loop advances to its next number or item, which takes no time of its own."""
+    """Whether a loop only advances to its next number or item, which takes no time."""
     call = spot.text
     if spot.operation.endswith("FOR_ITER"):
         call = call or statement_at(code.co_filename, spot.line)[1]
     return call in STEPPING
 
 
-def _is_of_jax(value: Any) -> bool:
-    """A plain function of JAX's own, such as `jnp.max`, which compiles what it needs."""
+def _is_jax_function(value: Any) -> bool:
+    """Whether this is a plain function of JAX, such as `jnp.max`, which compiles what it needs."""
     module = getattr(value, "__module__", None) if isinstance(value, FunctionType | BuiltinFunctionType) else None
     return isinstance(module, str) and module.partition(".")[0] in ("jax", "jaxlib") and not compiled_by(value)
 
@@ -386,20 +385,20 @@ def _is_builtin(spot: CallSpot) -> bool:
 
 
 def _reads_arrays(value: Any) -> bool:
-    """NumPy's `asarray` and `array`, which wait for a JAX array without a Python frame."""
+    """Whether this is NumPy's `asarray` or `array`, which wait for a JAX array without a Python frame."""
     return type(value) is BuiltinFunctionType and value.__name__ in ("asarray", "array", "ascontiguousarray")
 
 
 def _may_be_compiled(stack: Stack, spot: CallSpot) -> bool:
-    """Whether the innermost instruction calls something of which only its name is known."""
-    if not spot.is_call or spot.method in _IN_AND_OUT or _is_builtin(spot):
+    """Whether the innermost instruction calls something of which only the name is known."""
+    if not spot.is_call or spot.method in _INPUT_OUTPUT or _is_builtin(spot):
         return False
     code, names = stack.codes[0], stack.globals[0]
     return look_up(spot.callee, code, names) is None and not is_foreign(spot.callee, code, names)
 
 
 def _path(stack: Stack) -> tuple[tuple[CodeType, int], ...]:
-    """The user's frames above JAX's and libraries', innermost first, as far as they follow one another."""
+    """Return the user's frames outside JAX's and libraries', innermost first, as far as they are consecutive."""
     path: list[tuple[CodeType, int]] = []
     for code, offset, kind in zip(stack.codes, stack.offsets, stack.kinds, strict=True):
         if kind == USER:
@@ -431,9 +430,9 @@ def _implicit(kind: str, spot: CallSpot, names: list[str]) -> str:
         return "host_to_device"
     # device_put to another sharding may go through the host: that was requested as well
     put = bool(names) and any(part in names[-1] for part in _TRANSFER_NAMES)
-    if kind == SYNC and names and not put and not _IN_SO_MANY_WORDS & {*names, spot.method}:
+    if kind == SYNC and names and not put and not _EXPLICIT & {*names, spot.method}:
         return "device_to_host"
-    asked = put or (bool(names) and names[-1] in _ARRAY_MAKERS)
-    if kind == TRANSFER and not asked and any("device_put" in name for name in names):
+    requested = put or (bool(names) and names[-1] in _ARRAY_MAKERS)
+    if kind == TRANSFER and not requested and any("device_put" in name for name in names):
         return "host_to_device"
     return ""

@@ -1,8 +1,8 @@
-"""Whether a thread runs or is blocked: from its CPU clock, from what the system counts for it, and from how long a
-sample had to wait for the interpreter's lock.
+"""Whether a thread runs or is blocked: from its CPU clock, from the system's counts, and from how long a sample had to
+wait for the interpreter's lock.
 
-Another thread reads these, without a signal and without touching the program. If a system has no such clock the answer
-is None, and what follows from it is unknown.
+Another thread reads these, without a signal and without touching the program. On a system that has no such clock, the
+answer is None, and whatever follows from it is unknown.
 
 A thread that asks for the lock gets it either when the holder releases it by itself (a call into XLA, a sleep) or after
 the switch interval, wherever the holder is. In the first case the stack shows the call that released the lock, and not
@@ -33,9 +33,9 @@ RUNNING_SHARE: Final = 0.3
 """A thread was running if its CPU clock advanced by more than this share of the time between two readings."""
 BRIEF_SECONDS: Final = 0.0002
 LATE_SECONDS_UNSURE: Final = 0.001
-"""A longer wait was for the lock, if the system does not report whether we waited at all."""
+"""A longer delay counts as a wait for the lock, if the system does not report whether the thread waited at all."""
 FORCED_SHARE: Final = 0.9
-"""Share of the switch interval: after so long a wait, the holder had to hand over the lock wherever it was."""
+"""Share of the switch interval after which the holder had to hand over the lock wherever it was."""
 _SWITCHES_OF_A_WAIT: Final = 2
 """How often a thread gives up the CPU if it sleeps and then waits for the lock; without the wait, once."""
 
@@ -53,15 +53,15 @@ class CpuClock:
                 self._clock = None
 
     def seconds(self) -> float | None:
-        """The seconds so far; None if they cannot be known."""
+        """Return the CPU seconds so far, or None if unknown."""
         return None if self._clock is None else time.clock_gettime(self._clock)
 
 
 class RunningTest:
     """Whether the watched thread is running at this moment: two readings of its clock, some microseconds apart.
 
-    The asking thread holds the interpreter's lock meanwhile, so a thread that was running Python appears blocked. That
-    it held the lock shows in how long the asker had to wait for it.
+    The sampler holds the interpreter's lock meanwhile, so a thread that was running Python appears blocked. That the
+    thread held the lock shows in how long the sampler had to wait for it.
     """
 
     def __init__(self, cpu: CpuClock, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -70,12 +70,12 @@ class RunningTest:
         self._began = 0.0
 
     def begin(self) -> None:
-        """The first reading."""
+        """Take the first reading."""
         self._cpu_began = self._cpu.seconds()
         self._began = self._clock()
 
     def end(self) -> bool | None:
-        """Whether it was running between the two readings; None where that cannot be known."""
+        """Return whether the thread ran between the two readings, or None if unknown."""
         ended, cpu_ended = self._clock(), self._cpu.seconds()
         if cpu_ended is None or self._cpu_began is None or ended <= self._began:
             return None
@@ -83,32 +83,32 @@ class RunningTest:
 
 
 def own_switches() -> int | None:
-    """How often the calling thread has given up the CPU to wait for something; None if the system does not report
-    it."""
+    """Return how often the calling thread has given up the CPU to wait for something; None if the system does not
+    report it."""
     if _resource is None:
         return None
     return int(_resource.getrusage(_resource.RUSAGE_THREAD).ru_nvcsw)
 
 
 def own_faults() -> int | None:
-    """How often the calling thread has waited for its memory to come from the disk; None if the system does not report
-    it."""
+    """Return how often the calling thread has waited for its memory to come from the disk; None if the system does not
+    report it."""
     if _resource is None:
         return None
     return int(_resource.getrusage(_resource.RUSAGE_THREAD).ru_majflt)
 
 
 def run_delay_seconds(task: int) -> float:
-    """As `run_delay_or_none`; 0 if the system does not report it."""
+    """Return what `run_delay_or_none` does, but 0 if the system does not report it."""
     return run_delay_or_none(task) or 0.0
 
 
 def run_delay_or_none(task: int) -> float | None:
-    """How long a thread of this process was ready to run while others had the CPU; None if the system does not report
-    it.
+    """Return how long a thread of this process was ready to run while others had the CPU; None if the system does not
+    report it (only Linux does).
 
-    `task`: its number in the system (`native_id`). Linux reports this. No descriptor is kept open, because descriptor
-    numbers belong to the program. The interpreter's lock is released meanwhile.
+    `task`: the system's id of the thread (`native_id`). No descriptor is kept open, because descriptor numbers belong
+    to the program. The interpreter's lock is released meanwhile.
     """
     try:
         with open(f"/proc/self/task/{task}/schedstat", "rb", buffering=0) as stream:
@@ -118,8 +118,8 @@ def run_delay_or_none(task: int) -> float | None:
 
 
 def steal_seconds() -> float:
-    """How long the host of a virtual machine had processors that this wanted, of all of them together; 0 if the system
-    does not report it (proc(5), /proc/stat: the eighth number of `cpu`, in ticks)."""
+    """Return how long the host of a virtual machine had processors that this machine wanted, summed over them; 0 if the
+    system does not report it (proc(5), /proc/stat: the eighth number of `cpu`, in ticks)."""
     try:
         with open("/proc/stat", "rb", buffering=0) as stream:
             return int((stream.read(200) or b"").split(b"\n", 1)[0].split()[8]) / _TICKS
@@ -128,8 +128,8 @@ def steal_seconds() -> float:
 
 
 def pressure_seconds() -> float | None:
-    """For how long at least one thread of the machine was ready to run and had no processor, so far; None if the system
-    does not report it (Linux 4.20: /proc/pressure/cpu, the `total` of `some`, in microseconds)."""
+    """Return how long, so far, at least one thread of the machine was ready to run and had no processor; None if the
+    system does not report it (Linux 4.20: /proc/pressure/cpu, the `total` of `some`, in microseconds)."""
     try:
         with open("/proc/pressure/cpu", "rb", buffering=0) as stream:
             return int((stream.read(200) or b"").split(b"\n", 1)[0].rpartition(b"total=")[2]) * 1e-6
@@ -138,7 +138,7 @@ def pressure_seconds() -> float | None:
 
 
 def runnable_threads() -> int:
-    """How many threads of the whole machine run or could run at this moment; 0 if the system does not report it
+    """Return how many threads of the whole machine run or could run at this moment; 0 if the system does not report it
     (proc(5), /proc/loadavg: the fourth field)."""
     try:
         with open("/proc/loadavg", "rb", buffering=0) as stream:
@@ -149,22 +149,22 @@ def runnable_threads() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How a sample got the lock."""
+    """How a sample got the interpreter's lock."""
 
     held: bool | None
-    """Another thread held it when the sample was due: of all samples, the share of these is the share of the time in
-    which the lock was held. None if the system does not report it."""
+    """Whether another thread held the lock when the sample was due; None if the system does not report it. The share of
+    such samples is the share of the time in which the lock was held."""
     forced: bool = False
-    """That thread had to hand it over, wherever it was, and did not reach a call that releases it."""
+    """Whether that thread had to hand the lock over, wherever it was, before it reached a call that releases it."""
     brief: bool = False
-    """The wait was no longer than one operation of JAX takes."""
+    """Whether the wait was no longer than one operation of JAX."""
 
 
 def judge_wait(late_seconds: float, switches: int | None) -> Wait:
-    """What the lateness of a sample tells.
+    """Return what the lateness of a sample shows.
 
-    `switches`: how often our thread gave up the CPU from before its sleep until now; None if the system does not report
-    it.
+    `switches`: how often the sampler gave up the CPU from before its sleep until now; None if the system does not
+    report it.
     """
     if switches is None:
         held = True if late_seconds > LATE_SECONDS_UNSURE else None

@@ -1,4 +1,4 @@
-"""What a statement of the user's makes, and whether that goes into the work of its loop: read from the source.
+"""What a statement of the user's produces, and whether that goes into the work of its loop, from the source.
 
 A host function counts as a loader if its result is passed to the step, whatever its name. The names that each statement
 binds, in a loop or in a function without one, are followed to the calls under which JAX was seen at work.
@@ -17,7 +17,7 @@ _COMPOUND: Final = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.Asyn
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 Span = tuple[int, int, int, int]
-"""First line, last line, first and last column (bytes of UTF-8), as in the bytecode."""
+"""First line, last line, first column and last column (bytes of UTF-8), as in the bytecode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,8 @@ class _Statement:
 
 
 def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
-    """Whether the value computed at `at` becomes an argument of one of the calls `work`, in the same loop or function.
-
-    None if there is no source or it does not show this.
+    """Return whether the value computed at `at` becomes an argument of one of the calls `work`, in the same loop or
+    function. None if there is no source, or if it does not show this.
     """
     tree = parsed(file)
     if tree is None:
@@ -48,11 +47,13 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     if here is None:
         return None
     working = {id(statement): statement for span in calls if (statement := _around(statements, span)) is not None}
-    if id(here) in working:  # beside the call, in the same statement: processing of its result
+    if id(here) in working:  # next to the call, in the same statement: processing of its result
         return False
-    # `trainer.book()` beside `trainer.step()` changes the trainer, and is no more than that
+    # `trainer.book()` next to `trainer.step()` changes the trainer, and does not feed the step
     receivers = not isinstance(here.node, ast.Expr)
-    wanted = frozenset[str]().union(*(_taken_by(each, calls, receivers=receivers) for each in working.values()))
+    wanted = frozenset[str]().union(
+        *(_taken_by(statement, calls, receivers=receivers) for statement in working.values())
+    )
     reached = set(here.gives)
     growing = True
     while growing:
@@ -67,7 +68,7 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
 
 
 def statement_at(file: str, line: int) -> tuple[Span | None, str]:
-    """The innermost statement at a line (for a compound statement, its head), and what it calls; None and "" if there
+    """Return the innermost statement at a line (for a compound statement, its head), and its call; None and "" if there
     is no source."""
     tree = parsed(file)
     if tree is None:
@@ -84,8 +85,8 @@ def statement_at(file: str, line: int) -> tuple[Span | None, str]:
 
 
 def under_a_condition(file: str, loop_line: int, line: int) -> bool:
-    """Whether a line of a loop is inside an `if` (or a `match`, or an `except`) of that loop, so that not every pass
-    reaches it."""
+    """Whether a line of a loop is inside an `if` (or a `match`, or an `except`) of that loop, so that not every
+    iteration reaches it."""
     tree = parsed(file)
     node: ast.AST | None = tree
     inside, conditional = False, False
@@ -105,7 +106,7 @@ def _has_line(node: ast.AST, line: int) -> bool:
 
 
 def _region(tree: ast.Module, at: Span, work: list[Span]) -> list[ast.stmt]:
-    """The innermost loop around `at` that contains a call of `work`; otherwise the innermost function, or the
+    """Return the innermost loop around `at` that contains a call of `work`; otherwise the innermost function, or the
     module."""
     body: list[ast.stmt] = tree.body
     node: ast.AST | None = tree
@@ -122,8 +123,8 @@ def _region(tree: ast.Module, at: Span, work: list[Span]) -> list[ast.stmt]:
 
 
 def _iterated(tree: ast.Module, at: Span) -> Span:
-    """Up to Python 3.11 the instruction that takes the next item spans the whole loop; this gives what the loop
-    iterates over."""
+    """Return the span of the iterated expression if `at` is a whole `for` loop, else `at`: up to Python 3.11, the
+    instruction that takes the next item spans the whole loop."""
     node: ast.AST | None = tree
     while node is not None:
         if isinstance(node, ast.For | ast.AsyncFor) and _span(node) == at:
@@ -132,8 +133,8 @@ def _iterated(tree: ast.Module, at: Span) -> Span:
     return at
 
 
-def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """The statements directly below, and the blocks of `except` and `case`, which are not statements themselves."""
+def _children(node: ast.AST) -> Iterator[ast.stmt]:
+    """Return the statements directly below, including those of `except` and `case`, which are not statements."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt):
             yield child
@@ -141,13 +142,13 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
             yield from child.body
 
 
-def _statements(body: list[ast.stmt]) -> Iterator[_Statement]:
+def _statements(body: Iterable[ast.stmt]) -> Iterator[_Statement]:
     for node in body:
         if isinstance(node, _SCOPES):
             continue
         if isinstance(node, _COMPOUND):
             yield from _head(node)
-            yield from _statements([child for child in _children(node) if isinstance(child, ast.stmt)])
+            yield from _statements(_children(node))
         else:
             yield _Statement(_span(node), node, frozenset(_given(node)), frozenset(_names(node)))
 
@@ -165,7 +166,7 @@ def _head(node: ast.AST) -> Iterator[_Statement]:
 
 
 def _given(node: ast.AST) -> Iterator[str]:
-    """The names that a statement binds or changes: its targets, `buffer` in `buffer[i] = x`, `rows` in
+    """Return the names that a statement binds or changes: its targets, `buffer` in `buffer[i] = x`, `rows` in
     `rows.append(x)`."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
@@ -190,7 +191,7 @@ def _bound(target: ast.expr) -> Iterator[str]:
 
 
 def _dotted(node: ast.expr) -> Iterator[str]:
-    """`self.rows` for an attribute of a name; nothing for anything deeper."""
+    """Return a name, or `self.rows` for an attribute of a name; nothing for anything deeper."""
     if isinstance(node, ast.Name):
         yield node.id
     elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -204,8 +205,8 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 
 def _taken_by(statement: _Statement, work: list[Span], *, receivers: bool) -> frozenset[str]:
-    """The names in the arguments of the calls of `work` in a statement; with `receivers`, those of objects whose
-    methods they are."""
+    """Return the names in the arguments of a statement's calls of `work`; with `receivers`, also the objects whose
+    methods are called."""
     taken: set[str] = set()
     called = False
     for inner in ast.walk(statement.node):
@@ -234,6 +235,6 @@ def _span(node: ast.AST) -> Span:
 
 
 def _inside(inner: Span, outer: Span) -> bool:
-    """Whether the one lies inside the other and is not equal to it."""
+    """Whether one span lies inside the other and is not equal to it."""
     begins, ends = (inner[0], inner[2]) >= (outer[0], outer[2]), (inner[1], inner[3]) <= (outer[1], outer[3])
     return inner != outer and begins and ends

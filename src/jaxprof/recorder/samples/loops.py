@@ -11,8 +11,7 @@ from jaxprof.events import SourceLocation
 from jaxprof.light_dataclass import dataclass
 
 _COLLECTS: Final = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
-"""The opcodes by which a comprehension handles each item; with the argument 1 it is a display such as `[*rows,
-row]`."""
+"""Opcodes by which a comprehension adds an item; with the argument 1 they build a display such as `[*rows, row]`."""
 _LARGEST_CODE_BYTES: Final = 60_000
 """Analysing a larger function would hold the interpreter's lock for too long."""
 
@@ -26,23 +25,23 @@ class Loop:
     ends: int
     line: int
     last_line: int
-    """The lines of its head and body, as far as they have instructions."""
+    """First line and last line of the loop's head and body, as far as they have instructions."""
 
     @property
     def key(self) -> tuple[int, int]:
-        """Equal for the same loop, as long as its code object lives."""
+        """Identifies the loop as long as its code object lives."""
         return id(self.code), self.begins
 
     @property
     def place(self) -> SourceLocation:
-        """Its first line."""
+        """First line of the loop, as a source location."""
         return SourceLocation(self.code.co_filename, self.line, self.code.co_name)
 
 
 @lru_cache(maxsize=512)
 def loops_of(code: CodeType) -> tuple[Loop, ...]:
-    """The loops of a code object, inner ones first. Leaves out those of comprehensions, which from Python 3.12 on are
-    in the code of the enclosing function."""
+    """Return the loops of a code object, inner ones first. Leaves out those of comprehensions, which from Python 3.12
+    on are in the code of the enclosing function."""
     if len(code.co_code) > _LARGEST_CODE_BYTES:
         return ()
     ends: dict[int, int] = {}
@@ -61,7 +60,7 @@ def loops_of(code: CodeType) -> tuple[Loop, ...]:
                 ends[target] = max(ends.get(target, 0), instruction.offset)
     loops = []
     for begins, end in ends.items():
-        # the condition of a `while` stands behind the body, and above it in the source
+        # the condition of a `while` comes after the body in the bytecode, and before it in the source
         inside = [number for offset, number in lines.items() if begins <= offset <= end]
         loops.append(Loop(code, begins, end, min(inside), max(inside)))
     loops.sort(key=lambda loop: loop.ends - loop.begins)
@@ -70,10 +69,10 @@ def loops_of(code: CodeType) -> tuple[Loop, ...]:
 
 
 def _is_loop(operation: str) -> bool:
-    # `await` and `yield from` jump back to their SEND without being loops of the user's.
+    # `await` and `yield from` jump back to their SEND, which is no loop in the user's source
     return not operation.endswith("NO_INTERRUPT")
 
 
 def loops_at(code: CodeType, offset: int) -> tuple[Loop, ...]:
-    """The loops around an instruction, innermost first."""
+    """Return the loops around an instruction, innermost first."""
     return tuple(loop for loop in loops_of(code) if loop.begins <= offset <= loop.ends)

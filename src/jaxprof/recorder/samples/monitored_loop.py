@@ -1,14 +1,14 @@
-"""Watches one loop with `sys.monitoring` (Python 3.12 and later): each of its passes all the time, its lines in short
+"""Watches one loop with `sys.monitoring` (Python 3.12 and later): each iteration all the time, its lines in short
 spells of bounded cost.
 
-Samples of the stack are taken where the main thread releases the interpreter's lock, so a line that holds it is seldom
-seen. Here every line of the loop records when it begins. Python 3.11 has nothing that a guest may use: a trace function
-is the program's own, and a pending call that enters Python while one is set can repeat an instruction for ever. There
-the times of lines are unknown.
+Stack samples come where the main thread releases the interpreter's lock, so they seldom see a line that holds it. Here
+every line of the loop records when it begins. Python 3.11 has nothing that a guest may use: a trace function belongs to
+the program, and a pending call that enters Python while one is set can repeat an instruction for ever. The times of
+lines are unknown there.
 
-Both share one tool number, since Python leaves only two free. Events that are local to a code object are one sum for a
-tool, so the end of a spell leaves those of the passes on. One event a pass costs 0.2 to 0.4 µs: 2 %
-of a pass of 20 µs, so that such passes are no longer told after the first few.
+Both kinds of events share one tool number, since Python leaves only two free. A tool has one set of local events for a
+code object, so the end of a spell leaves the events of the iterations on. One event costs 0.2 to 0.4 µs per iteration:
+2 % of an iteration of 20 µs. So the end of each iteration is reported only if the first few iterations are longer.
 """
 
 from __future__ import annotations
@@ -26,46 +26,47 @@ from types import CodeType, FrameType
 from typing import Any, Final, ParamSpec, TypeVar
 
 from jaxprof.light_dataclass import dataclass, field
-from jaxprof.recorder.guest import is_of_the_program
+from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.samples.call_text import compiled_by
 from jaxprof.recorder.samples.loops import Loop, loops_of
-from jaxprof.recorder.samples.passes import LEFT as STRETCH_ENDS
+from jaxprof.recorder.samples.passes import LEFT as LOOP_LEFT
 from jaxprof.recorder.samples.passes import LoopCounter, Values, read_counter
 
 _TOOLS: Final = (4, 3)
-"""The tool numbers that Python leaves free; the named ones belong to debuggers, coverage tools and profilers."""
-_MOST_SITES: Final = 100
-_MOST_WAITING: Final = 100_000
-"""Moments that wait for the sampler's thread. Without it, as in a process that the program forked, no more are kept."""
+"""Tool numbers that Python leaves free; the named ones belong to debuggers, coverage tools and profilers."""
+_SITES_AT_MOST: Final = 100
+_MOMENTS_AT_MOST: Final = 100_000
+"""Limit for the moments that wait for the sampler's thread, if it does not run, as in a process that the program
+forked."""
 
 SHORTEST_SECONDS: Final = 50e-6
-"""Of a pass that is told, at about 0.3 µs each. Measured by bench/passes.py."""
+"""Shortest iteration whose end is recorded, at about 0.3 µs each. Measured by bench/passes.py."""
 _FEW: Final = 50
-"""Passes after which their mean is judged."""
-_PAUSED: Final = 2
-"""The longest of them, in which others may have had the processor, do not count."""
+"""Number of iterations whose mean decides."""
+_OUTLIERS: Final = 2
+"""Number of the longest among them that do not count: others may have had the processor."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_Jumped = Callable[[object, int, int], object]
+_Callback = Callable[[object, int, int], object]
 
 
 MOST_EVENTS: Final = 500
-"""Line events in one spell, at about 0.3 µs each."""
+"""Limit for the line events in one spell, at about 0.3 µs each."""
 EVENT_SECONDS_AT_MOST: Final = 2e-6
-"""What recording the beginning of a line takes of it at most: the least that any line took is that, such as the head of
-a `for`, which takes next to nothing itself."""
+"""Upper limit for the cost of recording the beginning of a line. Below it, the estimate is the shortest time of any
+line, such as the head of a `for`, which takes next to nothing itself."""
 JUMP: Final = -1
-"""Takes the place of a line number: the loop begins another iteration."""
+"""Replaces a line number: the loop begins another iteration."""
 LEFT: Final = -2
-"""Takes the place of a line number: the loop has been left, and the time until its next iteration is not part of it."""
+"""Replaces a line number: the loop has been left, and the time until its next iteration is not part of it."""
 
 Moments = list[tuple[int, float]]
 
 
 @dataclass(slots=True)
 class LineTimes:
-    """What the spells of one sample window measured of a loop."""
+    """Times of a loop's lines in the spells of one sample window."""
 
     loop: Loop
     intervals: list[float] = field(default_factory=list)
@@ -76,11 +77,11 @@ class LineTimes:
     _least: float = EVENT_SECONDS_AT_MOST
 
     def own_seconds(self, line: int) -> float:
-        """Seconds of a line, without what recording it took."""
+        """Return the seconds of a line, without the cost of recording it."""
         return max(0.0, self.seconds[line] - self.hits[line] * self._least)
 
     def take(self, moments: Moments) -> int:
-        """Adds the time between the first and the last beginning of an iteration; returns the number of moments it has
+        """Add the time between the first and the last beginning of an iteration; return the number of moments that were
         used up."""
         jumps = [index for index, (line, _) in enumerate(moments) if line == JUMP]
         if len(jumps) < 2:
@@ -91,7 +92,7 @@ class LineTimes:
         for mark, at in moments[jumps[0] : jumps[-1] + 1]:
             if line is not None or (mark == JUMP and began is not None):
                 took.append((self.loop.line if line is None else line, at - since))
-            if mark == JUMP:  # the line that the loop jumped to comes right after, and began here
+            if mark == JUMP:  # the line that the loop jumps to comes next, and begins here
                 if began is not None:
                     self.intervals.append(at - began)
                     for number, seconds in took:
@@ -112,14 +113,14 @@ class LineTimes:
 
 @dataclass(slots=True)
 class CallTimes:
-    """What the spells measured of a function that the loop calls: its lines, over its whole calls."""
+    """Times of the lines of a function that the loop calls, over its complete calls in the spells."""
 
     calls: int = 0
     seconds: dict[int, float] = field(default_factory=dict)
-    """By line, including everything that the line calls."""
+    """Seconds by line, including everything that the line calls."""
 
     def take(self, moments: Moments) -> None:
-        """Adds the calls that began and ended: `JUMP` is the beginning of one, `LEFT` its end."""
+        """Add the calls that began and ended: `JUMP` is the beginning of one, `LEFT` its end."""
         took: dict[int, float] | None = None
         line, since = None, 0.0
         for mark, at in moments:
@@ -144,33 +145,34 @@ class CallTimes:
 
 @dataclass(slots=True)
 class WatchedPasses:
-    """The ends of passes, as they come."""
+    """The ends of iterations, as they come."""
 
     loop: Loop
     counters: tuple[LoopCounter, ...]
-    moments: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
-    """Monotonic, in seconds; `passes.LEFT` where the loop was left."""
-    read: deque[tuple[float, Values]] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
-    """The values of the counters at some of these moments, always there before the moment is."""
+    moments: deque[float] = field(default_factory=lambda: deque(maxlen=_MOMENTS_AT_MOST))
+    """Monotonic times in seconds; `passes.LEFT` where the loop was left."""
+    read: deque[tuple[float, Values]] = field(default_factory=lambda: deque(maxlen=_MOMENTS_AT_MOST))
+    """Values of the counters at some of these moments, always added before the moment."""
     wanted: list[bool] = field(default_factory=list)
-    """Looks at so many of the next passes, the last of the list first: True reads the counters at its end."""
+    """One entry for each of the next iterations to look at, the last of the list first; True reads the counters at the
+    iteration's end."""
     looked: list[float] = field(default_factory=list)
-    """The ends of passes that were looked at. What lies between two of them is no pass where the loop was left; it is
-    time all the same, of which telling the passes may take a part."""
+    """Ends of the iterations that decide whether iterations are too short. The time between two of them counts even if
+    the loop was left in between, because recording costs a part of that time as well."""
     short: bool = False
-    """Passes are too short for each to be told, and none is any longer."""
+    """Whether iterations are too short to record each; then none is recorded any longer."""
 
     def judge(self) -> None:
-        """The lengths of the next passes decide whether they are too short."""
+        """Let the lengths of the next iterations decide whether they are too short."""
         self.looked.clear()
         self.wanted[:0] = [False] * (_FEW + 1)
 
     def ended(self, at: float) -> bool:
-        """A pass that is looked at ended; whether it was the last one that needs to be told."""
+        """Note the end of an iteration that helps to decide; return whether no later end needs to be recorded."""
         self.looked.append(at)
         if len(self.looked) > _FEW:
             lengths = sorted(after - before for before, after in pairwise(self.looked))
-            usual = lengths[:-_PAUSED]
+            usual = lengths[:-_OUTLIERS]
             self.looked.clear()
             self.short = sum(usual) < SHORTEST_SECONDS * len(usual)
         return self.short
@@ -178,35 +180,37 @@ class WatchedPasses:
     @property
     def overflowed(self) -> bool:
         """Whether moments may have been dropped."""
-        return len(self.moments) >= _MOST_WAITING
+        return len(self.moments) >= _MOMENTS_AT_MOST
 
     def take(self) -> tuple[list[float], dict[float, Values]]:
-        """The moments since the last call, and the counters that were read at some of them, or right after."""
+        """Return the moments since the last call, and the counters read at some of them, or right after."""
         moments = [self.moments.popleft() for _ in range(len(self.moments))]
         return moments, dict(self.read.popleft() for _ in range(len(self.read)))
 
 
-def _in_turn(method: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The method, in which the tool's number does not change hands."""
+def _holding_tool(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Wrap a method so that the tool number cannot change hands while it runs."""
 
     @functools.wraps(method)
-    def in_turn(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def holding_tool(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         (lines,) = args[:1]
-        with lines._turn:  # type: ignore[attr-defined]
+        with lines._tool_lock:  # type: ignore[attr-defined]
             return method(*args, **kwargs)
 
-    return in_turn
+    return holding_tool
 
 
 def _spell_callbacks(
     loop: Loop,
     moments: Moments,
     calls: Mapping[CodeType, Moments],
-    watched: tuple[CodeType, _Jumped, _Jumped] | None,
+    watched: tuple[CodeType, _Callback, _Callback] | None,
     main_thread: int,
 ) -> dict[str, Callable[..., object]]:
-    """What is called in a spell, by the name of the event. It fills `moments` and `calls`; `watched`: what else is
-    called for this code. Closures: a variable of theirs costs half as much as an attribute."""
+    """Return the callbacks of a spell by the name of their event.
+
+    They fill `moments` and `calls`; `watched`: what else is called for this code. They are closures, because a closure
+    variable costs half as much as an attribute."""
     begins, first, last = loop.begins, loop.line, loop.last_line
     disable, clock, current = _monitoring().DISABLE, time.perf_counter, _thread.get_ident
     most = MOST_EVENTS
@@ -255,30 +259,30 @@ def _spell_callbacks(
 
 
 class MonitoredLines:
-    """For Python 3.12 and later. Any thread may switch it on and off."""
+    """Line and iteration events, for Python 3.12 and later. Any thread may switch them on and off."""
 
     def __init__(self, main_thread: int) -> None:
         self._main_thread = main_thread
         self._tool: int | None = None
-        self._former: tuple[Any, Any] | None = None
-        """Python's own `use_tool_id` and `get_tool`, while ours are in their place."""
-        self._wanted_back = False
-        """The program took our number, and keeps it."""
-        self._turn = RLock()
-        """Held for microseconds, and by the program's thread only to take the number."""
+        self._originals: tuple[Any, Any] | None = None
+        """Python's own `use_tool_id` and `get_tool`, while ours replace them."""
+        self._number_lost = False
+        """Whether the program took our number; it keeps it."""
+        self._tool_lock = RLock()
+        """Held for microseconds; the program's thread takes it only to get the tool number."""
         self._code: CodeType | None = None
-        self.compiled: deque[tuple[CodeType, int]] = deque(maxlen=_MOST_SITES)
-        """Instructions that were seen to call a compiled function: code, and offset."""
+        self.compiled: deque[tuple[CodeType, int]] = deque(maxlen=_SITES_AT_MOST)
+        """Instructions that were seen to call a compiled function: code and offset."""
         self._called: list[CodeType] = []
-        """Of the spell: functions whose lines are timed beside those of the loop."""
-        self._watched: tuple[CodeType, _Jumped, _Jumped] | None = None
-        """The code whose passes are watched, and what is called at the end of one, and where the function begins or
-        returns."""
+        """Functions whose lines are timed in the spell, in addition to those of the loop."""
+        self._watched: tuple[CodeType, _Callback, _Callback] | None = None
+        """The code whose iterations are watched, the callback at the end of one, and the callback where the function
+        begins or returns."""
 
-    @_in_turn
+    @_holding_tool
     def begin(self, loop: Loop, called: Sequence[CodeType] = ()) -> tuple[Moments, dict[CodeType, Moments]] | None:
-        """Begins a spell, which fills the returned lists: of the loop, and of each function that is `called` in it;
-        None if Python has no free number for another tool."""
+        """Begin a spell, which fills the returned lists: for the loop, and for each function that is `called` in it.
+        None if Python has no free tool number."""
         if self._tool is None and not self._take_tool():
             return None
         moments: Moments = []
@@ -303,45 +307,45 @@ class MonitoredLines:
             if compiled_by(callee) == "user":
                 self.compiled.append((code, offset))
         except Exception as error:  # it would be one of the program's
-            if is_of_the_program(error):
+            if raised_by_program(error):
                 raise
         return _monitoring().DISABLE
 
-    @_in_turn
+    @_holding_tool
     def end(self) -> None:
-        """Ends the spell."""
+        """End the spell."""
         if self._code is not None and self._tool is not None:
             for code in self._called:
                 _monitoring().set_local_events(self._tool, code, 0)
             self._set(self._code, spell=False)
-            self._call_watched()
+            self._register_watched()
         self._code, self._called = None, []
 
-    @_in_turn
+    @_holding_tool
     def watch(self, loop: Loop, counters: tuple[LoopCounter, ...]) -> WatchedPasses | None:
-        """From now on the end of each pass is told, of this loop instead of an earlier one; None if Python has no free
-        number for another tool."""
+        """Record the end of each iteration of this loop from now on, instead of those of an earlier one. None if Python
+        has no free tool number."""
         if self._tool is None and not self._take_tool():
             return None
         self.unwatch()
-        told = WatchedPasses(loop, counters)
-        self._watched = (loop.code, *_callbacks(told, self._main_thread))
-        self._call_watched()
+        watched = WatchedPasses(loop, counters)
+        self._watched = (loop.code, *_watch_callbacks(watched, self._main_thread))
+        self._register_watched()
         self._set(loop.code, spell=self._code is loop.code)
-        return told
+        return watched
 
-    @_in_turn
+    @_holding_tool
     def unwatch(self) -> None:
-        """Ends the spell, and no longer tells the ends of passes."""
+        """End the spell, and stop recording the ends of iterations."""
         self.end()
         if self._watched is not None and self._tool is not None:
             code, self._watched = self._watched[0], None
             self._set(code, spell=False)
-            self._call_watched()
+            self._register_watched()
 
-    @_in_turn
+    @_holding_tool
     def close(self) -> None:
-        """Gives the tool number back."""
+        """Give the tool number back."""
         self.unwatch()
         if self._tool is not None:
             events = _monitoring().events
@@ -349,15 +353,15 @@ class MonitoredLines:
                 _monitoring().register_callback(self._tool, event, None)
             _monitoring().free_tool_id(self._tool)
             self._tool = None
-        if self._former is not None:
-            use, get = self._former
-            self._former = None
+        if self._originals is not None:
+            use, get = self._originals
+            self._originals = None
             if getattr(_monitoring().use_tool_id, "__wrapped__", None) is use:  # else somebody has replaced it since
                 _monitoring().use_tool_id, _monitoring().get_tool = use, get
 
     def _set(self, code: CodeType, *, spell: bool) -> None:
-        """The events that Python reports of this code: an event that is switched on anew is so at all places, those
-        included at which its callback had it switched off."""
+        """Set the events that Python reports for this code. An event that is switched on again is so at all places,
+        including those at which its callback had switched it off."""
         events = _monitoring().events
         wanted = 0
         if self._watched is not None and self._watched[0] is code:
@@ -366,14 +370,14 @@ class MonitoredLines:
             wanted |= events.JUMP | events.LINE | events.PY_RETURN | events.CALL
         _monitoring().set_local_events(self._tool, code, wanted)
 
-    def _call_watched(self) -> None:
+    def _register_watched(self) -> None:
         events = _monitoring().events
         jumped, left = self._watched[1:] if self._watched is not None else (None, None)
         for event, callback in ((events.JUMP, jumped), (events.PY_START, left), (events.PY_RETURN, left)):
             _monitoring().register_callback(self._tool, event, callback)
 
     def _take_tool(self) -> bool:
-        if self._wanted_back:
+        if self._number_lost:
             return False
         monitoring = _monitoring()
         for number in _TOOLS:
@@ -383,21 +387,21 @@ class MonitoredLines:
                 except ValueError:  # another tool was faster
                     continue
                 self._tool = number
-                self._give_way()
+                self._hide_tool()
                 return True
         return False
 
-    def _give_way(self) -> None:
-        """For the program our number is free: it sees no tool there, and gets the number when it asks for it."""
+    def _hide_tool(self) -> None:
+        """Show our number as free to the program: it sees no tool there, and gets the number when it asks for it."""
         monitoring, owner = _monitoring(), os.getpid()
-        use, get = self._former = monitoring.use_tool_id, monitoring.get_tool
+        use, get = self._originals = monitoring.use_tool_id, monitoring.get_tool
 
         @functools.wraps(use)
         def use_tool_id(tool_id: int, name: str, /) -> None:
             if tool_id == self._tool:
-                self._wanted_back = True
-                if os.getpid() != owner:  # forked: whoever had the turn is not here
-                    self._turn = RLock()
+                self._number_lost = True
+                if os.getpid() != owner:  # forked: a thread that held the lock is not here
+                    self._tool_lock = RLock()
                 self.close()
             use(tool_id, name)
 
@@ -409,15 +413,13 @@ class MonitoredLines:
         monitoring.use_tool_id, monitoring.get_tool = use_tool_id, get_tool
 
 
-def _callbacks(told: WatchedPasses, main_thread: int) -> tuple[_Jumped, _Jumped]:
-    """What Python calls at each jump of the loop's code, and where the function begins or returns. An exception here
-    would be one of the program's."""
-    code, begins = told.loop.code, told.loop.begins
-    around = {
-        other.begins for other in loops_of(told.loop.code) if other.begins < begins and told.loop.ends <= other.ends
-    }
-    disable, clock, current, append = _monitoring().DISABLE, time.monotonic, _thread.get_ident, told.moments.append
-    wanted = told.wanted
+def _watch_callbacks(watched: WatchedPasses, main_thread: int) -> tuple[_Callback, _Callback]:
+    """Return what Python calls at each jump of the loop's code, and where the function begins or returns. An exception
+    here would be raised in the program."""
+    code, begins = watched.loop.code, watched.loop.begins
+    around = {other.begins for other in loops_of(code) if other.begins < begins and watched.loop.ends <= other.ends}
+    disable, clock, current, append = _monitoring().DISABLE, time.monotonic, _thread.get_ident, watched.moments.append
+    wanted = watched.wanted
 
     def jumped(_code: object, _offset: int, destination: int) -> object:
         if destination == begins:
@@ -432,7 +434,7 @@ def _callbacks(told: WatchedPasses, main_thread: int) -> tuple[_Jumped, _Jumped]
         return disable
 
     def look() -> object:
-        if told.short:
+        if watched.short:
             return disable
         at = clock()
         if wanted and wanted.pop():
@@ -440,17 +442,17 @@ def _callbacks(told: WatchedPasses, main_thread: int) -> tuple[_Jumped, _Jumped]
             if frame is not None and frame.f_code is not code:  # a spell's callback is in between
                 frame = frame.f_back
             if frame is not None:
-                told.read.append((at, [read_counter(frame, counter) for counter in told.counters]))
+                watched.read.append((at, [read_counter(frame, counter) for counter in watched.counters]))
         append(at)
-        if not told.ended(at):
+        if not watched.ended(at):
             return None
-        append(STRETCH_ENDS)
-        wanted.append(False)  # comes here again, should a spell switch the event on
+        append(LOOP_LEFT)
+        wanted.append(False)  # so that `look` is called again, should a spell switch the event on
         return disable
 
     def left(_code: object, _offset: int, _value: Any = None) -> None:
-        if current() == main_thread and not told.short:
-            append(STRETCH_ENDS)
+        if current() == main_thread and not watched.short:
+            append(LOOP_LEFT)
             if not (wanted and wanted[-1]):  # the numbers may begin again
                 wanted.append(True)
 

@@ -1,15 +1,15 @@
-"""Turns what was seen of a loop's passes into events: which pass took how long, by its number.
+"""Turns what was seen of a loop's iterations into events: how long each iteration took, by its number.
 
-Two sources give the same entries: a moment at the end of each pass (`MomentLog`), or the loop's counter, read now and
-then (`NumberLog`), which is one of the local variables that may count the passes.
+Two sources give the same entries: a moment at the end of each iteration (`MomentLog`), or the loop's counter, read now
+and then (`NumberLog`). The counter is a local variable that counts the iterations.
 
-To read these, `frame.f_locals` is not used where it makes a copy of all locals (up to Python 3.12): the copy would keep
-the program's arrays alive, and changes the dict that an earlier `locals()` of the program's gave it. Python 3.13 has a
-view instead, 3.12 has `PyFrame_GetVarString`, 3.11 has nothing. Values are taken if they are exactly `int`: no code of
-the program's is called.
+Counters are not read from `frame.f_locals` where that copies all locals (up to Python 3.12): the copy would keep the
+program's arrays alive, and changes the dict that the program got from an earlier `locals()`. Python 3.13 has a view
+instead, 3.12 has `PyFrame_GetVarString`, 3.11 has nothing. Only values that are exactly `int` are taken, so that no
+code of the program is called.
 
-What is kept is bounded: passes shorter than `LEAST_ENTRY_SECONDS` are put together, and after
-`YOUNG_SECONDS` the entries grow with the program's age, so that a day has some 600 000 of them, and a minute has all.
+The amount of data is bounded: iterations shorter than `LEAST_ENTRY_SECONDS` are merged, and after `YOUNG_SECONDS` the
+entries grow with the program's age, so that a day has some 600 000 of them, and the first minutes have all.
 """
 
 from __future__ import annotations
@@ -27,28 +27,29 @@ from typing import Any, Final
 
 from jaxprof.events import StepsTaken
 from jaxprof.light_dataclass import dataclass, field
-from jaxprof.recorder.guest import is_of_the_program
+from jaxprof.recorder.guest import raised_by_program
 from jaxprof.recorder.samples.loops import Loop, loops_of
 
 LEFT: Final = -1.0
-"""Takes the place of a moment: the loop was left, and what follows begins anew."""
+"""Replaces a moment where the loop was left; what follows begins anew."""
 LEAST_ENTRY_SECONDS: Final = 0.005
 YOUNG_SECONDS: Final = 500.0
 PROOFS: Final = 3
-"""A counter has gone up by exactly one so often in a row."""
-_TRIES: Final = 12
-"""Passes whose counters are read until the search is given up."""
+"""Number of consecutive rises by exactly one that prove a counter."""
+_TRIES_AT_MOST: Final = 12
+"""Number of iterations whose counters are read before the search is given up."""
 _ENDLESS: Final = 1 << 60
 _ENTRIES_AT_MOST: Final = 2000
-"""Of one event."""
-_STRETCHES_AT_MOST: Final = 100
-"""Of one window: the times of further ones are not kept. A loop within a loop may begin thousands of times a second."""
+"""Limit for the entries of one event."""
+_SERIES_AT_MOST: Final = 100
+"""Limit for the series of one window; the times of further ones are dropped. A loop within a loop may begin thousands
+of times a second."""
 
 Values = Sequence[int | None]
 
 _MOST_COUNTERS: Final = 16
 _OPTIMIZED: Final = 0x1
-"""Of `co_flags`: the code of a function, whose locals have places and no dict."""
+"""Flag in `co_flags` for the code of a function, whose locals have slots and no dict."""
 _BETWEEN: Final = ("UNPACK_SEQUENCE", "UNPACK_EX", "EXTENDED_ARG", "NOP", "CACHE", "COPY", "SWAP")
 _LARGEST: Final = 1 << 52
 
@@ -59,18 +60,18 @@ class LoopCounter:
 
     name: str
     offset: int
-    """Of the instruction that stores it first in a pass."""
+    """Offset of the instruction that stores the variable first in an iteration."""
     target: bool = False
-    """Whether the head of a `for` stores it, and so each pass."""
+    """Whether the head of a `for` stores the variable, and so every iteration does."""
     is_global: bool = False
 
 
 @lru_cache(maxsize=64)
 def counters_of(loop: Loop) -> tuple[LoopCounter, ...]:
-    """The variables that may count the passes of a loop, those that are believed first come first. The order rests on
-    the code alone, so that all processes of a job choose the same one.
+    """Return the variables that may count the iterations of a loop, most credible first. The order follows from the
+    code alone, so that all processes of a job choose the same one.
 
-    In a loop within a loop, the targets of `for` come last: they begin again with each pass of the outer one.
+    In a loop within a loop, the targets of `for` come last: they begin again with each iteration of the outer loop.
     """
     code = loop.code
     inner = [other for other in loops_of(code) if loop.begins < other.begins and other.ends <= loop.ends]
@@ -95,7 +96,7 @@ def counters_of(loop: Loop) -> tuple[LoopCounter, ...]:
 
 
 def _stored(operation: str, argument: object) -> tuple[str, ...]:
-    """The names that an instruction stores."""
+    """Return the names that an instruction stores."""
     if operation in ("STORE_NAME", "STORE_GLOBAL", "STORE_DEREF") or operation.startswith("STORE_FAST"):
         names = argument if isinstance(argument, tuple) else (argument,)
         if operation == "STORE_FAST_LOAD_FAST":
@@ -105,7 +106,7 @@ def _stored(operation: str, argument: object) -> tuple[str, ...]:
 
 
 def read_counter(frame: FrameType, counter: LoopCounter) -> int | None:
-    """The counter's value in a frame; None if it has none, or one that is no plain integer. Raises nothing.
+    """Return the counter's value in a frame; None if it has none, or one that is no plain integer. Raises nothing.
 
     Where `READS_ANYWHERE` is false, only the thread that runs the frame may call it.
     """
@@ -115,11 +116,11 @@ def read_counter(frame: FrameType, counter: LoopCounter) -> int | None:
             value = frame.f_globals.get(counter.name)
         elif code.co_flags & _OPTIMIZED:
             value = None if _read_local is None else _read_local(frame, counter.name)
-        else:  # of a module: the namespace itself
+        else:  # the code of a module, whose locals are the namespace itself
             names = frame.f_locals
             value = names.get(counter.name) if type(names) is dict else None
     except Exception as error:  # unbound, or an old frame: the program comes first
-        if is_of_the_program(error):
+        if raised_by_program(error):
             raise
         return None
     return value if type(value) is int and -_LARGEST < value < _LARGEST else None
@@ -128,11 +129,11 @@ def read_counter(frame: FrameType, counter: LoopCounter) -> int | None:
 _Reads = Callable[[FrameType, str], Any]
 
 READS_ANYWHERE: Final = sys.version_info >= (3, 12) and bool(getattr(sys, "_is_gil_enabled", lambda: True)())
-"""Whether another thread than the frame's may read a counter: one call into Python reads it, under the lock."""
+"""Whether a thread other than the frame's may read a counter: a single call into Python reads it, under the lock."""
 
 
 def _reader() -> _Reads | None:
-    """How a function's local variable is read in this Python; None if it cannot be."""
+    """Return the function that reads a function's local variable in this Python, or None if there is none."""
     if sys.version_info >= (3, 13):
         return lambda frame, name: frame.f_locals[name]
     try:
@@ -149,8 +150,8 @@ _read_local: Final = _reader()
 
 
 @dataclass(slots=True)
-class _Stretch:
-    """Passes one after another: the event in the making."""
+class _Series:
+    """Consecutive iterations: an event in the making."""
 
     began: float
     first: int
@@ -161,7 +162,7 @@ class _Stretch:
     _passes: int = 0
 
     def add(self, seconds: float, count: int, least_seconds: float) -> None:
-        """Adds passes; they are put together until they took `least_seconds`."""
+        """Add iterations, which are merged until they take `least_seconds`."""
         self._waiting += seconds
         self._passes += count
         if self._waiting >= least_seconds:
@@ -169,84 +170,85 @@ class _Stretch:
 
     @property
     def waiting_seconds(self) -> float:
-        """Of passes that are no entry yet."""
+        """Seconds of the iterations that are not an entry yet."""
         return self._waiting
 
     def close(self) -> None:
-        """Makes an entry of what was put together."""
+        """Make an entry of the merged iterations."""
         if self._passes:
             self.seconds.append(self._waiting)
             self.counts.append(self._passes)
             self._waiting, self._passes = 0.0, 0
 
-    def take(self) -> _Stretch:
-        """The entries so far; what comes next follows them."""
-        taken = _Stretch(self.began, self.first, self.name, self.seconds, self.counts)
+    def take(self) -> _Series:
+        """Return the entries so far; later ones follow them."""
+        taken = _Series(self.began, self.first, self.name, self.seconds, self.counts)
         self.began += sum(self.seconds)
         self.first += sum(self.counts)
         self.seconds, self.counts = [], []
         return taken
 
 
-class Stretches:
-    """The stretches of one loop until they are sent."""
+class SeriesLog:
+    """The series of one loop until they are sent."""
 
     def __init__(self, loop: Loop, found_by: str) -> None:
         self._loop, self._found_by = loop, found_by
-        self._closed: list[_Stretch] = []
-        self._open: _Stretch | None = None
+        self._closed: list[_Series] = []
+        self._open: _Series | None = None
         self.least_seconds = LEAST_ENTRY_SECONDS
 
     @property
     def missing_seconds(self) -> float:
-        """What the entry in the making lacks until it is whole."""
+        """Seconds that the entry in the making lacks until it is complete."""
         return self.least_seconds - (self._open.waiting_seconds if self._open is not None else 0.0)
 
     def add(self, began: float, seconds: float, count: int, first: int, name: str) -> None:
-        """`count` passes from the `first` one on, which began right after those before, unless the loop was left."""
+        """Add `count` iterations from number `first` on. They begin right after those before, unless the loop was
+        left."""
         if self._open is not None and self._open.name != name:
             self.leave()
         if self._open is None:
-            self._open = _Stretch(began, first, name)
+            self._open = _Series(began, first, name)
         self._open.add(seconds, count, self.least_seconds)
 
     def leave(self) -> None:
-        """The next pass does not follow the last one, by time or by number."""
+        """End the series: the next iteration does not follow the last one, by time or by number."""
         if self._open is not None:
             self._open.close()
-            if self._open.seconds and len(self._closed) < _STRETCHES_AT_MOST:
+            if self._open.seconds and len(self._closed) < _SERIES_AT_MOST:
                 self._closed.append(self._open)
             self._open = None
 
     def number(self, shift: int, name: str) -> None:
-        """The numbers are known now: adds `shift` to those of the passes that were not sent yet."""
-        for stretch in (*self._closed, *([self._open] if self._open is not None else [])):
-            stretch.first += shift
-            stretch.name = name
+        """Add `shift` to the numbers of the iterations that were not sent yet, now that their numbers are known."""
+        for series in (*self._closed, *([self._open] if self._open is not None else [])):
+            series.first += shift
+            series.name = name
 
     def events(self, now: float, age_seconds: float, *, final: bool = False) -> list[StepsTaken]:
-        """What was added since the last call; in the `final` one with the passes that wait for others."""
+        """Return what was added since the last call; in the `final` one with the iterations that wait for others."""
         if final:
             self.leave()
         self.least_seconds = LEAST_ENTRY_SECONDS * max(1.0, age_seconds / YOUNG_SECONDS)
         ready, self._closed = self._closed, []
         if self._open is not None and self._open.seconds:
             ready.append(self._open.take())
-        return [event for stretch in ready for event in self._events(stretch, now)]
+        return [event for series in ready for event in self._events(series, now)]
 
-    def _events(self, stretch: _Stretch, now: float) -> Iterable[StepsTaken]:
-        began, first = stretch.began, stretch.first
-        for start in range(0, len(stretch.seconds), _ENTRIES_AT_MOST):
-            seconds = stretch.seconds[start : start + _ENTRIES_AT_MOST]
-            counts = stretch.counts[start : start + _ENTRIES_AT_MOST]
+    def _events(self, series: _Series, now: float) -> Iterable[StepsTaken]:
+        began, first = series.began, series.first
+        for start in range(0, len(series.seconds), _ENTRIES_AT_MOST):
+            seconds = series.seconds[start : start + _ENTRIES_AT_MOST]
+            counts = series.counts[start : start + _ENTRIES_AT_MOST]
             yield StepsTaken(
                 monotonic_seconds=now,
                 where=self._loop.place,
                 found_by=self._found_by,
                 first=first,
-                numbered_by=stretch.name,
+                numbered_by=series.name,
                 began_seconds=round(began, 6),
-                seconds=[round(each, 7) for each in seconds],
+                seconds=[round(entry, 7) for entry in seconds],
                 counts=counts if any(count != 1 for count in counts) else [],
             )
             began += sum(seconds)
@@ -254,21 +256,21 @@ class Stretches:
 
 
 class CounterSearch:
-    """Finds the counter of a loop: shown the values of all candidates at the ends of passes one after another, it
-    names the first one that went up by exactly one each time."""
+    """Finds the counter of a loop. Given the values of all candidates at the ends of consecutive iterations, it chooses
+    the first one that rose by exactly one each time."""
 
     def __init__(self, counters: Sequence[LoopCounter]) -> None:
         self.counters = tuple(counters)
         self.found: LoopCounter | None = None
         self.over = not counters
-        """Whether it needs no more passes: one is found, or there is none."""
+        """Whether it needs no more iterations: a counter was found, or there is none."""
         self._tries = 0
         self._last: tuple[int, Values] | None = None
         self._rises = [0] * len(counters)
 
     def saw(self, ordinal: int, values: Values) -> int | None:
-        """The values at the end of the pass with this ordinal. Returns the place of the counter, once it is found:
-        from then on it is the only one of `counters`."""
+        """Take the values at the end of the iteration with this ordinal. Return the index of the counter once it is
+        found; from then on it is the only one of `counters`."""
         if self.over or len(values) != len(self.counters):
             return None
         last, self._last = self._last, (ordinal, values)
@@ -283,17 +285,17 @@ class CounterSearch:
         if found is not None:
             self.found = self.counters[found]
             self.counters = (self.found,)
-        self.over = found is not None or self._tries >= _TRIES
+        self.over = found is not None or self._tries >= _TRIES_AT_MOST
         return found
 
 
 class MomentLog:
-    """The passes of a loop from the moments at which they ended."""
+    """The iterations of a loop, from the moments at which they ended."""
 
     def __init__(self, loop: Loop, counters: Sequence[LoopCounter], seen_before: int = 0) -> None:
-        """`seen_before`: passes of this loop that were counted before."""
+        """`seen_before`: number of iterations of this loop that were counted before."""
         self.search = CounterSearch(counters)
-        self._stretches = Stretches(loop, "monitoring")
+        self._series = SeriesLog(loop, "monitoring")
         self._ordinal = seen_before
         self._last: float | None = None
         self._shift = 0
@@ -302,12 +304,12 @@ class MomentLog:
 
     @property
     def seen(self) -> int:
-        """How many passes ended, timed or not, those before it included."""
+        """Number of iterations that ended, timed or not, including those of earlier logs."""
         return self._ordinal
 
     def take(self, moments: Sequence[float], read: Mapping[float, Values]) -> None:
-        """The ends of passes in their order, with `LEFT` where the loop was left; `read`: the values of the counters
-        at some of these moments. Costs grow with the entries, not with the passes."""
+        """Take the ends of iterations in order, with `LEFT` where the loop was left; `read`: the values of the counters
+        at some of these moments. The cost grows with the entries, not with the iterations."""
         self._read |= read
         newest = max(moments, default=LEFT)
         reads, start = deque(sorted(self._read)), 0
@@ -319,14 +321,15 @@ class MomentLog:
                         self._check(self._ordinal, values)
                     self._follow(moments, first, last)
             if end < len(moments):
-                self._stretches.leave()
+                self._series.leave()
                 self._last = None
             start = end + 1
         self._read = {at: values for at, values in self._read.items() if at > newest}  # their moments were dropped
 
     @staticmethod
     def _pieces(moments: Sequence[float], start: int, end: int, reads: deque[float]) -> Iterator[tuple[int, int]]:
-        """Ranges that begin where counters were read. Takes the moments of `reads` up to the last one of these."""
+        """Return ranges that begin where counters were read. Removes the moments up to the last of these from
+        `reads`."""
         bounds = [start]
         while reads and reads[0] <= moments[end - 1]:
             mark = bisect_left(moments, reads.popleft(), start, end)
@@ -335,23 +338,23 @@ class MomentLog:
         return pairwise([*bounds, end])
 
     def _follow(self, moments: Sequence[float], start: int, end: int) -> None:
-        """Passes that end at these moments, and follow the one before: as many at once as make an entry."""
+        """Add the iterations that end at these moments and follow the one before, as many at once as make an entry."""
         if self._last is None:
             self._last = moments[start]
             self._ordinal += 1
             start += 1
         while start < end:
-            full = self._last + self._stretches.missing_seconds
+            full = self._last + self._series.missing_seconds
             stop = min(bisect_left(moments, full, start, end) + 1, end)
             seconds = max(0.0, moments[stop - 1] - self._last)
-            self._stretches.add(self._last, seconds, stop - start, self._ordinal + self._shift, self._name)
+            self._series.add(self._last, seconds, stop - start, self._ordinal + self._shift, self._name)
             self._ordinal += stop - start
             self._last = moments[stop - 1]
             start = stop
 
     def lost(self) -> None:
-        """Some moments were not kept: what follows begins anew."""
-        self._stretches.leave()
+        """Note that some moments were dropped, so that what follows begins anew."""
+        self._series.leave()
         self._last = None
 
     def _check(self, ordinal: int, values: Values) -> None:
@@ -360,29 +363,29 @@ class MomentLog:
             index = search.saw(ordinal, values)
             if search.found is not None and index is not None:
                 self._name, self._shift = search.found.name, (values[index] or 0) - ordinal
-                self._stretches.number(self._shift, self._name)
+                self._series.number(self._shift, self._name)
             return
         if search.found is None or not self._name or len(values) != 1:
             return
         value, expected = values[0], ordinal + self._shift
         if value == expected:
             return
-        self._stretches.leave()
-        if value is not None and value > expected and self._last is None:  # passes that were not seen
+        self._series.leave()
+        if value is not None and value > expected and self._last is None:  # iterations that were not seen
             self._shift = value - ordinal
-        else:  # it begins again, or is no counter: the passes are counted on from here
+        else:  # the counter begins again, or is none: the iterations are counted on from here
             self._name = ""
 
     def events(self, now: float, age_seconds: float, *, final: bool = False) -> list[StepsTaken]:
-        """The passes since the last call; none as long as their numbers are not known, unless it is the `final`
-        call."""
+        """Return the iterations since the last call; none while their numbers are unknown, unless the call is
+        `final`."""
         if not self.search.over and not final:
             return []
-        return self._stretches.events(now, age_seconds, final=final)
+        return self._series.events(now, age_seconds, final=final)
 
 
 def _left_at(moments: Sequence[float]) -> Iterator[int]:
-    """Where the loop was left."""
+    """Return the indices at which the loop was left."""
     at = -1
     with suppress(ValueError):
         while True:
@@ -391,34 +394,34 @@ def _left_at(moments: Sequence[float]) -> Iterator[int]:
 
 
 class NumberLog:
-    """The passes of a loop from its counter, read now and then."""
+    """The iterations of a loop, from its counter, which is read now and then."""
 
     def __init__(self, loop: Loop, counter: LoopCounter) -> None:
         self._name = counter.name
-        self._stretches = Stretches(loop, "number")
+        self._series = SeriesLog(loop, "number")
         self._since: float | None = None
         """When the last number was first seen; None outside the loop."""
         self._number = -_ENDLESS
         self._shift = 0
 
     def saw(self, at: float, number: int | None) -> None:
-        """`number`: of the pass that was under way at this moment; None if the loop was not."""
+        """Take the `number` of the iteration in progress at this moment; None if the loop is not running."""
         if number is None:
-            self._stretches.leave()
+            self._series.leave()
             self._since = None
             return
         number += self._shift
-        if number < self._number:  # it begins again: the passes are counted on from here
-            self._stretches.leave()
+        if number < self._number:  # the counter begins again: the iterations are counted on from here
+            self._series.leave()
             self._shift += self._number + 1 - number
             self._name, self._number, self._since = "", self._number + 1, at
             return
         if self._since is not None and number > self._number:
             count = number - self._number
-            self._stretches.add(self._since, at - self._since, count, self._number, self._name)
+            self._series.add(self._since, at - self._since, count, self._number, self._name)
         if self._since is None or number > self._number:
             self._since, self._number = at, number
 
     def events(self, now: float, age_seconds: float, *, final: bool = False) -> list[StepsTaken]:
-        """The passes since the last call; `final`: there will be no other one."""
-        return self._stretches.events(now, age_seconds, final=final)
+        """Return the iterations since the last call; `final`: there is no later call."""
+        return self._series.events(now, age_seconds, final=final)

@@ -1,7 +1,7 @@
-"""One window of a program's time: samples come in, one event comes out, and its states add up to the window's length.
+"""One window of a program's time: samples go in, one event comes out, and its states add up to the window's length.
 
-It combines three sources. JAX announces the stages of compilations, which is exact. The CPU clock says for how long of
-the rest the thread ran and for how long it was blocked, also exact. The samples distribute each of the two.
+It combines three sources. JAX announces the stages of compilations, which is exact. For the rest, the CPU clock gives
+how long the thread ran and how long it was blocked, also exact. The samples distribute each of these two times.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from jaxprof.recorder.samples.states import (
 
 MOST_LINES: Final = 24
 _WORTH_A_STATE: Final = 0.02
-"""If no sample saw the thread running, a share of CPU time below this counts as blocked."""
+"""A share of CPU time below this counts as blocked, if no sample saw the thread running."""
 _Key = tuple[str, str, UserLine | None, tuple[Site, ...]]
-"""State, kind, the user's line, the loops around it."""
+"""State, kind, the user's line, and the loops around it."""
 _What = tuple[str, UserLine | None, tuple[Site, ...]]
 _Path = tuple[tuple[CodeType, int], ...]
 _Leaf = tuple[CodeType, int]
-"""A line whose time is known, and no part of it more closely."""
+"""A line whose time is known, with no part of it known more closely."""
 _Weights = dict[_Key, float]
-_NOTHING: Final = ("host_busy", "host", None, ())
+_HOST_BUSY: Final = ("host_busy", "host", None, ())
 MOST_ROWS: Final = 64
 _MAY_RUN: Final = frozenset({COMPILED, DISPATCH, FED, TRANSFER, READ, CALL})
-_SURELY: Final = 2.0
-"""Standard errors of a share of samples."""
+_STANDARD_ERRORS: Final = 2.0
+"""Standard errors by which a share of samples may be off."""
 _OWN_SHARE: Final = 0.05
-"""Our own thread may run for this share of a window. Beyond it, a thread that was blocked may have waited for the
-interpreter's lock that our own had."""
+"""Share of a window for which the recorder's own thread may run. Beyond it, a blocked main thread may have waited for
+the interpreter's lock while the recorder held it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,17 @@ class TimedLoop:
 
     loop: Loop
     seconds: Mapping[int, float]
-    """Seconds by line, for lines that were timed often enough to stand for the time between the spells."""
+    """Seconds by line, for lines that were timed often enough to represent the time between the spells."""
     at_line: Callable[[CodeType, int], tuple[str, UserLine]]
-    """For a line that no sample saw: its kind, and what it calls."""
+    """Returns the kind and the call of a line that no sample saw."""
     hits: Mapping[int, int] = field(default_factory=dict)
     calls: Mapping[CodeType, CallTimes] = field(default_factory=dict)
-    """Functions that the loop calls on its way to JAX, and whose lines were timed."""
+    """Times of the functions that the loop calls on its way to JAX and whose lines were timed."""
 
 
 @dataclass(slots=True)
 class SampleWindow:
-    """Call `add` for every sample, then `event`."""
+    """Collects the samples of one window: call `add` for every sample, then `event`."""
 
     began: float
     samples: int = 0
@@ -80,22 +80,22 @@ class SampleWindow:
     running: _Weights = field(default_factory=lambda: defaultdict(float))
     blocked: _Weights = field(default_factory=lambda: defaultdict(float))
     inline: bool = True
-    """Whether a thread that runs inside the call of a compiled function may compute it."""
+    """Whether a thread that runs inside the call of a compiled function may be computing it."""
     held: _Weights = field(default_factory=lambda: defaultdict(float))
-    """Those of the running samples that had to wait for the interpreter's lock."""
+    """Weights of those running samples that had to wait for the interpreter's lock."""
     paths: dict[_What, _Path] = field(default_factory=dict)
-    """The user's frames at the samples."""
+    """The user's frames in the samples."""
     largest: dict[UserLine, int] = field(default_factory=dict)
     """Bytes of the largest array that was read at a line."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
     busy: float | None = 0.0
     """Seconds outside the stages in which the thread ran; None if there is no such clock."""
     delay: float = 0.0
-    """Seconds outside the stages in which it was ready to run while the scheduler ran others."""
+    """Seconds outside the stages in which the thread was ready to run, but the scheduler ran others."""
     stopped: float = 0.0
-    """Seconds in which the whole process stood still: no line's."""
+    """Seconds for which the whole process was paused; they belong to no line."""
     given_away: float = 0.0
-    """Seconds in which others had its processor: no line's, and of no state."""
+    """Seconds in which others had the program's processor; they belong to no line and no state."""
 
     def add(
         self,
@@ -110,11 +110,11 @@ class SampleWindow:
         inline: bool = True,
         array_bytes: int | None = None,
     ) -> None:
-        """Adds a sample that stands for the `seconds` before it, of which `stages` were spent compiling.
+        """Add a sample that represents the `seconds` before it, of which `stages` were spent compiling.
 
-        `seen` is None if the stack does not describe the rest, because the stage `stage` is still running. `held`: the
-        interpreter's lock was not free when the sample was due. `inline`: as the field. `array_bytes`: the size of the
-        array that is being read.
+        `seen` is None if the stack does not describe the rest, because the stage `stage` is still running. `held`:
+        whether the interpreter's lock was taken when the sample was due. `inline`: as the field. `array_bytes`: size of
+        the array that is being read.
         """
         self.samples += 1
         in_stages = sum(stages.values())
@@ -141,7 +141,7 @@ class SampleWindow:
                 self.held[STATES[kind][0], *what] += rest
 
     def delayed(self, seconds: float, now: float) -> None:
-        """The thread would have run for so much longer in this window if the scheduler had let it."""
+        """Note that the thread would have run for so much longer in this window if the scheduler had let it."""
         total = now - self.began - self.stopped - self.given_away
         if total > 0:
             self.delay += seconds * max(0.0, 1.0 - sum(self.stages.values()) / total)
@@ -149,8 +149,8 @@ class SampleWindow:
     def event(
         self, now: float, own_seconds: float | None, least: str = "host_busy", timed: TimedLoop | None = None
     ) -> ProgramSampled:
-        """Closes the window at `now`. `least`: the state for time that no sample accounts for. `timed`: a loop whose
-        lines were timed."""
+        """Close the window at `now`. `least`: state for time that no sample accounts for. `timed`: a loop whose lines
+        were timed."""
         length = max(0.0, now - self.began)
         stopped = min(self.stopped, length)
         total = max(0.0, length - stopped - self.given_away)
@@ -159,7 +159,7 @@ class SampleWindow:
             self.stages = {name: value * total / in_stages for name, value in self.stages.items()}
             in_stages = total
         own = max(0.0, (own_seconds or 0.0) - _OWN_SHARE * length)
-        lines = self._shared_out(total - in_stages, least, own)
+        lines = self._distribute(total - in_stages, least, own)
         if timed is not None:
             self._locate(lines, timed)
         states: dict[str, float] = defaultdict(float)
@@ -168,7 +168,7 @@ class SampleWindow:
         for name, value in self.stages.items():
             states[name] += value
         states["stopped"] = stopped
-        lines.update(self._stage_seconds_of_lines())
+        lines.update(self._stage_lines_seconds())
         rows, sites = _largest(lines, self.largest)
         return ProgramSampled(
             monotonic_seconds=now,
@@ -181,9 +181,11 @@ class SampleWindow:
             device_wait_seconds=self._device_wait(total - in_stages),
         )
 
-    def _shared_out(self, rest: float, least: str, own: float) -> _Weights:
-        """The time outside the stages, by state and line. Samples are fair to the lines; how long the thread ran, and
-        for how long it was blocked, is known by clocks. `own`: for so long our thread may have kept it waiting."""
+    def _distribute(self, rest: float, least: str, own: float) -> _Weights:
+        """Return the time outside the stages by state and line.
+
+        Samples are fair to the lines; clocks say how long the thread ran and how long it was blocked. `own`: seconds
+        for which the recorder's thread may have kept the main thread waiting."""
         on, off = sum(self.running.values()), sum(self.blocked.values())
         if not on and not off:
             return {(least, "", None, ()): rest}
@@ -194,7 +196,7 @@ class SampleWindow:
             ran = min(rest, self.busy + (self.delay if on else 0.0))
             if not on and ran < _WORTH_A_STATE * rest:
                 ran = 0.0
-            lost = max(self._lost(rest - ran, rest), min(own, rest - ran))
+            lost = max(self._lock_wait(rest - ran, rest), min(own, rest - ran))
             over = max(0.0, blocked - (rest - ran))
             running = rest - blocked if over else ran
             blocked = rest - ran - lost
@@ -203,60 +205,60 @@ class SampleWindow:
             shared[key] += running * weight / on
         waited = self.held or self.blocked
         for key, weight in waited.items():
-            shared[self._like(key, CONTENDED)] += lost * weight / sum(waited.values())
+            shared[self._as_kind(key, CONTENDED)] += lost * weight / sum(waited.values())
         for key, (took, ran) in self._preempted(blocked, over).items():
             shared[key] += took
-            shared[self._if_running(key) if not on else self._kept(key)] += ran
+            shared[self._if_running(key) if not on else self._if_preempted(key)] += ran
         return {key: seconds for key, seconds in shared.items() if seconds > 0}
 
     def _preempted(self, blocked: float, over: float) -> dict[_Key, tuple[float, float]]:
-        """The blocked samples' seconds, and those in which they were only kept from running: `over` of them, in calls
-        that may run before others."""
+        """Split each blocked sample's seconds into those in which it was blocked and those in which it was only kept
+        from running. The latter are `over` seconds in all, given first to calls that may run."""
         off = sum(self.blocked.values())
-        each = {key: (blocked + over) * weight / off for key, weight in self.blocked.items()}
-        may_run = sum(seconds for key, seconds in each.items() if key[1] in _MAY_RUN)
+        weights = {key: (blocked + over) * weight / off for key, weight in self.blocked.items()}
+        may_run = sum(seconds for key, seconds in weights.items() if key[1] in _MAY_RUN)
         first = min(over, may_run)
-        others = sum(each.values()) - may_run
+        others = sum(weights.values()) - may_run
         shared = {}
-        for key, seconds in each.items():
+        for key, seconds in weights.items():
             whole, part = (may_run, first) if key[1] in _MAY_RUN else (others, over - first)
             ran = seconds * part / whole if whole else 0.0
             shared[key] = (seconds - ran, ran)
         return shared
 
     def _if_running(self, key: _Key) -> _Key:
-        """What a blocked sample saw, had the thread run there."""
+        """Return what a blocked sample saw, assuming that the thread ran there."""
         if key[1] == SYNC:
-            return _NOTHING
+            return _HOST_BUSY
         kind = (INLINE if self.inline else CALL) if key[1] == COMPILED else key[1]
-        return self._like(key, kind)
+        return self._as_kind(key, kind)
 
-    def _kept(self, key: _Key) -> _Key:
-        """What a blocked sample saw, had the thread been kept from running there. After it was blocked by the device it
-        may as well have waited for a processor alone."""
-        return self._like(key, CONTENDED) if key[1] in (COMPILED, SYNC, READ) else self._if_running(key)
+    def _if_preempted(self, key: _Key) -> _Key:
+        """Return what a blocked sample saw, assuming that the thread was kept from running there. After the device had
+        blocked the thread, it may also have waited only for a processor."""
+        return self._as_kind(key, CONTENDED) if key[1] in (COMPILED, SYNC, READ) else self._if_running(key)
 
-    def _like(self, key: _Key, kind: str) -> _Key:
-        """The same place, where the thread ran."""
+    def _as_kind(self, key: _Key, kind: str) -> _Key:
+        """Return the same place with another kind, for a thread that runs."""
         self.paths.setdefault((kind, *key[2:]), self.paths.get(key[1:], ()))
         return (STATES[kind][0], kind, *key[2:])
 
-    def _lost(self, blocked: float, rest: float) -> float:
-        """Seconds in which the thread was blocked, by its clock, although fewer samples than that found the
-        interpreter's lock free: it waited for the lock, which another thread held."""
+    def _lock_wait(self, blocked: float, rest: float) -> float:
+        """Return the seconds in which the thread waited for the interpreter's lock, which another thread held: it was
+        blocked by its clock, although fewer samples than that found the lock free."""
         on, off, held = (sum(weights.values()) for weights in (self.running, self.blocked, self.held))
         if not held or not self.samples:
             return 0.0
         share = off / (on + off)
-        most = share + _SURELY * math.sqrt(max(share * (1 - share), 0.05) / self.samples)
+        most = share + _STANDARD_ERRORS * math.sqrt(max(share * (1 - share), 0.05) / self.samples)
         return max(0.0, blocked - rest * most)
 
     def _device_wait(self, rest: float) -> float | None:
-        """Of the time outside the stages: how long the thread was blocked by the device.
+        """Return how long the device blocked the thread, out of the time outside the stages.
 
-        The clock says for how long it was blocked at all. Samples say by what: a blocked thread does not hold the
-        interpreter's lock, so these come without a wait, evenly. A thread that runs while it waits for a value counts
-        as blocked too: some runtimes wait so.
+        The clock says for how long the thread was blocked. Samples say by what: a blocked thread does not hold the
+        interpreter's lock, so these samples come evenly, without a wait. A thread that runs while it waits for a value
+        counts as blocked too, because some runtimes wait like this.
         """
         if self.busy is None:
             return None
@@ -273,7 +275,7 @@ class SampleWindow:
         return waited
 
     def _locate(self, lines: _Weights, timed: TimedLoop) -> None:
-        """Corrects the distribution of a loop's time over its lines by the lines' measured times.
+        """Correct the distribution of a loop's time over its lines by the lines' measured times.
 
         Samples come when the thread releases the interpreter's lock or the processor, and therefore more often at some
         lines than at others. Lines that were not timed keep the samples' share.
@@ -302,19 +304,19 @@ class SampleWindow:
             for key in inside[line]:
                 at[self._leaf(key, timed, line)].append(key)
             here = (timed.loop.code, line)
-            each = timed.seconds[line] / timed.hits[line] if timed.hits.get(line) else None
+            each_hit = timed.seconds[line] / timed.hits[line] if timed.hits.get(line) else None
             sites = (replace(around[0], line=line, call=""), *around[1:])
-            leaves = self._leaves(here, sampled * seconds / whole, each, timed, inside[line])
+            leaves = self._leaves(here, sampled * seconds / whole, each_hit, timed, inside[line])
             above = {above for key in inside[line] for _, above in pairwise(self.paths.get(key[1:], ()))}
             for leaf, wanted in leaves.items():
                 called = len(leaves) > 1 and leaf in above
-                self._settle(lines, at.pop(leaf, []), wanted, leaf, timed, sites, called=called)
-            for keys in at.values():  # of a function that the clock found elsewhere
+                self._assign(lines, at.pop(leaf, []), wanted, leaf, timed, sites, called=called)
+            for keys in at.values():  # in a function whose time the clock puts at other lines
                 for key in keys:
                     lines.pop(key)
 
     def _leaf(self, key: _Key, timed: TimedLoop, line: int) -> _Leaf:
-        """Where a sample's time is known most closely: in the innermost of the functions that were timed."""
+        """Return the place where a sample's time is known most closely: in the innermost timed function."""
         for code, number in self.paths.get(key[1:], ()):
             if code is timed.loop.code:
                 break
@@ -323,17 +325,18 @@ class SampleWindow:
         return timed.loop.code, line
 
     def _leaves(
-        self, here: _Leaf, wanted: float, each: float | None, timed: TimedLoop, keys: Sequence[_Key]
+        self, here: _Leaf, wanted: float, each_hit: float | None, timed: TimedLoop, keys: Sequence[_Key]
     ) -> dict[_Leaf, float]:
-        """The seconds of a line, which takes `each` once, and of the lines of the timed functions that it calls."""
+        """Return the seconds of a line, of which one execution takes `each_hit`, and of the lines of the timed
+        functions that it calls."""
         called: set[CodeType] = set()
         for key in keys:
             path = self.paths.get(key[1:], ())
             called |= {code for (code, _), above in pairwise(path) if above == here and code in timed.calls}
         took = {code: timed.calls[code].each_call for code in called}
-        if not each or not sum(took.values()):
+        if not each_hit or not sum(took.values()):
             return {here: wanted}
-        most = max(each, sum(took.values()))
+        most = max(each_hit, sum(took.values()))
         leaves: dict[_Leaf, float] = {here: wanted * (1 - sum(took.values()) / most)}
         for code, seconds in took.items():
             lines = timed.calls[code].seconds
@@ -343,7 +346,7 @@ class SampleWindow:
                 leaves.update(below)
         return leaves
 
-    def _settle(
+    def _assign(
         self,
         lines: _Weights,
         keys: list[_Key],
@@ -354,8 +357,10 @@ class SampleWindow:
         *,
         called: bool,
     ) -> None:
-        """Gives a line its `wanted` seconds: what samples found with the interpreter's lock free is fair; in the rest
-        the lock was held, by Python at that line. `called`: these are what functions that the line calls leave."""
+        """Give a line its `wanted` seconds.
+
+        Samples that found the interpreter's lock free are fair; during the rest, Python at that line held the lock.
+        `called`: the seconds are those that remain after the timed functions that the line calls."""
         found = {key: lines.pop(key) for key in keys}
         free = {key: took * (1 - self._held_share(key)) for key, took in found.items() if key[1] != UNSEEN}
         scale = min(1.0, wanted / sum(free.values())) if sum(free.values()) else 0.0
@@ -383,7 +388,7 @@ class SampleWindow:
                 where = replace(where, through=through.through)
             named[STATES[kind][0], kind, where, key[3]] += took * self._held_share(key)
         if not named:
-            kind, where = timed.at_line(*leaf) if not called else (UNSEEN, _nothing_of(leaf))
+            kind, where = timed.at_line(*leaf) if not called else (UNSEEN, _line_without_call(leaf))
             kind = CALL if kind == HOST and SYNC in kinds else kind  # Python on its way to the wait
             if kind == CALL and through is not None:
                 where = replace(where, through=through.through)
@@ -392,15 +397,12 @@ class SampleWindow:
             lines[key] = lines.get(key, 0.0) + rest * weight / sum(named.values())
 
     def _held_share(self, key: _Key) -> float:
-        """The share of a line's samples that had to wait for the interpreter's lock."""
-        weight = self._weight(key)
+        """Return the share of a line's samples that had to wait for the interpreter's lock."""
+        weight = self.running.get(key, 0.0) + self.blocked.get(key, 0.0)
         return min(1.0, self.held.get(key, 0.0) / weight) if weight > 0 else 0.0
 
-    def _weight(self, key: _Key) -> float:
-        return self.running.get(key, 0.0) + self.blocked.get(key, 0.0)
-
-    def _stage_seconds_of_lines(self) -> _Weights:
-        """The stages' exact seconds, distributed over the lines that samples saw in them."""
+    def _stage_lines_seconds(self) -> _Weights:
+        """Return the stages' exact seconds, distributed over the lines in which samples saw them."""
         shared: _Weights = {}
         for stage, seconds in self.stages.items():
             weights = {key: weight for key, weight in self.stage_lines.items() if key[0] == stage}
@@ -410,13 +412,13 @@ class SampleWindow:
         return shared
 
 
-def _nothing_of(leaf: _Leaf) -> UserLine:
+def _line_without_call(leaf: _Leaf) -> UserLine:
     code, line = leaf
     return UserLine(code.co_filename, line, code.co_name, "")
 
 
 def _largest(lines: _Weights, read: Mapping[UserLine, int]) -> tuple[list[SampledLine], list[LoopSite | None]]:
-    """The lines that took the most time, and the loops around them, to which the lines refer by number."""
+    """Return the lines that took the most time, and the loops around them, to which the lines refer by index."""
     named = [(*key, seconds) for key, seconds in lines.items() if key[2] is not None and seconds > 0]
     named.sort(key=lambda item: -item[-1])
     sites: dict[Site, int] = {}
@@ -459,13 +461,13 @@ class _Row:
 
 
 class SampledTransfers:
-    """Call `saw` for each sample in an implicit transfer, and `collect` at the end of a window."""
+    """Implicit transfers: call `saw` for each sample in one, and `collect` at the end of a window."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str, int, str], _Row] = {}
 
     def saw(self, direction: str, line: UserLine, seconds: float, size: int | None) -> None:
-        """A sample; `size`: bytes of the copied array, if known."""
+        """Add a sample; `size`: bytes of the copied array, or None if unknown."""
         key = (direction, line.file, line.line, line.call)
         row = self._rows.get(key)
         if row is None:
@@ -478,7 +480,7 @@ class SampledTransfers:
             row.bytes = size + (row.bytes or 0)
 
     def collect(self, now: float) -> TransfersSeen | None:
-        """The rows since the last call; None if there are none."""
+        """Return the rows since the last call, or None if there are none."""
         rows = [
             CopiesSeen(
                 direction=direction,

@@ -1,8 +1,8 @@
 """Where a program's time goes: one thread samples the main thread's stack, closely in the first seconds, then seldom.
 
-It sees only what Python shows of another thread. That has a trap: our thread tends to get the interpreter's lock where
+It sees only what Python shows of another thread. That has a trap: the sampler tends to get the interpreter's lock where
 the main thread releases it, so a plain sampler finds a program always at the same few calls. Therefore the sampler
-measures how long it had to wait for the lock: if it had to wait at all, the main thread was running Python.
+measures how long it waits for the lock: if it has to wait at all, the main thread was running Python.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from jaxprof.recorder.samples.steps import StepCounter
 
 CLOSE_INTERVAL: Final = 0.005
 CLOSE_SECONDS: Final = 4.0
-"""A program is sampled closely for this long, not counting the stages of compilations, so that what is found in it does
-not depend on how long it runs. The limit bounds the cost."""
+"""A program is sampled closely for this long, not counting the stages of compilations, so that the findings do not
+depend on how long it runs. The limit bounds the cost."""
 SHORTEST_INTERVAL: Final = 0.010
 LONGEST_INTERVAL: Final = 0.100
 OWN_SHARE: Final = 0.0035
-"""Share of the time for which the sampler may be awake; the interval follows from how long it was for a sample. On a
-machine with more to do than processors that is longer than it ran: the program may wait for the lock meanwhile."""
+"""Share of the time for which the sampler may be awake; the interval follows from how long it is awake for a sample. On
+a machine with more to run than processors, that is longer than it runs: the program may wait for the lock meanwhile."""
 CLOSE_SHARE: Final = 0.015
-"""The same while it samples closely."""
-_SAMPLES_OF_A_PACE: Final = 10
+"""The same share while the sampler samples closely."""
+_SAMPLES_FOR_PACE: Final = 10
 _CALLS_WAITING: Final = 1000
-"""Calls that compiled since the last sample. Without a sampler to take them, as after it failed, no more are kept."""
-STRETCH_SECONDS: Final = 1.0
+"""Limit for the calls that compiled since the last sample, if no sampler takes them, as after it failed."""
+WINDOW_SECONDS: Final = 1.0
 GROWTH: Final = 1 / 150
-"""A sample window lasts this share of the program's age, so that a day has 1 000 windows and a year 2 000."""
+"""A sample window lasts at least this share of the program's age, so that a day has 1 000 windows and a year 2 000."""
 TICK_SECONDS: Final = 0.25
 CLOSE_TICK_SECONDS: Final = 0.1
 STAGE_IS_LONG_SECONDS: Final = 0.5
@@ -63,10 +63,10 @@ _GOLDEN: Final = 0.6180339887498949
 
 COUNTED_EVERY_SECONDS: Final = 1.0
 COUNTED_AT_FIRST_SECONDS: Final = 0.1
-"""Interval between the first counts; without them a program of a second or two would have none."""
+"""Interval between the first counts, so that a program of a second or two has some."""
 FIRST_COUNTS: Final = 40
 COUNTING_SHARE: Final = 0.004
-"""Share of the wall time: after a count that took longer, the next pause is longer."""
+"""Share of the wall time that counting may take: after a count that took longer, the next interval is longer."""
 
 
 _DEBUG_SETTINGS: Final = (
@@ -76,22 +76,22 @@ _DEBUG_SETTINGS: Final = (
     "jax_disable_most_optimizations",
     "jax_check_tracer_leaks",
 )
-"""Options of `jax.config` that are there to find faults, and cost time at each call or compilation."""
+"""Options of `jax.config` for finding faults, which cost time at each call or compilation."""
 
 
 def debug_settings() -> list[str]:
-    """Those that are on, as this thread sees them: without what a context manager in another thread switches on for a
-    while."""
+    """Return the debug settings that are on, as this thread sees them: without those that a context manager in another
+    thread switches on for a while."""
     config = getattr(sys.modules.get("jax"), "config", None)
     return [name for name in _DEBUG_SETTINGS if getattr(config, name, False) is True]
 
 
 def settings_lines(names: Iterable[str]) -> dict[str, SourceLocation]:
-    """The one line of the user's modules that names each setting; without those that none or several lines name, or
-    that an environment variable switches on."""
+    """Return, by setting, the one line of the user's modules that names it. Leaves out a setting that no line or
+    several lines name, or that an environment variable switches on."""
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     users = sorted(file for file in files if isinstance(file, str) and file_kind(file) == USER)
-    found: dict[str, SourceLocation] = {}
+    named_at: dict[str, SourceLocation] = {}
     for name in names:
         if name.upper() in os.environ:
             continue
@@ -103,32 +103,33 @@ def settings_lines(names: Iterable[str]) -> dict[str, SourceLocation]:
             if needle in line and not line.lstrip().startswith(b"#")
         ]
         if len(lines) == 1:
-            found[name] = lines[0]
-    return found
+            named_at[name] = lines[0]
+    return named_at
 
 
 class LedgerView(Protocol):
-    """What the sampler reads from the ledger."""
+    """The part of the ledger that the sampler reads."""
 
     def stage_seconds(self) -> dict[str, float]:
-        """The main thread's cumulative exclusive seconds by stage, including the running one."""
+        """Return the main thread's cumulative exclusive seconds by stage, including the running one."""
 
     def running(self) -> list[StageRunning]:
-        """The running stages."""
+        """Return the running stages."""
 
 
 class StackSampler:
-    """Call `start`; events follow until `stop`. Nothing here raises into the program."""
+    """Samples the main thread: call `start`; events follow until `stop`. Nothing here raises into the program."""
 
     def __init__(
         self, emit: Callable[[Event], None], ledger: LedgerView, *, main_thread: int, began_seconds: float
     ) -> None:
-        """`main_thread`: its `threading.get_ident`. `began_seconds`: monotonic, when the program began; the time from
-        there to `start` counts as import."""
+        """`main_thread`: its `threading.get_ident`. `began_seconds`: monotonic time at which the program began; the
+        time from there to `start` counts as import."""
         self.on_tick: list[Callable[[float], None]] = []
-        """Called with the monotonic time, on the sampler's thread, several times a second."""
+        """Listeners that the sampler's thread calls several times a second, with the monotonic time."""
         self.turns: Callable[[], int] = int
-        """A number that goes up when the recorder itself lets this thread wait: then a late sample is no standstill."""
+        """Returns a number that rises when the recorder itself makes this thread wait: a late sample is no pause
+        then."""
         self._emit, self._ledger, self._main_thread = emit, ledger, main_thread
         self._began = began_seconds
         self._stop = _thread.allocate_lock()
@@ -149,31 +150,33 @@ class StackSampler:
         self._transfers = SampledTransfers()
         self._settings_sought: set[str] = set()
         self._settings_at: dict[str, SourceLocation] = {}
-        self._stages_told: set[tuple[str, str, float]] = set()
+        self._stages_reported: set[tuple[str, str, float]] = set()
         self._compiled_calls: deque[tuple[str, int, int, Stack | None]] = deque(maxlen=_CALLS_WAITING)
 
     def start(self) -> None:
-        """Starts sampling, in a thread of its own that `threading` does not know."""
+        """Start sampling, in a thread that `threading` does not know."""
         if not self._started:
             self._started = True
             now = time.monotonic()
-            self._stretch = SampleWindow(self._began)
+            self._window = SampleWindow(self._began)
             self._last_at, self._last_cpu, self._last_delay = now, self._cpu.seconds(), run_delay_seconds(self._task)
             self._last_stages = self._ledger.stage_seconds()
             self._over.acquire()
             start_thread(self._run)
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """Ends with the last window; returns when the thread is over, or after the timeout."""
+        """End with the last window; return when the thread is over, or after the timeout."""
         if self._started and self._stop.locked():
             self._stop.release()
             if self._over.acquire(True, timeout_seconds):
                 self._over.release()
 
     def compiled(self, event: Compiled) -> None:
-        """Takes the ledger's rows, which the recorder passes on in the thread that compiles. Calls on such a line count
-        as calls of compiled functions, even if the function is a local variable. Samples may never see a step that is
-        much shorter than what surrounds it; the stack of its compilation shows where the loop calls it."""
+        """Note a row of the ledger, which the recorder passes on in the thread that compiles.
+
+        Calls in the line of that row count as calls of compiled functions, even if the function is a local variable.
+        Samples may never see a step that is much shorter than the code around it; the stack of its compilation shows
+        where the loop calls it."""
         place = event.called_from
         if not event.op_by_op and not event.library and event.compile_seconds is not None and place:
             line = place.file, place.line or 0
@@ -191,12 +194,12 @@ class StackSampler:
 
     def _sample_until_stopped(self) -> None:
         self._own_began = time.thread_time()
-        still = StandstillTest(_thread.get_native_id(), self._task)
+        pause_test = StandstillTest(_thread.get_native_id(), self._task)
         turns = self.turns()
         counted_at, counted = time.monotonic(), own_switches()
         now = self._last_at
         if now > self._began:
-            self._send_stretch(now, least="import")
+            self._send_window(now, least="import")
         next_tick = now
         turn = 0.0
         stopped = False
@@ -208,64 +211,66 @@ class StackSampler:
                 self._awake += asleep - now
                 due = asleep + pause
                 before = own_switches()
-                still.pausing(pause)
+                pause_test.pausing(pause)
                 stopped = self._stop.acquire(True, pause)
                 now, after = time.monotonic(), own_switches()
                 switches = None if before is None or after is None else after - before
                 since = None if counted is None or after is None else after - counted
-                stood, found_by = still.seconds(now - counted_at - pause, since)
+                paused, found_by = pause_test.seconds(now - counted_at - pause, since)
                 turns, before_that = self.turns(), turns
                 if turns != before_that:
-                    stood = 0.0
+                    paused = 0.0
                 counted_at, counted = now, after
-                if stood:
-                    self._did_not_run(now - stood, stood, found_by)
-                self._sample(now, judge_wait(now - due - stood, switches), stopped=stopped, stood=stood)
-                if stopped or now - self._stretch.began >= max(STRETCH_SECONDS, GROWTH * (now - self._began)):
-                    self._send_stretch(now, final=stopped)
-                    still.mark_host()
+                if paused:
+                    self._did_not_run(now - paused, paused, found_by)
+                self._sample(now, judge_wait(now - due - paused, switches), stopped=stopped, paused=paused)
+                if stopped or now - self._window.began >= max(WINDOW_SECONDS, GROWTH * (now - self._began)):
+                    self._send_window(now, final=stopped)
+                    pause_test.mark_host()
                 if now >= next_tick or stopped:
                     next_tick = now + (CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS)
                     self._set_pace(time.thread_time())
                     self._tick(now)
-                    still.mark()
+                    pause_test.mark()
         finally:
             self._steps.close()
 
     def _did_not_run(self, began: float, seconds: float, found_by: str) -> None:
-        """The process was stopped, or others had its processor: that time belongs to no line."""
+        """Note that the process was paused, or that others had its processor: that time belongs to no line."""
         if found_by == STOOD_STILL:
-            self._stretch.stopped += seconds
+            self._window.stopped += seconds
         else:
-            self._stretch.given_away += seconds
-        self._steps.stood_still(began, seconds)
+            self._window.given_away += seconds
+        self._steps.paused(began, seconds)
         self._emit(ProgramStopped(began_seconds=began, seconds=seconds, found_by=found_by))
 
-    def _sample(self, now: float, wait: Wait, *, stopped: bool, stood: float = 0.0) -> None:
-        """Samples the stack once, for the time since the last sample, of which the process stood still for `stood`
-        seconds. Nothing here may release the interpreter's lock
-        before the stack is read: the thread would have moved on."""
+    def _sample(self, now: float, wait: Wait, *, stopped: bool, paused: float = 0.0) -> None:
+        """Sample the stack once, for the time since the last sample, during which the process was paused for `paused`
+        seconds. Nothing here may release the interpreter's lock before the stack is read, or the main thread would move
+        on."""
         self._running_test.begin()
         stages, cpu = self._ledger.stage_seconds(), self._cpu.seconds()
-        seconds = max(0.0, now - self._last_at - stood)
+        seconds = max(0.0, now - self._last_at - paused)
         self._close_left -= max(0.0, seconds - sum(stages.values()) + sum(self._last_stages.values()))
         passed = {name: max(0.0, value - self._last_stages.get(name, 0.0)) for name, value in stages.items()}
-        if stood and (in_stages := sum(passed.values())) > seconds:  # the clock of a stage went on
+        if paused and (in_stages := sum(passed.values())) > seconds:  # the clock of a stage went on
             passed = {name: value * seconds / in_stages for name, value in passed.items()}
         ran = None if cpu is None or self._last_cpu is None else max(0.0, cpu - self._last_cpu)
         self._last_at, self._last_cpu, self._last_stages = now, cpu, stages
         if stopped:  # the stack shows our own exit handler
-            self._stretch.add(None, seconds, running=True, stages=passed, busy_seconds=ran)
+            self._window.add(None, seconds, running=True, stages=passed, busy_seconds=ran)
             return
         frame, stack = read_thread(self._main_thread)
         running = self._running_test.end() is not False
         self._steps.passes.sample(frame)
         del frame
-        stage = self._main_stage() if any(passed.values()) else ""
-        seen = self._understand(stack, stage, wait)
+        stage = ""
+        if any(passed.values()):
+            stage = next((item.stage for item in self._ledger.running() if not item.thread), "")
+        seen = self._interpret(stack, stage, wait)
         share = ran / seconds if ran is not None and seconds > 0 else None
         running = running or bool(wait.held) or (share is not None and share > seen.running_above)
-        self._stretch.add(
+        self._window.add(
             seen,
             seconds,
             running=running,
@@ -281,7 +286,7 @@ class StackSampler:
             if seen.implicit and seen.line is not None:
                 self._transfers.saw(seen.implicit, seen.line, seconds, stack.array_bytes or seen.copied_bytes)
 
-    def _understand(self, stack: Stack, stage: str, wait: Wait) -> Seen:
+    def _interpret(self, stack: Stack, stage: str, wait: Wait) -> Seen:
         while self._compiled_calls:
             file, line, numpy_bytes, compiling = self._compiled_calls.pop()
             self._classifier.compiled_at(file, line, numpy_bytes)
@@ -307,22 +312,19 @@ class StackSampler:
                 self._inline = True
         return self._inline is not False
 
-    def _main_stage(self) -> str:
-        return next((item.stage for item in self._ledger.running() if not item.thread), "")
-
-    def _send_stretch(self, now: float, least: str = "host_busy", *, final: bool = False) -> None:
+    def _send_window(self, now: float, least: str = "host_busy", *, final: bool = False) -> None:
         own, delay = time.thread_time(), run_delay_seconds(self._task)
-        self._stretch.delayed(delay - self._last_delay, now)
+        self._window.delayed(delay - self._last_delay, now)
         self._last_delay = delay
         counted = self._steps.collect(now)
-        event = self._stretch.event(now, own - self._own_began, least, self._timed(counted))
+        event = self._window.event(now, own - self._own_began, least, self._timed(counted))
         self._emit(self._with_settings(event))
         self._set_pace(own)
-        self._stretch = SampleWindow(now)
+        self._window = SampleWindow(now)
         self._own_began, self._awake = own, 0.0
-        for beside in (counted, *self._steps.passes.collect(now, final=final), self._transfers.collect(now)):
-            if beside is not None:
-                self._emit(beside)
+        for other in (counted, *self._steps.passes.collect(now, final=final), self._transfers.collect(now)):
+            if other is not None:
+                self._emit(other)
 
     def _with_settings(self, event: ProgramSampled) -> ProgramSampled:
         names = debug_settings()
@@ -342,15 +344,16 @@ class StackSampler:
         )
 
     def _set_pace(self, own: float) -> None:
-        """How soon the next sample follows, from what those of this window took. `own`: CPU seconds of this thread."""
-        taken = self._stretch.samples
-        if taken < _SAMPLES_OF_A_PACE:
+        """Set the interval to the next sample from the cost of this window's samples. `own`: CPU seconds of this
+        thread."""
+        taken = self._window.samples
+        if taken < _SAMPLES_FOR_PACE:
             return
-        each = max(self._awake, own - self._own_began) / taken
+        seconds_each = max(self._awake, own - self._own_began) / taken
         if self._close_left > 0:
-            self._interval = min(SHORTEST_INTERVAL, max(CLOSE_INTERVAL, each / CLOSE_SHARE))
+            self._interval = min(SHORTEST_INTERVAL, max(CLOSE_INTERVAL, seconds_each / CLOSE_SHARE))
         else:
-            self._interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, each / OWN_SHARE))
+            self._interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, seconds_each / OWN_SHARE))
 
     def _tick(self, now: float) -> None:
         self._steps.look()
@@ -365,10 +368,10 @@ class StackSampler:
             self._emit(arrays)
         for item in self._ledger.running():
             key = (item.thread, item.function, item.began_seconds)
-            if now - item.began_seconds > STAGE_IS_LONG_SECONDS and key not in self._stages_told:
-                if len(self._stages_told) > 1_000:
-                    self._stages_told.clear()
-                self._stages_told.add(key)
+            if now - item.began_seconds > STAGE_IS_LONG_SECONDS and key not in self._stages_reported:
+                if len(self._stages_reported) > 1_000:
+                    self._stages_reported.clear()
+                self._stages_reported.add(key)
                 self._emit(item)
         for listener in list(self.on_tick):
             try:
@@ -380,7 +383,7 @@ class StackSampler:
 
 
 def _task(thread: int) -> int:
-    """The system's number for a thread, from Python's."""
+    """Return the system's id of a thread, from Python's."""
     numbers = {item.ident: item.native_id for item in threading.enumerate()}
     return numbers.get(thread) or os.getpid()
 
@@ -394,12 +397,12 @@ class ArrayCounter:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._next = 0.0
-        self._told: tuple[object, ...] = ()
-        self._told_at = 0.0
+        self._reported: tuple[object, ...] = ()
+        self._reported_at = 0.0
         self._counted = 0
 
     def count(self, now: float) -> ArraysCounted | None:
-        """The arrays now; None if it is too early, if nothing has changed lately, or if JAX cannot list them."""
+        """Return the live arrays; None if it is too early, if nothing changed lately, or if JAX cannot list them."""
         jax = sys.modules.get("jax")
         if jax is None or now < self._next:
             return None
@@ -414,9 +417,9 @@ class ArrayCounter:
         pause = COUNTED_AT_FIRST_SECONDS if self._counted < FIRST_COUNTS else COUNTED_EVERY_SECONDS
         self._next = now + max(pause, (self._clock() - began) / COUNTING_SHARE)
         counted = (arrays, size, tuple(devices.items()))
-        if counted == self._told and now - self._told_at < 30 * COUNTED_EVERY_SECONDS:
+        if counted == self._reported and now - self._reported_at < 30 * COUNTED_EVERY_SECONDS:
             return None
-        self._told, self._told_at = counted, now
+        self._reported, self._reported_at = counted, now
         return ArraysCounted(monotonic_seconds=now, count=arrays, bytes=size, devices=devices)
 
 

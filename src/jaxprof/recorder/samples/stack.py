@@ -1,4 +1,4 @@
-"""The watched thread's stack at one moment, as code objects and offsets: none of the user's frames are kept."""
+"""The watched thread's stack at one moment, as code objects and offsets; it keeps none of the user's frames."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxprof.light_dataclass import dataclass, field
 from jaxprof.recorder.places import JAX, OWN, STDLIB, USER, frame_kind
 
 DEEPEST: Final = 300
-"""Number of frames read, from the innermost on: deep recursion must not make a sample expensive."""
+"""Number of frames read, from the innermost one, so that deep recursion does not make a sample expensive."""
 _COLLECTS_WHEREVER: Final = sys.version_info < (3, 12)
 _READS_AT_MOST: Final = 3
 _ARRAY_FRAMES: Final = frozenset({"_value", "__array__", "block_until_ready"})
@@ -21,7 +21,7 @@ _NOT_A_CALLER: Final = (JAX, STDLIB, OWN)
 
 @dataclass(slots=True)
 class Stack:
-    """Innermost first: code objects, the offsets of their instructions, whose code they are, their globals."""
+    """Code objects of a stack, their instruction offsets, whose code they are, and their globals; innermost first."""
 
     codes: list[CodeType] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
@@ -66,11 +66,11 @@ class Stack:
 
 
 def read_thread(thread: int) -> tuple[FrameType | None, Stack]:
-    """The innermost frame of another thread, and its stack.
+    """Return the innermost frame of another thread, and its stack.
 
     Up to Python 3.11 each step up creates an object, which may start a collection, whose callbacks may let the watched
-    thread run on: the frames above are gone then, so it is read again. The collector is not switched off meanwhile: the
-    program may do so itself at that very moment, and would find it on again.
+    thread run on: the frames above are gone then, so the stack is read again. The collector is not switched off
+    meanwhile, because the program may do so itself at that very moment, and would find it on again.
     """
     for _ in range(_READS_AT_MOST if _COLLECTS_WHEREVER else 1):
         collected = _collections()
@@ -82,12 +82,12 @@ def read_thread(thread: int) -> tuple[FrameType | None, Stack]:
 
 
 def _collections() -> int:
-    """How often the collector has run."""
+    """Return how often the collector has run."""
     return sum(generation["collections"] for generation in gc.get_stats()) if _COLLECTS_WHEREVER else 0
 
 
 def read_stack(frame: FrameType | None) -> Stack:
-    """The stack at and above `frame`. Locals are read in JAX's own frames only, to find the array that is being
+    """Return the stack from `frame` outwards. Reads locals in JAX's own frames only, to find the array that is being
     read."""
     stack = Stack()
     collecting = [getattr(callback, "__code__", None) for callback in gc.callbacks]
@@ -120,8 +120,8 @@ def _read_array(stack: Stack, frame: FrameType) -> None:
 
 
 def _tree_bytes(frame: FrameType) -> int | None:
-    """Bytes of the arrays in a frame's first argument. Trees of other classes are left out: taking them apart would run
-    their code."""
+    """Return the bytes of the arrays in a frame's first argument. Trees of other classes are left out, because taking
+    them apart would run their code."""
     name = next(iter(frame.f_code.co_varnames[:1]), "")
     waiting: list[Any] = [frame.f_locals.get(name)]
     size = seen = 0
@@ -141,7 +141,7 @@ def _put_bytes(frame: FrameType) -> int | None:
     value = frame.f_locals.get(next(iter(frame.f_code.co_varnames[:1]), ""))
     copies: Any = frame.f_locals.get("xs")  # of `batched_device_put`, whose first argument is their type
     if type(copies) in (list, tuple) and len(copies) <= _LEAVES_ADDED:
-        sizes = [_bytes_put(each) for each in copies]
+        sizes = [_bytes_put(copy) for copy in copies]
         return sum(size for size in sizes if size is not None) if None not in sizes else None
     return _bytes_put(value)
 

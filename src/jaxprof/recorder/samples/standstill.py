@@ -1,19 +1,24 @@
-"""Whether the whole process stood still, from what its own sampler finds when it goes on.
+"""Whether the whole process was paused, from what its own sampler finds when it goes on.
 
-A sampler that is due and does not run has one of four reasons. The processor was given to others: the system counts
-that. Another thread kept the interpreter's lock: then the sampler asked for it every few milliseconds, which the system
-counts as well. Its memory had to come from the disk: a page fault. Or the process was stopped: by a signal, with its
-container, by a debugger. Only the last leaves nothing behind in these counts, and no time of the processor either.
-Several of them may share one lateness: on a full machine, each try for the lock is followed by a wait for a processor.
-So each takes its part off, and what is left over must be nearly all of it. The main thread's wait for a processor is
-taken off as well: whoever it keeps from running waits without a count of its own. In a virtual machine the host may
-take a processor away (steal time): then a thread neither runs nor waits, as in a stop, but the system counts it.
-A second witness has to agree: while a process is stopped on a quiet machine, nobody waits for a processor. Where others
-did for much of that time (the system's pressure), the processor may have been given to them: that time is no line's
-either, and no stop. What is left of a lateness on a machine with more to run than processors can still be its own:
-timers of such a machine come late, too. So the more threads there are to run for each processor, the longer a
-standstill has to be.
-Where the system does not count (macOS), nothing is called a standstill.
+A sampler that is due and does not run has one of four reasons:
+- Others had the processor: the system counts that.
+- Another thread kept the interpreter's lock: the sampler then asked for it every few milliseconds, which the system
+  counts as well.
+- Its memory had to come from the disk: the system counts a page fault.
+- The process was paused: by a signal, with its container, or by a debugger. Only this leaves nothing in these counts,
+  and uses no processor time.
+
+Several reasons may share one delay: on a full machine, each try for the lock is followed by a wait for a processor. So
+the time of each is subtracted, and the remainder must be nearly all of the delay. The main thread's wait for a
+processor is subtracted as well, because a thread that it keeps from running has no count of its own. In a virtual
+machine the host may take a processor away (steal time): a thread then neither runs nor waits, as in a pause, but the
+system counts it.
+
+A second witness must agree: while a process is paused on a quiet machine, no thread waits for a processor. If others
+waited for much of that time (the system's pressure), the processor may have been given to them; that time belongs to no
+line either, but is no pause. On a machine with more threads than processors, timers come late, too, so the remainder
+may not be a pause: the more threads there are for each processor, the longer a pause must be to be reported. On a
+system that does not count these (macOS), no pause is reported.
 """
 
 from __future__ import annotations
@@ -34,19 +39,19 @@ from jaxprof.recorder.samples.cpu_clock import (
 )
 
 LEAST_SECONDS: Final = 0.2
-"""A shorter one is not told from other delays, where each processor has one thread to run. Of three threads a
-processor, none is that is shorter than three times this."""
+"""Shortest pause reported where each processor has one thread to run: a shorter one looks like other delays. With three
+threads for each processor, the shortest is three times this."""
 LEAST_SECONDS_BUSY: Final = 0.75
-"""However many they are."""
+"""Upper limit for the shortest pause reported, however many threads there are."""
 _OTHER_REASONS: Final = 0.25
-"""Share of a standstill that the waits for the interpreter's lock, of the main thread for a processor, and of the
-virtual machine for its host may account for."""
+"""Share of a pause that may be explained by waits for the interpreter's lock, by the main thread's waits for a
+processor, and by the virtual machine's waits for its host."""
 _PRESSED: Final = 0.25
-"""Share of a standstill for which threads may have waited for a processor."""
+"""Share of a pause for which threads may have waited for a processor; beyond it, others had the processor."""
 STOOD_STILL, GIVEN_AWAY = "standstill", "pressure"
-"""What a lateness was: as `STOP_WITNESSES`."""
+"""Kinds of delays, from `STOP_WITNESSES`."""
 _BUSY: Final = 0.1
-"""Share of the lateness for which the process may have had a processor, beside what it may use while it runs."""
+"""Share of the delay for which the process may have used a processor, beyond its own use before the pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +62,11 @@ class _Counts:
 
 
 class StandstillTest:
-    """Call `mark` a few times a second, and `seconds` for a sample that came late; both on the sampler's thread."""
+    """Judges late samples: call `mark` a few times a second, and `seconds` for a late sample, on the sampler's
+    thread."""
 
     def __init__(self, task: int, main_task: int) -> None:
-        """The system's numbers of the sampler's thread and of the main thread."""
+        """Take the system's ids of the sampler's thread and of the main thread."""
         self._task, self._main_task = task, main_task
         self._processors = os.cpu_count() or 1
         self._before: _Counts | None = None
@@ -73,23 +79,23 @@ class StandstillTest:
         self.mark_host()
 
     def mark(self) -> None:
-        """Remembers the counts at a moment at which the process runs."""
+        """Remember the counts at a moment at which the process runs."""
         self._before, self._pressure = self._counts(), pressure_seconds()
 
     def mark_host(self) -> None:
-        """The same of the whole machine, which costs more on a large one: once in a second is enough."""
+        """Remember the counts of the whole machine, which cost more on a large one: once a second is enough."""
         self._steal = steal_seconds()
         self._busy = max(1.0, runnable_threads() / self._processors)
 
     def pausing(self, seconds: float) -> None:
-        """The sampler sleeps for so long now. What runs later on has not stood still."""
+        """Note that the sampler now sleeps for this long. A process that runs after that has not been paused."""
         self._pause, self._ran = seconds, time.process_time()
 
     def seconds(self, late_seconds: float, switches: int | None) -> tuple[float, str]:
-        """For how much of the lateness of a sample the process did not run, and whether it `STOOD_STILL` or the
-        processor was `GIVEN_AWAY`; 0 if it ran, or if that cannot be known. An estimate: a stop begins at any moment of
-        the pause before. `switches`: how often our thread gave up the processor since the last sample; None if the
-        system does not report it."""
+        """Return for how much of a sample's delay the process did not run, and whether it `STOOD_STILL` or the
+        processor was `GIVEN_AWAY`; 0 if the process ran, or if that is unknown. An estimate, because a pause may begin
+        at any moment of the sleep before. `switches`: how often our thread gave up the processor since the last sample;
+        None if the system does not report it."""
         if late_seconds < LEAST_SECONDS or switches is None:
             return 0.0, STOOD_STILL
         ran, before, steal, busy = time.process_time() - self._ran, self._before, self._steal, self._busy
@@ -130,14 +136,14 @@ def standstill(
     running_seconds: float,
     least_seconds: float = LEAST_SECONDS,
 ) -> float:
-    """Seconds of a lateness that nothing but a stop of the process explains; 0 if something else does.
+    """Return the seconds of a delay that only a pause of the process explains; 0 if something else explains them.
 
     `switches`: how often the thread gave up the processor since the last sample: a few times for its own work, and once
-    for each time that it asked for the interpreter's lock in vain. The delays are since a moment shortly before that:
-    `delay_seconds`: for how long others had the processor while it was ready; `main_delay_seconds`: the same of the
-    main thread; `steal_seconds`: for how long the host had processors that the virtual machine wanted.
-    `process_seconds`: processor time of all the process's threads since its sampler paused; `running_seconds`: what
-    they may have used of it before the stop. `least_seconds`: what may remain without an explanation.
+    for each unsuccessful try for the interpreter's lock. Counted from a moment shortly before that sample:
+    `delay_seconds`: how long others had the processor while the thread was ready; `main_delay_seconds`: the same for
+    the main thread; `steal_seconds`: how long the host had processors that the virtual machine wanted.
+    `process_seconds`: processor time of all threads of the process since its sampler began to sleep; `running_seconds`:
+    the part of it that they may have used before the pause. `least_seconds`: what must remain unexplained.
     """
     asked_every = sys.getswitchinterval()
     still = late_seconds - delay_seconds

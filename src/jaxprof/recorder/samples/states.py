@@ -1,6 +1,6 @@
-"""What a sample finds the watched thread doing: kinds of work, the states that they stand for, lines and loops.
+"""What a sample shows the watched thread doing: kinds of work, the program states that they map to, lines and loops.
 
-`classifier` decides it from a stack."""
+`classifier` derives it from a stack."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from jaxprof.recorder.samples.stack import Stack
 
 GENERATORS: Final = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 _EXPRESSIONS: Final = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
-"""Code whose loop is part of an expression, and not a loop of the program."""
+"""Code objects whose loop is part of an expression, and not a loop of the program."""
 _SITES_OF_A_STACK: Final = 6
 
 WORTH_COPYING_BYTES: Final = 65_536
-"""Copying a ready array smaller than this takes no time: the thread is only just waking up."""
+"""Copying a ready array smaller than this takes no time: the thread is only waking up."""
 
 HOST, IDLE, CALL, READ, DISPATCH, COMPILED, FED, CALLBACK, SYNC, TRANSFER, DATA, IMPORT, INLINE, UNSEEN, CONTENDED = (
     "host",
@@ -41,12 +41,12 @@ HOST, IDLE, CALL, READ, DISPATCH, COMPILED, FED, CALLBACK, SYNC, TRANSFER, DATA,
     "unseen",
     "contended",
 )
-"""`idle`: blocked until something comes from outside (`select`, `epoll`), as a server does between requests: no part of
-what its loop takes. `call`: the Python code around the call of a compiled function, such as libraries' wrappers and the
-flattening of arguments. `read`: `np.asarray`, which waits for a JAX array without showing it; while it is blocked, that
-is what it does. `inline`: inside the call of a compiled function the thread runs, without the interpreter's lock: it
-launches the function, or computes it itself. `unseen`: the interpreter's lock was held, at a line that the sample did
-not see. `contended`: the thread waited for a processor or for the lock."""
+"""`idle`: blocked until something comes from outside (`select`, `epoll`), as a server is between requests; this is no
+part of the loop's time. `call`: the Python code around the call of a compiled function, such as libraries' wrappers and
+the flattening of arguments. `read`: `np.asarray`, which waits for a JAX array without a Python frame that shows it; a
+blocked `read` is such a wait. `inline`: the thread runs inside the call of a compiled function, without the
+interpreter's lock: it launches the function, or computes it itself. `unseen`: the interpreter's lock was held, at a
+line that the sample did not see. `contended`: the thread waited for a processor or for the lock."""
 STATES: Final = {
     # kind: (state while it runs, state while it is blocked)
     HOST: ("host_busy", "waiting"),
@@ -68,37 +68,37 @@ STATES: Final = {
     CONTENDED: ("waiting", "waiting"),
 }
 WORK: Final = frozenset({COMPILED, INLINE, FED, CALLBACK, DISPATCH, TRANSFER})
-"""What a loop does with JAX; waiting for a value is not included."""
+"""Kinds that are a loop's work with JAX; waiting for a value is not."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserLine:
-    """The user's line, and what it calls."""
+    """A line of the user's code, with the call in it."""
 
     file: str
     line: int
     function: str
     call: str
     through: str = ""
-    """The library whose Python code is between the line and the compiled function, such as `flax.nnx`; of a callback
+    """The library whose Python code is between the line and the compiled function, such as `flax.nnx`. For a callback,
     the user's function that is called back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in one of the user's loops: the line in that loop's function, and what is called there."""
+    """A place in one of the user's loops: the line in that loop's function, with the call in it."""
 
     file: str
     function: str
     loop_line: int
-    """The first line of the loop."""
+    """First line of the loop."""
     last_line: int
     line: int
     call: str
     library: bool = False
-    """Whether the loop is a library's."""
+    """Whether the loop is in a library."""
     conditional: bool = False
-    """Whether the line is under a condition, so that not every pass reaches it."""
+    """Whether the line is under a condition, so that not every iteration reaches it."""
     loop: Loop | None = field(default=None, compare=False, repr=False)
 
 
@@ -110,36 +110,38 @@ class Seen:
     """A key of `STATES`."""
     line: UserLine | None = None
     sites: tuple[Site, ...] = ()
-    """The places in the user's loops around it, innermost first."""
+    """The places in the user's loops around the line, innermost first."""
     implicit: str = ""
     """Direction of an implicit copy; empty if there is none."""
     copied_bytes: int | None = None
-    """Bytes of that copy, if the ledger has reported them."""
+    """Bytes of that copy, if the ledger has reported them; otherwise None."""
     path: tuple[tuple[CodeType, int], ...] = field(default=(), compare=False, repr=False)
-    """The user's frames and their lines, innermost first."""
+    """Code and line of the user's frames, innermost first."""
     doubtful: bool = False
-    """What is called cannot be known without reading the program's locals: it may be a compiled function."""
+    """Whether the callee is unknown without reading the program's locals, and may be a compiled function."""
 
     def state(self, running: bool) -> str:
-        """One of `PROGRAM_STATES`."""
+        """Return one of `PROGRAM_STATES`."""
         return STATES[self.kind][0 if running else 1]
 
     @property
     def works(self) -> bool:
-        """Whether JAX is working there, and not only waiting."""
+        """Whether JAX is working there, not only waiting."""
         return self.kind in WORK
 
     @property
     def running_above(self) -> float:
-        """If a thread ran for more than this share of the time around the sample, it counts as running even if it
-        appears blocked: it may only be waiting for the interpreter's lock, which the asker holds."""
+        """Share of the time around the sample above which a thread that ran counts as running, even if it appears
+        blocked: it may only be waiting for the interpreter's lock, which the sampler holds."""
         return 0.5 if self.kind == DISPATCH else 0.9
 
     def held(self, *, forced: bool, brief: bool = False) -> Seen:
-        """The same for a sample that had to wait for the interpreter's lock: what was running is not this call, which
-        gives the lock away, but Python before or in it, at a line that is not known. A holder that was `forced` to hand
-        the lock over was at this line, unless it is a compiled function's. Loading, importing and copying hold the lock
-        themselves, so they are what they appear to be, and so does a single operation after a `brief` wait."""
+        """Return the interpretation for a sample that had to wait for the interpreter's lock.
+
+        The thread was not in this call, which releases the lock, but in Python before it or inside it, at an unknown
+        line. A holder that was `forced` to hand the lock over was at this line, unless the line calls a compiled
+        function. Loading, importing and copying hold the lock themselves, so they are what they appear to be, and so
+        does a single operation after a `brief` wait."""
         if self.kind in (COMPILED, SYNC) or (
             not forced and (self.kind == HOST or (self.kind == DISPATCH and not brief))
         ):
@@ -148,8 +150,8 @@ class Seen:
 
 
 def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:
-    """The user's loops around the current instruction, innermost first; if there are none, those of libraries. Loops in
-    functions that JAX itself calls are left out: they are being traced and unrolled."""
+    """Return the user's loops around the current instruction, innermost first; if there are none, those of libraries.
+    Loops in functions that JAX itself calls are left out: they are being traced and unrolled."""
     if kind == IMPORT:
         return ()
     inner = len(stack.kinds) - stack.kinds[::-1].index(JAX) if JAX in stack.kinds else 0
@@ -174,7 +176,7 @@ def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:
                     for loop in loops_at(code, offset)
                 ]
         if sites:
-            # a generator's loop stands still while the loop that it feeds runs: that one is the program's
+            # a generator's loop is suspended while the loop that it feeds runs: that one is the program's
             driving = [site for site in sites if site.loop is not None and not site.loop.code.co_flags & GENERATORS]
             return tuple((driving or sites)[:_SITES_OF_A_STACK])
     return ()

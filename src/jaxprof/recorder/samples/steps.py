@@ -1,7 +1,7 @@
 """Counts the iterations of the program's hot loop and times each of its lines, if Python offers the events for it.
 
-The loop is chosen from the samples of the stack. A spell of watching begins a few times a second and ends after a
-number of lines: a loop of microseconds is measured by a sample of its iterations, one of milliseconds in full.
+The loop is chosen from the stack samples. A spell of watching begins a few times a second and ends after a number of
+lines: a loop of microseconds is measured by a sample of its iterations, one of milliseconds in full.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from jaxprof.recorder.samples.states import GENERATORS, SYNC, UNSEEN, Seen
 
 MOST_INTERVALS: Final = 100
 LEAST_WEIGHT_SECONDS: Final = 0.05
-"""A loop is counted once the program has been seen in it for so long."""
+"""A loop is counted once samples have seen the program in it for this long."""
 FADING: Final = 0.7
-"""In the next window, what was seen in this one is weighted by this factor."""
+"""Factor by which the weights of one window fade in the next."""
 LEAST_HITS: Final = 5
 """A line that was timed less often does not represent the time between the spells."""
 FEW_INTERVALS: Final = 10
 _CHAINS_AT_MOST: Final = 200
 _CALLED_AT_MOST: Final = 50
 _CALLED_TIMED: Final = 4
-"""Functions between the loop and JAX whose lines are timed, too."""
+"""Number of functions between the loop and JAX whose lines are timed, too."""
 _NO_CALLS: Final = GENERATORS | inspect.CO_COROUTINE
 _LINES_AT_MOST: Final = 40
-_STOPS_AT_MOST: Final = 20
+_PAUSES_AT_MOST: Final = 20
 
 _Key = tuple[int, int]
 
@@ -45,40 +45,40 @@ class StepCounter:
     def __init__(self, main_thread: int) -> None:
         self._weights: dict[tuple[tuple[_Key, ...], bool], float] = {}
         self._loops: dict[_Key, Loop] = {}
-        self._users = False
-        """Whether a loop of the user's was seen."""
+        self._saw_user_loop = False
+        """Whether a loop in the user's code was seen."""
         self._loop: Loop | None = None
         self._clock = line_clock(main_thread)
-        self._any = False
-        """Whether a loop was seen."""
+        self._saw_loop = False
+        """Whether any loop was seen."""
         self.passes = PassWatch(self._clock)
-        """Of the same loop."""
+        """Watch on the iterations of the counted loop."""
         self._spell: tuple[Loop, Moments, dict[CodeType, Moments]] | None = None
         self._called: list[CodeType] = []
-        """Functions that are timed in this spell."""
+        """Functions whose lines are timed in this spell."""
         self._paths: dict[CodeType, float] = {}
-        """Functions between the loop and its calls of JAX, and for how long samples saw them there."""
+        """Functions between the loop and its calls of JAX, with the seconds for which samples saw them there."""
         self._calls: dict[CodeType, CallTimes] = {}
-        """Of these functions, since the last `collect`."""
+        """Times of these functions since the last `collect`."""
         self._timed: dict[CodeType, CallTimes] = {}
         self.times: LineTimes | None = None
-        """Of the loop that is counted, since the last `collect`."""
+        """Times of the counted loop since the last `collect`."""
         self.line_hits: dict[int, int] = {}
-        """How often these lines began, in the same iterations as `timed_lines`."""
-        self._still: list[tuple[float, float]] = []
-        """When the process stood still, and for how long, while the last events were taken."""
+        """How many times each line began, in the same iterations as `timed_lines`."""
+        self._pauses: list[tuple[float, float]] = []
+        """When the process was paused, and for how long, while the last events were taken."""
 
     def saw(self, seen: Seen, seconds: float) -> None:
-        """The program was in these loops for about so long."""
-        self._any = self._any or bool(seen.sites)
+        """Note that the program was in these loops for about this long."""
+        self._saw_loop = self._saw_loop or bool(seen.sites)
         if self._clock is None or not seen.sites:
             return
-        self._users = self._users or not seen.sites[0].library
-        if self._users and seen.sites[0].library:  # the user has loops: those of libraries belong to them
+        self._saw_user_loop = self._saw_user_loop or not seen.sites[0].library
+        if self._saw_user_loop and seen.sites[0].library:  # the user has loops: those of libraries belong to them
             return
         loops = [site.loop for site in seen.sites if site.loop is not None]
         if self._loop is not None and (seen.works or seen.doubtful or seen.kind in (SYNC, UNSEEN)):
-            for code in _below(seen.path, self._loop.code):
+            for code in _functions_below(seen.path, self._loop.code):
                 if code in self._paths or len(self._paths) < _CALLED_AT_MOST:
                     self._paths[code] = self._paths.get(code, 0.0) + seconds
         key = (tuple(loop.key for loop in loops), seen.works or seen.kind == SYNC or seen.doubtful)
@@ -86,16 +86,17 @@ class StepCounter:
             self._weights[key] = self._weights.get(key, 0.0) + seconds
             self._loops.update((loop.key, loop) for loop in loops)
 
-    def stood_still(self, began_seconds: float, seconds: float) -> None:
-        """The process was stopped from then on, by the monotonic clock: no line and no pass took that time."""
-        self._still = [*self._still[-_STOPS_AT_MOST:], (began_seconds, seconds)]
+    def paused(self, began_seconds: float, seconds: float) -> None:
+        """Note that the process was paused from then on, by the monotonic clock: no line and no iteration took that
+        time."""
+        self._pauses = [*self._pauses[-_PAUSES_AT_MOST:], (began_seconds, seconds)]
 
     def look(self) -> None:
-        """Takes the events of the last spell, and begins another one: of the loop that is hot now."""
+        """Take the events of the last spell, and begin another one, of the loop that is hot now."""
         if self._clock is None:
             return
         self._take()
-        best = self._hot()
+        best = self._hot_loop()
         if best is not None and (self._loop is None or best.key != self._loop.key):
             self._take()
             self._loop, self.times = best, LineTimes(best)
@@ -104,7 +105,7 @@ class StepCounter:
             self.passes.follow(best)
         self.passes.look(self._usual_seconds())
         if self._loop is not None and self._spell is None:
-            self._called = self._to_time()
+            self._called = self._functions_to_time()
             begun = self._clock.begin(self._loop, self._called)
             if begun is None:
                 self.close()
@@ -112,7 +113,7 @@ class StepCounter:
                 self._spell = (self._loop, begun[0], dict(begun[1]))
 
     def collect(self, now: float) -> StepsCounted | None:
-        """What was counted since the last call; None if there is not one whole iteration."""
+        """Return what was counted since the last call; None if there is not one whole iteration."""
         self._take()
         times, loop = self.times, self._loop
         faded = {key: FADING * seconds for key, seconds in self._weights.items()}
@@ -125,23 +126,23 @@ class StepCounter:
         return _counted(loop, times, now) if times is not None and times.intervals else None
 
     def _usual_seconds(self) -> float | None:
-        """Of a pass, as the spells of this window timed it; None if they timed few."""
+        """Return the seconds of an iteration, as the spells of this window timed it; None if they timed few."""
         timed = self.times.intervals[-FEW_INTERVALS:] if self.times is not None else []
         return sum(timed) / len(timed) if len(timed) == FEW_INTERVALS else None
 
     def compiled_calls(self) -> list[tuple[CodeType, int]]:
-        """Instructions that were seen to call a compiled function since the last call: code, and offset."""
+        """Return the instructions seen to call a compiled function since the last call: code and offset."""
         compiled = self._clock.compiled if self._clock is not None else ()
         return [compiled.popleft() for _ in range(len(compiled))] if compiled else []
 
     @property
     def unavailable(self) -> str:
         """Why a loop that was seen cannot be followed, as the end of a sentence; empty if it can."""
-        if self._clock is not None or not self._any:
+        if self._clock is not None or not self._saw_loop:
             return ""
         if sys.version_info < (3, 12):
-            return "which is possible from Python 3.12 on"
-        return "because other tools use all of this Python's means to watch a loop"
+            return "because that needs Python 3.12 or newer"
+        return "because other tools use all monitoring slots of this Python"
 
     @property
     def loop(self) -> Loop | None:
@@ -149,50 +150,52 @@ class StepCounter:
         return self._loop
 
     def timed_calls(self) -> dict[CodeType, CallTimes]:
-        """The lines of the functions that the loop calls on its way to JAX, of those that were timed often enough."""
+        """Return the times of those functions that the loop calls on its way to JAX and that were timed often
+        enough."""
         self._timed |= {code: timed for code, timed in self._calls.items() if timed.calls >= LEAST_HITS}
         self._calls = {}
         return self._timed
 
     def timed_lines(self, counted: StepsCounted | None) -> dict[int, float]:
-        """Seconds of the loop's lines that were timed often enough in this count. Empty where no iteration was counted:
-        the program may hang in one of them, and earlier ones say nothing of that."""
+        """Return the seconds of the loop's lines that were timed often enough in this count. Empty if no iteration was
+        counted: the program may hang in one, and earlier ones say nothing about that."""
         if counted is None:
             return {}
         self.line_hits = {line.line: line.hits for line in counted.lines}
         return {line.line: line.seconds for line in counted.lines if line.hits >= LEAST_HITS}
 
     def close(self) -> None:
-        """Stops watching."""
+        """Stop watching."""
         self.passes.follow(None)
         if self._clock is not None:
             self._clock.close()
         self._clock = self._loop = self._spell = None
 
     def _take(self) -> None:
-        """A spell that is not full continues: the current iteration is counted when it ends."""
+        """Take the moments of the spell. A spell that is not full continues: its current iteration counts when it
+        ends."""
         if self._spell is None or self._clock is None:
             return
         loop, moments, calls = self._spell
         current = self.times is not None and loop.key == self.times.loop.key
         if self.times is not None and current:
-            done = self.times.take(without(list(moments), self._still))
+            done = self.times.take(without(list(moments), self._pauses))
             self._take_calls(calls)
             if len(moments) < MOST_EVENTS:
                 del moments[:done]
-                if not done or set(self._to_time()) <= set(self._called):
+                if not done or set(self._functions_to_time()) <= set(self._called):
                     return
         self._end()
 
-    def _to_time(self) -> list[CodeType]:
+    def _functions_to_time(self) -> list[CodeType]:
         return sorted(self._paths, key=lambda code: -self._paths[code])[:_CALLED_TIMED]
 
     def _take_calls(self, calls: dict[CodeType, Moments]) -> None:
-        """The calls of functions that are over. Of a function that fills its list, that is all."""
+        """Take the finished calls of functions. A function that has filled its list is not recorded any further."""
         for code, made in list(calls.items()):
             taken = list(made)
             ended = next((len(taken) - back for back, (mark, _) in enumerate(reversed(taken)) if mark == LEFT), 0)
-            self._calls.setdefault(code, CallTimes()).take(without(taken[:ended], self._still))
+            self._calls.setdefault(code, CallTimes()).take(without(taken[:ended], self._pauses))
             if len(taken) >= MOST_EVENTS:
                 del calls[code]
             else:
@@ -203,7 +206,7 @@ class StepCounter:
             self._clock.end()
         self._spell = None
 
-    def _hot(self) -> Loop | None:
+    def _hot_loop(self) -> Loop | None:
         key = hot_loop((chain, seconds, works) for (chain, works), seconds in self._weights.items())
         if key is None:
             return None
@@ -211,19 +214,19 @@ class StepCounter:
         return self._loops.get(key) if weight >= LEAST_WEIGHT_SECONDS else None
 
 
-def _below(path: Sequence[tuple[CodeType, int]], code: CodeType) -> Iterator[CodeType]:
-    """The functions of a path that the one with the loop calls."""
-    codes = [each for each, _ in path]
+def _functions_below(path: Sequence[tuple[CodeType, int]], code: CodeType) -> Iterator[CodeType]:
+    """Return the functions of a path that the loop's function calls."""
+    codes = [inner for inner, _ in path]
     if code in codes:
-        yield from (each for each in codes[: codes.index(code)] if not each.co_flags & _NO_CALLS)
+        yield from (inner for inner in codes[: codes.index(code)] if not inner.co_flags & _NO_CALLS)
 
 
-def without(moments: Moments, still: Sequence[tuple[float, float]]) -> Moments:
-    """The moments by a clock that did not go on while the process stood still. Where it did is known, the clocks of
-    the moments and of the sampler are the same (Linux)."""
-    if not still:
+def without(moments: Moments, pauses: Sequence[tuple[float, float]]) -> Moments:
+    """Return the moments by a clock that did not go on while the process was paused. Where pauses are known (Linux),
+    the clocks of the moments and of the sampler are the same."""
+    if not pauses:
         return moments
-    return [(mark, at - sum(min(took, max(0.0, at - began)) for began, took in still)) for mark, at in moments]
+    return [(mark, at - sum(min(took, max(0.0, at - began)) for began, took in pauses)) for mark, at in moments]
 
 
 def _counted(loop: Loop, times: LineTimes, now: float) -> StepsCounted:

@@ -1,4 +1,4 @@
-"""The flame graph of a run as rows: for people a tree, the small frames of each frame added up; for programs all."""
+"""Rows of the flame graph of a run: for people a tree in which small frames are added up; for programs every frame."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from jaxprof.devices.targets import Machine
     from jaxprof.hlo.model import Module
 
-_WORTH_SHOWING: Final = 0.005
-"""Frames with a smaller share of everything are added up in the text."""
+_LEAST_SHARE_SHOWN: Final = 0.005
+"""The text adds up frames with a smaller share of the whole graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlameRow:
-    """One frame of a graph, or several small ones that are beside each other."""
+    """One frame of a graph, or the sum of several small ones inside the same frame."""
 
     graph: FlameGraph
     frame: FlameFrame
@@ -45,7 +45,7 @@ class FlameRow:
 
     @property
     def path(self) -> list[str]:
-        """The names from below the root."""
+        """Names of the frames on the way from the root, without the root."""
         tree = self.graph.tree
         return [tree.names[node] for node in tree.path(self.frame.node)]
 
@@ -55,8 +55,8 @@ class FlameRow:
 
     @property
     def share_of_parent(self) -> float | None:
-        around = self.graph.tree.around(self.frame)
-        whole = self.graph.tree.totals[around] if around is not None else 0
+        parent = self.graph.tree.around(self.frame)
+        whole = self.graph.tree.totals[parent] if parent is not None else 0
         return self.total / whole if whole else None
 
     @property
@@ -91,11 +91,11 @@ GRAPH: Final[tuple[Fact[FlameGraph], ...]] = (
     Fact("estimate", TRUTH, "Whether they are estimates", at("is_estimate")),
     Fact("unknown_kernels", COUNT, "Kernels in no frame, because their time or bytes are not known", at("unknown")),
 )
-"""Of the graph as a whole."""
+"""Facts of the graph as a whole."""
 
 
 def graph_of(session: Session, run: Run) -> FlameGraph | None:
-    """The flame graph of a run; None if there is none, or the whole profile that the run belongs to has it."""
+    """Return the flame graph of a run; None if it has none, or if it is a program of a profile whose whole has one."""
     if run.plan.how == IMPORTED and not is_whole(run) and any(map(is_whole, session.runs.values())):
         return None
     graph = run_flame(session, run)
@@ -103,20 +103,20 @@ def graph_of(session: Session, run: Run) -> FlameGraph | None:
 
 
 def graph_rows(graph: FlameGraph) -> Iterator[FlameRow]:
-    """Every frame, those with most first."""
+    """Yield every frame, the largest first."""
     tree = graph.tree
     nodes = sorted(range(ROOT + 1, len(tree)), key=lambda node: -tree.totals[node])
     return (FlameRow(graph, FlameFrame(node), 0) for node in nodes)
 
 
 def graph_lines(graph: FlameGraph) -> Iterator[str]:
-    """The tree, for people."""
-    notes = (graph.title, *([graph.remark] if graph.remark else []))
-    return text_lines(Table(FLAME, list(_worth_showing(graph)), notes=notes))
+    """Yield the tree as text, without small frames."""
+    notes = tuple(filter(None, (graph.title, graph.remark)))
+    return text_lines(Table(FLAME, list(_tree_rows(graph)), notes=notes))
 
 
 def module_flame(module: Module, machine: Machine | None, run: Run | None) -> FlameGraph:
-    """The kernels of an HLO module, with what was measured of them in its run."""
+    """Return the flame graph of the kernels of an HLO module, with what was measured of them in `run`."""
     from jaxprof.analysis.measured import seconds_per_call
     from jaxprof.analysis.ranking import ranking_on
     from jaxprof.hlo.analysis.kernels import kernels
@@ -125,20 +125,21 @@ def module_flame(module: Module, machine: Machine | None, run: Run | None) -> Fl
 
 
 def flame_rows(session: Session, run: Run) -> Iterator[FlameRow]:
-    """The frames of a run, those with most first; none if it has no graph."""
+    """Yield the frames of a run, the largest first; none if it has no graph."""
     graph = graph_of(session, run)
     return graph_rows(graph) if graph is not None else iter(())
 
 
 def flame_lines(session: Session, run: Run) -> Iterator[str]:
-    """The graph of a run, for people."""
+    """Yield the flame graph of a run as text; nothing if it has no graph."""
     graph = graph_of(session, run)
     return graph_lines(graph) if graph is not None else iter(())
 
 
-def _worth_showing(graph: FlameGraph) -> Iterator[FlameRow]:
+def _tree_rows(graph: FlameGraph) -> Iterator[FlameRow]:
+    """Yield the frames of the tree, a parent before its children; the small frames inside a frame are one row."""
     tree = graph.tree
-    least = max(1, round(_WORTH_SHOWING * tree.total))
+    least = max(1, round(_LEAST_SHARE_SHOWN * tree.total))
     pending = [FlameRow(graph, FlameFrame(ROOT), 0)]
     while pending:
         row = pending.pop()
@@ -147,7 +148,7 @@ def _worth_showing(graph: FlameGraph) -> Iterator[FlameRow]:
             continue
         inside = tree.inside(row.frame.node)
         large = next((place for place, node in enumerate(inside) if tree.totals[node] < least), len(inside))
-        large += large + 1 == len(inside)  # a single small one has a name
+        large += large + 1 == len(inside)  # a single small frame is shown by its name
         rows = [FlameRow(graph, FlameFrame(node), row.depth + 1) for node in inside[:large]]
         rest = FlameRow(graph, FlameFrame(row.frame.node, large, len(inside) - large), row.depth + 1)
         if large < len(inside) and rest.total:

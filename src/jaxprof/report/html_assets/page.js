@@ -1,5 +1,5 @@
-// Draws each chart when it comes into view, and all of them anew for another width, theme or for paper. A page that is
-// served follows its session: when the server has something new, the page takes it over where the reader is.
+// Draws each chart when it comes into view, and all charts again for another width, another theme or printing. A page
+// from a server follows its session: it takes over a new version and keeps what the reader has open.
 const page = (() => {
   const KINDS = { ...plots, icicle, timeline };
   const ASK_EVERY_MS = 2000;
@@ -55,7 +55,7 @@ const page = (() => {
         state = await read(address);
         if (seen !== null && state !== seen) text = await read(location.pathname);
       } catch {
-        state = seen; // The server has ended, or the tunnel is down: what was shown stays, and is asked for again.
+        state = seen; // The server has ended, or the tunnel is down: the page stays as it is, and tries again.
       }
       if (state === null || !state.endsWith(" over")) setTimeout(ask, ASK_EVERY_MS);
       seen = state;

@@ -1,4 +1,4 @@
-// Charts that stand still: bars and the roofline as SVG; histograms and lines by uPlot, which shows values under a cursor.
+// Charts that need no viewport: bars and the roofline as SVG; histograms and lines by uPlot, with values under a cursor.
 const plots = (() => {
   const COLOURS = {
     kernels: "--device_busy", transfers: "--transfer", transfer_in: "--transfer", transfer_out: "--data",
@@ -73,7 +73,7 @@ const plots = (() => {
     ]));
   };
 
-  // The steps of an axis: round numbers of its unit, and of what is counted whole ones.
+  // The steps of an axis: round numbers of its unit, and whole numbers for counts.
   const TENS = (from) => Array.from({ length: 60 }, (_, at) => [1, 2, 5][at % 3] * 10 ** (from + Math.floor(at / 3)));
   const STEPS = { count: TENS(0), seconds: TENS(-12), bytes: Array.from({ length: 60 }, (_, at) => 2 ** at) };
 
@@ -129,7 +129,7 @@ const plots = (() => {
     const logarithmic = chart.logarithmic ? { distr: 3 } : {};
     const stepped = chart.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined;
     const view = box.dataset.view ? JSON.parse(box.dataset.view) : null, first = chart.x[0], last = chart.x[chart.x.length - 1];
-    // Which part of it is in view outlasts the drawing; another drawing, of more data, begins there.
+    // The visible range is kept, so that a new drawing with more data begins with it.
     const seen = (plot, scale) => {
       const { min, max } = plot.scales[scale];
       if (scale !== "x" || min === null) return;

@@ -1,9 +1,9 @@
-// What the reader has done to the page - filters, order, zoom, folded and scrolled parts, the focus - taken from one page
-// and given to the next one, whose elements are others: they are known by their section, heading and title.
+// Takes the state that the reader has given to the page (filters, order, zoom, folded and scrolled parts, the focus), and
+// gives it to the next version, whose elements are found by section, heading and title.
 const reader = (() => {
   const PARTS = ".table, figure[data-chart], details", FOCUSABLE = "input, button, canvas, summary";
 
-  // What stands before the first figure: a title can count what is under it.
+  // The text before the first digit, because a title may contain a count.
   const named = (words) => words.split(/[\d·:]/)[0].trim();
   const titleOf = (part) => named(part.querySelector("caption, figcaption, summary")?.textContent ?? "");
   const headingOf = (part) => {
@@ -12,7 +12,7 @@ const reader = (() => {
     return named(before?.textContent ?? "");
   };
 
-  // Each part of the page by its name; equal names are numbered in the order of the page.
+  // The parts of the page by name; equal names are numbered in the order of the page.
   const parts = () => {
     const found = new Map();
     for (const part of document.querySelectorAll(PARTS)) {
@@ -45,7 +45,7 @@ const reader = (() => {
     return { states, focus, top: window.scrollY };
   };
 
-  // After the tables are alive, and before the charts are drawn.
+  // Called after the tables are set up, and before the charts are drawn.
   const give = ({ states, focus, top }) => {
     const now = parts();
     for (const [name, part] of now) {

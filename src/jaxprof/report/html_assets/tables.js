@@ -1,5 +1,5 @@
-// Tables that sort by a click on a heading, and show the rows that hold every word of the filter; of a long table the
-// first rows, until the others are asked for.
+// Tables that sort by a click on a heading and show the rows that contain every word of the filter. A long table shows
+// its first rows until the others are requested.
 const tables = (() => {
   const FEW = 8, FIRST = 25;
   const controls = new WeakMap();
@@ -35,7 +35,7 @@ const tables = (() => {
     table.tBodies[0].append(...sorted.map(([, row]) => row));
   };
 
-  // Hides what the filter leaves out, and of the rest what comes after the first rows; returns how many rows match.
+  // Hides the rows that do not match the filter, and those after the first rows that do; returns how many rows match.
   const show = (table, words, most) => {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
     let matching = 0;

@@ -1,6 +1,6 @@
-// A canvas whose horizontal range is dragged, pinched, zoomed with ctrl and the wheel, or moved with keys and buttons.
-// `shown` says what to draw: height(), draw(context, view, width), at(x, y, view, width) gives what lies at a point, or
-// null, words(item) describes it, and range(item) is the part of 0..1 that it takes.
+// A canvas whose horizontal range can be dragged, pinched, zoomed with ctrl and the wheel, or moved with keys and buttons.
+// `shown` has what to draw: height(); draw(context, view, width); at(x, y, view, width) returns the item at a point, or
+// null; words(item) describes an item; range(item) is its part of 0..1.
 const viewport = (box, shown) => {
   const NARROWEST = 1e-7, CLICK = 4;
   const canvas = document.createElement("canvas");
@@ -139,7 +139,7 @@ const hueOf = (name) => {
 };
 const shadeOf = (name) => `hsl(${hueOf(name)} 45% ${plots.colour("--hue-light")})`;
 
-// The text, cut so that it fits; empty where not even three characters do.
+// The text, cut so that it fits; empty if not even three characters fit.
 const fitted = (context, text, room) => {
   if (room < 18) return "";
   if (context.measureText(text).width <= room) return text;

@@ -1,6 +1,6 @@
-"""The data of the charts: figures that `analysis` derived, in the form in which `html_assets` draws them.
+"""Data of the charts: figures that `analysis` derives, in the form that the scripts in `html_assets` draw.
 
-Nothing is rounded here; times are seconds, sizes bytes.
+Nothing is rounded here; times are in seconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 _BINS: Final = 40
 _FEWEST_SAMPLES: Final = 8
-"""Fewer samples have no shape to draw."""
+"""Fewest samples whose distribution is drawn; fewer have no shape."""
 _CURVE_POINTS: Final = 60
 _POINTS_DRAWN: Final = 400
-_NODES_DRAWN: Final = 4_000
+_FRAMES_DRAWN: Final = 4_000
 _FEWEST_FRAMES: Final = 4
-"""Everything, a scope and two kernels: fewer frames are no picture."""
+"""Fewest frames of a flame graph that is drawn: the root, a scope and two kernels."""
 _STEPS_DRAWN: Final = 24
 _LIVE_DRAWN: Final = 2_000
 _PHASES: Final = (*ONCE_PHASES, "transfer_in", "first_run", "run", "transfer_out")
@@ -41,7 +41,7 @@ _PARTS: Final = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "
 
 
 def phases(charts: Charts, rows: Sequence[RunRow]) -> Iterator[str]:
-    """What each run spends before its steady calls and on one of them, on one scale."""
+    """Draw the phases of each run up to one steady call, on one scale."""
     bars = [
         {"label": row.label, "parts": parts}
         for row in rows
@@ -52,14 +52,14 @@ def phases(charts: Charts, rows: Sequence[RunRow]) -> Iterator[str]:
 
 
 def states(charts: Charts, program: ProgramResult) -> Iterator[str]:
-    """Where the wall time of a program's main thread went."""
+    """Draw what the wall time of a program's main thread was spent on."""
     parts = _known((share.state, share.seconds) for share in program.timeline)
     if parts:
         yield charts.figure("bars", "the main thread's time", {"rows": [{"label": "", "parts": parts}]})
 
 
 def steps(charts: Charts, rows: Sequence[StepTimes]) -> Iterator[str]:
-    """What the time of each step was spent on; of many steps, the first ones."""
+    """Draw what the time of each step was spent on, for the first steps."""
     drawn = rows[:_STEPS_DRAWN]
     several = len({step.device for step in drawn}) > 1
     bars = [
@@ -75,7 +75,7 @@ def steps(charts: Charts, rows: Sequence[StepTimes]) -> Iterator[str]:
 
 
 def distribution(charts: Charts, label: str, result: RunResult) -> Iterator[str]:
-    """How the calls of a steady run are spread; outliers are counted, not drawn."""
+    """Draw the distribution of the calls of a steady run. Outliers are counted, not drawn."""
     samples = steady_samples(result.run)
     if len(samples) < _FEWEST_SAMPLES or result.summary is None:
         return
@@ -98,7 +98,7 @@ def distribution(charts: Charts, label: str, result: RunResult) -> Iterator[str]
 
 
 def break_even(charts: Charts, result: RunResult, baseline: RunResult | None) -> Iterator[str]:
-    """The total time of a run and of its baseline over the number of calls."""
+    """Draw the total time of a run and of its baseline over the number of calls."""
     curve = break_even_curve(result, baseline)
     if curve is None:
         return
@@ -131,18 +131,18 @@ def _call_counts(curve: BreakEvenCurve) -> list[int]:
 
 
 def roofline(charts: Charts, ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> Iterator[str]:
-    """The kernels under the ceilings of their device."""
+    """Draw the kernels under the ceilings of their device."""
     from jaxprof.analysis.ranking import roofline_ceilings, roofline_points
 
     points, without = roofline_points(ranking, numbers)
     roofs = roofline_ceilings(ranking, numbers, device)
     if not points or not roofs:
         return
-    left = f"; {counted(without, 'kernel')} without a point" if without else ""
+    left_out = f"; {counted(without, 'kernel')} without a point" if without else ""
     reached = "reached" if any(point.measured for point in points) else "a ceiling allows at most"
     yield charts.figure(
         "roofline",
-        f"FLOP/s that kernels {reached}, under the ceilings of {device.title}{left}",
+        f"FLOP/s that kernels {reached}, under the ceilings of {device.title}{left_out}",
         {
             "bandwidth": device.bandwidth,
             "roofs": [{"label": name, "peak": peak} for name, peak in roofs],
@@ -161,67 +161,70 @@ def roofline(charts: Charts, ranking: Ranking, numbers: Sequence[int], device: D
     )
 
 
-class _Box(NamedTuple):
+class _Frame(NamedTuple):
     name: str
     depth: int
     amount: float
-    """Seconds, or bytes."""
+    """Seconds or bytes of the frame with all inside it."""
     times: int
+    """How often it ran."""
 
 
 def flame(charts: Charts, graph: FlameGraph | None) -> Iterator[str]:
-    """Frames inside frames, as wide as their time, or their bytes."""
+    """Draw a flame graph, whose frames are as wide as their time or their bytes; nothing for a small one."""
     if graph is None or len(graph.tree) < _FEWEST_FRAMES:
         return
     tree, scale = graph.tree, 1 if graph.basis == "bytes" else PICOSECONDS
-    boxes = [
-        _Box(tree.names[node], depth, tree.totals[node] / scale, tree.counts[node]) for node, depth in tree.in_order()
+    frames = [
+        _Frame(tree.names[node], depth, tree.totals[node] / scale, tree.counts[node]) for node, depth in tree.in_order()
     ]
-    yield _icicle(charts, f"{graph.title} {graph.remark}".rstrip(), boxes, "bytes" if scale == 1 else "seconds")
+    yield _icicle(charts, f"{graph.title} {graph.remark}".rstrip(), frames, "bytes" if scale == 1 else "seconds")
 
 
 def pass_icicle(charts: Charts, tree: PassTimes) -> str:
-    """The phases and passes of a compile, as wide as their time."""
+    """Draw the phases and passes of a compile, as wide as their time."""
 
-    def walk(node: PassTimes, depth: int) -> Iterator[_Box]:
-        yield _Box(node.name, depth, node.seconds, node.count)
+    def walk(node: PassTimes, depth: int) -> Iterator[_Frame]:
+        yield _Frame(node.name, depth, node.seconds, node.count)
         for child in sorted(node.children, key=lambda child: -child.seconds):
             yield from walk(child, depth + 1)
 
     return _icicle(charts, "phases and passes of the compile", list(walk(tree, 0)))
 
 
-def _icicle(charts: Charts, caption: str, nodes: Sequence[_Box], unit: str = "seconds") -> str:
-    """A parent before its children; of many nodes those that take most: a child never takes more than its parent."""
-    kept = nodes
-    if len(nodes) > _NODES_DRAWN:
-        least = min(nlargest(_NODES_DRAWN, (node.amount for node in nodes)))
-        kept = _under_kept_parents(nodes, least)
+def _icicle(charts: Charts, caption: str, frames: Sequence[_Frame], unit: str = "seconds") -> str:
+    """Draw frames, given with a parent before its children, in an icicle chart; of many frames the largest."""
+    kept = frames
+    if len(frames) > _FRAMES_DRAWN:
+        least = min(nlargest(_FRAMES_DRAWN, (frame.amount for frame in frames)))
+        kept = _large_frames(frames, least)
     data = {
-        "names": [node.name for node in kept],
-        "depths": [node.depth for node in kept],
-        "values": [node.amount for node in kept],
+        "names": [frame.name for frame in kept],
+        "depths": [frame.depth for frame in kept],
+        "values": [frame.amount for frame in kept],
         "unit": unit,
-        "counts": [node.times for node in kept],
+        "counts": [frame.times for frame in kept],
     }
-    left = len(nodes) - len(kept)
-    return charts.figure("icicle", caption + (f"; {integer(left)} small ones are left out" if left else ""), data)
+    left_out = len(frames) - len(kept)
+    note = f"; {integer(left_out)} small ones are left out" if left_out else ""
+    return charts.figure("icicle", caption + note, data)
 
 
-def _under_kept_parents(nodes: Sequence[_Box], least: float) -> list[_Box]:
-    kept: list[_Box] = []
-    dropped: int | None = None
-    for node in nodes:
-        if dropped is not None and node.depth > dropped:
+def _large_frames(frames: Sequence[_Frame], least: float) -> list[_Frame]:
+    """Return the frames of at least this amount, without those inside a smaller one."""
+    kept: list[_Frame] = []
+    dropped_depth: int | None = None
+    for frame in frames:
+        if dropped_depth is not None and frame.depth > dropped_depth:
             continue
-        dropped = node.depth if node.amount < least else None
-        if dropped is None:
-            kept.append(node)
+        dropped_depth = frame.depth if frame.amount < least else None
+        if dropped_depth is None:
+            kept.append(frame)
     return kept
 
 
 def live_memory(charts: Charts, picture: MemoryPicture) -> Iterator[str]:
-    """The live size after each instruction of the schedule."""
+    """Draw the live size after each instruction of the schedule."""
     if len(picture.live_bytes) < 2:
         return
     from jaxprof.hlo.analysis.liveness import thinned
@@ -244,7 +247,7 @@ def live_memory(charts: Charts, picture: MemoryPicture) -> Iterator[str]:
 
 
 def _known(parts: Iterable[tuple[str, float | None]]) -> list[dict[str, Any]]:
-    """The parts that took time, under their names as the style has them and in words."""
+    """Return the parts that took time, with the name that the style has for each, and its label."""
     return [
         {"state": name, "label": words(name), "seconds": took} for name, took in parts if took is not None and took > 0
     ]

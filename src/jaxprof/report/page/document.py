@@ -1,14 +1,15 @@
-"""The page as one file: its sections (what to do first, the figures that it rests on, then the texts), the data of
-the charts, the style and the script, under a strict policy.
+"""Put the page together in one file: its sections (what to do first, the figures it rests on, then the texts), the data
+of the charts, the style and the script, under a strict policy.
 
-The Content-Security-Policy allows this style and this script by their hashes and nothing else, so that a name in a
-session that a mistake let through as markup could still neither run nor fetch anything.
+The Content-Security-Policy allows this style and this script by their hashes, and nothing else. Even if a name in a
+session got through as markup by mistake, it could neither run nor fetch anything.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -32,12 +33,13 @@ from jaxprof.session import Session
 from jaxprof.text import json_text
 
 _TEXTS: Final = ("hlo", "stablehlo", "jaxpr")
-"""Texts that are folded at the end of the page, by their names in a run."""
+"""Names of the texts of a run that are folded at the end of the page."""
 _TEXTS_KEPT: Final = 12
 
 
 def sections(session: Session, charts: Charts, name: str, *, live: bool = False) -> Iterator[Section]:
-    """The sections that have something to say."""
+    """Yield the sections of the page, without empty ones. `name`: what commands call the session. `live`: the session
+    is being written now."""
     yield _answer(session, name)
     yield from programs_section(session, charts, live=live)
     yield from runs_section(session, charts, live=live)
@@ -51,7 +53,7 @@ def sections(session: Session, charts: Charts, name: str, *, live: bool = False)
 
 
 def _answer(session: Session, name: str) -> Section:
-    """What to do first, as `jaxprof explain` says it. `name` is what its commands call the session."""
+    """Return the section with the answer of `jaxprof explain`. `name`: what commands call the session."""
     explained = explanation(session, name)
     content = [paragraph(line, "lead") for line in answers(explained)]
     content += [html for finding in explained.findings for html in _finding(finding)]
@@ -103,12 +105,12 @@ def _environment(session: Session) -> Iterator[str]:
 
 
 def _texts(session: Session) -> Iterator[Section]:
-    found = [(run, name) for name in _TEXTS for run in session.runs.values() if name in run.texts]
+    texts = [(run, name) for name in _TEXTS for run in session.runs.values() if name in run.texts]
     shown = [
-        folded(f"{run.id} {run.label}: {name}", session.text(run.id, name) or "") for run, name in found[:_TEXTS_KEPT]
+        folded(f"{run.id} {run.label}: {name}", session.text(run.id, name) or "") for run, name in texts[:_TEXTS_KEPT]
     ]
-    if len(found) > len(shown):
-        shown.append(paragraph(f"and {len(found) - len(shown)} more texts: jaxprof hlo prints them"))
+    if len(texts) > len(shown):
+        shown.append(paragraph(f"and {len(texts) - len(shown)} more texts: jaxprof hlo prints them"))
     if shown:
         yield Section("hlo", "HLO", shown)
 
@@ -125,12 +127,12 @@ _SCRIPTS: Final = (
     "reader.js",
     "page.js",
 )
-"""One script, in this order: each file knows those before it."""
+"""Files that are joined into one script, in this order: each uses those before it."""
 
 
 def to_page(session: Session, name: str, *, live: bool = False, follow: str = "") -> str:
-    """The whole file. `name` is what its commands call the session. `live`: it is being written now. `follow`: an
-    address that the page asks, every two seconds, whether there is something new; empty for a file that stays as it is.
+    """Return the whole file. `name`: what commands call the session. `live`: the session is being written now.
+    `follow`: an address that the page polls for changes every two seconds; empty for a file that stays as it is.
     """
     charts = Charts()
     shown = list(sections(session, charts, name, live=live))
@@ -161,8 +163,8 @@ def to_page(session: Session, name: str, *, live: bool = False, follow: str = ""
 
 
 def embedded_json(data: Any) -> str:
-    """`data` as JSON that an HTML parser leaves alone inside a script element: `<`, `>` and `&` are escapes, and so is
-    every character that a terminal or JavaScript (U+2028) would obey. What is not finite is null."""
+    """Return `data` as JSON that an HTML parser leaves alone inside a script element: `<`, `>` and `&` are escaped, and
+    so is every character that a terminal or JavaScript (U+2028) would act on. NaN and infinity are null."""
     try:
         written = json_text(data, compact=True)
     except ValueError:
@@ -175,19 +177,19 @@ def _finite(data: Any) -> Any:
         return {key: _finite(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [_finite(value) for value in data]
-    return None if isinstance(data, float) and (data != data or data in (float("inf"), float("-inf"))) else data
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def _head(session: Session, shown: list[Section], live: bool) -> str:
     header, reported = session.header, environment(session)
-    facts = [header.created, header.host, state_of(session, live=live)]
-    facts += [f"jax {reported.jax}"] if reported is not None and reported.jax else []
+    details = [header.created, header.host, state_of(session, live=live)]
+    details += [f"jax {reported.jax}"] if reported is not None and reported.jax else []
     links = "".join(f'<a href="#{section.anchor}">{text(section.title)}</a>' for section in shown)
-    said = " · ".join(fact for fact in facts if fact)
+    subtitle = text(" · ".join(filter(None, details)))
     program, *words = header.command or ["jaxprof"]
     command = text(" ".join([PurePath(program).name, *words]))
     return (
-        f"<header><h1>{command}</h1><p>session {text(header.session)} · {text(said)}</p></header>\n"
+        f"<header><h1>{command}</h1><p>session {text(header.session)} · {subtitle}</p></header>\n"
         f'<nav aria-label="Sections">{links}</nav>\n'
     )
 

@@ -1,5 +1,5 @@
-"""What the captures and the HLO of a session say, on the page: kernels, steps with the timeline of
-a typical one, compile passes, memory, trust."""
+"""Sections of the page about the captures and the HLO of a session: kernels, steps with the timeline of a typical one,
+compile passes, memory, trust."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jaxprof.session import Run, Session
 from jaxprof.units import integer, seconds
 
 INTERVALS_KEPT: Final = 20_000
-"""Intervals that a page draws; of more, the shortest are left out."""
+"""Most intervals that a timeline draws; of more, the shortest are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class StepWindow:
 
 
 def step_timeline(charts: Charts, session: Session, run: Run) -> Iterator[str]:
-    """The timeline of a step of this run; nothing for a run without one."""
+    """Draw the timeline of a typical step of a run; nothing for a run without a timeline."""
     try:
         stored = session.text(run.id, TEXT_NAME)
         timeline = read_timeline(stored) if stored else None
@@ -53,28 +53,27 @@ def step_timeline(charts: Charts, session: Session, run: Run) -> Iterator[str]:
     if timeline is None or not timeline.intervals:
         return
     window = typical_step(timeline, run.steps)
-    lanes, left = _lanes(timeline, window)
-    if not lanes:  # nothing that was kept of the profile lies in that step
+    lanes, left_out = _lanes(timeline, window)
+    if not lanes:  # the timeline keeps no interval of that step
         window = typical_step(timeline, None)
-        lanes, left = _lanes(timeline, window)
-    notes = [f"the {integer(left)} shortest intervals are left out"] if left else []
+        lanes, left_out = _lanes(timeline, window)
+    notes = [f"the {integer(left_out)} shortest intervals are left out"] if left_out else []
     notes += [f"{integer(timeline.left_out)} short intervals of the profile were not kept"] if timeline.left_out else []
     caption = "; ".join([f"{window.title}, {seconds((window.end - window.start) / 1e9)}", *notes])
     yield charts.figure("timeline", caption, {"span": window.end - window.start, "lanes": lanes})
 
 
 def typical_step(timeline: Timeline, steps: StepsMeasured | None) -> StepWindow:
-    """The complete step of median length on the first device that has one; else the whole timeline."""
+    """Return the complete step of median length on the first device that has one; without steps the whole timeline."""
     rows = [step for step in (steps.steps if steps is not None else []) if step.complete and step.to_next]
     rows = [step for step in rows if step.device == rows[0].device and step.seconds > 0]
     if rows:
         length = median_low(step.seconds for step in rows)
         step = next(step for step in rows if step.seconds == length)
         start = round(step.start_seconds * 1e9)
-        several = f", the median one of {integer(len(rows))}" if len(rows) > 1 else ""
-        return StepWindow(
-            f"step {step.name} on {step.device}{several}", start, start + max(1, round(step.seconds * 1e9))
-        )
+        median = f", the median one of {integer(len(rows))}" if len(rows) > 1 else ""
+        end = start + max(1, round(step.seconds * 1e9))
+        return StepWindow(f"step {step.name} on {step.device}{median}", start, end)
     filled = [lane for lane in timeline.lanes if lane.starts]
     end = max(start + took for lane in filled for start, took in zip(lane.starts, lane.durations, strict=True))
     begin = min(lane.starts[0] for lane in filled)
@@ -82,81 +81,82 @@ def typical_step(timeline: Timeline, steps: StepsMeasured | None) -> StepWindow:
 
 
 def _lanes(timeline: Timeline, window: StepWindow) -> tuple[list[dict[str, Any]], int]:
-    """The lanes with intervals in the window, and how many of these were left out."""
+    """Return the lanes with intervals in the window, and how many of these intervals are left out."""
     inside = [(lane, _inside(lane, window)) for lane in timeline.lanes]
     total = sum(len(rows) for _, rows in inside)
     least = 0
     if total > INTERVALS_KEPT:
         every = chain.from_iterable((lane.durations[row] for row in rows) for lane, rows in inside)
         least = min(nlargest(INTERVALS_KEPT, every))
-    lanes, kept_of_all = [], 0
+    lanes, left_out = [], total
     for lane, rows in inside:
         kept = [row for row in rows if lane.durations[row] >= least]
-        kept_of_all += len(kept)
+        left_out -= len(kept)
         if kept:
             lanes.append(_lane(lane, kept, window))
-    return lanes, total - kept_of_all
+    return lanes, left_out
 
 
 def _inside(lane: TimelineLane, window: StepWindow) -> Sequence[int]:
-    """The intervals that have a part in the window. One that began before it may be far back, so all are looked at."""
+    """Return the intervals that overlap the window. One that reaches into it may begin at any time before it, so all
+    earlier intervals are checked."""
     last = bisect_left(lane.starts, window.end)
     return [row for row in range(last) if lane.starts[row] + lane.durations[row] > window.start]
 
 
 def _lane(lane: TimelineLane, rows: Sequence[int], window: StepWindow) -> dict[str, Any]:
-    labels = list(dict.fromkeys(lane.labels[lane.label_of[row]][0] for row in rows))
-    number_of = {name: number for number, name in enumerate(labels)}
+    names = [lane.labels[lane.label_of[row]][0] for row in rows]
+    number_of = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return {
         "device": lane.device,
         "name": lane.name,
-        "names": labels,
-        "name_of": [number_of[lane.labels[lane.label_of[row]][0]] for row in rows],
+        "names": list(number_of),
+        "name_of": [number_of[name] for name in names],
         "starts": [lane.starts[row] - window.start for row in rows],
         "durations": [lane.durations[row] for row in rows],
     }
 
 
 _PROGRAMS_READ: Final = 4
-"""Programs of a profile whose HLO is read for the page: those that took longest."""
+"""Most programs of a profile whose HLO is read for the page, those that took longest."""
 
 
 def kernels_section(session: Session, charts: Charts) -> Iterator[Section]:
-    """The kernels of each run: measured, and by the HLO."""
+    """Yield the section with the kernels of each run, as measured and by the HLO."""
     if is_profile(session):
-        content = list(_of_profile(session, charts))
+        content = list(_profile_kernels(session, charts))
     else:
-        content = [html for run in session.runs.values() for html in _of_run(session, charts, run, run.label)]
+        content = [html for run in session.runs.values() for html in _run_kernels(session, charts, run)]
     if content:
         yield Section("kernels", "Kernels", content)
 
 
-def _of_profile(session: Session, charts: Charts) -> Iterator[str]:
+def _profile_kernels(session: Session, charts: Charts) -> Iterator[str]:
     whole = next(iter(session.runs.values()))
     if kernels := whole_profile(session):
         yield from table(measured_table(kernels, programs=True))
         yield from draw.flame(charts, run_flame(session, whole))
-    if (beside := measured(session, whole.id)) is not None:
-        yield from listed(beside_kernels(beside))
+    if (measured_run := measured(session, whole.id)) is not None:
+        yield from listed(beside_kernels(measured_run))
     for run in [run for run in programs_of(session, whole) if "hlo" in run.texts][:_PROGRAMS_READ]:
-        if costs := list(_costs(session, charts, run)):
+        if costs := list(_hlo_costs(session, charts, run)):
             yield from (heading(run.plan.workload), *costs)
 
 
-def _of_run(session: Session, charts: Charts, run: Run, title: str) -> Iterator[str]:
+def _run_kernels(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     content: list[str] = []
     measured_run = measured(session, run.id)
     if measured_run is not None:
         content += table(measured_table(measured_run.kernels))
         content += listed(beside_kernels(measured_run))
     content += draw.flame(charts, run_flame(session, run) if not run.is_program else None)
-    content += _costs(session, charts, run)
+    content += _hlo_costs(session, charts, run)
     if content:
-        yield from (heading(title), *content)
+        yield from (heading(run.label), *content)
 
 
-def _costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
-    """What the HLO says of a run's kernels, under the ceilings of its device."""
+def _hlo_costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
+    """Yield the costs of a run's kernels by the HLO, under the ceilings of its device; nothing without HLO."""
     kernels = kernels_of(session, run.id) if "hlo" in run.texts else None
     if not kernels:
         return
@@ -172,9 +172,9 @@ def _costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     numbers = ordered(ranking, everything(ranking), "share")[:ROWS_KEPT]
     if device is not None:
         yield from draw.roofline(charts, ranking, numbers, device)
-    left = len(ranking) - len(numbers)
+    left_out = len(ranking) - len(numbers)
     notes = (
-        *([f"and {integer(left)} more kernels"] if left else []),
+        *([f"and {integer(left_out)} more kernels"] if left_out else []),
         *([ceilings_note(device)] if device else []),
     )
     columns = [COLUMNS[name] for name in ("share", *SHOWN)]
@@ -182,7 +182,7 @@ def _costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
 
 
 def steps_section(session: Session, charts: Charts) -> Iterator[Section]:
-    """The steps of each run that has some, and the timeline of one."""
+    """Yield the section with the steps of each run and the timeline of a typical one."""
     content = [html for run in session.runs.values() for html in _steps(session, charts, run)]
     if content:
         yield Section("steps", "Steps and timeline", content)
@@ -199,7 +199,7 @@ def _steps(session: Session, charts: Charts, run: Run) -> Iterator[str]:
 
 
 def compile_section(session: Session, charts: Charts) -> Iterator[Section]:
-    """Where the compile time of each run went."""
+    """Yield the section on where the compile time of each run went."""
     content: list[str] = []
     for run in session.runs.values():
         if run.compile_passes is not None:
@@ -213,7 +213,7 @@ def compile_section(session: Session, charts: Charts) -> Iterator[Section]:
 
 
 def memory_section(session: Session, charts: Charts) -> Iterator[Section]:
-    """What the peak of each run is made of."""
+    """Yield the section on what the memory peak of each run is made of."""
     content: list[str] = []
     shown = pick(BUFFERS, "bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name")
     columns = [replace(fact, widest=0) for fact in shown]
@@ -227,12 +227,12 @@ def memory_section(session: Session, charts: Charts) -> Iterator[Section]:
 
 
 def trust_section(session: Session) -> Iterator[Section]:
-    """Whether the captures of each run can be trusted."""
+    """Yield the section on whether the captures of each run can be trusted."""
     columns = [replace(fact, title=fact.key) for fact in TRUST]
     content: list[str] = []
     for run in session.runs.values():
         if rows := trust_rows(run):
             content += (heading(run.label), *table(Table(columns, rows)))
     if content:
-        said = "What each capture was checked for; a doubt says what to do about it."
-        yield Section("trust", "Trust", [paragraph(said), *content])
+        lead = "What each capture was checked for; a doubt says what to do about it."
+        yield Section("trust", "Trust", [paragraph(lead), *content])

@@ -1,5 +1,5 @@
-"""The runs of a session on the page. Of measured ones how fast each is, its phases, samples and break-even; of recorded
-programs where the wall time went, what was compiled and what to change."""
+"""Sections of the page about the runs of a session. Measured runs show their speed, phases, samples and break-even;
+recorded programs show where the wall time went, what was compiled and what to change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jaxprof.report.recording.tables import (
     functions_table,
     time_line_rows,
 )
-from jaxprof.report.recording.words import loop, remark, saving, title, verdict, verdict_parts
+from jaxprof.report.recording.words import finding_text, loop, title, verdict_sentence
 from jaxprof.report.runs import (
     BEFORE_STEADY,
     BREAK_EVEN,
@@ -46,14 +46,14 @@ from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 from jaxprof.units import scaled, seconds
 
-_FAST = (SIDE_AND_VARIANT, DEVICE, MEDIAN, INTERVAL, SPEEDUP, BREAK_EVEN, CHECK_OR_FAILURE)
+_SPEED = (SIDE_AND_VARIANT, DEVICE, MEDIAN, INTERVAL, SPEEDUP, BREAK_EVEN, CHECK_OR_FAILURE)
 _SAMPLES = (SIDE_AND_VARIANT, *SPREAD, MODES)
 _PHASES = (SIDE_AND_VARIANT, *BEFORE_STEADY)
 _ONE_CALL = (SIDE_AND_VARIANT, *RATES)
 
 
 def runs_section(session: Session, charts: Charts, *, live: bool) -> Iterator[Section]:
-    """All groups of runs; nothing where nothing was measured."""
+    """Yield the section with all sweeps and groups of measured runs; nothing if nothing was measured."""
     sweeps = [html for sweep in sweep_groups(session) for html in _sweep(charts, sweep)]
     content = [html for group in groups(session) for html in _group(session, charts, group, live)]
     if content:
@@ -66,7 +66,7 @@ def _group(session: Session, charts: Charts, group: RunGroup, live: bool) -> Ite
     rows = rows_of_group(session, group, live=live)
     if group.comparison:
         yield from listed(head_lines(ab_result(session, group.comparison)))
-    yield from table(Table(_FAST, rows))
+    yield from table(Table(_SPEED, rows))
     if not group.comparison and (verdicts := verdicts_text(rows)):
         yield paragraph(verdicts, "note")
     yield from draw.phases(charts, rows)
@@ -121,7 +121,7 @@ def _sweep(charts: Charts, sweep: SweepGroup) -> Iterator[str]:
 
 
 def programs_section(session: Session, charts: Charts, *, live: bool) -> Iterator[Section]:
-    """All programs; nothing in a session without one."""
+    """Yield the section with all recorded programs; nothing in a session without one."""
     content = [html for run in session.programs for html in _program(session, charts, run, live)]
     if content:
         yield Section("program", "Program", content)
@@ -133,18 +133,14 @@ def _program(session: Session, charts: Charts, run: Run, live: bool) -> Iterator
     ended = run.end(deserted=not live)
     if ended.status not in ("ok", "running", "queued"):
         yield paragraph(f"{ended.status}: {ended.error}. {ended.advice}".rstrip(". "), "bad")
-    if bounds := verdict(program):
-        others = verdict_parts(program)
-        yield paragraph(f"{bounds}; besides: {others}" if others and program.verdict.kind else bounds)
+    if bounds := verdict_sentence(program):
+        yield paragraph(bounds)
     yield from draw.states(charts, program)
     yield from table(Table(TIME_LINE, time_line_rows(program)))
     yield from listed(loop(program, steps) for steps in program.loops)
     if program.findings:
         yield heading("Findings", 4)
-        yield from listed(
-            f"{remark(program, finding)}{f'; {saving(finding)}' if saving(finding) else ''}. {finding.advice}"
-            for finding in program.findings
-        )
+        yield from listed(f"{finding_text(program, finding)}. {finding.advice}" for finding in program.findings)
     if program.functions:
         yield heading("Compile ledger", 4)
         yield from table(functions_table(program))

@@ -1,1 +1,1 @@
-"""The recording of a program as text, JSON, CSV and Markdown."""
+"""Reports of recorded programs and of jobs: text, JSON, CSV and Markdown."""

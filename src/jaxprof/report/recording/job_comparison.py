@@ -1,4 +1,4 @@
-"""Two jobs beside each other, as text, Markdown, CSV and JSON."""
+"""Compare two jobs, as text, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -20,39 +20,34 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
 
 _WIDTH: Final = 100
-_SHOWN: Final[dict[str, Callable[[Any], str]]] = {
+_FORMATS: Final[dict[str, Callable[[Any], str]]] = {
     "count": integer, "seconds": seconds, "rate": scaled, "share": percent,
 }  # fmt: skip
-_WORDS: Final[dict[str, str]] = {
-    **{fact.key: fact.title or "" for fact in FIGURES},
-    "compile_count": "compilations",
-    "compiled_again": "compiled again",
-    "compile_seconds": "compiling",
-}
+_LABELS: Final = {fact.key: fact.title or "" for fact in FIGURES}
 
 
 def _figure(row: JobRow, over: OverProcesses | None) -> str:
-    """`12 ms (11 ms to 15 ms)`: the middle process, and the least and the largest."""
+    """Return the value of the median process, with the smallest and the largest one: `12 ms (11 ms to 15 ms)`."""
     if over is None:
         return UNKNOWN
-    shown = _SHOWN[row.measure]
-    middle, low, high = (shown(value) for value in (over.middle, over.low, over.high))
+    middle, low, high = map(_FORMATS[row.measure], (over.middle, over.low, over.high))
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
 def _verdict(row: JobRow) -> str:
-    of = f" by {abs(row.difference) * 100:.0f} points" if row.verdict in ("more", "less") and row.difference else ""
-    return row.verdict + of
+    if row.verdict in ("more", "less") and row.difference:
+        return f"{row.verdict} by {abs(row.difference) * 100:.0f} points"
+    return row.verdict
 
 
 _OVER: Final[tuple[Fact[OverProcesses], ...]] = (
-    Fact("median", NUMBER, "The middle process", at("middle")),
-    Fact("low", NUMBER, "The least of them"),
-    Fact("high", NUMBER, "The largest of them"),
+    Fact("median", NUMBER, "Value of the median process", at("middle")),
+    Fact("low", NUMBER, "Smallest value of a process"),
+    Fact("high", NUMBER, "Largest value of a process"),
     Fact("processes", COUNT, "How many processes have it", at("count")),
 )
 FIGURES_COMPARED: Final[tuple[Fact[JobRow], ...]] = (
-    Fact("key", TEXT, "Which figure: a column of processes", title="of a process", show=_WORDS.__getitem__,
+    Fact("key", TEXT, "Which figure: a column of processes", title="of a process", show=_LABELS.__getitem__,
          right=False),
     column("A", lambda row: _figure(row, row.before), right=True),
     column("B", lambda row: _figure(row, row.after), right=True),
@@ -68,52 +63,54 @@ FIGURES_COMPARED: Final[tuple[Fact[JobRow], ...]] = (
 )  # fmt: skip
 
 
-def job_comparison_text(found: JobDifference) -> str:
-    """What is not alike first, then facts and times, then the findings of one alone."""
-    heading = f"A {Path(found.before.folder).name}  ·  B {Path(found.after.folder).name}  ·  " + counted(
-        found.after.count, "process", "processes"
-    )
+def job_comparison_text(difference: JobDifference) -> str:
+    """Return the report: first why the jobs may not be comparable, then facts and times, then the findings that only
+    one job has."""
+    before, after = difference.before, difference.after
+    processes = counted(after.count, "process", "processes")
+    heading = f"A {Path(before.folder).name}  ·  B {Path(after.folder).name}  ·  {processes}"
     lines = [safe(heading), "─" * min(_WIDTH, len(heading))]
-    for notice in found.notices:
+    for notice in difference.notices:
         lines += wrap(safe(notice), width=_WIDTH, indent="    ", first="  ! ")
-    lines += ["", *text_lines(Table(FIGURES_COMPARED, found.rows)), *_reason_lines(found), "", *_finding_lines(found)]
-    lines.append("  the middle process (the least to the largest); compilations are exact, shares come from samples")
+    lines += ["", *text_lines(Table(FIGURES_COMPARED, difference.rows)), *_reason_lines(difference)]
+    lines += ["", *_finding_lines(difference)]
+    lines.append("  the median process (smallest to largest); compilations are exact, shares come from samples")
     return "\n".join(lines)
 
 
-def _reason_lines(found: JobDifference) -> Iterator[str]:
-    """Why there is no verdict, each reason once."""
+def _reason_lines(difference: JobDifference) -> Iterator[str]:
+    """Yield why there is no verdict, each reason once."""
     by_reason: dict[str, list[str]] = {}
-    for row in found.rows:
+    for row in difference.rows:
         if row.reason:
-            by_reason.setdefault(row.reason, []).append(_WORDS[row.key])
-    for reason, rows in by_reason.items():
-        yield from wrap(f"undecided ({', '.join(rows)}): {reason}", width=_WIDTH, indent="    ", first="  ")
+            by_reason.setdefault(row.reason, []).append(_LABELS[row.key])
+    for reason, labels in by_reason.items():
+        yield from wrap(f"undecided ({', '.join(labels)}): {reason}", width=_WIDTH, indent="    ", first="  ")
 
 
-def _finding_lines(found: JobDifference) -> Iterator[str]:
-    for which, findings in (("only in A", found.gone), ("only in B", found.new)):
+def _finding_lines(difference: JobDifference) -> Iterator[str]:
+    for which, findings in (("only in A", difference.gone), ("only in B", difference.new)):
         for finding in findings:
             yield from wrap(safe(f"{which}: {finding.message}"), width=_WIDTH, indent="      ", first="  ✗ ")
-    if not found.gone and not found.new:
-        both = len(found.before.findings)
+    if not difference.gone and not difference.new:
+        both = len(difference.before.findings)
         yield f"  the same {counted(both, 'finding')} in both" if both else "  no finding in either"
 
 
-def job_comparison_markdown(found: JobDifference) -> str:
-    """For a pull request or an issue."""
-    lines = [f"### {markdown(found.before.folder)} and {markdown(found.after.folder)}", ""]
-    lines += [f"- {markdown(notice)}" for notice in found.notices] + ([""] if found.notices else [])
-    lines += [*markdown_lines(Table(FIGURES_COMPARED, found.rows)), ""]
-    lines += [f"- {markdown(line.strip())}" for line in _reason_lines(found)]
-    lines += [f"- {markdown(line.strip())}" for line in _finding_lines(found)]
+def job_comparison_markdown(difference: JobDifference) -> str:
+    """Return the report as Markdown for a pull request or an issue."""
+    lines = [f"### {markdown(difference.before.folder)} and {markdown(difference.after.folder)}", ""]
+    lines += [f"- {markdown(notice)}" for notice in difference.notices] + ([""] if difference.notices else [])
+    lines += [*markdown_lines(Table(FIGURES_COMPARED, difference.rows)), ""]
+    lines += [f"- {markdown(line.strip())}" for line in _reason_lines(difference)]
+    lines += [f"- {markdown(line.strip())}" for line in _finding_lines(difference)]
     return "\n".join(lines)
 
 
-def job_comparison_csv(found: Iterable[JobDifference]) -> Iterator[str]:
-    """A row for each figure; of several comparisons one after the other, under one heading."""
-    for number, each in enumerate(found):
-        lines = csv_lines(Table(FIGURES_COMPARED, each.rows))
+def job_comparison_csv(differences: Iterable[JobDifference]) -> Iterator[str]:
+    """Yield a row for each figure, comparison by comparison, under one heading."""
+    for number, difference in enumerate(differences):
+        lines = csv_lines(Table(FIGURES_COMPARED, difference.rows))
         if number:
             next(lines)
         yield from lines
@@ -132,4 +129,4 @@ JOB_DIFFERENCE: Final[tuple[Fact[JobDifference], ...]] = (
     Fact("findings_new", ROWS, "What was found in the second one alone", at("new"), inside=FINDINGS),
 )
 job_comparison_json: Final = recorder(JOB_DIFFERENCE)
-"""For programs."""
+"""Return the comparison of two jobs as JSON-ready data."""

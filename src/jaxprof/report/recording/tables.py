@@ -1,4 +1,4 @@
-"""The tables of a recorded program for people, beside the facts that programs read; its views as JSON and CSV."""
+"""Tables of a recorded program for people, and its single views as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ LETTERS: Final = {
     "stopped": "s",
     NOT_SEEN: "·",
 }
-"""One for each state; large for the two that usually matter most."""
+"""Letter of each state in the time line; upper case for the two that usually matter most."""
 
 
 def letters(program: ProgramResult, width: int) -> str:
-    """The time line from start to end in `width` columns, each with the letter of the state that took most of it. Of a
-    program that took no time nothing."""
+    """Return the time line from start to end in `width` columns, each with the letter of the state that took most of
+    its time; an empty text for a program that took no time."""
     if program.wall_seconds <= 0:
         return ""
     cells: list[dict[str, float]] = [{} for _ in range(width)]
-    each = program.wall_seconds / width
+    cell_seconds = program.wall_seconds / width
     begin = 0.0
     for state, took in program.segments():
         end = begin + took
-        first, last = min(width - 1, int(begin / each)), min(width - 1, int(end / each))
+        first, last = min(width - 1, int(begin / cell_seconds)), min(width - 1, int(end / cell_seconds))
         for place in range(first, last + 1):
-            inside = min(end, (place + 1) * each) - max(begin, place * each)
+            inside = min(end, (place + 1) * cell_seconds) - max(begin, place * cell_seconds)
             if inside > 0:
                 cells[place][state] = cells[place].get(state, 0.0) + inside
         begin = end
@@ -51,16 +51,16 @@ def letters(program: ProgramResult, width: int) -> str:
 
 
 def rounded(parts: Sequence[float], whole: float) -> tuple[list[str], str]:
-    """`parts` and their sum `whole`, in seconds, in one unit and rounded so that the printed parts add up.
+    """Format `parts` and their sum `whole`, in seconds, rounded so that the printed parts add up to the printed sum.
 
-    Each is within one unit of the last decimal of what it was.
+    Each printed part is within one unit of the last decimal of its value.
     """
     decimals = 1 if whole >= 1000 else 2 if whole >= 100 else 3
     unit = 10.0**-decimals
     total = round(whole / unit)
     units = [int(part / unit) for part in parts]
-    by_rest = sorted(range(len(parts)), key=lambda index: units[index] - parts[index] / unit)
-    for index in by_rest[: max(0, total - sum(units))]:
+    by_remainder = sorted(range(len(parts)), key=lambda index: units[index] - parts[index] / unit)
+    for index in by_remainder[: max(0, total - sum(units))]:
         units[index] += 1
     return [f"{value * unit:.{decimals}f} s" for value in units], f"{total * unit:.{decimals}f} s"
 
@@ -117,18 +117,18 @@ FUNCTIONS: Final[tuple[ProgramFact, ...]] = (
     CALLED_FROM,
     column("cache", lambda row: cache(row.item.rows)),
 )
-"""As text."""
+"""Columns of the compile ledger by function in text, where the reasons have lines of their own."""
 FUNCTIONS_AND_WHY: Final = (FUNCTION, TIMES, TIME, CALLED_FROM, WHY)
-"""Where there is room for long cells."""
+"""Columns of the compile ledger by function in media with room for long cells."""
 
 
 def program_view_json(session: Session, view: str) -> dict[str, Any]:
-    """One of `VIEWS` of every program of the session, as flat rows, each with the id of its run."""
+    """Return one of `VIEWS` of every program of the session as JSON-ready rows, each with the id of its run."""
     return {view: list(records(_view(session, view)))}
 
 
 def program_view_csv(session: Session, view: str) -> str:
-    """The same rows as CSV; lists and objects are JSON in their cell."""
+    """Return one of `VIEWS` of every program of the session as CSV; lists and objects are JSON in their cell."""
     return to_csv_text(_view(session, view))
 
 
@@ -140,13 +140,14 @@ def _view(session: Session, view: str) -> Table[ProgramRow]:
 
 @dataclass(frozen=True, slots=True)
 class TimeLineRow:
-    """A state of the main thread in the time line, or the wall time under them all. `time` is rounded so that the
-    column adds up."""
+    """A state of the main thread in the time line, or the wall time below all states."""
 
     state: str
     time: str
+    """Rounded so that the column adds up to the wall time."""
     share: float | None
     how: str
+    """`exact` or `estimate`; for the wall time the number of samples."""
     letter: str = ""
     bar: str = ""
 
@@ -167,20 +168,20 @@ TIME_LINE_TEXT: Final[tuple[Fact[TimeLineRow], ...]] = (
 
 
 def time_line_rows(program: ProgramResult) -> list[TimeLineRow]:
-    """The states that took time, then the wall time; none if nothing was seen."""
-    shown = [each for each in program.timeline if each.seconds > 0]
-    if all(each.state == NOT_SEEN for each in shown):
+    """Return a row for each state that took time, then one for the wall time; none if nothing was seen."""
+    shown = [state for state in program.timeline if state.seconds > 0]
+    if all(state.state == NOT_SEEN for state in shown):
         return []
-    times, total = rounded([each.seconds for each in shown], program.wall_seconds)
+    times, total = rounded([state.seconds for state in shown], program.wall_seconds)
     rows = []
-    for each, time in zip(shown, times, strict=True):
-        part = program.of_wall(each.seconds)
-        how = "" if each.state == NOT_SEEN else "exact" if each.exact else "estimate"
-        letter, bar = LETTERS[each.state], "█" * round(_BAR * (part or 0.0))
-        rows.append(TimeLineRow(words(each.state), time, part, how, letter, bar))
+    for state, time in zip(shown, times, strict=True):
+        part = program.of_wall(state.seconds)
+        how = "" if state.state == NOT_SEEN else "exact" if state.exact else "estimate"
+        letter, bar = LETTERS[state.state], "█" * round(_BAR * (part or 0.0))
+        rows.append(TimeLineRow(words(state.state), time, part, how, letter, bar))
     return [*rows, TimeLineRow("wall time", total, 1.0, counted(program.samples, "sample"))]
 
 
 def functions_table(program: ProgramResult) -> Table[ProgramRow]:
-    """What was compiled, by function, with the reasons; the function that cost most first."""
+    """Return the table of compiled functions with the reasons, the most expensive function first."""
     return Table(FUNCTIONS_AND_WHY, rows_of(program, program.functions), ledger_title(program))

@@ -1,14 +1,15 @@
-"""A program as plain text, 80 columns wide: how it ended, where its time went, what it compiled and why, what to do.
+"""Render a program as plain text, 80 columns wide: how it ended, where its time went, what it compiled and why, what to
+do.
 
-The time line is in letters, so that it says the same without colours. Its column of seconds is rounded so that it adds
-up to the wall time; which rows are exact and which rest on samples stands in each row.
+The time line consists of letters, so that it needs no colours. Its column of seconds is rounded so that it adds up to
+the wall time, and each row names whether it is exact or an estimate from samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from jaxprof.analysis.programs.derive import (
     FunctionCompiles,
@@ -32,15 +33,15 @@ from jaxprof.report.recording.words import (
     WIDTH,
     command,
     compilations,
+    finding_text,
     ledger_title,
     loop,
-    remark,
-    saving,
     signature,
     title,
     verdict,
     verdict_parts,
     why_again,
+    widest_error,
     words,
 )
 from jaxprof.report.renderers import text_lines, wrap
@@ -49,14 +50,11 @@ from jaxprof.session import Run, Session
 from jaxprof.text import columns, safe, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds
 
-if TYPE_CHECKING:
-    from jaxprof.analysis.finding import Finding
-
 _FUNCTIONS_SHOWN: Final = 10
 _REASONS_SHOWN: Final = 4
 _LINES_SHOWN: Final = 6
-_LEAST_LINE: Final = 0.01
-"""Share of the wall time below which a line of the source is not shown."""
+_LEAST_LINE_SHARE: Final = 0.01
+"""Source lines with a smaller share of the wall time are not shown."""
 _LOOPS_SHOWN: Final = 2
 _TRANSFERS_SHOWN: Final = 8
 _SUMMARY_FINDINGS: Final = 3
@@ -69,7 +67,7 @@ _ARRAYS: Final[tuple[Fact[tuple[str, int | None, int | None]], ...]] = (
 
 
 def program_lines(session: Session, run: Run, *, live: bool = False) -> Iterator[str]:
-    """The whole report of one program."""
+    """Yield the whole report of one program."""
     program = program_result(session, run.id)
     yield from _head(session, program, live)
     for part in (
@@ -83,34 +81,32 @@ def program_lines(session: Session, run: Run, *, live: bool = False) -> Iterator
 
 
 def program_view_text(session: Session, view: str) -> str:
-    """One of `PROGRAM_VIEWS` of every program of the session, for people."""
-    parts = [
-        "\n".join([title(program), "", *(list(_VIEWS[view](program)) or [f"  {_NOTHING.get(view, '')}"])])
-        for run in session.programs
-        for program in (program_result(session, run.id),)
-    ]
+    """Return one of `VIEWS` of every program of the session as text."""
+    parts = []
+    for run in session.programs:
+        program = program_result(session, run.id)
+        lines = list(_VIEWS[view](program)) or [f"  {_NOTHING.get(view, '')}"]
+        parts.append("\n".join([title(program), "", *lines]))
     return "\n\n".join(parts) if parts else "This session has no program."
 
 
 def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> list[str]:
-    """What `jaxprof script` says when the program is over, in lines of at most `width` columns, of the program `run_id`
-    (the first finding by default); none for a session without a program.
+    """Return the summary that `jaxprof script` prints when a program has ended, in lines of at most `width` columns.
+    `run_id`: run of the program, by default of the first one. A session without a program has no summary.
 
-    How it ended, what it compiled, what was not seen, and the three findings that are worth most; what costs most and
-    what to do is the conclusion, which follows.
+    The summary has how the program ended, what it compiled, what was not seen, and the three findings that would save
+    most. The conclusion, which follows it, has what costs most and what to do.
     """
-    first = next((run.id for run in session.programs), "")
-    if not (run_id or first):
+    run_id = run_id or next((run.id for run in session.programs), "")
+    if not run_id:
         return []
-    program = program_result(session, run_id or first)
+    program = program_result(session, run_id)
     lines = [title(program)]
     if program.functions:
-        most_expensive = program.functions[0]
-        most_by = (
-            f"; most by {most_expensive.function}: {integer(most_expensive.count)} in {seconds(most_expensive.seconds)}"
-        )
+        first = program.functions[0]
+        most_by = f"; most by {first.function}: {integer(first.count)} in {seconds(first.seconds)}"
         lines.append(f"  {compilations(program.compile_count)}, {seconds(program.compile_seconds)}{most_by}")
-    asked = asked_function(session, session.runs[run_id or first])
+    asked = asked_function(session, session.runs[run_id])
     if asked is not None and asked.error:
         lines.append(f"  ! --function {asked.name}: {asked.error}. {asked.advice}".rstrip())
     lines += [f"  note: {note.message or words(note.code)}" for note in program.notes[:_SUMMARY_NOTES]]
@@ -118,7 +114,7 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     if program.verdict.kind is None:
         lines[1:1] = wrap(verdict(program), width=width, indent="    ", first="  ")
     for finding in program.findings[:_SUMMARY_FINDINGS]:
-        lines += wrap(_finding_text(program, finding), width=width, indent="    ", first="  ! ")
+        lines += wrap(finding_text(program, finding), width=width, indent="    ", first="  ! ")
     more = len(program.findings) - _SUMMARY_FINDINGS
     lines += [f"  and {counted(more, 'more finding')}"] if more > 0 else []
     return lines
@@ -132,8 +128,8 @@ def _head(session: Session, program: ProgramResult, live: bool) -> Iterator[str]
         yield from wrap(command(program), width=WIDTH, indent="    ", first="  ")
     ended = program.run.end(deserted=not live)
     if ended.status not in ("ok", "running", "queued"):
-        word = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-        yield from wrap(word, width=WIDTH, indent="    ", first="  ✗ ")
+        failure = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
+        yield from wrap(failure, width=WIDTH, indent="    ", first="  ✗ ")
         yield from wrap(ended.advice, width=WIDTH, indent="    ")
     for stage in program.running:
         took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
@@ -162,8 +158,8 @@ def _time_line(program: ProgramResult) -> Iterator[str]:
 
 
 def _error(samples: int) -> str:
-    """Half the 95 % interval of a share of one half, the widest that there is, from so many samples."""
-    half = 0.98 / samples**0.5
+    """Return how exact shares from this many samples are, in words; an empty text for too few samples."""
+    half = widest_error(samples)
     return f", each good to some ± {percent(half)} of the wall time" if half < 0.5 else ""
 
 
@@ -172,33 +168,24 @@ def _finding_list(program: ProgramResult) -> Iterator[str]:
         count = len(program.findings)
         yield "1 finding" if count == 1 else f"{count} findings, those first that would save most"
     for finding in program.findings:
-        yield from _finding_lines(program, finding, WIDTH)
+        yield from wrap(finding_text(program, finding), width=WIDTH, indent="    ", first="  ! ")
+        yield from wrap(finding.advice, width=WIDTH, indent="      ", first="    → ")
     for footer in program.remarks:
         yield from wrap(f"{footer.message}. {footer.advice}", width=WIDTH, indent="    ", first="  · ")
-
-
-def _finding_lines(program: ProgramResult, finding: Finding, width: int) -> Iterator[str]:
-    yield from wrap(_finding_text(program, finding), width=width, indent="    ", first="  ! ")
-    yield from wrap(finding.advice, width=width, indent="      ", first="    → ")
-
-
-def _finding_text(program: ProgramResult, finding: Finding) -> str:
-    return "; ".join(filter(None, (remark(program, finding), saving(finding))))
 
 
 def _verdict_lines(program: ProgramResult) -> Iterator[str]:
     yield from wrap(verdict(program), width=WIDTH, indent="  ")
     if others := verdict_parts(program):
-        yield from wrap(
-            f"besides: {others}" if program.verdict.kind else others, width=WIDTH, indent="    ", first="  "
-        )
+        text = f"besides: {others}" if program.verdict.kind else others
+        yield from wrap(text, width=WIDTH, indent="    ", first="  ")
 
 
 def _line_list(program: ProgramResult) -> Iterator[str]:
-    lines = [line for line in program.lines if line.seconds > _LEAST_LINE * program.wall_seconds][:_LINES_SHOWN]
-    if not lines:
-        return
-    yield from text_lines(Table(LINES_TEXT, rows_of(program, lines), "lines that took most (estimates)"), width=WIDTH)
+    lines = [line for line in program.lines if line.seconds > _LEAST_LINE_SHARE * program.wall_seconds][:_LINES_SHOWN]
+    if lines:
+        table = Table(LINES_TEXT, rows_of(program, lines), "lines that took most (estimates)")
+        yield from text_lines(table, width=WIDTH)
 
 
 def _loops(program: ProgramResult) -> Iterator[str]:
@@ -222,7 +209,7 @@ def _transfer_list(program: ProgramResult) -> Iterator[str]:
 
 
 def _transfers(program: ProgramResult) -> Iterator[str]:
-    """Also where there are none: by whom none was seen."""
+    """Yield the implicit copies, or a note on what could have seen some if there are none."""
     if program.transfers:
         yield from _transfer_list(program)
     else:
@@ -233,14 +220,14 @@ def _transfers(program: ProgramResult) -> Iterator[str]:
 def _array_lines(program: ProgramResult) -> Iterator[str]:
     if program.arrays is None:
         return
-    counted = [("at first", *program.arrays.first), ("at last", *program.arrays.last)]
-    counted.append(("at most", program.arrays.peak_count, program.arrays.peak_bytes))
+    counts = [("at first", *program.arrays.first), ("at last", *program.arrays.last)]
+    counts.append(("at most", program.arrays.peak_count, program.arrays.peak_bytes))
     used = [(f"in use on {name}", None, peak) for name, peak in program.arrays.device_peak_bytes.items()]
-    yield from text_lines(Table(_ARRAYS, [*counted, *used], "live arrays"), width=WIDTH)
+    yield from text_lines(Table(_ARRAYS, [*counts, *used], "live arrays"), width=WIDTH)
 
 
 def _notes(program: ProgramResult) -> Iterator[str]:
-    """The gaps of the recording, its own notes, and its cost."""
+    """Yield what the recording did not see, its warnings, and its cost."""
     for note in program.notes:
         yield from wrap(note.message or words(note.code), width=WIDTH, indent="  ", first="note: ")
     for warning in program.run.warnings:
@@ -251,15 +238,16 @@ def _notes(program: ProgramResult) -> Iterator[str]:
 
 
 def _compiles(program: ProgramResult) -> Iterator[str]:
-    """The ledger by function, all of it, then row by row."""
+    """Yield the whole compile ledger, by function and then row by row."""
     yield from _functions_lines(program, len(program.functions))
     if program.compiles:
         yield ""
-        yield from _rows_lines(program)
+        yield from _ledger_lines(program)
 
 
 def _functions_lines(program: ProgramResult, shown: int = _FUNCTIONS_SHOWN) -> Iterator[str]:
-    """The functions that cost most, each with the reasons of its compilations; nothing if nothing was compiled."""
+    """Yield the most expensive functions, each with the reasons of its compilations; nothing if nothing was
+    compiled."""
     if not program.functions:
         return
     yield ledger_title(program)
@@ -276,10 +264,8 @@ def _functions_lines(program: ProgramResult, shown: int = _FUNCTIONS_SHOWN) -> I
         yield f"  and {counted(len(rest), 'more function')}: {compilations(count)}, {seconds(took)}"
 
 
-def _rows_lines(program: ProgramResult) -> Iterator[str]:
-    """Every compilation in the order in which it was told, with its reason and what the function was called with."""
-    if not program.compiles:
-        return
+def _ledger_lines(program: ProgramResult) -> Iterator[str]:
+    """Yield every compilation in the order of its report, with its reason and the arguments of the call."""
     lines = list(text_lines(Table(COMPILES_TEXT, rows_of(program, program.compiles)), width=WIDTH))
     yield lines[0]
     for line, row in zip(lines[1:], program.compiles, strict=True):
@@ -289,7 +275,7 @@ def _rows_lines(program: ProgramResult) -> Iterator[str]:
 
 
 def _stage_ranges(function: FunctionCompiles) -> Iterator[str]:
-    """What its compilations took function by function, where there are several."""
+    """Yield the range of each stage over the compilations of a function; nothing for a single compilation."""
     stages = [f"{name} {_range(spread.minimum, spread.maximum)}" for name, spread in function.spreads().items()]
     if stages:
         yield from wrap(f"each: {', '.join(stages)}", width=WIDTH, indent=" " * 12, first=" " * 9)
@@ -301,7 +287,7 @@ def _range(least: float, most: float) -> str:
 
 
 def _reasons(function: FunctionCompiles) -> Iterator[str]:
-    """Why it was compiled again, a line for each kind of reason."""
+    """Yield why a function was compiled again, a line for each kind of reason."""
     again = [reason for reason in function.reasons if reason.code != "first"]
     for reason in again[:_REASONS_SHOWN]:
         yield from wrap(f"{integer(reason.count)} × {reason.text}", width=WIDTH, indent=" " * 12, first=" " * 9)

@@ -1,4 +1,4 @@
-"""Words that the text and the Markdown of a program share."""
+"""Phrases about a program that its reports and screens share."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ _COUNTED: Final = {
     "annotation": "by its annotation",
 }
 ARGV_WIDTH: Final = 44
-"""Columns of the command line in a title; a longer one stands under it, whole."""
+"""Most columns of the command line in a title; a longer command line follows below the title, whole."""
 
 
 def title(program: ProgramResult, *, live: bool = False) -> str:
-    """`train.py --epochs 3  ·  exit code 0  ·  42.1 s  ·  161 steps/s`. `live`: it is being recorded now."""
+    """Return the title of a program: `train.py --epochs 3  ·  exit code 0  ·  42.1 s  ·  161 steps/s`. `live`: it is
+    being recorded now."""
     parts = [shorten(command(program), ARGV_WIDTH)]
     if program.exit_code is not None:
         parts.append(f"exit code {program.exit_code}")
@@ -40,31 +41,30 @@ def title(program: ProgramResult, *, live: bool = False) -> str:
 
 
 def command(program: ProgramResult) -> str:
-    """Its `sys.argv` on one line."""
+    """Return `sys.argv` of a program on one line, or the name of the workload if it is empty."""
     return safe(" ".join(program.argv)) or safe(program.run.plan.workload)
 
 
 def words(name: str) -> str:
-    """`device_busy` as `device busy`."""
+    """Return the name of a state or phase in words: `device busy` for `device_busy`."""
     return name.replace("_", " ")
 
 
 def compilations(count: int) -> str:
-    """`1 compilation`, `428 compilations`."""
+    """Return a number of compilations: `1 compilation`, `428 compilations`."""
     return counted(count, "compilation")
 
 
 def ledger_title(program: ProgramResult) -> str:
-    """`428 compilations of 6 functions, 31.2 s, 74 % of the wall time`."""
+    """Return the title of the compile ledger: `428 compilations of 6 functions, 31.2 s, 74 % of the wall time`."""
     share = program.of_wall(program.compile_seconds)
     of_wall = f", {percent(share)} of the wall time" if share is not None else ""
-    number = len(program.functions)
-    functions = counted(number, "function")
+    functions = counted(len(program.functions), "function")
     return f"{compilations(program.compile_count)} of {functions}, {seconds(program.compile_seconds)}{of_wall}"
 
 
 def cache(rows: Sequence[Compiled]) -> str:
-    """`3 hits, 1 miss` of the persistent cache; a dash if it is off or unknown."""
+    """Return the hits and misses of the persistent cache, `3 hits, 1 miss`; a dash if it is off or unknown."""
     hits = sum(row.count for row in rows if row.cache == "hit")
     misses = sum(row.count for row in rows if row.cache == "miss")
     counts = [counted(hits, "hit")] if hits else []
@@ -73,29 +73,33 @@ def cache(rows: Sequence[Compiled]) -> str:
 
 
 def verdict(program: ProgramResult) -> str:
-    """`data-bound: 86 % (80-91 %) of the loop at train.py:88`; or why there is no verdict; empty if JAX was not
-    at work."""
+    """Return what bounds the hot loop, `data-bound: 86 % (80-91 %) of the loop at train.py:88`, or why that is unknown;
+    an empty text if JAX was not at work."""
     bound = program.verdict
     at = f"the loop at {bound.where.short(program.directory)}" if bound.where is not None else "the program's work"
     if bound.kind is None:
-        needed = f"; {seconds(bound.needs_seconds, 1)} of it would do" if bound.needs_seconds is not None else ""
-        return safe(f"what bounds {at} cannot be said: {bound.reason}{needed}") if bound.seconds else ""
+        needed = (
+            f"; a recording with {seconds(bound.needs_seconds, 1)} of it is enough"
+            if bound.needs_seconds is not None
+            else ""
+        )
+        return safe(f"what bounds {at} is unknown: {bound.reason}{needed}") if bound.seconds else ""
     if bound.otherwise is None:
         return safe(f"{_share(bound)} of {at}{_asleep(program)}")
     rest = bound.otherwise
-    then = f"; while it has, {_share(rest)} of {at}" if rest.kind is not None else ""
-    return safe(f"{_share(bound)} of its time the program waits for something to do{then}")
+    then = f"; when it works, {_share(rest)} of {at}" if rest.kind is not None else ""
+    return safe(f"{_share(bound)} of its time the program waits for work{then}")
 
 
 def _share(bound: Verdict) -> str:
-    """`data-bound: 86 % (80-91 %)`."""
+    """Return the verdict with its share and interval: `data-bound: 86 % (80-91 %)`."""
     low, high = percent(bound.low), percent(bound.high)
     between = f" ({low.removesuffix(' %')}-{high})" if low != high else ""
     return f"{bound.kind}: {percent(bound.share)}{between}"
 
 
 def _asleep(program: ProgramResult) -> str:
-    """`, asleep for 84 %`: most of what the host takes, it does not run."""
+    """Return `, asleep for 84 %` if the program is host-bound but its main thread waits for most of that time."""
     from jaxprof.analysis.programs.verdict import HOST  # the ledger alone needs none of it
 
     hot = program.hot
@@ -106,7 +110,7 @@ def _asleep(program: ProgramResult) -> str:
 
 
 def verdict_parts(program: ProgramResult) -> str:
-    """`device 40 %, host 12 %`: where else the time of the loop goes; empty if nowhere."""
+    """Return what else the time of the loop goes to, `device 40 %, host 12 %`; an empty text if nothing does."""
     bound = program.verdict
     others = sorted(((took, name) for name, took in bound.parts.items() if f"{name}-bound" != bound.kind), reverse=True)
     shares = [
@@ -119,19 +123,29 @@ def verdict_parts(program: ProgramResult) -> str:
     return ", ".join(shares)
 
 
-def saving(finding: Finding) -> str:
-    """`would save about 1.2 s`; empty if unknown."""
-    return f"would save about {seconds(finding.saves_seconds, 2)}" if finding.saves_seconds else ""
+def verdict_sentence(program: ProgramResult) -> str:
+    """Return `verdict` with the other parts of the loop, if it has some; an empty text if there is no verdict to
+    give."""
+    bounds, others = verdict(program), verdict_parts(program)
+    return f"{bounds}; besides: {others}" if bounds and others and program.verdict.kind else bounds
 
 
-def remark(program: ProgramResult, finding: Finding) -> str:
-    """A finding with its line before it."""
+def finding_text(program: ProgramResult, finding: Finding) -> str:
+    """Return the message of a finding after its source line, and what it would save, if that is known."""
     at = f"{finding.where.short(program.directory)}: " if finding.where is not None else ""
-    return safe(f"{at}{finding.message}{' (estimate)' if finding.estimate else ''}")
+    message = safe(f"{at}{finding.message}{' (estimate)' if finding.estimate else ''}")
+    saves = f"; would save about {seconds(finding.saves_seconds, 2)}" if finding.saves_seconds else ""
+    return message + saves
+
+
+def widest_error(samples: int) -> float:
+    """Return half the 95 % interval of a share of one half, the share with the widest one, from this many samples."""
+    return float(0.98 / samples**0.5)
 
 
 def loop(program: ProgramResult, steps: StepFigures) -> str:
-    """`loop at train.py:88: 2 388 steps (step 12 to 2 399), 161 steps/s, median 6.20 ms`."""
+    """Return a loop with its steps: `loop at train.py:88: 2 388 steps (step 12 to 2 399), 161 steps/s, median
+    6.20 ms`."""
     where = f"at {steps.where.short(program.directory)}" if steps.where is not None else f"of {steps.name!r}"
     spread = f", jitter {percent(steps.jitter)}" if steps.jitter is not None else ""
     median = f", median {seconds(steps.median_seconds)}{spread}" if steps.median_seconds is not None else ""
@@ -140,13 +154,15 @@ def loop(program: ProgramResult, steps: StepFigures) -> str:
 
 
 def count_of(program: ProgramResult, steps: StepFigures) -> int:
-    """How many steps a loop took: by their numbers, where each was seen; otherwise those that were timed."""
+    """Return how many steps a loop took: from the first timed step to the last if its steps were timed, otherwise the
+    steps that were counted."""
     passes = program.passes_of(steps)
     return steps.count if passes is None else passes.count
 
 
 def how_seen(program: ProgramResult, steps: StepFigures) -> str:
-    """`step 7 to 599`: by which counter of the program the steps of a loop are numbered, or how they were counted."""
+    """Return which counter of the program numbers the steps of a loop, `step 7 to 599`, or how the steps were
+    counted."""
     passes = program.passes_of(steps)
     if passes is None:
         return _COUNTED.get(steps.found_by, steps.found_by)
@@ -156,12 +172,13 @@ def how_seen(program: ProgramResult, steps: StepFigures) -> str:
 
 
 def why_again(row: Compiled) -> str:
-    """Why it was compiled again; `first time` for a first compilation."""
+    """Return why a function was compiled again; `first time` for a first compilation."""
     return brief(row.reason) or ("first time" if row.reason_code == "first" else row.reason_code.replace("_", " "))
 
 
 def signature(row: Compiled) -> str:
-    """`(x: f32[4,128], n: 3, and 12 more)`; empty if nothing is known of the arguments."""
+    """Return the arguments of a compiled function, `(x: f32[4,128], n: 3, and 12 more)`; an empty text if none are
+    known."""
     shown = row.signature[:_ARGUMENTS_SHOWN]
     more = len(row.signature) + row.signature_more - len(shown)
     parts = [f"{leaf.name}: {leaf.type}" + " from NumPy" * leaf.from_numpy for leaf in shown]

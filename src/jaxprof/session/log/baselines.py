@@ -1,8 +1,8 @@
-"""Baselines by name: sessions that later ones are compared with, each with the decisions that were made about it.
+"""Keep baselines by name: sessions that later ones are compared with, each with the decisions made about it.
 
-A baseline is a session file `NAME.jaxprof`; the decisions are in `NAME.decisions.json` beside it. Both are written
-whole, into another file that takes their place, so that a reader never sees half of one. A file of decisions that
-cannot be read is an error: without it, the gate would answer otherwise.
+A baseline is a session file `NAME.jaxprof`; the decisions are in `NAME.decisions.json` beside it. Each file is written
+whole under another name and then renamed, so that a reader never sees half of one. A file of decisions that cannot be
+read is an error, because the gate would decide differently without it.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _SCHEMA: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A growth that somebody accepted."""
+    """A growth that a user accepted."""
 
     program: str
-    """Which program of the baseline: its name, variant, device, parameters and arguments."""
+    """Program of the baseline: its name, variant, device, parameters and arguments."""
     fact: str
-    """`flops`, `kernels`..."""
+    """Name of the fact: `flops`, `kernels`..."""
     value: float
-    """Up to this value, in the unit of the fact; of a fact that must not shrink, down to it."""
+    """Largest value accepted, in the unit of the fact; the least, for a fact that must not shrink."""
     detail: str = ""
-    """What had changed where the value does not say it: another kind of collective."""
+    """What had changed if the value does not show it, such as another kind of collective."""
     reason: str
-    """Why, in the words of whoever decided."""
+    """Why it was accepted, in the user's words."""
     decided: str
-    """When, in UTC: `2026-11-22T12:40:00Z`."""
+    """UTC time of the decision: `2026-11-22T12:40:00Z`."""
     jax: str | None = None
     jaxlib: str | None = None
     counted: str = ""
@@ -53,7 +53,7 @@ class Decision:
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=False):
-    """What a file of decisions holds."""
+    """Content of a file of decisions."""
 
     schema: int
     decisions: list[Decision]
@@ -69,11 +69,11 @@ class Baselines:
         self.folder = folder if folder is not None else state_folder() / "baselines"
 
     def names(self) -> list[str]:
-        """The names, in alphabetical order."""
+        """Return the names, in alphabetical order."""
         return sorted(path.name.removesuffix(EXTENSION) for path in self.folder.glob(f"*{EXTENSION}"))
 
     def path(self, name: str) -> Path:
-        """Where the baseline of that name is, or would be. Raises UsageError for what cannot be a name."""
+        """Return the path of the baseline of that name, which need not exist. Raises UsageError for an invalid name."""
         if not _NAME.fullmatch(name) or name.endswith((EXTENSION, ".py")):
             raise UsageError(
                 f"{name!r} cannot be the name of a baseline",
@@ -82,12 +82,12 @@ class Baselines:
         return self.folder / f"{name}{EXTENSION}"
 
     def search(self, name: str) -> Path | None:
-        """The session of the baseline `name`; None if there is none."""
+        """Return the session of the baseline `name`; None if there is none."""
         path = self.folder / f"{name}{EXTENSION}"
         return path if _NAME.fullmatch(name) and path.is_file() else None
 
     def find(self, name: str) -> Path:
-        """As `search`. Raises UsageError with similar names if there is none."""
+        """Do the same as `search`, but raise UsageError with similar names if there is none."""
         path = self.search(name)
         if path is None:
             raise unknown_name("baseline", name, self.names())
@@ -95,9 +95,9 @@ class Baselines:
 
     @contextlib.contextmanager
     def replacing(self, name: str, *, replace: bool) -> Iterator[Path]:
-        """A path for the session of the baseline `name`, which takes its place at the end, and drops the decisions
-        about the one before. After an error everything is as before. Raises UsageError for a name that cannot be or is
-        taken (unless it may be replaced), StorageError if it cannot be written."""
+        """Yield a path for the session of the baseline `name`, which takes its place at the end; the decisions about
+        the former one are deleted. After an error nothing has changed. Raises UsageError for an invalid name or one
+        that is taken (unless it may be replaced), StorageError if it cannot be written."""
         path = self.path(name)
         if path.exists() and not replace:
             raise UsageError(f"there is a baseline {name} already", "Give another name, or --force to replace it.")
@@ -115,8 +115,8 @@ class Baselines:
                 fresh.unlink(missing_ok=True)
 
     def save(self, name: str, session: Path, *, replace: bool) -> Path:
-        """Keep a copy of the session file as the baseline `name`. Raises as `replacing`, and UsageError for a session
-        that is being written."""
+        """Keep a copy of the session file as the baseline `name`. Raises what `replacing` does, and UsageError
+        for a session that is being written."""
         if is_live(session):
             raise UsageError(f"{session} is being written now", "Wait until its runs are over.")
         with self.replacing(name, replace=replace) as fresh:
@@ -133,7 +133,8 @@ class Baselines:
             raise StorageError(f"{path} cannot be deleted: {system_words(error)}") from error
 
     def decisions(self, name: str) -> tuple[Decision, ...]:
-        """The decisions about the baseline `name`, in the order made. Raises FileRefusedError for a damaged file."""
+        """Return the decisions about the baseline `name`, in the order made. Raises FileRefusedError for a damaged
+        file."""
         path = self._decisions(name)
         try:
             data = path.read_bytes()
@@ -178,7 +179,7 @@ class Baselines:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """One process at a time: two that decide at once must not lose a decision. On Windows nobody waits."""
+        """Hold a lock, so that two processes that decide at once lose no decision. On Windows there is none."""
         try:
             import fcntl
         except ImportError:

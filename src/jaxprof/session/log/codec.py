@@ -1,8 +1,8 @@
 """Encode an event as a line of JSON, and decode it, with msgspec: the client reads files of 100 000 lines.
 
 JSON can hold a number of four hundred digits, and lists a thousand levels deep. Both pass every check of types, and
-break what is derived from them later: a sum becomes infinite, a report recurses too deep. Numbers that have a type are
-checked by msgspec while it reads them, at no cost; `are_bounded` looks at the few values that have none.
+break what is derived from them later: a sum becomes infinite, a report recurses too deep. msgspec checks numbers that
+have a type while it reads them, at no cost; `are_bounded` checks the few values that have none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jaxprof.session_names import EXTENSION
 
 LARGEST_INTEGER: Final = (1 << 63) - 1
 LARGEST_FLOAT: Final = 1e100
-"""Beyond every duration, size and count, and small enough for a product of three to be finite."""
+"""Limit beyond every duration, size and count, and small enough for a product of three to be finite."""
 _BOUNDED: Final[dict[Any, Any]] = {
     int: Annotated[int, msgspec.Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)],
     float: Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)],
@@ -32,11 +32,11 @@ _BOUNDED: Final[dict[Any, Any]] = {
 
 
 def bound_numbers(kind: type, around: tuple[type, ...] = ()) -> bool:
-    """Writes the bounds into the annotations of the dataclass `kind`, and of those that its fields hold. msgspec reads
+    """Write the bounds into the annotations of the dataclass `kind`, and of those that its fields hold. msgspec reads
     annotations once, when it first makes a decoder of the type.
 
-    Returns whether values can be deeper than their types, by `Any` or by a type within itself: then `are_bounded` has
-    to look at each. `around`: the types that hold `kind`.
+    Return whether values can be deeper than their types, by `Any` or by a type within itself: then `are_bounded` has to
+    check each. `around`: the types that hold `kind`.
     """
     unlimited = False
 
@@ -59,7 +59,7 @@ def bound_numbers(kind: type, around: tuple[type, ...] = ()) -> bool:
 
 
 def are_bounded(values: Any, depth: int = 0) -> bool:
-    """Whether the numbers in a dataclass, a list, a tuple or a dict, `depth` levels down, and the levels in it are
+    """Return whether the numbers and the levels in a dataclass, a list, a tuple or a dict, `depth` levels down, are
     within the bounds."""
     if depth > DEPTH.most:
         return False
@@ -85,14 +85,14 @@ _LEFT_OUT = object()
 
 _ENCODER = msgspec.json.Encoder()
 _DECODERS: dict[bytes, msgspec.json.Decoder[Any] | _FlatDecoder] = {}
-"""Made when a type first occurs: making all of them takes longer than reading a short session."""
+"""Decoders by type, made when it first occurs: making all of them takes longer than reading a short session."""
 _PREFIXES: dict[type[Event], bytes] = {}
-"""The beginning of a line, by the type of its event."""
+"""Beginning of a line, by the type of its event."""
 _FLAT: dict[type[Event], list[str]] = {RunPlanned: ["spec"]}
 """Events with fields that are replaced by their own fields in JSON, as `events.base.FLAT` marks them."""
 _TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
 _OPEN: set[type] = {Header}
-"""Types whose values may be deeper than the types say: `are_bounded` looks at all of their numbers, too."""
+"""Types whose values may be deeper than the types say: `are_bounded` checks all of their numbers, too."""
 _HEADER = msgspec.json.Decoder(Header)
 
 
@@ -108,17 +108,17 @@ class UnknownEvent(ValueError):
 
 
 def encode_line(event: Event) -> bytes:
-    """The line of `event`, with its line break."""
+    """Return the line of `event`, with its line break."""
     cls = type(event)
     prefix = _PREFIXES.get(cls) or _PREFIXES.setdefault(cls, b'{"type":"' + event.type.encode() + b'",')
     return prefix + _ENCODER.encode(fields_of(event) if cls in _FLAT else event)[1:] + b"\n"
 
 
 def decode_line(line: bytes, on_damaged_row: Callable[[str], object] | None = None) -> Event:
-    """The event on `line`. Raises UnknownEvent for a type of a newer version, ValueError for anything else.
+    """Return the event on `line`. Raises UnknownEvent for a type of a newer version, ValueError for anything else.
 
-    A damaged row of its tables is left out; `on_damaged_row` is called with the event's type for each. Damaged is what
-    has another type than it should, and a number or a depth that is out of bounds (`bounds`).
+    A damaged row of its tables is left out; `on_damaged_row` is called with the event's type for each. A row is damaged
+    if it has another type than it should, or a number or a depth out of bounds (`bounds`).
     """
     match = _TYPE.match(line)
     try:
@@ -144,7 +144,7 @@ def decode_line(line: bytes, on_damaged_row: Callable[[str], object] | None = No
 
 
 def _shallow(decoded: T) -> T:
-    """`decoded` itself. Raises msgspec.ValidationError if what its type leaves open is out of bounds."""
+    """Return `decoded` itself. Raises msgspec.ValidationError if a value that its type leaves open is out of bounds."""
     if type(decoded) in _OPEN and not are_bounded(decoded):
         raise msgspec.ValidationError(f"a number is out of bounds, or it has {DEPTH.words}. {DEPTH.hint}")
     return decoded
@@ -161,7 +161,7 @@ def _new_decoder(name: bytes) -> msgspec.json.Decoder[Any] | _FlatDecoder | None
 
 
 class _FlatDecoder:
-    """The decoder of an event with a value whose fields are the event's own in JSON."""
+    """Decoder of an event that holds a value whose fields are the event's own in JSON."""
 
     def __init__(self, cls: type[Event]) -> None:
         self._cls = cls
@@ -173,12 +173,12 @@ class _FlatDecoder:
 
 
 def encode_header(header: Header) -> bytes:
-    """The first line of a file, with its line break."""
+    """Return the first line of a file, with its line break."""
     return _ENCODER.encode(header) + b"\n"
 
 
 def decode_header(line: bytes, name: str) -> Header:
-    """The header on the first line of the file `name`. Raises FileRefusedError with what the file seems to be."""
+    """Return the header on the first line of file `name`. Raises FileRefusedError with what the file seems to be."""
     try:
         header = _shallow(_HEADER.decode(line))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -195,7 +195,7 @@ def decode_header(line: bytes, name: str) -> Header:
 
 
 def newer_minor(header: Header) -> bool:
-    """Whether the file may hold events and fields that this version does not know."""
+    """Return whether the file may hold events and fields that this version does not know."""
     return header.schema_major == SCHEMA_MAJOR and header.schema_minor > SCHEMA_MINOR
 
 
@@ -213,7 +213,7 @@ def _refused(name: str, start: bytes) -> FileRefusedError:
 
 
 def _what_it_is(start: bytes) -> str:
-    """What the file seems to be, by its first bytes; empty if that is unknown."""
+    """Return what the file seems to be, by its first bytes; empty if that is unknown."""
     if start.startswith(b"\x1f\x8b"):
         return "It is a gzip file. Sessions are plain JSON lines: gunzip it first if it holds one."
     if start.lstrip().startswith((b"HloModule", b"//", b"/*")):
@@ -224,10 +224,10 @@ def _what_it_is(start: bytes) -> str:
 
 
 def without_damaged_rows(data: Any, kind: type[T], left_out: list[object]) -> T:
-    """`data`, decoded from JSON, as the dataclass `kind`. Damaged rows are added to `left_out` instead; in a list whose
-    rows are referred to by number (`list[Row | None]`), None takes their place.
+    """Return `data`, decoded from JSON, as the dataclass `kind`. Damaged rows go to `left_out` instead; in a list
+    whose rows are referred to by number (`list[Row | None]`), None takes their place.
 
-    Only for a line that msgspec has refused, since it does not tell which rows are damaged. Raises
+    Use it only for a line that msgspec has refused, since it does not report which rows are damaged. Raises
     msgspec.ValidationError if something other than a row is damaged.
     """
     return msgspec.convert(_repaired(data, kind, left_out), kind)
@@ -247,7 +247,7 @@ def _repaired(data: Any, kind: type, left_out: list[object]) -> Any:
 
 @cache
 def _repairs(kind: type) -> dict[str, Repair]:
-    """How to repair each field that holds a row or a list of rows."""
+    """Return how to repair each field that holds a row or a list of rows."""
     repairs = {name: _repair_of(hint) for name, hint in get_type_hints(kind).items()}
     return {name: repair for name, repair in repairs.items() if repair is not None}
 
@@ -265,7 +265,7 @@ def _repair_of(hint: Any) -> Repair | None:
 
 
 def _row_type(hint: Any) -> type | None:
-    """The dataclass of `Row` or `Row | None`; None for anything else."""
+    """Return the dataclass of `Row` or `Row | None`; None for anything else."""
     choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     return next((kind for kind in choices if isinstance(kind, type) and is_dataclass(kind)), None)
 

@@ -1,6 +1,6 @@
-"""What a listing shows of a kept session, or of a job: read from a few lines of each file. Listing folds no session.
+"""Read what a listing shows of a kept session, or of a job, from a few lines of each file. Listing folds no session.
 
-Deleting a job takes the whole folder, and only what jaxprof has written there: other files are somebody's.
+Deleting a job takes the whole folder, and only what jaxprof has written there: other files belong to somebody else.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _SUMMARY = ("run_closed", "run_planned", "session_closed", "process_identified")
 
 @dataclass(frozen=True, slots=True)
 class ProcessOutline:
-    """One process of a job, as far as a listing looks."""
+    """One process of a job, as a listing shows it."""
 
     index: int
     host: str
     closed: RunClosed | None
-    """How its program ended; None while it runs, and where nobody closed its session."""
+    """The event that closed its program's run; None while it runs, and if nothing closed its session."""
     complete: bool
     """Whether its session has an end."""
     live: bool
     problem: str
-    """Why its session cannot be read."""
+    """Why its session cannot be read; empty if it can."""
 
     @property
     def status(self) -> str:
-        """As of a run, or `running`, `interrupted`, `unreadable`."""
+        """Status as of a run, or `running`, `interrupted`, `unreadable`."""
         if self.problem:
             return "unreadable"
         if self.closed is not None:
@@ -54,26 +54,26 @@ class ProcessOutline:
 
 @dataclass(frozen=True, slots=True)
 class JobOutline:
-    """The processes of a job, as far as a listing looks."""
+    """The processes of a job, as a listing shows them."""
 
     processes: tuple[ProcessOutline, ...]
     count: int | None
-    """How many it has, as they say; None where that is not known."""
+    """Number of processes, as they report it; None if it is not known."""
 
     @property
     def hosts(self) -> list[str]:
-        """Their hosts, without repeats."""
-        return list(dict.fromkeys(each.host for each in self.processes if each.host))
+        """Hosts of the processes, without repeats."""
+        return list(dict.fromkeys(process.host for process in self.processes if process.host))
 
     @property
     def missing(self) -> int:
-        """Processes without a session here, as far as it is known how many there are."""
+        """Number of processes without a session here, as far as the number of processes is known."""
         return max(0, (self.count or 0) - len(self.processes))
 
     @property
     def by_status(self) -> dict[str, int]:
-        """How many ended how, most first."""
-        return dict(Counter(each.status for each in self.processes).most_common())
+        """Number of processes by status, the most frequent first."""
+        return dict(Counter(process.status for process in self.processes).most_common())
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,44 +85,44 @@ class Entry:
     size_bytes: int
     modified_seconds: float
     header: Header | None
-    """None if the file is not a session; `problem` says why."""
+    """Header of the session; None if the file is not a session: `problem` says why."""
     planned: tuple[RunPlanned, ...]
     closed: tuple[RunClosed, ...]
     process_index: int
     process_count: int
-    """Which process of a job it was recorded in."""
+    """Number of processes of the job in which it was recorded; `process_index` is its own index."""
     complete: bool
     live: bool
     """Whether a process is writing it."""
     problem: str
     job: JobOutline | None = None
-    """The processes, of the folder of a job; None for a session."""
+    """Processes of the folder of a job; None for a session."""
     reason: str = ""
-    """Why the session ended, as its last event says; empty without one."""
+    """Why the session ended, according to its last event; empty without one."""
 
     @property
     def name(self) -> str:
-        """The file's name without its extension; of a job, the name of its folder."""
+        """Name of the file without its extension; for a job, the name of its folder."""
         return self.path.name.removesuffix(EXTENSION)
 
     @property
     def state(self) -> str:
-        """`complete`, `being written`, `interrupted`, or how it ended."""
+        """One of `complete`, `being written`, `interrupted`, or how the session ended."""
         return session_state(complete=self.complete, live=self.live, reason=self.reason)
 
     @property
     def running(self) -> bool:
-        """Whether a run of it goes on, waits or is to come: a writer may also hold a session whose runs are over."""
+        """Whether one of its runs goes on, waits or is to come: a writer may hold a session whose runs are over."""
         return self.live and (not self.planned or len(self.closed) < len(self.planned))
 
     @property
     def workloads(self) -> list[str]:
-        """The workloads in it, in order, without repeats."""
+        """Names of its workloads, in order, without repeats."""
         return list(dict.fromkeys(plan.spec.workload for plan in self.planned))
 
 
 def read_entry(path: Path) -> Entry:
-    """One file as a listing shows it: its header and the summaries of its runs. Raises FileNotFoundError."""
+    """Read one file as a listing shows it: its header and the summaries of its runs. Raises FileNotFoundError."""
     status = path.stat()
     header: Header | None = None
     planned: dict[str, RunPlanned] = {}
@@ -163,32 +163,32 @@ def read_entry(path: Path) -> Entry:
 
 
 def program_start(path: Path) -> ProgramStarted | None:
-    """How the program that a session records was started; None without one, and for a file that cannot be read."""
+    """Return how the program that a session records was started; None without one, and if the file cannot be read."""
     from jaxprof.events import ProgramStarted  # with all events of programs, which few sessions have
 
     try:
         with open_regular(path) as file:
-            found = next(events_of(file, ("program_started",)), None)
-            return found if isinstance(found, ProgramStarted) else None
+            started = next(events_of(file, ("program_started",)), None)
+            return started if isinstance(started, ProgramStarted) else None
     except (FileRefusedError, OSError, ValueError):
         return None
 
 
 def _process(event: Event, index: int, count: int) -> tuple[int, int]:
-    """Which process of how many the session was recorded in, if `event` says it; else as before."""
+    """Return the index and the number of processes that `event` reports; else the arguments."""
     from jaxprof.events import ProcessIdentified  # with all events of programs, which few sessions have
 
     return (event.index, event.count) if isinstance(event, ProcessIdentified) else (index, count)
 
 
 _END_BYTES: Final = 1 << 16
-"""Of a session, in which the lines are that close it."""
+"""Size of the end of a session that holds the lines that close it."""
 _OURS: Final = ("rollup", "capture.json")
-"""What is in the folder beside the sessions."""
+"""Names of files in the folder of a job besides the sessions."""
 
 
 def changed_seconds(folder: Path) -> float:
-    """When a session in the folder was written last, in Unix time. Raises OSError if none is there."""
+    """Return the Unix time when a session in the folder was last written. Raises OSError if none is there."""
     sessions = _sessions(folder)
     if not sessions:
         raise FileNotFoundError(folder)
@@ -196,7 +196,7 @@ def changed_seconds(folder: Path) -> float:
 
 
 def job_bytes(folder: Path) -> int:
-    """What the folder takes on disk, roll-ups included."""
+    """Return the bytes that the folder takes on disk, roll-ups included."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
@@ -206,7 +206,7 @@ def job_bytes(folder: Path) -> int:
 
 
 def read_job_entry(folder: Path) -> Entry:
-    """A job as a listing shows it. Raises FileNotFoundError if there is no session in it any more."""
+    """Read a job as a listing shows it. Raises FileNotFoundError if there is no session in it any more."""
     changed = changed_seconds(folder)
     header: Header | None = None
     planned: tuple[RunPlanned, ...] = ()
@@ -217,7 +217,7 @@ def read_job_entry(folder: Path) -> Entry:
         processes.append(process)
         counts.add(first.process_count if first is not None else 0)
         header, planned = header or first, planned or plan
-    readable = [each for each in processes if not each.problem]
+    readable = [process for process in processes if not process.problem]
     counts -= {0}
     return Entry(
         path=folder,
@@ -225,11 +225,11 @@ def read_job_entry(folder: Path) -> Entry:
         modified_seconds=changed,
         header=header,
         planned=planned * len(readable),
-        closed=tuple(each.closed for each in readable if each.closed is not None),
+        closed=tuple(process.closed for process in readable if process.closed is not None),
         process_index=0,
         process_count=max(counts, default=0),
-        complete=bool(processes) and all(each.complete for each in processes),
-        live=any(each.live for each in processes),
+        complete=bool(processes) and all(process.complete for process in processes),
+        live=any(process.live for process in processes),
         problem=processes[0].problem if processes and not readable else "",
         job=JobOutline(tuple(processes), max(counts, default=None)),
     )
@@ -238,7 +238,7 @@ def read_job_entry(folder: Path) -> Entry:
 def _read_ends(
     index: int, path: Path, *, with_plan: bool
 ) -> tuple[ProcessOutline, Header | None, tuple[RunPlanned, ...]]:
-    """A process, the header of its session, and its plan where that is wanted."""
+    """Return a process, the header of its session, and its plan if `with_plan`."""
     header, closed, complete, problem = None, None, False, ""
     planned: tuple[RunPlanned, ...] = ()
     try:
@@ -246,8 +246,8 @@ def _read_ends(
             header = read_header(file, path.name)
             body = file.tell()
             if with_plan:
-                found = next(events_of(file, ("run_planned",)), None)
-                planned = (found,) if isinstance(found, RunPlanned) else ()
+                event = next(events_of(file, ("run_planned",)), None)
+                planned = (event,) if isinstance(event, RunPlanned) else ()
             file.seek(max(body, file.seek(0, os.SEEK_END) - _END_BYTES))
             for event in events_of(file, ("run_closed", "session_closed")):
                 closed = event if isinstance(event, RunClosed) else closed
@@ -271,7 +271,7 @@ def delete_job(folder: Path) -> None:
             raise StorageError(
                 f"{folder} cannot be deleted: it also holds {strange[0]}"
                 + (f" and {len(strange) - 1} more" if len(strange) > 1 else ""),
-                "Move what is not of the job out of it, or delete the folder with `rm -r`.",
+                "Move files that are not part of the job elsewhere, or delete the folder with `rm -r`.",
             )
         for path in _sessions(folder):
             forget_derived(path)
@@ -284,8 +284,8 @@ def delete_job(folder: Path) -> None:
 
 
 def prepare_move(folder: Path) -> None:
-    """Before the folder gets another name. Raises StorageError if one of the job's processes runs: its roll-up would go
-    on under the old one."""
+    """Prepare the folder for another name. Raises StorageError if one of the job's processes runs, because its roll-up
+    would go on under the old one."""
     _refuse_live(folder, "renamed")
     for path in _sessions(folder):
         forget_derived(path)
@@ -310,7 +310,7 @@ def copy_job(folder: Path, target: Path, *, replace: bool = False) -> Path:
 
 
 def is_job_live(folder: Path) -> bool:
-    """Whether a process of it is being recorded."""
+    """Return whether a process of the job is being recorded."""
     return any(map(is_live, _sessions(folder)))
 
 
@@ -321,24 +321,24 @@ def _refuse_live(folder: Path, done: str) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether jaxprof writes what is there; also what it had not finished (`.ranks.json.1f2e3d4c.partial`)."""
+    """Return whether jaxprof wrote the file at `path`, even if unfinished (`.ranks.json.1f2e3d4c.partial`)."""
     name = re.sub(r"^\.(.+?)(\.[0-9a-f]{8})?\.partial$", r"\1", path.name)
     return name in _OURS or process_number(name) is not None
 
 
 def _sessions(folder: Path) -> list[Path]:
-    """The sessions of all processes, also of those that were started again."""
+    """Return the sessions of all processes, including those of earlier attempts."""
     with suppress(OSError), os.scandir(folder) as entries:
         return [folder / entry.name for entry in entries if process_number(entry.name) is not None and entry.is_file()]
     return []
 
 
 def _newest(folder: Path) -> list[tuple[int, Path]]:
-    """By process its session, of one that was started again the newest."""
-    found: dict[int, tuple[int, Path]] = {}
+    """Return the session of each process by index, the newest if it was started again."""
+    newest: dict[int, tuple[int, Path]] = {}
     for path in _sessions(folder):
         match = PROCESS_NAME.fullmatch(path.name)
         if match is not None:
             attempt = int(match[2] or 1), path
-            found[int(match[1])] = max(found.get(int(match[1]), attempt), attempt)
-    return [(index, path) for index, (_, path) in sorted(found.items())]
+            newest[int(match[1])] = max(newest.get(int(match[1]), attempt), attempt)
+    return [(index, path) for index, (_, path) in sorted(newest.items())]

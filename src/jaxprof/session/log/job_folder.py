@@ -1,9 +1,9 @@
-"""The folder of a job: `run.jaxprof.d/` with one session for each of its processes, `process-00002.jaxprof`.
+"""Read the folder of a job: `run.jaxprof.d/` with one session for each of its processes, `process-00002.jaxprof`.
 
-Nothing else is in it that has to be there: processes on several hosts write into it without knowing of each other, and
-any of its sessions can be opened alone. A process that was started again leaves two; the newer one counts. A poll of
-sessions that grow reads only what has been added since the last one, and keeps no file open in between, so that a job
-of a thousand processes does not take as many descriptors.
+No other file is required in it: processes on several hosts write into it without knowing of each other, and any of its
+sessions can be opened alone. A process that was started again leaves two sessions; the newer one counts. A poll of
+growing sessions reads only what has been added since the last one, and keeps no file open in between, so that a job of
+a thousand processes does not take as many descriptors.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ S = TypeVar("S", bound=Session)
 
 
 def is_job_folder(path: Path) -> bool:
-    """Whether it has the name of one, or is a folder that holds sessions as one does."""
+    """Return whether `path` has the name of a job's folder, or is a folder that holds sessions like one."""
     if path.name.endswith(JOB_EXTENSION):
         return True
     return path.is_dir() and any(PROCESS_NAME.fullmatch(entry.name) for entry in path.iterdir())
 
 
 def job_sessions(folder: Path) -> tuple[list[tuple[int, Path]], list[str]]:
-    """Index and session of each process of the job, of one that was started again the newest; and what was left out, a
+    """Return index and session of each process of the job, the newest if it was started again; and what was left out, a
     line each. No session is read. Raises FileRefusedError for a folder that cannot be read."""
     notices: list[str] = []
     return _newest(_sorted_names(folder, notices), notices), notices
 
 
 def newest_sessions(names: Iterable[str], notices: list[str]) -> list[tuple[int, str]]:
-    """As `job_sessions`, of the names of files in a folder that is elsewhere."""
+    """Do the same as `job_sessions` with the names of files in a folder on another host."""
     return [(index, path.name) for index, path in _newest(_sorted(map(Path, names), notices), notices)]
 
 
-def _newest(found: Iterable[tuple[int, int, Path]], notices: list[str]) -> list[tuple[int, Path]]:
+def _newest(attempts: Iterable[tuple[int, int, Path]], notices: list[str]) -> list[tuple[int, Path]]:
     newest: dict[int, Path] = {}
-    for index, _, path in found:
+    for index, _, path in attempts:
         if index in newest:
             notices.append(_started_again(index, newest[index]))
         newest[index] = path
@@ -55,7 +55,7 @@ def _newest(found: Iterable[tuple[int, int, Path]], notices: list[str]) -> list[
 
 
 def no_session_in(folder: Path | str) -> FileRefusedError:
-    """The error of a folder of a job in which there is nothing to read."""
+    """Return the error for a job's folder in which there is nothing to read."""
     return FileRefusedError(
         f"{folder} holds no session of a process",
         "`jaxprof script -n 2 train.py` writes such a folder; its sessions are named process-00000.jaxprof.",
@@ -68,39 +68,39 @@ def _started_again(index: int, path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class JobMember(Generic[S]):
-    """One process of a job, as its session tells it."""
+    """One process of a job, with its session."""
 
     index: int
     path: Path
     session: S
     live: bool
-    """Whether it is still being written."""
+    """Whether the session is still being written."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedJob(Generic[S]):
-    """What is in the folder of a job."""
+    """The processes found in the folder of a job."""
 
     folder: Path
     job: str
     count: int
-    """How many processes it has, as they themselves say; at least those that are here."""
+    """Number of processes, as they report it; at least the number that are here."""
     members: tuple[JobMember[S], ...]
-    """Those that could be read, by index."""
+    """Processes whose sessions could be read, by index."""
     notices: tuple[str, ...] = field(default=())
-    """What is missing or could not be used, a line each."""
+    """Notices of what is missing or could not be used, a line each."""
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The processes of which there is no session that can be read."""
+        """Indices of the processes without a session that can be read."""
         there = {member.index for member in self.members}
         return tuple(index for index in range(self.count) if index not in there)
 
 
 def read_job(folder: Path, kind: type[S]) -> RecordedJob[S]:
-    """All sessions of the folder, each folded into a `kind`.
+    """Read all sessions of the folder, each folded into a `kind`.
 
-    What cannot be used is told in the notices. Raises FileRefusedError if there is no session in it that can be read.
+    The notices name what cannot be used. Raises FileRefusedError if there is no session in it that can be read.
     """
     notices: list[str] = []
     members: dict[int, JobMember[S]] = {}
@@ -118,55 +118,55 @@ def read_job(folder: Path, kind: type[S]) -> RecordedJob[S]:
 
 
 def check_job(folder: Path) -> None:
-    """Raises FileRefusedError unless there is a session in the folder. Reads none."""
+    """Raise FileRefusedError unless there is a session in the folder. Reads none."""
     if not job_sessions(folder)[0]:
         raise no_session_in(folder)
 
 
-def recorded_job(folder: Path, members: Mapping[int, JobMember[S]], said: Iterable[str]) -> RecordedJob[S]:
-    """The job of these members, with what does not fit together; `said` is what was noticed of single sessions.
+def recorded_job(folder: Path, members: Mapping[int, JobMember[S]], session_notices: Iterable[str]) -> RecordedJob[S]:
+    """Return the job of these members, and notices of contradictions; `session_notices` holds those of single sessions.
 
     Raises FileRefusedError if there are no members.
     """
     if not members:
         raise no_session_in(folder)
-    notices = list(said)
-    told = [process_said(members[index]) for index in sorted(members)]
-    copies = copies_in(told, notices)
+    notices = list(session_notices)
+    reports = [process_report(members[index]) for index in sorted(members)]
+    copies = copies_in(reports, notices)
     chosen = [members[index] for index in sorted(members) if index not in copies]
-    job, count = agreed([each for each in told if each.index not in copies], notices)
+    job, count = agreed([report for report in reports if report.index not in copies], notices)
     return RecordedJob(folder, job, count, tuple(chosen), tuple(notices))
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessSaid:
-    """What one process says of its job."""
+class ProcessReport:
+    """What one process reports of its job."""
 
     index: int
     job: str
     count: int
-    """How many there are; 0 where it does not know."""
+    """Number of processes; 0 if it is unknown."""
     version: str
-    """Of the jaxprof that recorded it."""
+    """Version of the jaxprof that recorded it."""
     session: str
     """Identity of its session."""
 
 
-def process_said(member: JobMember[Any]) -> ProcessSaid:
-    """As its session says."""
+def process_report(member: JobMember[Any]) -> ProcessReport:
+    """Return what the session of `member` reports."""
     header = member.session.header
-    return ProcessSaid(member.index, header.job, member.session.process_count, header.jaxprof, header.session)
+    return ProcessReport(member.index, header.job, member.session.process_count, header.jaxprof, header.session)
 
 
-def copies_in(said: Iterable[ProcessSaid], notices: list[str]) -> set[int]:
-    """The processes whose session is that of another one too, copied under another name: of each session the one with
-    the least index is none. They are added to the notices."""
+def copies_in(reports: Iterable[ProcessReport], notices: list[str]) -> set[int]:
+    """Return the processes whose session is a copy of another process's, under another name; of equal sessions, the one
+    with the least index is the original. The copies are added to the notices."""
     first: dict[str, int] = {}
     copies: dict[int, int] = {}
-    for each in sorted(said, key=lambda each: each.index):
-        original = first.setdefault(each.session or f"process {each.index}", each.index)
-        if original != each.index:
-            copies[each.index] = original
+    for report in sorted(reports, key=lambda report: report.index):
+        original = first.setdefault(report.session or f"process {report.index}", report.index)
+        if original != report.index:
+            copies[report.index] = original
     for original in sorted(set(copies.values())):
         of_it = [str(index) for index, other in copies.items() if other == original]
         what = (
@@ -178,30 +178,28 @@ def copies_in(said: Iterable[ProcessSaid], notices: list[str]) -> set[int]:
     return set(copies)
 
 
-def agreed(said: Sequence[ProcessSaid], notices: list[str]) -> tuple[str, int]:
-    """The id of the job, and how many processes it has; what they do not agree on, and which are missing, is added to
-    the notices. There is at least one."""
-    counts = {each.count for each in said} - {0}
+def agreed(reports: Sequence[ProcessReport], notices: list[str]) -> tuple[str, int]:
+    """Return the id of the job and its number of processes; contradictions and missing processes are added to the
+    notices. `reports` is not empty."""
+    counts = {report.count for report in reports} - {0}
     if not counts:
-        notices.append(
-            "how many processes the job has is not known: its launcher does not tell, and JAX had not said it"
-        )
-    jobs = sorted({each.job for each in said if each.job})
+        notices.append("the number of processes is unknown: neither the launcher nor JAX reported it")
+    jobs = sorted({report.job for report in reports if report.job})
     if len(jobs) > 1:
         notices.append(f"sessions of {len(jobs)} jobs are in one folder: {_named(jobs)}")
     if len(counts) > 1:
-        notices.append(f"the processes do not agree how many there are: {_named(map(str, sorted(counts)))}")
-    versions = {each.version for each in said}
+        notices.append(f"the processes report different numbers of processes: {_named(map(str, sorted(counts)))}")
+    versions = {report.version for report in reports}
     if len(versions) > 1:
         notices.append(f"they were recorded by several versions of jaxprof: {_named(sorted(versions))}")
-    there = {each.index for each in said}
+    there = {report.index for report in reports}
     count = min(max([*counts, max(there) + 1]), PROCESSES.most)
     notices += missing_of(count, there)
     return next(iter(jobs), ""), count
 
 
 def missing_of(count: int, there: Collection[int]) -> list[str]:
-    """Which of `count` processes are not `there`, as one line; none where all are."""
+    """Return a line that lists which of `count` processes are not `there`; none if all are."""
     missing = [index for index in range(count) if index not in there]
     if not missing:
         return []
@@ -209,7 +207,7 @@ def missing_of(count: int, there: Collection[int]) -> list[str]:
 
 
 def _sorted_names(folder: Path, notices: list[str]) -> Iterator[tuple[int, int, Path]]:
-    """Index, number of the attempt, and path, of every session in the folder; at most as many as the limit allows."""
+    """Return index, number of the attempt, and path of every session in the folder, at most as many as the limit."""
     try:
         paths = list(folder.iterdir())
     except OSError as error:
@@ -221,10 +219,10 @@ def _sorted_names(folder: Path, notices: list[str]) -> Iterator[tuple[int, int, 
 
 def _sorted(paths: Iterable[Path], notices: list[str]) -> Iterator[tuple[int, int, Path]]:
     named = ((match, path) for path in paths if (match := PROCESS_NAME.fullmatch(path.name)))
-    found = sorted((int(match[1]), int(match[2] or 1), path) for match, path in named)
-    if len(found) > PROCESSES.most:
+    attempts = sorted((int(match[1]), int(match[2] or 1), path) for match, path in named)
+    if len(attempts) > PROCESSES.most:
         notices.append(f"the folder holds {PROCESSES.words}; the others are left out. {PROCESSES.hint}")
-    return iter(found[: PROCESSES.most])
+    return iter(attempts[: PROCESSES.most])
 
 
 def _named(items: Iterator[str] | list[str]) -> str:
@@ -238,7 +236,7 @@ SILENCE_SECONDS: Final = 30.0
 
 
 class JobFollower(Generic[S]):
-    """Each session is folded into a `kind`. One thread at a time may use it."""
+    """Follows the sessions of a job, each folded into a `kind`. One thread at a time may use it."""
 
     def __init__(self, folder: Path, kind: type[S]) -> None:
         self.folder = folder
@@ -247,13 +245,13 @@ class JobFollower(Generic[S]):
         self._followers: dict[int, Follower[S]] = {}
         self._members: dict[int, JobMember[S]] = {}
         self._sizes: dict[Path, int] = {}
-        """In bytes, at the last reading."""
+        """Size of each session at the last reading, in bytes."""
         self._refused: dict[Path, str] = {}
         self._notices: list[str] = []
 
     def poll(self, progress: Callable[[int, int], object] = lambda done, count: None) -> frozenset[int]:
-        """Reads what has come since the last call; returns the processes of which something has changed. `progress`
-        hears how many sessions were looked at, of how many.
+        """Read what has come since the last call; return the processes of which something has changed. `progress` is
+        called with the number of sessions looked at, and the number of all.
 
         Raises FileRefusedError if the folder cannot be read; what was read of it before stays.
         """
@@ -281,7 +279,7 @@ class JobFollower(Generic[S]):
         return any(member.live for member in self._members.values())
 
     def _read(self, index: int, path: Path) -> bool:
-        """Reads what one session has more; whether anything of it has changed."""
+        """Read what has been added to one session; return whether anything of it has changed."""
         try:
             size = path.stat().st_size
         except OSError:
@@ -299,7 +297,7 @@ class JobFollower(Generic[S]):
         return grown or before is None or self._members[index].live != before.live
 
     def _take(self, index: int, path: Path) -> bool:
-        """Folds the new events; False for a session that is refused."""
+        """Fold the new events; return False for a session that is refused."""
         follower = self._followers.get(index)
         try:
             if follower is None or follower.path != path:
@@ -316,7 +314,8 @@ class JobFollower(Generic[S]):
         return True
 
     def _is_live(self, member: JobMember[S]) -> bool:
-        """A lock is seen on its own host only; on others a session counts as written while it grows."""
+        """Return whether a session is being written. A lock is seen only on its own host; on others a session counts as
+        written while it grows."""
         if member.session.complete:
             return False
         if is_live(member.path):

@@ -38,12 +38,12 @@ class Library:
         self._is_default = folder is None
 
     def new_path(self, header: Header) -> Path:
-        """Where a new session goes: its time and its id make the name."""
+        """Return the path for a new session, named by its time and its id."""
         moment = header.created.replace(":", "-").removesuffix("Z")
         return self.folder / f"{moment}-{header.session[:4]}{EXTENSION}"
 
     def paths(self) -> list[Path]:
-        """The session files, the newest first. What is no regular file, such as a named pipe, is none."""
+        """Return the session files, the newest first. Only regular files count, not a named pipe."""
         dated: list[tuple[float, Path]] = []
         for path in self.folder.glob(f"*{EXTENSION}"):
             with contextlib.suppress(OSError):  # deleted meanwhile
@@ -53,13 +53,13 @@ class Library:
         return [path for _, path in sorted(dated, reverse=True)]
 
     def entries(self, limit: int | None = None) -> Iterator[Entry]:
-        """The sessions, newest first, each read on demand."""
+        """Yield the sessions, the newest first, each read on demand."""
         for path in self.paths()[:limit]:
             with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
                 yield read_entry(path)
 
     def job_folders(self) -> list[Path]:
-        """The folders of jobs, the newest first: those that are kept here, and those in the current folder, where
+        """Return the folders of jobs, the newest first: those in this folder, and those in the current folder, where
         `jaxprof script -n` puts them."""
         places = [self.folder]
         with contextlib.suppress(OSError):  # the current folder was deleted
@@ -77,7 +77,7 @@ class Library:
         return [path for _, path in sorted(dated, reverse=True)]
 
     def listed(self, limit: int | None = None) -> Iterator[Entry]:
-        """Sessions and jobs, the newest first, each read on demand."""
+        """Yield sessions and jobs, the newest first, each read on demand."""
         for path in self._paths_of_all()[:limit]:
             with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
                 yield read_job_entry(path) if path.name.endswith(JOB_EXTENSION) else read_entry(path)
@@ -90,8 +90,8 @@ class Library:
         return [path for _, path in sorted(dated, reverse=True)]
 
     def find(self, name: str, *, jobs: bool = False) -> Path:
-        """The session called `name`: a path, a file name, its stem, a part of it or of its id that only one has. With
-        `jobs`, it may be the folder of a job too.
+        """Return the session called `name`: a path, a file name, its stem, or a part of it or of its id that is unique.
+        With `jobs`, it may be the folder of a job, too.
 
         Raises MissingFileError for a path at which there is nothing, and UsageError with similar names for a name.
         """
@@ -101,8 +101,7 @@ class Library:
         return session
 
     def search(self, name: str, *, jobs: bool = False) -> Path | None:
-        """As `find`, but None if there is no such session. With `jobs`, it may be the folder of a job too. Raises
-        UsageError if several match."""
+        """Do the same as `find`, but return None if there is no such session. Raises UsageError if several match."""
         direct = with_home(name)
         if os.path.exists(direct):  # False for what cannot be a path, where `Path.exists` may raise
             return direct
@@ -117,16 +116,18 @@ class Library:
             return matching[0]
         if matching:
             shown = ", ".join(path.name.removesuffix(EXTENSION) for path in matching[:5])
-            raise UsageError(f"{name!r} is in the name of {len(matching)} sessions", f"Say more of it: {shown}.")
+            raise UsageError(
+                f"{name!r} is in the name of {len(matching)} sessions", f"Use a longer part of the name: {shown}."
+            )
         return None
 
     def name_of(self, path: Path) -> str:
-        """What a later command can call the session at `path`: `last` will be another one by then."""
+        """Return a name for the session at `path` that later commands understand, unlike `last`, which changes."""
         kept = path.parent.absolute() == self.folder.absolute()
         return path.name.removesuffix(EXTENSION) if kept else url_of(path) or str(path)
 
     def size_bytes(self) -> int:
-        """The size of all sessions and jobs that are listed, on disk, in bytes."""
+        """Return the size of all listed sessions and jobs on disk, in bytes."""
         return total_bytes([*self.paths(), *self.job_folders()])
 
     def rename(self, path: Path, name: str) -> Path:
@@ -164,7 +165,7 @@ class Library:
         return target
 
     def delete(self, path: Path) -> None:
-        """Delete the session, or the folder of a job. Raises StorageError if that fails, or it is being written, or
+        """Delete the session, or the folder of a job. Raises StorageError if that fails, if it is being written, or if
         the folder holds anything else."""
         if _is_job(path, "deleted"):
             delete_job(path)
@@ -180,10 +181,10 @@ class Library:
     def prunable(
         self, *, keep: int | None = None, older_than_days: float | None = None, max_bytes: int | None = None
     ) -> list[Path]:
-        """The sessions, and the jobs in the same folder, that a prune would delete: all but the newest `keep`, those
-        older than that, or the oldest until the rest fits.
+        """Return the sessions, and the jobs in the same folder, that a prune would delete: all but the newest `keep`,
+        those older than `older_than_days`, or the oldest until the rest fits into `max_bytes`.
 
-        What is being written is never among them.
+        Sessions that are being written are never among them.
         """
         doomed: list[Path] = []
         used = 0
@@ -207,7 +208,7 @@ class Library:
 
 
 def total_bytes(paths: Iterable[Path]) -> int:
-    """The size of these sessions and jobs on disk; those that were deleted meanwhile have none."""
+    """Return the size of these sessions and jobs on disk; those that were deleted meanwhile count as 0."""
     total = 0
     for path in paths:
         with contextlib.suppress(OSError):
@@ -216,7 +217,7 @@ def total_bytes(paths: Iterable[Path]) -> int:
 
 
 def kept_size(path: Path) -> tuple[int, float]:
-    """The size in bytes, and the Unix time of the last change, of a session or the folder of a job. Raises OSError."""
+    """Return the size in bytes, and the Unix time of the last change, of a session or a job. Raises OSError."""
     if path.name.endswith(JOB_EXTENSION):
         return job_bytes(path), changed_seconds(path)
     status = path.stat()
@@ -224,7 +225,7 @@ def kept_size(path: Path) -> tuple[int, float]:
 
 
 def _is_job(path: Path, done: str) -> bool:
-    """Whether it is the folder of a job. Raises StorageError for any other folder."""
+    """Return whether `path` is the folder of a job. Raises StorageError for any other folder."""
     if not path.is_dir():
         return False
     if path.name.endswith(JOB_EXTENSION):

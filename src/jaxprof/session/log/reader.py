@@ -1,8 +1,8 @@
 """Read a session's log, whole or while another process writes it. A torn last line is not an error.
 
-An outline is a session without what makes its file long: only the lines of some types are decoded, the others are
-skipped unread. It is for a listing, and for whoever reads hundreds of sessions for a few figures of each. What was left
-out is as if it had not been recorded: an outline is not for screens of one session.
+An outline is a session without the events that make its file long: only lines of some types are decoded, the others are
+skipped. It serves listings, and readers of hundreds of sessions that need a few figures of each. What was left out
+looks as if it had not been recorded, so an outline is not for screens of one session.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound="Session")
 BLOCK_BYTES = 4 << 20
-"""How much of a file is read at a time."""
+"""Number of bytes of a file read at a time."""
 
 
 def load(path: Path, kind: type[S]) -> S:
-    """The session in the file at `path`, folded into a `kind` (`Session` or a subclass).
+    """Return the session in the file at `path`, folded into a `kind` (`Session` or a subclass).
 
     Raises FileRefusedError if it is not a session.
     """
@@ -50,7 +50,7 @@ class Follower(Generic[S]):
         self.path = Path(path)
         self._lines = LineBuffer(LINE.most)
         self._offset: int | None = None
-        """Where to go on, while it rests."""
+        """Position at which to go on after `rest`; None while the file is open."""
         self._file = _open(self.path)
         first = self._file.readline(LINE.most)
         if not first.strip():
@@ -70,12 +70,12 @@ class Follower(Generic[S]):
             )
 
     def poll(self) -> list[Event]:
-        """The events since the last call."""
+        """Return the events since the last call."""
         return list(self.take())
 
     def take(self) -> Iterator[Event]:
-        """As `poll`, one at a time: each event is folded before it is yielded. Raises FileRefusedError if the file was
-        left to rest and cannot be opened again."""
+        """Yield the events since the last call, each folded before it is yielded. Raises FileRefusedError if the file
+        was closed by `rest` and cannot be opened again."""
         if self._file.closed and self._offset is not None:
             self._file = _open(self.path)
             self._file.seek(self._offset)
@@ -101,7 +101,7 @@ class Follower(Generic[S]):
             self.session.notice("the last line is truncated; everything before it was read")
 
     def _event(self, line: bytes) -> Event | None:
-        """The event on a line; None, with a notice, for a line that cannot be used."""
+        """Return the event on a line; None, with a notice, for a line that cannot be used."""
         try:
             return decode_line(line, self._damaged_row)
         except UnknownEvent as unknown:
@@ -150,14 +150,14 @@ OUTLINE = (
     "run_closed",
     "session_closed",
 )
-"""What `read_outline` reads: plans, launches, environments, phases, samples, exact facts, checks, summaries."""
+"""Events that `read_outline` reads by default: plans, launches, environments, phases, samples, facts, checks, ends."""
 
 
 _BLOCK_BYTES: Final = 4 << 20
 
 
 def read_outline(path: Path, types: tuple[str, ...] = OUTLINE) -> Session:
-    """The session of the lines of these types.
+    """Return the session folded from the lines of these types.
 
     Raises FileRefusedError if the file is not a session, or cannot be read, and FileNotFoundError.
     """
@@ -178,12 +178,12 @@ def read_outline(path: Path, types: tuple[str, ...] = OUTLINE) -> Session:
 
 
 def read_header(file: BinaryIO, name: str) -> Header:
-    """The header of an open file. Raises FileRefusedError if it is not a session's."""
+    """Return the header of an open file. Raises FileRefusedError if it is not a session's."""
     return decode_header(file.readline(LINE.most), name)
 
 
 def events_of(file: BinaryIO, types: tuple[str, ...]) -> Iterator[Event]:
-    """The events of these types in the rest of the file, in their order; a line that is torn, damaged or too long is
+    """Yield the events of these types in the rest of the file, in order; a line that is torn, damaged or too long is
     left out. Raises OSError."""
     # Read, and not mapped: a mapped file that another process truncates ends this one with SIGBUS.
     rest = b"\n"
@@ -210,7 +210,7 @@ def _lines(types: tuple[str, ...]) -> re.Pattern[bytes]:
 
 
 def is_live(path: Path) -> bool:
-    """Whether a writer holds the file's lock now. On Windows, where sessions are not recorded, nobody ever does."""
+    """Return whether a writer holds the file's lock now. On Windows, where sessions are not recorded, none does."""
     try:
         import fcntl
     except ImportError:

@@ -1,9 +1,9 @@
-"""A copy of a session to be sent to somebody: without what looks like a secret, and with other names for the host, the
-user and home folders.
+"""Copy a session for somebody else: without what looks like a secret, and with neutral names for the host, the user and
+home folders.
 
-The lines are cleaned as they stand, whatever version wrote them. What cannot be read is not in the copy, because it
-cannot be cleaned either. It promises no more than `redaction` finds: source, programs and output stay, since a session
-is about them.
+The lines are cleaned as they are, whatever version wrote them. A line that cannot be read is not in the copy, because
+it cannot be cleaned. Scrubbing promises no more than `redaction` finds: source, programs and output stay, since a
+session is about them.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _USER: Final = "user"
 _HOST: Final = "host"
 _COMMANDS: Final = frozenset(("argv", "arguments", "command"))
 _OF_PERSONS: Final = frozenset(("user", "uuid"))
-"""Fields of a process on a device, and of a device."""
+"""Fields, of a device or of a process on it, that identify a person or a device."""
 _AS_THEY_ARE: Final = frozenset(("created", "data", "digest", "format", "session", "type"))
 _PROSE: Final = "source"
-"""The text whose names are a person's; those of jaxpr, StableHLO and HLO are the compiler's (`%token.1 = ...`)."""
+"""Name of the text whose names are a person's; those of jaxpr, StableHLO and HLO are the compiler's (`%token.1`)."""
 _HOME: Final = re.compile(
     r"((?<![\w.-])/(?:home|Users)/|[A-Za-z]:[\\/]+Users[\\/]+)[^/\\\s\"'<>|:,;()\[\]]+|(?<![\w./-])/root(?![\w.-])"
 )
@@ -45,28 +45,28 @@ _ORDINARY: Final = frozenset(
     ("cpu", "cuda", "data", "gpu", "home", "host", "jax", "lib", "local", "localhost", "opt", "python", "rocm", "root",
      "runner", "shared", "site-packages", "src", "tmp", "tpu", "ubuntu", "user", "usr", "work")
 )  # fmt: skip
-"""Names that say nothing of a person, and stand in too many places."""
+"""Names that do not identify a person, and occur in too many places."""
 
 
 @dataclass(slots=True)
 class Scrubbed:
-    """What was replaced, by counting, and what stays to be looked at."""
+    """Counts of what was replaced, and of what remains to be checked."""
 
     path: Path
     secrets: int = 0
     names: int = 0
-    """Of the host, the user and home folders."""
+    """Number of replaced names of the host, the user and home folders."""
     lines_left_out: int = 0
-    """Damaged, torn or too long."""
+    """Number of lines that were damaged, torn or too long."""
     texts_left_out: int = 0
-    """Long texts of which not every piece can be read."""
+    """Number of long texts with a piece that cannot be read."""
     output_lines: int = 0
     kept_texts: list[str] = field(default_factory=list)
-    """`hlo`, `source`: the names of the texts in the copy."""
+    """Names of the texts in the copy: `hlo`, `source`."""
 
 
 def scrub(source: Path, target: Path, *, replace_existing: bool = False) -> Scrubbed:
-    """Write the cleaned copy of `source`, in one go, for its owner alone; `target` may be `source`. Raises
+    """Write the cleaned copy of `source`, in one go, readable only by its owner; `target` may be `source`. Raises
     FileRefusedError if `source` is no session, StorageError if the copy cannot be written."""
     follower = Follower(source, Session)
     follower.rest()
@@ -86,16 +86,16 @@ def scrub(source: Path, target: Path, *, replace_existing: bool = False) -> Scru
 
 
 def _users(path: Path) -> set[str]:
-    """The names of the users whose home folders the session names, and of the one who scrubs it."""
-    found = {Path.home().name}
+    """Return the names of the users whose home folders the session names, and of the current user."""
+    users = {Path.home().name}
     with open_regular(path) as file:
         while block := file.readline(LINE.most):
-            found |= {name.decode() for name in _USER_IN_LINE.findall(block) if name.isascii()}
-    return {name for name in found if len(name) > 2 and name.lower() not in _ORDINARY}
+            users |= {name.decode() for name in _USER_IN_LINE.findall(block) if name.isascii()}
+    return {name for name in users if len(name) > 2 and name.lower() not in _ORDINARY}
 
 
 class _Cleaner:
-    """Cleans the lines of one session, and counts."""
+    """Cleans the lines of one session, and counts replacements."""
 
     def __init__(self, header: Header, users: set[str], done: Scrubbed) -> None:
         self.done = done
@@ -105,20 +105,24 @@ class _Cleaner:
         self._written: set[str] = set()
         """Digests of the long texts in the copy."""
         self._seq = 0
-        own = "|".join(re.escape(name) for name in sorted(users, key=len, reverse=True))
-        self._user = re.compile(rf"(?<=[/\\])(?:{own})(?=[/\\\s\"':@]|$)|(?<![\w.-])(?:{own})(?=@)") if own else None
+        user_names = "|".join(re.escape(name) for name in sorted(users, key=len, reverse=True))
+        self._user = (
+            re.compile(rf"(?<=[/\\])(?:{user_names})(?=[/\\\s\"':@]|$)|(?<![\w.-])(?:{user_names})(?=@)")
+            if user_names
+            else None
+        )
         hosts = {
             name
             for name in (header.host, header.host.partition(".")[0])
             if len(name) > 2 and name.lower() not in _ORDINARY
         }
-        told = "|".join(re.escape(name) for name in sorted(hosts, key=len, reverse=True))
-        self._host = re.compile(rf"(?<![\w-])(?:{told})(?![\w-])") if told else None
+        host_names = "|".join(re.escape(name) for name in sorted(hosts, key=len, reverse=True))
+        self._host = re.compile(rf"(?<![\w-])(?:{host_names})(?![\w-])") if host_names else None
         home = str(Path.home())
         self._own_home = re.compile(rf"{re.escape(home)}(?![\w.-])") if home.count("/") > 1 else None
 
     def lines(self, file: BinaryIO) -> Iterator[bytes]:
-        """The lines of the copy: the header, and the events, numbered anew."""
+        """Yield the lines of the copy: the header, and the events, numbered anew."""
         file.readline(LINE.most)
         yield self._clean_header()
         buffer = LineBuffer(LINE.most)
@@ -134,7 +138,7 @@ class _Cleaner:
         return encode_header(replace(clean, host=_HOST if clean.host else ""))
 
     def _cleaned(self, line: bytes) -> Iterator[bytes]:
-        """The lines of the copy in the place of this one: none, if it cannot be read."""
+        """Yield the lines of the copy in place of this one; none if it cannot be read."""
         try:
             event = decode_line(line)
             if isinstance(event, TextChunk):
@@ -165,7 +169,7 @@ class _Cleaner:
         return cleaned
 
     def _text(self, payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """A text, which may be stored before it in pieces; pieces that are in the copy are not repeated."""
+        """Yield a text, after its pieces if it is long; pieces that are in the copy already are not repeated."""
         name, run = payload["name"], payload.get("run", "")
         text = payload.get("text", "")
         if digest := payload.get("digest"):
@@ -192,7 +196,7 @@ class _Cleaner:
         return self._without_names(self._counted(text, clean))
 
     def _walked(self, value: Any, name: str = "") -> Any:
-        """A value of JSON, cleaned; `name` is that of the field in which it stands."""
+        """Return a value of JSON, cleaned; `name` is that of the field that holds it."""
         if isinstance(value, str):
             return self._cleaned_field(name, value)
         if isinstance(value, list):
@@ -222,7 +226,7 @@ class _Cleaner:
         return clean
 
     def _without_names(self, text: str) -> str:
-        """The same names for the same places: `/home/user/train.py`."""
+        """Return `text` with neutral names, the same for the same places: `/home/user/train.py`."""
         if self._own_home is not None:
             text = self._replaced(self._own_home, f"/home/{_USER}", text)
         if "/" in text or "\\" in text:

@@ -1,6 +1,6 @@
-"""The user's state folder, and in it what is derived from sessions: never beside a session that is from elsewhere.
+"""The user's state folder, which holds what is derived from sessions: never beside a session that came from elsewhere.
 
-What stands there was written by this user's jaxprof, so that it may be believed; it can be deleted at any time.
+This user's jaxprof wrote everything in it, so it can be trusted; it can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from jaxprof.session_names import FETCHED
 
 HOME_VARIABLE = "JAXPROF_HOME"
 FETCHED_FROM = "url.txt"
-"""In each folder of what was fetched or is uploaded, its URL."""
+"""Name of the file in each folder of what was fetched or is uploaded that holds its URL."""
 _IN_FETCHED = r"[0-9a-f]{16}[/\\][\w.+@-]*[\w+@-]"
-"""The key of a URL and its last part, below the folder of what was fetched."""
+"""Pattern for the key of a URL and its last part, below the folder of what was fetched."""
 _SESSION = "session.txt"
-"""In each folder, the path of its session."""
+"""Name of the file in each derived folder that holds the path of its session."""
 
 
 def state_folder() -> Path:
-    """Where sessions and the machine's measured figures are kept: `$JAXPROF_HOME`, or the user's state folder."""
+    """Return the folder of sessions and measured figures of the machine: `$JAXPROF_HOME` or the user's state folder."""
     chosen = os.environ.get(HOME_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -35,13 +35,13 @@ def state_folder() -> Path:
 
 
 def derived_folder(session: Path) -> Path:
-    """The folder for what is derived from the session at this path. It need not exist."""
+    """Return the folder for what is derived from the session at this path. It need not exist."""
     name = hashlib.sha256(str(session.resolve()).encode("utf-8", "backslashreplace")).hexdigest()[:24]
     return _all() / name
 
 
 def make_derived_folder(session: Path) -> Path:
-    """As `derived_folder`, but made if it does not exist. Raises OSError."""
+    """Return `derived_folder(session)`, made if it does not exist. Raises OSError."""
     folder = derived_folder(session)
     if not (folder / _SESSION).exists():
         private_folder(folder)
@@ -55,7 +55,7 @@ def forget_derived(session: Path) -> None:
 
 
 def forget_derived_of_lost() -> None:
-    """Delete what is derived from sessions that are not there any more."""
+    """Delete what is derived from sessions that no longer exist."""
     for note in _all().glob(f"*/{_SESSION}"):
         try:
             lost = not Path(note.read_text("utf-8")).exists()
@@ -70,7 +70,7 @@ def _all() -> Path:
 
 
 def fetched_folder() -> Path:
-    """Where what was fetched from URLs is kept: below `$JAXPROF_HOME`, or the user's cache folder."""
+    """Return the folder for what was fetched from URLs: below `$JAXPROF_HOME`, or the user's cache folder."""
     if os.environ.get(HOME_VARIABLE):
         return state_folder() / FETCHED
     from platformdirs import user_cache_path
@@ -79,7 +79,7 @@ def fetched_folder() -> Path:
 
 
 def is_fetched(path: Path) -> bool:
-    """Whether it lies among what was fetched from URLs: by this state folder, or by another one, since each folder of
+    """Return whether `path` is part of what was fetched from URLs, into any state folder: each folder of
     what was fetched holds its URL."""
     place = Path(os.path.realpath(path))
     return place.is_relative_to(os.path.realpath(fetched_folder())) or any(
@@ -88,7 +88,7 @@ def is_fetched(path: Path) -> bool:
 
 
 def make_spool(url: str) -> Path:
-    """A new folder for what is recorded here and uploaded to a URL, given without its secrets. Raises OSError."""
+    """Make a folder for what is recorded here and uploaded to a URL, given without its secrets. Raises OSError."""
     folder = _spools() / secrets.token_hex(8)
     private_folder(folder)
     (folder / FETCHED_FROM).write_text(url, "utf-8")
@@ -96,7 +96,7 @@ def make_spool(url: str) -> Path:
 
 
 def url_of(path: Path) -> str | None:
-    """The URL, without its secrets, of which the file or folder at `path` is the copy here; None if it is none."""
+    """Return the URL, without its secrets, of which the file or folder at `path` is a copy; None if it is none."""
     for root in (fetched_folder(), _spools()):
         try:
             key, _, *below = path.absolute().relative_to(root.absolute()).parts
@@ -107,8 +107,8 @@ def url_of(path: Path) -> str | None:
 
 
 def with_urls(text: str) -> str:
-    """`text` with the URL in the place of each path of what was fetched from it: nobody knows such a path, and it says
-    nothing in another shell."""
+    """Return `text` with the URL in place of each path of what was fetched from it: users do not know such a path, and
+    it means nothing in another shell."""
     copy = re.compile(re.escape(f"{fetched_folder().absolute()}{os.sep}") + _IN_FETCHED)
     return copy.sub(lambda found: url_of(Path(found[0])) or found[0], text)
 

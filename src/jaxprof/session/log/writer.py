@@ -2,7 +2,7 @@
 
 Each line is written whole and flushed to the kernel; the end of a run is synced to the disk. If the disk is full or the
 folder cannot be written, the events stay in memory, the failure is reported once, and `move_to` writes all of them to
-another place. `close` looks whether the file holds what was written; a file that was deleted, cut or replaced meanwhile
+another place. `close` checks that the file holds what was written; a file that was deleted, cut or replaced meanwhile
 is written again, from a second copy that has no name.
 """
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 FILE_MODE = 0o600
 _TEXTS = ("error", "traceback", "message", "advice", "note", "reason")
-"""Fields of events with words of the program: an error has what it was raised with, a reason values of variables."""
+"""Fields of events that hold words of the program: the text of an error, or values of variables in a reason."""
 _PART_BYTES = 1 << 20
 _PLAIN_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-"""Not inherited by children, and on Windows without translated line ends."""
+"""Flags of `os.open`: not inherited by children, and on Windows without translated line ends."""
 
 
 def new_header(environment: dict[str, Any] | None = None, command: list[str] | None = None) -> Header:
-    """The header of a session that begins now, in this process."""
+    """Return the header of a session that begins now, in this process."""
     return Header(
         jaxprof=__version__,
         session=secrets.token_hex(6),
@@ -71,7 +71,7 @@ class LogWriter:
 
     `failure` is None, or the StorageError since which events are kept in memory instead. `changed` says, after `close`,
     what had happened to the file (`x.jaxprof was deleted while it was written; all of it was written again`), and is
-    empty if nothing had; `path` is then where it is now. `is_displaced`: another file stands at its place.
+    empty if nothing had; `path` is then where the file is now. `is_displaced`: another file has taken its path.
     """
 
     def __init__(self, header: Header, path: Path | None, *, replace_existing: bool = False) -> None:
@@ -85,7 +85,7 @@ class LogWriter:
         self._seq = 0
         self._scrubber = LineScrubber()
         self._kept: list[bytes] = []
-        """The lines that are not in the file: all of them without a file, else those since the failure."""
+        """Lines that are not in the file: all of them without a file, else those since the failure."""
         self.changed = ""
         self.is_displaced = False
         self._file = -1
@@ -93,7 +93,7 @@ class LogWriter:
         self._checksum = 0
         """CRC-32 of the `_end` bytes that are in the file."""
         self._copy: IO[bytes] | None = None
-        """The same bytes in a file without a name, unbuffered: a forked child must have nothing to flush."""
+        """Copy of the same bytes in a file without a name, unbuffered, so that a forked child has nothing to flush."""
         if path is not None:
             self._open(path, replace_existing)
         self._write(encode_header(header))
@@ -109,7 +109,7 @@ class LogWriter:
         return stamped
 
     def _without_secrets(self, event: Event) -> dict[str, Any]:
-        """The texts that a program wrote itself, as a session may keep them."""
+        """Return the texts that a program wrote itself, as a session may keep them."""
         if isinstance(event, LogLine):
             return {"text": self._scrubber.scrubbed(f"{event.run} {event.stream}", event.text)}
         texts = {name: getattr(event, name, None) for name in _TEXTS}
@@ -139,8 +139,8 @@ class LogWriter:
         self._kept = []
 
     def close(self) -> None:
-        """Close the file, after a look at it; later events are kept in memory. A file that was changed is written again
-        where it was, or beside that place if another file is there: see `changed`. If that fails: see `failure`."""
+        """Close the file, after checking it; later events are kept in memory. A file that was changed is written again
+        where it was, or beside that path if another file is there: see `changed`. If that fails: see `failure`."""
         if self._file >= 0 and self.failure is None:
             self._restore()
         if self.failure is not None:  # for `move_to`
@@ -154,7 +154,7 @@ class LogWriter:
         self._drop_copy()
 
     def _restore(self) -> None:
-        """See to it that the file at `path` holds what was written."""
+        """Restore the file at `path` if it does not hold what was written."""
         assert self.path is not None
         what = self._what_happened(self.path)
         if not what:
@@ -175,7 +175,7 @@ class LogWriter:
         self.failure = StorageError(f"{place_before} {what} while it was written. {failure.what}", failure.hint)
 
     def _what_happened(self, path: Path) -> str:
-        """Compare the file at `path` with what was written; empty if they are the same."""
+        """Compare the file at `path` with what was written; return the difference, empty if they are the same."""
         try:
             there, ours = path.stat(), os.fstat(self._file)
         except (FileNotFoundError, NotADirectoryError):
@@ -189,13 +189,13 @@ class LogWriter:
         return "" if _checksum(self._file, there.st_size) == self._checksum else self._cleared("was overwritten")
 
     def _cleared(self, what: str) -> str:
-        """Take the damaged file away, so that it can be written again at its place."""
+        """Remove the damaged file, so that it can be written again at its path, and return `what`."""
         with contextlib.suppress(OSError):
             self.path.unlink()  # type: ignore[union-attr]
         return what
 
     def _renamed_to(self) -> Path | None:
-        """Where the whole file is now, if it only has another name in its folder (Linux alone can tell)."""
+        """Return where the whole file is now, if only its name in its folder changed (visible on Linux only)."""
         try:
             place = Path(os.readlink(f"/proc/self/fd/{self._file}"))
         except OSError:
@@ -253,12 +253,12 @@ class LogWriter:
                 self._drop_copy()
 
     def _take_back(self) -> None:
-        """Half a line on a full disk: take it back, so that the file stays whole."""
+        """Remove half a line that a full disk left, so that the file stays whole."""
         with contextlib.suppress(OSError):
             os.ftruncate(self._file, self._end)
 
     def _drop_copy(self) -> bool:
-        """Give the copy's room back; whether there was one."""
+        """Free the room of the copy; return whether there was one."""
         copy, self._copy = self._copy, None
         if copy is not None:
             copy.close()
@@ -271,7 +271,7 @@ class LogWriter:
         )
 
     def _content(self) -> bytes:
-        """Everything that was appended: what is in the file, then what is not."""
+        """Return everything that was appended: what is in the file, then what is not."""
         source = self._copy.fileno() if self._copy is not None else self._file
         written = b"".join(_parts(source, self._end)) if source >= 0 else b""
         return written + b"".join(self._kept)
@@ -284,7 +284,7 @@ def _write_all(file: int, data: bytes) -> None:
 
 
 def _parts(file: int, size: int) -> Iterator[bytes]:
-    """The first `size` bytes of the file."""
+    """Yield the first `size` bytes of the file, in parts."""
     at = 0
     while at < size:
         os.lseek(file, at, os.SEEK_SET)

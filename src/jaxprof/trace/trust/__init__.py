@@ -1,7 +1,7 @@
 """Whether a capture can be trusted: one row for each check, good or bad.
 
-A row has code, verdict (`good`, `doubt`, `bad`, `unknown`), message and advice. "No data" is reported as such, never as
-zero.
+A row has a code, a verdict (`good`, `doubt`, `bad`, `unknown`), a message and advice. "No data" is reported as such,
+never as zero.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ def trust_rows(
     seconds_with: float | None = None,
     timed_seconds: float | None = None,
 ) -> list[TrustCheck]:
-    """The rows for a capture. `busy_share`: device time over the measured time of the calls, where both are known.
+    """Return the rows for a capture. `busy_share` is device time over the measured time of the calls, if both are
+    known.
 
-    `seconds_with` and `timed_seconds`: what a call took with the profiler, and without it before.
+    `seconds_with` and `timed_seconds` are the times of a call with the profiler, and without it before.
     """
     return [
         *recording.file(trace),

@@ -1,9 +1,8 @@
-"""Whether what ran on the devices is known: kernels, their ops, the HLO of their programs."""
+"""Check whether what ran on the devices is known: kernels, their ops, the HLO of their programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from jaxprof.units import counted, percent
 
 
 def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
-    """Whether there are kernels, and whether each names its HLO op."""
+    """Check whether there are kernels, and whether each names its HLO op."""
     yield from _empty_devices(trace)
     if not trace.platform:
         yield _no_kernels(trace)
@@ -38,31 +37,34 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
             else "",
         )
     else:
-        yield row("unmatched", "good", "kernels with all of the device's time name their HLO op")
+        few = f"kernels with only {percent(share)} of the device's time name no HLO op"
+        yield row("unmatched", "good", few if missing else "every kernel names its HLO op")
     yield from _launches(trace)
     if guessed:
         yield row(
             "guessed",
             "doubt",
             f"{percent(guessed / total)} of the device's time is in kernels that name no op and run between two "
-            "kernels of one op: they count as that op's, and are marked",
+            "kernels of the same op: they are assigned to that op and marked as guesses",
         )
 
 
 def _launches(trace: Trace) -> Iterator[TrustCheck]:
-    """Whether each launch on a host has its kernel."""
+    """Check whether each launch on a host has its kernel."""
     launched = sum((launched_on(trace, host) for host in hosts_of(trace)), LaunchOutcome())
     if not launched.launches:
         return
+    launches = counted(launched.launches, "launch", "launches")
     share = launched.lost / launched.launches
     if share <= CLEARLY:
-        yield row("lost_kernels", "good", f"the launches of kernels have their kernels: {launched.launches}")
+        kept = launched.launches - launched.lost
+        yield row("lost_kernels", "good", f"{kept} of {launches} left a kernel in the file")
         return
     yield row(
         "lost_kernels",
         "bad" if share > 0.2 else "doubt",
-        f"{launched.lost} of {counted(launched.launches, 'launch', 'launches')} have no kernel in the file: "
-        "what the device did meanwhile is not known, and looks idle",
+        f"{launched.lost} of {launches} left no kernel in the file: the device's work at that time is unknown and "
+        "looks like idle time",
         "The profiler lost them, or was stopped before they ran: wait for the last step before you stop it, and record "
         "fewer steps.",
     )
@@ -111,12 +113,13 @@ def _no_kernels(trace: Trace) -> TrustCheck:
 
 
 def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:
-    """Whether the HLO of the programs that ran is in the profile."""
+    """Check whether the HLO of the programs that ran is in the profile."""
     if kind == "compile" or not trace.ops:
         return
     identities = {program.program for program in trace.programs}
     names = {program.name for program in trace.programs}
-    used = {(op.module, op.program) for lane in trace.op_lanes() for op in _ops_of(trace, lane.op_of)}
+    numbers = {number for lane in trace.op_lanes() for number in np.unique(lane.op_of).tolist() if number != NO_OP}
+    used = {(trace.ops[number].module, trace.ops[number].program) for number in numbers}
     without = sorted(
         {module or str(program) for module, program in used if program not in identities and module not in names}
     )
@@ -133,12 +136,8 @@ def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:
     yield row(
         "modules",
         "doubt",
-        f"the HLO of {shown} is not in the file, so its kernels have times and nothing else",
+        f"the HLO of {shown} is not in the file, so there are times but no costs or source lines for the kernels",
         "This format never holds it: open the .xplane.pb."
         if trace.chrome
         else "Record with enable_hlo_proto on (the default).",
     )
-
-
-def _ops_of(trace: Trace, column: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[Any]:
-    return (trace.ops[index] for index in np.unique(column).tolist() if index != NO_OP)

@@ -1,7 +1,7 @@
-"""Whether the recording is whole, and its times are the program's.
+"""Check whether the recording is complete, and its times are the program's.
 
-Its file, the profiler's own messages, the levels of tracing, the clocks; compiles among the times, the device's share
-of the calls, what the profiler itself cost.
+The checks cover the file, the profiler's own messages, the levels of tracing, the clocks, compiles among the times, the
+device's share of the calls, and the cost of the profiler itself.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from jaxprof.trace.trust.row import row
 from jaxprof.units import counted, percent, seconds
 
 CHROME_LIMITS: Final = (1_000_000, 5_000_000)
-"""Events after which JAX's Chrome export stops, before XLA's pull request 44702 (June 2026) and since.
+"""Event counts at which JAX's Chrome export stops, before and since XLA's pull request 44702 (June 2026).
 
-`TF_PROFILER_TRACE_VIEWER_MAX_EVENTS` sets another limit, so a file with more events than the former may be whole.
+`TF_PROFILER_TRACE_VIEWER_MAX_EVENTS` sets another limit, so a file with more events than the former may be complete.
 """
 
 
 def file(trace: Trace) -> Iterator[TrustCheck]:
-    """Whether the whole file was read, and what the profiler says about errors and dropped events."""
-    events = trace.events  # this reads the remaining lanes: their problems must be known first
+    """Check whether the whole file was read, and what the profiler reports about errors and dropped events."""
+    events = trace.events  # reads the remaining lanes, whose problems must be known first
     if trace.problems:
         more = f" (and {len(trace.problems) - 3} more)" if len(trace.problems) > 3 else ""
         yield row(
             "file",
             "bad",
             "a part of the file could not be read: " + "; ".join(trace.problems[:3]) + more,
-            "No figure here includes what is missing; record it again where that matters.",
+            "Figures do not include the missing part; record it again if that matters.",
         )
     else:
         yield row("file", "good", f"the whole file was read: {events} events")
@@ -45,7 +45,7 @@ def file(trace: Trace) -> Iterator[TrustCheck]:
             "dropped",
             "bad",
             f"the file has {events} events, after which JAX stops writing into this format: "
-            "what came later is missing, device kernels as likely as others",
+            "later events are missing, and these may be device kernels",
             "Open the .xplane.pb beside it: it has everything.",
         )
     elif not dropped:
@@ -61,7 +61,7 @@ def _advice_for(text: str) -> str:
 
 
 def tracers(trace: Trace) -> Iterator[TrustCheck]:
-    """Which tracers were on, and whether one that was off leaves the profile without its subject."""
+    """Check which tracers were on, and whether one that was off leaves the profile without its subject."""
     if trace.python_tracer or trace.tracers.get("python", 0):
         yield row(
             "python_tracer",
@@ -98,21 +98,21 @@ def tracers(trace: Trace) -> Iterator[TrustCheck]:
 
 
 def clock(trace: Trace) -> Iterator[TrustCheck]:
-    """The range of the times, and whether the hosts' recordings are of one time."""
+    """Check the range of the times, and whether the hosts' recordings are of the same time."""
     span = trace.span_ps
     if span is None:
         yield row("clock", "unknown", "there is no event, so there is no range of times")
         return
     spans = f"the events span {seconds((span[1] - span[0]) * PS)}"
-    if fault := _fault(trace):
+    if fault := _clock_fault(trace):
         yield row(
             "clock",
             "bad",
             fault + ": times of the host and of the device cannot be compared, so the causes of idle time are unknown",
-            "Times of one device among themselves hold. Record it again.",
+            "Times within one device are still comparable. Record it again to compare them with the host's.",
         )
         return
-    apart = _apart(trace)
+    apart = _hosts_apart(trace)
     if apart is not None and trace.started_unix_ns is not None:
         first, second, gap = apart
         yield row(
@@ -133,17 +133,17 @@ def clock(trace: Trace) -> Iterator[TrustCheck]:
         yield row(
             "clock",
             "doubt",
-            f"{spans}; {len(trace.hosts)} hosts are joined by their wall clocks: by how much these differ is not "
-            "known, milliseconds where they are synchronised, else up to minutes",
-            "What begins on one host before another is certain only within that. The folder of a job (jaxprof open "
-            "run.jaxprof.d) has the offsets of the clocks, from collectives.",
+            f"{spans}; {len(trace.hosts)} hosts are aligned by their wall clocks, whose difference is unknown: "
+            "milliseconds if they are synchronised, otherwise up to minutes",
+            "The order of events on different hosts is certain only within that difference. The folder of a job "
+            "(jaxprof open run.jaxprof.d) has the offsets of the clocks, from collectives.",
         )
     else:
         yield row("clock", "good", f"{spans} of one clock")
 
 
-def _fault(trace: Trace) -> str:
-    """What shows that the clocks of a host and its devices do not agree; empty where nothing does."""
+def _clock_fault(trace: Trace) -> str:
+    """Return what shows that the clocks of a host and its devices disagree; empty if nothing does."""
     for host in hosts_of(trace):
         launched = launched_on(trace, host)
         if launched.early:
@@ -155,11 +155,11 @@ def _fault(trace: Trace) -> str:
     return ""
 
 
-def _apart(trace: Trace) -> tuple[str, str, int] | None:
-    """Two hosts whose recordings follow each other, and the time between them; None where all of them overlap."""
+def _hosts_apart(trace: Trace) -> tuple[str, str, int] | None:
+    """Return two hosts whose recordings follow each other, and the time between them; None if all of them overlap."""
     spans: dict[str, tuple[int, int]] = {}
     for lane in trace.lanes:
-        host = lane.device.rpartition("/")[0]
+        host = lane.host
         if host and len(lane):
             begin, end = int(lane.starts.min()), int(lane.ends.max())
             earlier = spans.get(host, (begin, end))
@@ -173,19 +173,23 @@ def _apart(trace: Trace) -> tuple[str, str, int] | None:
 
 
 def timeline(left_out: int) -> Iterator[TrustCheck]:
-    """Whether the timeline holds all intervals."""
+    """Check whether the timeline holds all intervals."""
     if left_out:
         yield row(
-            "timeline", "doubt", f"the {left_out} shortest intervals are not in the timeline; they are in the sums"
+            "timeline",
+            "doubt",
+            f"the timeline, unlike the totals, leaves out the {counted(left_out, 'shortest interval')}",
         )
 
 
 _SLOWER, _MUCH_SLOWER = 1.5, 3.0
-"""With the profiler on: it costs some microseconds an op, which is up to half of a short call."""
+"""Slowdowns with the profiler on from which a call counts as slower and as much slower; it costs some microseconds per
+op, up to half of a short call.
+"""
 
 
 def compiles(trace: Trace, kind: str, compile_seconds: float | None) -> Iterator[TrustCheck]:
-    """How much of the profile compiles take."""
+    """Check how much of the profile compiles take."""
     span = trace.span_ps
     if kind == "compile":
         if compile_seconds is None:
@@ -202,13 +206,13 @@ def compiles(trace: Trace, kind: str, compile_seconds: float | None) -> Iterator
         yield row(
             "compile",
             "doubt" if share > 0.1 else "good",
-            f"compiles took {percent(share)} of the profile" + (": it shows a compile more than a run" * (share > 0.5)),
+            f"compiles took {percent(share)} of the profile" + (": it mainly shows a compile" * (share > 0.5)),
             "Run once before the profiler is started." if share > 0.1 else "",
         )
 
 
 def device_share(busy_share: float | None) -> Iterator[TrustCheck]:
-    """Whether the device's time fits the time that the calls were measured to take."""
+    """Check whether the device's time fits the measured time of the calls."""
     if busy_share is None:
         return
     good = 0.5 <= busy_share <= 1.05
@@ -221,11 +225,11 @@ def device_share(busy_share: float | None) -> Iterator[TrustCheck]:
 
 
 def slowdown(seconds_with: float | None, timed_seconds: float | None) -> Iterator[TrustCheck]:
-    """How much slower a call was with the profiler on."""
+    """Check how much slower a call was with the profiler on."""
     if not seconds_with or not timed_seconds:
         return
     times = seconds_with / timed_seconds
-    words = f"with the profiler on a call took {seconds(seconds_with)}, timed without it {seconds(timed_seconds)}"
+    words = f"a call took {seconds(seconds_with)} with the profiler and {seconds(timed_seconds)} without"
     if times <= _SLOWER:
         yield row("slowdown", "good", words)
         return

@@ -7,9 +7,9 @@ from typing import Final
 from jaxprof.events import TrustCheck
 
 CLEARLY: Final = 0.01
-"""A share of the time below which something is not worth a doubt."""
+"""Share of the time below which something is not worth a doubt."""
 
 
 def row(code: str, verdict: str, message: str, advice: str = "") -> TrustCheck:
-    """A row; `verdict` is `good`, `doubt`, `bad` or `unknown`, and `advice` says what can be done."""
+    """Return a row; `verdict` is `good`, `doubt`, `bad` or `unknown`, and `advice` says what can be done."""
     return TrustCheck(code=code, verdict=verdict, message=message, advice=advice)

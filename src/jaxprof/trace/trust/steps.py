@@ -1,4 +1,4 @@
-"""Whether the steps that were found can stand for the program's."""
+"""Check whether the steps that were found can stand for the program's."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jaxprof.units import counted, percent, seconds
 
 _UNRECORDED: Final = 0.2
 _UNEVEN: Final = 1.5
-"""A step this many times longer or shorter than the median is another kind of step."""
+"""Factor from the median, up or down, from which a step is another kind of step."""
 
 
 def steps(steps: Steps) -> Iterator[TrustCheck]:
-    """How the steps were found, which of them are whole, and how much of the device's time they hold."""
+    """Check how the steps were found, which of them are complete, and how much of the device's time they hold."""
     if not steps.rows:
         yield row("steps", "unknown", "no step was found: nothing ran on a device")
         return
@@ -51,7 +51,7 @@ def steps(steps: Steps) -> Iterator[TrustCheck]:
 
 
 def _unlinked(steps: Steps) -> Iterator[TrustCheck]:
-    """Whether the program's annotations are linked to what the devices did."""
+    """Check whether the program's annotations are linked to the devices' work."""
     if not steps.unlinked:
         return
     count = max(steps.unlinked.values())
@@ -59,7 +59,7 @@ def _unlinked(steps: Steps) -> Iterator[TrustCheck]:
         "unlinked_steps",
         "doubt",
         f"{counted(count, 'step annotation')} of the program cannot be linked to the work of "
-        f"{_some([*steps.unlinked])}: steps there are found otherwise, and are not those that it annotates",
+        f"{_some([*steps.unlinked])}: steps there are found in another way and are not the annotated ones",
         "Links are the correlation ids of launches and the calls of jitted functions: record whole steps, with "
         "ProfileOptions.host_tracer_level = 2 (the default).",
     )
@@ -68,12 +68,12 @@ def _unlinked(steps: Steps) -> Iterator[TrustCheck]:
 _HOW: Final = {
     "annotation": "by their annotations",
     "modules": "by the executions of the program that took the longest",
-    "whole": "as one: there are neither annotations nor executions of programs",
+    "whole": "by taking the profile as one step, because there are neither step annotations nor program executions",
 }
 
 
 def _how(steps: Steps) -> str:
-    """How the steps were found: for each device, where that differs."""
+    """Return how the steps were found, for each device if that differs."""
     ways: dict[str, list[str]] = {}
     for device in steps.devices:
         ways.setdefault(device.found_by, []).append(device.device)
@@ -87,7 +87,7 @@ def _some(devices: list[str]) -> str:
 
 
 def _spread(steps: Steps) -> Iterator[TrustCheck]:
-    """Whether one step can stand for the others, on the device on which they differ the most."""
+    """Check whether one step can stand for the others, on the device on which they differ the most."""
     lengths: dict[str, list[float]] = {}
     for step in steps.rows:
         if step.complete and step.to_next:
@@ -125,7 +125,7 @@ def _spread(steps: Steps) -> Iterator[TrustCheck]:
 
 
 def unrecorded(steps: Steps) -> Iterator[TrustCheck]:
-    """Time in which a CPU executed a program and no op was recorded: between two ops there is nothing to launch."""
+    """Find time in which a CPU executed a program and no op was recorded; a CPU launches nothing between two ops."""
     gaps: dict[str, float] = {}
     executing: dict[str, float] = {}
     for step in steps.rows:

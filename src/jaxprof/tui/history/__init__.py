@@ -1,1 +1,1 @@
-"""History: how measurements went over the kept sessions."""
+"""The History screen: how measurements developed over the kept sessions."""

@@ -1,7 +1,7 @@
-"""History: how each measurement went over the kept sessions, and where it changed for good.
+"""The History screen: how each measurement developed over the kept sessions, and where it changed lastingly.
 
-The app pushes it over Home, Results or Sessions; Esc goes back there. A thread reads the sessions; nothing is computed
-here.
+The app pushes it over Home, Results or Sessions; Esc goes back there. A thread reads the sessions; the screen computes
+nothing.
 """
 
 from __future__ import annotations
@@ -40,47 +40,48 @@ if TYPE_CHECKING:
 
 
 _MARKED_MOST = 2
-"""Columns of the chart for each point, from which on every point has a marker."""
+"""Columns of the chart per point from which every point has a marker."""
 
 
-def history_plot(found: LibraryHistory, one: MeasurementHistory, width: int, height: int) -> Content:
-    """The chart in exactly `width` by `height` columns; the points are numbered from the oldest."""
-    if len(one.points) < 2:
+def history_plot(history: LibraryHistory, measurement: MeasurementHistory, width: int, height: int) -> Content:
+    """Return the chart in exactly `width` by `height` columns; the points are numbered from the oldest."""
+    if len(measurement.points) < 2:
         return Content("\n" * ((height - 1) // 2)) + Content.styled("one point so far".center(width), "$quiet")
-    numbered = list(enumerate(one.points, start=1))
+    numbered = list(enumerate(measurement.points, start=1))
     used = [(number, point) for number, point in numbered if not point.wrong]
     roomy = len(numbered) * _MARKED_MOST <= width
     median = tuple((float(number), point.value) for number, point in used)
     lines = [
         *_bounds(used),
-        PlotLine("median" if found.unit == "second" else "", median, "$primary", "●" if roomy else ""),
+        PlotLine("median" if history.unit == "second" else "", median, "$primary", "●" if roomy else ""),
     ]
-    begins = {id(change.first): change for change in one.changes}
+    begins = {id(change.first): change for change in measurement.changes}
     marks = [
         Mark(float(number), point.value, ratio(change.ratio), change_style(change))
         for number, point in numbered
         if (change := begins.get(id(point))) is not None
     ]
     marks += [Mark(float(number), point.value, "wrong", "$error", "✗") for number, point in numbered if point.wrong]
-    text = {"second": seconds_tick, "byte": bytes_}.get(found.unit, count_tick)
-    return line_plot(lines, Axis("point", _number), Axis(found.title, text), width, height, marks)
+    text = {"second": seconds_tick, "byte": bytes_}.get(history.unit, count_tick)
+    return line_plot(lines, Axis("point", _point_number), Axis(history.title, text), width, height, marks)
 
 
-def _number(value: float) -> str:
-    """The number of a point; nothing between two of them."""
+def _point_number(value: float) -> str:
+    """Return the number of a point; nothing between two of them."""
     return count_tick(value) if value == round(value) else ""
 
 
 def change_style(change: LastingChange) -> str:
-    """The style of a change: to a longer time or more, and to a shorter or less."""
+    """Return the style of a change: worse for a longer time or a greater value, better for less."""
     return f"bold {verdict_style('slower' if change.after > change.before else 'faster')}"
 
 
 def _bounds(used: list[tuple[int, HistoryPoint]]) -> Iterator[PlotLine]:
-    """The ends of the intervals, dotted, over neighbours that have one."""
+    """Yield dotted lines through the interval ends, one pair for each series of neighbouring points with an
+    interval."""
     first = True
-    for known, stretch in groupby(used, key=lambda pair: pair[1].low is not None and pair[1].high is not None):
-        members = list(stretch)
+    for known, group in groupby(used, key=lambda pair: pair[1].low is not None and pair[1].high is not None):
+        members = list(group)
         if not known:
             continue
         for end in ("low", "high"):
@@ -107,39 +108,41 @@ class Measurements(TableView[MeasurementHistory], keys="measurements"):
             ),
             id=id,
         )
-        self._found: LibraryHistory | None = None
+        self._history: LibraryHistory | None = None
         self._of_all = True
 
-    def show(self, found: LibraryHistory | None, *, of_all: bool) -> None:
-        """Shows these measurements, of all workloads or of one; None: none."""
-        self._found, self._of_all = found, of_all
-        self.show_rows({_identity(one): one for one in (found.series if found is not None else ())})
+    def show(self, history: LibraryHistory | None, *, of_all: bool) -> None:
+        """Show these measurements, of all workloads or of one; None shows none."""
+        self._history, self._of_all = history, of_all
+        series = history.series if history is not None else ()
+        self.show_rows({(series_name(measurement), measurement.target): measurement for measurement in series})
         self.refresh()
 
-    def _title(self, one: MeasurementHistory) -> str:
-        series = self._found.series if self._found is not None else ()
-        parts = [one.variant, parameters_text(one.parameters), ", ".join(one.arguments), one.precision]
+    def _title(self, measurement: MeasurementHistory) -> str:
+        series = self._history.series if self._history is not None else ()
+        parts = [
+            measurement.variant,
+            parameters_text(measurement.parameters),
+            ", ".join(measurement.arguments),
+            measurement.precision,
+        ]
         if self._of_all:
-            parts.insert(0, one.workload)
+            parts.insert(0, measurement.workload)
         if len({(other.device_kind, other.machine) for other in series}) > 1:
-            parts += [one.device_kind, one.machine]
+            parts += [measurement.device_kind, measurement.machine]
         return " ".join(part for part in parts if part)
 
-    def _trend(self, one: MeasurementHistory) -> Content:
-        return spark(shares([point.value for point in one.points[-_TREND:]]), _TREND)
+    def _trend(self, measurement: MeasurementHistory) -> Content:
+        return spark(shares([point.value for point in measurement.points[-_TREND:]]), _TREND)
 
-    def _latest(self, one: MeasurementHistory) -> str:
-        return figure(one.points[-1].value, self._found.unit if self._found is not None else "")
+    def _latest(self, measurement: MeasurementHistory) -> str:
+        return figure(measurement.points[-1].value, self._history.unit if self._history is not None else "")
 
-    def _change(self, one: MeasurementHistory) -> Cell:
-        if not one.changes:
-            return "unsure" if one.unclear else ""
-        change = one.changes[-1]
+    def _change(self, measurement: MeasurementHistory) -> Cell:
+        if not measurement.changes:
+            return "unsure" if measurement.unclear else ""
+        change = measurement.changes[-1]
         return ratio(change.ratio), change_style(change)
-
-
-def _identity(one: MeasurementHistory) -> Hashable:
-    return (series_name(one), one.target)
 
 
 class Points(TableView[HistoryPoint], keys="points"):
@@ -166,13 +169,13 @@ class Points(TableView[HistoryPoint], keys="points"):
         )
         self._unit = ""
 
-    def show(self, found: LibraryHistory | None, one: MeasurementHistory | None) -> None:
-        """Shows the points of a measurement, with the cursor on the newest; None: none."""
+    def show(self, history: LibraryHistory | None, measurement: MeasurementHistory | None) -> None:
+        """Show the points of a measurement, with the cursor on the newest; None shows none."""
         rows: dict[Hashable, HistoryPoint | Heading] = {}
-        if found is not None and one is not None:
-            self._unit = found.unit
-            for number, point in enumerate(one.points):
-                for part, words in enumerate(_between(found, one, point) if number else ()):
+        if history is not None and measurement is not None:
+            self._unit = history.unit
+            for number, point in enumerate(measurement.points):
+                for part, words in enumerate(_between(history, measurement, point) if number else ()):
                     rows[number, part] = words
                 rows[number] = point
         self.show_rows(rows)
@@ -190,11 +193,11 @@ def _half_width(point: HistoryPoint) -> str:
     return f"± {percent((point.high - point.low) / 2 / point.value)}"
 
 
-def _between(found: LibraryHistory, one: MeasurementHistory, point: HistoryPoint) -> list[TextRow]:
-    change = next((change for change in one.changes if change.first == point), None)
+def _between(history: LibraryHistory, measurement: MeasurementHistory, point: HistoryPoint) -> list[TextRow]:
+    change = next((change for change in measurement.changes if change.first == point), None)
     words: list[TextRow] = []
     if change is not None:
-        words.append(TextRow(f" ══ {change_text(found, change)}", change_style(change)))
+        words.append(TextRow(f" ══ {change_text(history, change)}", change_style(change)))
     changed = changed_text(change.changed if change is not None else point.changed)
     if changed:
         words.append(TextRow(f"  · {changed}"))
@@ -202,21 +205,21 @@ def _between(found: LibraryHistory, one: MeasurementHistory, point: HistoryPoint
 
 
 _CHANGES_SHOWN = 2
-"""The newest changes that stand below the list; all of them stand between the points."""
+"""The newest changes, shown below the list; the list of points has all of them."""
 
 
 class HistoryScreen(SessionScreen, keys="history"):
-    """Measurements on the left, with what was found in the one under the cursor; on the right its chart and points."""
+    """The measurements on the left, with the changes of the one under the cursor; its chart and points on the right."""
 
     AUTO_FOCUS = "#measurements"
 
     def __init__(self, mode: str, workload: str = "") -> None:
-        """`mode` is that of the screen below: Home, Results or Sessions."""
+        """`mode` is the mode of the screen below: Home, Results or Sessions."""
         super().__init__()
         self.MODE = mode
         self._workload = self._chosen = workload
         self._measure = "run"
-        self._found: LibraryHistory | None = None
+        self._history: LibraryHistory | None = None
 
     def compose_body(self) -> ComposeResult:
         with Horizontal(id="history-body"):
@@ -235,9 +238,9 @@ class HistoryScreen(SessionScreen, keys="history"):
         self.action_read()
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Reads again when a run has ended."""
+        """Read again when a run has ended."""
         session_runs = self.profiler.session.runs
-        if self._found is not None and any(run in session_runs and session_runs[run].over for run in runs):
+        if self._history is not None and any(run in session_runs and session_runs[run].over for run in runs):
             self.action_read()
 
     # -- reading ----------------------------------------------------------------------------------------------
@@ -247,81 +250,81 @@ class HistoryScreen(SessionScreen, keys="history"):
         wanted = self._workload, self._measure
         in_thread(
             self,
-            lambda: self._histories(*wanted),
+            lambda: self._read(*wanted),
             "history",
-            then=lambda found: self._show(wanted, found),
+            then=lambda history: self._show(wanted, history),
             failed=lambda error: self._show(wanted, None, error),
         )
 
-    def _histories(self, workload: str, measure: str) -> LibraryHistory:
-        """Reads the folder: for threads only. Raises UsageError for a workload that no session measured."""
+    def _read(self, workload: str, measure: str) -> LibraryHistory:
+        """Read the folder: for threads only. Raises UsageError for a workload that no session measured."""
         from jaxprof.analysis.history import read_history
 
         return read_history(self.profiler.library().paths(), measure, workload)
 
-    def _show(self, wanted: tuple[str, str], found: LibraryHistory | None, error: JaxprofError | None = None) -> None:
-        """Shows what the thread has read, unless something else is wanted since."""
+    def _show(self, wanted: tuple[str, str], history: LibraryHistory | None, error: JaxprofError | None = None) -> None:
+        """Show what the thread has read, unless the user has chosen something else since."""
         if wanted != (self._workload, self._measure) or not self.whole:
             return
-        self._found = found
-        sessions = found.sessions if found is not None else 0
+        self._history = history
+        sessions = history.sessions if history is not None else 0
         box = self.query_one("#measurements-box")
         box.border_title = Content(safe(self._workload) if self._workload else "All workloads")
         box.border_subtitle = counted(sessions, "session") if sessions else ""
-        self.query_one(Measurements).show(found, of_all=not self._workload)
+        self.query_one(Measurements).show(history, of_all=not self._workload)
         self._show_notes()
         if error is not None:
             key = key_of("history.all")
             unknown = f"No kept session measured {safe(self._workload)}. Run it, or press {key} for all workloads."
-            self._say(unknown if isinstance(error, UsageError) else safe_text(str(error)))
-        elif found is None or not found.series:
-            self._say("No session holds a point of this.")
+            self._show_message(unknown if isinstance(error, UsageError) else safe_text(str(error)))
+        elif history is None or not history.series:
+            self._show_message("No kept session has a value for this measure.")
         else:
-            self._show_one()
+            self._show_measurement()
         self.refresh_bindings()
 
     # -- showing ----------------------------------------------------------------------------------------------
 
     @property
-    def _one(self) -> MeasurementHistory | None:
+    def _measurement(self) -> MeasurementHistory | None:
         return self.query_one(Measurements).current_row
 
     @on(Measurements.Highlighted, "#measurements")
-    def _another(self) -> None:
-        self.once_settled(self._show_one)
+    def _measurement_highlighted(self) -> None:
+        self.once_settled(self._show_measurement)
 
     def _show_notes(self) -> None:
-        """Shows what was left out."""
+        """Show notes on what the history leaves out."""
         from jaxprof.report.history import APART, notes
 
-        left_out = [note for note in notes(self._found) if note != APART] if self._found is not None else []
+        left_out = [note for note in notes(self._history) if note != APART] if self._history is not None else []
         self.query_one("#history-notes", Lines).show(
             tuple(left_out),
             lambda width: [line for note in left_out for line in hang(Content(" "), note, width, "$text-muted")],
         )
 
-    def _show_one(self) -> None:
-        found, one = self._found, self._one
-        if found is None or one is None:
+    def _show_measurement(self) -> None:
+        history, measurement = self._history, self._measurement
+        if history is None or measurement is None:
             return
         from jaxprof.report.history import APART, change_text, outcome
 
-        key: Hashable = (id(found), id(one))
+        key: Hashable = (id(history), id(measurement))
         plot = self.query_one("#history-plot", Picture)
-        plot.border_title = Content(f"{found.title} · {safe(one.workload)} {safe(one.variant)}")
-        plot.show(key, lambda width, height: history_plot(found, one, width, height))
-        said = [
-            (f"{moment(change.first.wall_seconds)} {change_text(found, change)}", change_style(change))
-            for change in one.changes[-_CHANGES_SHOWN:]
+        plot.border_title = Content(f"{history.title} · {safe(measurement.workload)} {safe(measurement.variant)}")
+        plot.show(key, lambda width, height: history_plot(history, measurement, width, height))
+        paragraphs = [
+            (f"{moment(change.first.wall_seconds)} {change_text(history, change)}", change_style(change))
+            for change in measurement.changes[-_CHANGES_SHOWN:]
         ]
-        said.append((f"{outcome(found, one)}.", ""))
-        said += [(APART, "$text-muted")] if one.changes and found.unit == "second" else []
+        paragraphs.append((f"{outcome(history, measurement)}.", ""))
+        paragraphs += [(APART, "$text-muted")] if measurement.changes and history.unit == "second" else []
         self.query_one("#history-found", Lines).show(
-            key, lambda width: [line for text, style in said for line in hang(Content(" "), text, width, style)]
+            key, lambda width: [line for text, style in paragraphs for line in hang(Content(" "), text, width, style)]
         )
-        self.query_one(Points).show(found, one)
+        self.query_one(Points).show(history, measurement)
 
-    def _say(self, words: str) -> None:
+    def _show_message(self, words: str) -> None:
         plot = self.query_one("#history-plot", Picture)
         plot.border_title = ""
         plot.show(words, lambda width, height: Content(""))
@@ -333,9 +336,9 @@ class HistoryScreen(SessionScreen, keys="history"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dims what has nothing to act on."""
+        """Dim the keys that have nothing to act on."""
         if action == "copy":
-            return True if self._found is not None and self._found.series else None
+            return True if self._history is not None and self._history.series else None
         if action == "all":
             return True if self._chosen else None
         return super().check_action(action, parameters)
@@ -352,14 +355,14 @@ class HistoryScreen(SessionScreen, keys="history"):
         self.action_read()
 
     def action_copy(self) -> None:
-        found, one = self._found, self._one
-        if found is None or one is None:
+        history, measurement = self._history, self._measurement
+        if history is None or measurement is None:
             return
         from dataclasses import replace
 
         from jaxprof.report.history import history_text, series_name
 
-        self.copy(history_text(replace(found, series=(one,)), None), series_name(one))
+        self.copy(history_text(replace(history, series=(measurement,)), None), series_name(measurement))
 
     @on(RowList.Chosen, "#measurements")
     def _to_points(self) -> None:

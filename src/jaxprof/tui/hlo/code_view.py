@@ -1,9 +1,9 @@
-"""A text of any size, drawn line by line as it comes into view: coloured, folded, with the matches of a search marked,
-and with keys from a name to its definition and its users, back and forward, block by block.
+"""A text of any size, drawn line by line as it comes into view: coloured, folded, and with search matches marked. Keys
+go from a name to its definition and its users, back and forward, and from block to block.
 
-Textual's own text area takes twenty seconds for two hundred thousand lines. This one slices, makes safe and colours
-only the lines that are shown, keeps the drawn lines, and sends nothing while nothing changes. Every line is made safe
-before it is drawn; markup is never parsed.
+Textual's own text area takes 20 s for 200 000 lines. This view slices, makes safe and colours only the lines that are
+shown, caches the drawn lines, and sends nothing while nothing changes. Every line is made safe before it is drawn;
+markup is never parsed.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.threads import in_thread
 
 PIECE = 8192
-"""Characters of a line that are drawn at once. Longer lines (a literal of megabytes) are drawn piece by piece."""
+"""Characters of a line that are drawn at once. Longer lines (such as a literal of megabytes) are drawn in pieces."""
 KEPT = 4096
-"""Drawn lines that are kept."""
+"""Number of drawn lines in the cache."""
 SIDEWAYS = 16
 ABOVE = 3
 """Lines that stay in view above and below the cursor."""
 
 
 class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
-    """One document at a time, with a cursor on a line."""
+    """Shows one document at a time, with a cursor on a line."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -52,7 +52,7 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
     }
 
     class Moved(Message):
-        """The cursor is on another line, or another document is shown."""
+        """Posted when the cursor moves to another line, or another document is shown."""
 
     def __init__(self, document: Document | None = None, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -60,7 +60,7 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         self._cursor = 0
         self._folds = Folds()
         self._hits: Hits | None = None
-        self._left_at: LRUCache[int, tuple[Document, int, Folds]] = LRUCache(16)
+        self._positions: LRUCache[int, tuple[Document, int, Folds]] = LRUCache(16)
         self._strips: LRUCache[tuple[int, int], tuple[str, Strip]] = LRUCache(KEPT)
         self._part_styles: dict[str, RichStyle] = {}
 
@@ -77,11 +77,11 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         return self._cursor
 
     def show(self, document: Document) -> None:
-        """Shows another document, at the line where the reader last left it."""
+        """Show another document, at the line where the reader last left it."""
         if document is self._document:
             return
-        self._left_at[id(self._document)] = (self._document, self._cursor, self._folds)
-        _, self._cursor, self._folds = self._left_at.get(id(document)) or (document, 0, Folds())
+        self._positions[id(self._document)] = (self._document, self._cursor, self._folds)
+        _, self._cursor, self._folds = self._positions.get(id(document)) or (document, 0, Folds())
         self._document = document
         self._hits = None
         self.unchoose()
@@ -93,16 +93,16 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         self.post_message(self.Moved())
 
     def forget_places(self) -> None:
-        """Forgets where documents were left."""
-        self._left_at.clear()
+        """Forget where documents were left."""
+        self._positions.clear()
 
     def show_hits(self, hits: Hits | None) -> None:
-        """Marks the matches of a search; None marks nothing."""
+        """Mark the matches of a search; None marks nothing."""
         self._hits = hits
         self.refresh()
 
     def go(self, line: int, *, center: bool = False) -> None:
-        """Moves the cursor to a line, unfolds it and brings it into view, near the centre with `center`."""
+        """Move the cursor to a line, unfold it and bring it into view, near the centre with `center`."""
         line = max(0, min(line, self._document.line_count - 1))
         if self._folds.block(line) is not None and line not in self._folds:
             self.set_folds(self._folds.opened(line))
@@ -122,7 +122,7 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         """Called when the cursor leaves its line or the document."""
 
     def marked_name(self) -> Name | None:
-        """The marked name in the cursor's line; None without one."""
+        """Return the marked name in the cursor's line; None without one."""
         return None
 
     # -- measures ---------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         return self._folds
 
     def set_folds(self, folds: Folds) -> None:
-        """Folds and opens blocks; the first line in view stays where it is."""
+        """Fold and open blocks; the first line in view stays where it is."""
         top = self._folds.line(round(self.scroll_y))
         self._folds = folds
         self._resize()
@@ -166,12 +166,12 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         self.scroll_to(y=max(0, target), animate=False, force=True)
 
     def redraw(self) -> None:
-        """Draws all lines anew."""
+        """Draw all lines anew."""
         self._strips.clear()
         self.refresh()
 
     def refresh_line(self, line: int) -> None:
-        """Redraws a line if it is in view."""
+        """Redraw a line if it is in view."""
         y = self._folds.row(line) - round(self.scroll_y)
         if 0 <= y < self.size.height:
             self.refresh(Region(0, y, self.size.width, 1))
@@ -212,7 +212,7 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         return Strip([Segment(text, self._style("fold" if mark == "+" else "gutter"))], self.number_width)
 
     def _body(self, number: int, left: int, right: int, *, marked: bool) -> Strip:
-        """The columns from `left` to `right` of a line, with its marks."""
+        """Return the columns from `left` to `right` of a line, with its marks."""
         piece = left // (PIECE // 2)
         text, strip = self._drawn(number, piece)
         shift = piece * (PIECE // 2)
@@ -240,7 +240,7 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         return Strip([*before, *marked, *after])
 
     def _drawn(self, number: int, piece: int) -> tuple[str, Strip]:
-        """A piece of a line, made safe and coloured."""
+        """Return a piece of a line, made safe and coloured."""
         drawn = self._strips.get((number, piece))
         if drawn is None:
             begin = piece * (PIECE // 2)
@@ -277,14 +277,14 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
         self.scroll_to(x=max(0, round(self.scroll_x) + step * SIDEWAYS), animate=False, force=True)
 
     def reveal_offset(self, offset: int) -> None:
-        """Brings the character at an offset of the text into view, horizontally too."""
+        """Bring the character at an offset of the text into view, horizontally too."""
         raw = self._document.line(self._cursor)
         within = max(0, offset - self._document.offset(self._cursor))
         at = within if within > PIECE else column(raw, within)
         self.reveal_columns(at, at + 8)
 
     def reveal_columns(self, start: int, end: int) -> None:
-        """Scrolls horizontally until these columns are in view."""
+        """Scroll horizontally until these columns are in view."""
         room = max(1, self.scrollable_content_region.width - self.number_width)
         left = round(self.scroll_x)
         if end > left + room:
@@ -295,7 +295,7 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
     # -- mouse ------------------------------------------------------------------------------------------------
 
     def line_at(self, event: events.MouseEvent) -> tuple[int, int] | None:
-        """The line and column under the mouse; the column is negative over the line numbers."""
+        """Return the line and column under the mouse; the column is negative over the line numbers."""
         offset = event.get_content_offset(self)
         if offset is None:
             return None
@@ -312,12 +312,12 @@ class TextView(Guarded, ScrollView, can_focus=True, keys="text"):
 
 
 READ_AT_ONCE = 20_000
-"""Lines of a text below which users are found at once; a thread searches a larger one."""
+"""Users of a name are searched at once in a text with fewer lines than this, else in a thread."""
 MOST_PLACES = 200
-"""Places that the history remembers."""
+"""Number of places that the history keeps."""
 
 Place = tuple[Document, int]
-"""A line of a document, as the history holds it."""
+"""A document and a line of it, as an entry of the history."""
 
 
 class CodeView(TextView, keys="code"):
@@ -325,7 +325,7 @@ class CodeView(TextView, keys="code"):
 
     @dataclass
     class ManyUsers(Message):
-        """Requests a choice among the several users of a name."""
+        """Requests a choice among several users of a name."""
 
         view: CodeView
         name: str
@@ -337,18 +337,18 @@ class CodeView(TextView, keys="code"):
         self._forward: list[Place] = []
         super().__init__(document, id=id, classes=classes)
         self.show_document: Callable[[Document], None] = self.show
-        """Called when the history leads to another document; a screen with tabs puts its own function here."""
+        """Called when the history leads to another document; a screen with tabs assigns its own function."""
 
     def unchoose(self) -> None:
         self._name_at = -1
 
     def jump(self, line: int) -> None:
-        """Goes to a line, and remembers this place in the history."""
+        """Go to a line, and remember this place in the history."""
         self.remember()
         self.go(line, center=True)
 
     def remember(self) -> None:
-        """Remembers this place in the history."""
+        """Remember this place in the history."""
         self._back.append((self.document, self.cursor))
         del self._back[:-MOST_PLACES]
         self._forward.clear()
@@ -371,11 +371,10 @@ class CodeView(TextView, keys="code"):
         if not names:
             self.action_sideways(step)
             return
-        chosen = self._name_at + step
         if self._name_at < 0 and step < 0:
             self.action_sideways(step)
             return
-        self._name_at = max(-1, min(chosen, len(names) - 1))
+        self._name_at = max(-1, min(self._name_at + step, len(names) - 1))
         self.refresh_line(self.cursor)
         if self._name_at >= 0:
             name = names[self._name_at]
@@ -404,8 +403,8 @@ class CodeView(TextView, keys="code"):
         elif document.line_count < READ_AT_ONCE:
             self._go_to_user(document, name, navigation.users(name, line))
         else:
-            found = partial(self._go_to_user, document, name)
-            in_thread(self, lambda: navigation.users(name, line), "users", then=found)
+            go_to_user = partial(self._go_to_user, document, name)
+            in_thread(self, lambda: navigation.users(name, line), "users", then=go_to_user)
 
     def _go_to_user(self, document: Document, name: str, lines: Sequence[int]) -> None:
         if document is not self.document:
@@ -418,18 +417,18 @@ class CodeView(TextView, keys="code"):
             self.post_message(self.ManyUsers(self, name, list(lines)))
 
     def action_history(self, step: int) -> None:
-        taken, given = (self._back, self._forward) if step < 0 else (self._forward, self._back)
-        if not taken:
+        source, target = (self._back, self._forward) if step < 0 else (self._forward, self._back)
+        if not source:
             self._notify_briefly("no place to go back to" if step < 0 else "no place to go forward to")
             return
-        given.append((self.document, self.cursor))
-        document, line = taken.pop()
+        target.append((self.document, self.cursor))
+        document, line = source.pop()
         if document is not self.document:
             self.show_document(document)
         self.go(line, center=True)
 
     def forget(self) -> None:
-        """Forgets the history and where documents were left, because other documents will be shown."""
+        """Forget the history and where documents were left, because other documents will be shown."""
         self._back.clear()
         self._forward.clear()
         self.forget_places()
@@ -453,7 +452,7 @@ class CodeView(TextView, keys="code"):
         self.go(block[0] if block is not None else self.cursor, center=True)
 
     def action_short(self) -> None:
-        """Hides metadata and the backend's configuration of all lines, or shows them again."""
+        """Hide metadata and the backend's configuration of all lines, or show them again."""
         if self.document.language is not Language.HLO:
             self._notify_briefly("only HLO has details to hide")
             return

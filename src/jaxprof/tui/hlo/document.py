@@ -1,11 +1,11 @@
 """A text of any size to be shown: its lines by number, its language, its folded blocks, and how to move through it.
 
-Nothing is split or copied: a line is sliced when it is shown. Building a document reads the text once (for the number
-of lines and the widest line); that takes a tenth of a second for a million lines, so build a large one in a thread.
+The text is not split or copied: a line is sliced when it is shown. Building a document reads the text once (for the
+number of lines and the widest line). That takes 0.1 s for a million lines, so build a large document in a thread.
 
-HLO is read by its model: only the computation at the line, even in a module of a million instructions.
-StableHLO and jaxprs are read by their notation alone. There a name refers to the nearest definition above it within
-its outermost block. MLIR names values `%0`, functions `@main` and locations `#loc`; a jaxpr names variables by
+Moves in HLO use its model, and parse only the computation at the line, even in a module of a million instructions.
+Moves in StableHLO and jaxprs use only the notation: a name refers to the nearest definition above it within its
+outermost block. MLIR names values `%0`, functions `@main` and locations `#loc`; a jaxpr names variables by
 letters, each with its type at its definition.
 """
 
@@ -43,45 +43,45 @@ class Name:
 class Navigation:
     """How to move through a text. Lines count from 0; a target that does not exist is None or empty, never an error.
 
-    The base is for texts without names and blocks, such as a log.
+    This base class serves texts without names and blocks, such as a log.
     """
 
     def names(self, line: str) -> Sequence[Name]:
-        """The names in a line that can be followed, from left to right."""
+        """Return the names in a line that can be followed, from left to right."""
         return ()
 
     def main_name(self, number: int) -> str:
-        """The name to follow from line `number` when none was chosen: what it calls, or its first operand."""
+        """Return the name to follow from line `number` when none was chosen: what it calls, or its first operand."""
         return ""
 
     def defined_name(self, number: int) -> str:
-        """The name that line `number` defines; empty if it defines none."""
+        """Return the name that line `number` defines; empty if it defines none."""
         return ""
 
     def definition(self, name: str, number: int) -> int | None:
-        """The line where `name`, as line `number` means it, is defined."""
+        """Return the line where `name`, as line `number` means it, is defined."""
         return None
 
     def users(self, name: str, number: int) -> Sequence[int]:
-        """The lines that use `name`, as line `number` means it."""
+        """Return the lines that use `name`, as line `number` means it."""
         return ()
 
     def block(self, number: int) -> tuple[int, int] | None:
-        """First and last line of the block that holds line `number`, its header included."""
+        """Return the first and last line of the block that holds line `number`, its header included."""
         return None
 
     def blocks(self) -> Sequence[tuple[int, int]]:
-        """All outermost blocks, in order."""
+        """Return all outermost blocks, in order."""
         return ()
 
     def statement(self, number: int) -> str:
-        """The whole statement that line `number` belongs to, as written."""
+        """Return the whole statement that line `number` belongs to, as written."""
         return ""
 
 
 _NAME = re.compile(r"%([\w.\-]+)")
 _BARE = re.compile(r"(?<![\w.%\-=\"])([A-Za-z_][\w\-]*(?:\.[\w.\-]*)?\d[\w.\-]*|[A-Za-z_][\w.\-]*(?= = ))(?![\w(\[])")
-"""Names in the oldest and the shortest form of HLO text, which have no `%`: they have a number, or precede a `=`."""
+"""Names in the oldest and the shortest form of HLO text, which have no `%`: they contain a digit, or precede a `=`."""
 _CALLING = frozenset({"fusion", "while", "conditional", "call", "async-start"})
 
 
@@ -107,7 +107,7 @@ class HloNavigation(Navigation):
         return [computation.span[0] for computation in self._computations]
 
     def computation(self, number: int) -> Computation | None:
-        """The computation that line `number` belongs to."""
+        """Return the computation that line `number` belongs to."""
         begin = self._source.offset(number + 1)
         end = self._source.offset(number + 2)
         at = bisect_right(self._starts, max(begin, end - 1)) - 1
@@ -117,7 +117,8 @@ class HloNavigation(Navigation):
         return computation if begin <= computation.span[2] else None
 
     def instruction(self, number: int) -> Instruction | None:
-        """The instruction that line `number` belongs to; None in a header or an end, and outside of computations."""
+        """Return the instruction that line `number` belongs to; None in a header or an end, and outside of
+        computations."""
         computation = self.computation(number)
         if computation is None or not computation.instructions:
             return None
@@ -133,12 +134,13 @@ class HloNavigation(Navigation):
         return instructions[place]
 
     def line_of(self, item: Instruction | Computation) -> int | None:
-        """The line on which an instruction or computation begins; None if the text has it only in another form."""
+        """Return the line on which an instruction or computation begins; None if the text has it only in another
+        form."""
         computation = item if isinstance(item, Computation) else item.computation
         return None if computation.is_synthetic else item.line - 1
 
     def line_of_kernel(self, computation: str, name: str) -> int | None:
-        """The line of the instruction `name` in `computation`; None if no module has it."""
+        """Return the line of the instruction `name` in `computation`; None if no module has it."""
         for module in self.modules:
             holder = module.get(computation)
             instruction = holder.get(name) if holder is not None else None
@@ -222,15 +224,15 @@ _MOST_USERS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Notation:
-    """What names, definitions and blocks look like."""
+    """Patterns of the names, definitions and blocks of a language."""
 
     name: re.Pattern[str]
     defined: re.Pattern[str]
-    """The name that a line defines."""
+    """Matches a line that defines a name, with the name as a group."""
     definition: str
-    """A definition of `{name}`, for the lines above."""
+    """Pattern of a line that defines `{name}`; searched for in the lines above."""
     header: re.Pattern[str]
-    """The first line of an outermost block."""
+    """Matches the first line of an outermost block."""
 
 
 _NOTATIONS = {
@@ -272,7 +274,7 @@ class TextNavigation(Navigation):
         return lines[0] if lines else ""
 
     def _scope(self, number: int) -> tuple[int, int]:
-        """Offsets of the text in which the names of a line are valid."""
+        """Return the offsets of the text in which the names of a line are valid."""
         at = bisect_right(self._headers, number)
         first = self._headers[at - 1] if at else 0
         after = self._headers[at] if at < len(self._headers) else self._source.line_count
@@ -336,7 +338,7 @@ class TextNavigation(Navigation):
         return [self._bounds(at) for at in range(len(self._headers))]
 
     def _bounds(self, at: int) -> tuple[int, int]:
-        """The header's line, and the last line before the next header that is not blank."""
+        """Return the header's line, and the last line before the next header that is not blank."""
         first = self._headers[at]
         last = (self._headers[at + 1] if at + 1 < len(self._headers) else self._source.line_count) - 1
         while last > first and not self._line(last).strip():
@@ -351,7 +353,7 @@ _BLOCK = 1 << 20
 _LONG = 1 << 14
 """Non-ASCII lines longer than this are measured in characters, not in columns."""
 _GROUP, _GROUPS = 32, 16
-"""Lines that are sliced together, because finding the first costs more than the others; and groups that are kept."""
+"""Lines that are sliced together, because finding the first costs more than the others; and groups in the cache."""
 
 
 class Document:
@@ -366,7 +368,7 @@ class Document:
         self._lines: dict[int, list[str]] = {}
         self._short = False
         self.widest = _widest(text)
-        """Columns of the widest line; for very long lines, characters."""
+        """Columns of the widest line; for a very long line, its characters."""
 
     @property
     def text(self) -> str:
@@ -374,7 +376,7 @@ class Document:
 
     @property
     def short(self) -> bool:
-        """Whether lines are without metadata and the backend's configuration; `text` has them all the same."""
+        """Whether lines are shown without metadata and the backend's configuration; `text` always has both."""
         return self._short
 
     @short.setter
@@ -383,7 +385,7 @@ class Document:
         self._lines.clear()
 
     def line(self, number: int) -> str:
-        """Line `number`; empty outside of the text."""
+        """Return line `number`; empty outside of the text."""
         if not 0 <= number < self.line_count:
             return ""
         group, place = divmod(number, _GROUP)
@@ -396,21 +398,22 @@ class Document:
         return lines[place] if place < len(lines) else ""
 
     def offset(self, number: int) -> int:
-        """Where line `number` begins in the text."""
+        """Return where line `number` begins in the text."""
         return self.source.offset(number + 1)
 
     def number(self, offset: int) -> int:
-        """The line that holds the character at `offset`."""
+        """Return the line that holds the character at `offset`."""
         return self.source.line(offset) - 1
 
 
 def column(raw: str, offset: int) -> int:
-    """The column at which character `offset` of a line is shown."""
+    """Return the column at which character `offset` of a line is shown."""
     return columns(safe(raw[:offset]))
 
 
 def _widest(text: str) -> int:
-    """Works block by block, so that only part of the lines exists at a time."""
+    """Return the columns of the widest line. Splits the text block by block, so that only part of the lines exists
+    at a time."""
     widest = at = 0
     while at < len(text):
         end = text.find("\n", at + _BLOCK)
@@ -437,40 +440,40 @@ class Folds:
         self._rows = [first - hidden for first, hidden in zip(self._firsts, self._hidden, strict=False)]
 
     def __contains__(self, line: int) -> bool:
-        """Whether a line is the header of a folded block."""
+        """Return whether a line is the header of a folded block."""
         at = bisect_left(self._firsts, line)
         return at < len(self._firsts) and self._firsts[at] == line
 
     @property
     def hidden(self) -> int:
-        """How many lines are not shown."""
+        """Number of lines that are out of view."""
         return self._hidden[-1]
 
     def line(self, row: int) -> int:
-        """The line that is shown in a row."""
+        """Return the line that is shown in a row."""
         at = bisect_left(self._rows, row)
         return row + self._hidden[at]
 
     def row(self, line: int) -> int:
-        """The row that shows a line; for a hidden line, the row of its block's header."""
+        """Return the row that shows a line; for a hidden line, the row of its block's header."""
         at = bisect_right(self._firsts, line)
         if at and line <= self.blocks[at - 1][1]:
             return self._rows[at - 1]
         return line - self._hidden[at]
 
     def block(self, line: int) -> tuple[int, int] | None:
-        """The folded block that holds a line."""
+        """Return the folded block that holds a line."""
         at = bisect_right(self._firsts, line) - 1
         if at >= 0 and self.blocks[at][0] <= line <= self.blocks[at][1]:
             return self.blocks[at]
         return None
 
     def folded(self, block: tuple[int, int]) -> Folds:
-        """A copy with a block folded; it absorbs folded blocks inside it."""
+        """Return a copy with a block folded; it absorbs folded blocks inside it."""
         outside = [(first, last) for first, last in self.blocks if not (block[0] <= first and last <= block[1])]
         return Folds([*outside, block])
 
     def opened(self, line: int) -> Folds:
-        """A copy in which the block that holds a line is open."""
+        """Return a copy in which the block that holds a line is open."""
         holder = self.block(line)
         return Folds(block for block in self.blocks if block != holder)

@@ -38,7 +38,7 @@ _LABEL = 12
 
 
 def kernel_facts(opened: OpenedModule, ranked: Ranked, width: int, around: int = 1) -> list[FactLine]:
-    """Everything about a kernel: its source, its cost, what is inside, and why it was not fused further."""
+    """Return everything about a kernel: its source, its cost, what is inside, and why it was not fused further."""
     kernel = ranked.kernel
     here = FactTarget(kernel.computation, kernel.name)
     facts: list[FactLine] = [
@@ -58,14 +58,14 @@ def kernel_facts(opened: OpenedModule, ranked: Ranked, width: int, around: int =
         _barriers(opened, kernel, width),
     )
     for number, part in enumerate(parts):
-        if number and part and around:  # only if there is room
+        if number and part and around:  # without room, no blank lines
             facts.append(Content(""))
         facts += part
     return facts
 
 
 def kind_of(kernel: Kernel) -> str:
-    """The kind of a kernel, with its opcode and its library where they say more."""
+    """Return the kind of a kernel, with its opcode and its library where they say more."""
     implied = kernel.opcode in ("fusion", "custom-call") or kernel.kind.casefold().replace(" ", "-") == kernel.opcode
     words = kernel.kind if implied else f"{kernel.kind} ({kernel.opcode})"
     return f"{words} by {kernel.target}" if kernel.target and kernel.target != kernel.kind else words
@@ -89,8 +89,7 @@ def _origins(kernel: Kernel, width: int, recorded_seconds: float | None, around:
             others.append(origin)
     if others:
         facts.append(heading("Also from", f"{counted(len(others), 'more place')} fused into it"))
-        for origin in others[:MOST_ORIGINS]:
-            facts.append(_origin(origin, width))
+        facts += [_origin(origin, width) for origin in others[:MOST_ORIGINS]]
         if len(others) > MOST_ORIGINS:
             facts.append(Content.styled(f"  and {len(others) - MOST_ORIGINS} more", "$quiet"))
     return facts
@@ -111,7 +110,7 @@ def _origin(origin: Origin, width: int) -> Content:
 
 
 def place_content(place: HloSourceLocation, width: int, function: str = "") -> Content:
-    """`…/model.py:88 in attention`, shortened at the start of the path."""
+    """Return a source location such as `…/model.py:88 in attention`, its path shortened at the start."""
     tail = f":{place.line}" + (f" in {function}" if function else "")
     room = max(8, width - columns(safe(tail)))
     file = safe(place.file)
@@ -123,7 +122,7 @@ def place_content(place: HloSourceLocation, width: int, function: str = "") -> C
 def source_facts(
     place: HloSourceLocation, width: int, recorded_seconds: float | None, function: str = "", around: int = 1
 ) -> list[FactLine]:
-    """A source place, with its lines when the file can be read here."""
+    """Return a source place, with its lines when the file can be read here."""
     facts: list[FactLine] = [place_content(place, width, function)]
     source = excerpt(place, around)
     numbers = max((len(str(number)) for number, _ in source.lines), default=1)
@@ -140,7 +139,7 @@ def source_facts(
     elif not source.lines:
         facts.append(Content.styled("  the file no longer has this line", "$warning"))
     elif recorded_seconds is not None and source.modified_seconds > recorded_seconds + 1:
-        facts.append(Content.styled("  the file has changed since: this may be another line", "$warning"))
+        facts.append(Content.styled("  file changed since the recording: line may differ", "$warning"))
     return facts
 
 
@@ -177,7 +176,7 @@ def _cost(ranked: Ranked, width: int) -> list[FactLine]:
 
 
 def _links(ranked: Ranked) -> list[FactLine]:
-    """The time of a collective over the links: the bound and the estimate."""
+    """Return the time of a collective over the links: the bound and the estimate."""
     over = ranked.over
     if over is None or over.bound_seconds is None or not over.link:
         return []
@@ -188,7 +187,7 @@ def _links(ranked: Ranked) -> list[FactLine]:
 
 
 def figure_fact(label: str, text: str) -> FactLine:
-    """A figure with its label."""
+    """Return a figure with its label."""
     return Content.assemble((f"{label:<{_LABEL}}", "$text-muted"), safe(text))
 
 
@@ -200,8 +199,7 @@ def _inside(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine]:
     if instruction is None:
         return []
     rows = tree(instruction)
-    count = kernel.instructions
-    facts = [heading("Inside", f"{counted(count, 'instruction')}, from the result down")]
+    facts = [heading("Inside", f"{counted(kernel.instructions, 'instruction')}, from the result down")]
     facts += [
         Leads(_row(prefix, row, width), FactTarget(row.computation, row.name))
         for prefix, row in zip(branches(rows), rows, strict=True)
@@ -210,9 +208,9 @@ def _inside(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine]:
 
 
 def branches(rows: Sequence[TreeRow]) -> list[str]:
-    """What is drawn before each row of a tree.
+    """Return what is drawn before each row of a tree.
 
-    An only child is not indented but has an arrow: a chain of a hundred operations takes a hundred lines, not columns.
+    An only child is not indented but gets an arrow: a chain of a hundred operations takes a hundred lines, not columns.
     """
     children: list[int] = [0] * len(rows)
     parents: list[int] = []
@@ -291,12 +289,12 @@ def _barriers(opened: OpenedModule, kernel: Kernel, width: int) -> list[FactLine
 
 
 def reason_words(barrier: Barrier) -> str:
-    """The reason without the names of the two kernels, which are shown beside it."""
+    """Return the reason without the names of the two kernels, which are shown beside it."""
     return barrier.words.partition(": ")[2] or barrier.words
 
 
 def group_facts(group: KernelGroup, width: int) -> list[FactLine]:
-    """Everything about a group of kernels, as sums."""
+    """Return everything about a group of kernels, as sums."""
     members = group.all
     weights = group.ranking.column("weight")
     heaviest = nlargest(MOST_MEMBERS, members, key=lambda number: 0.0 if isnan(weights[number]) else weights[number])

@@ -37,35 +37,35 @@ if TYPE_CHECKING:
 
 
 _MOST_PLACES = 200
-"""Places of a finding that are listed."""
+"""Most locations listed for a finding."""
 
 
 NOTHING = {
-    "findings": ("No findings.", "No findings in what was read.", "No finding that shows before XLA's passes."),
+    "findings": ("No findings.", "No findings in what was read.", "No findings detectable before XLA's passes."),
     "barriers": (
         "No array goes from one kernel to another.",
         "No barriers in what was read.",
         "Unknown: XLA's passes, which fuse kernels, have not run on this module.",
     ),
 }
-"""The text of an empty list: for a whole module, for part of one, which allows no conclusion, and for one before XLA's
-passes."""
+"""Text of an empty list: for a whole module, for a part of one (from which nothing follows), and for one before
+XLA's passes."""
 
 
 class KernelNotes(TableView[Any], keys="kernel_notes"):
-    """Findings, or barriers: rows about kernels, the most expensive first."""
+    """Findings or barriers: rows about kernels, the most expensive first."""
 
     most = 1
-    """The most bytes of a row."""
+    """Bytes of the row with the most bytes, at least 1."""
 
     def show(self, rows: Sequence[HloFinding] | Sequence[Barrier]) -> None:
-        """Shows the rows of another program."""
+        """Show the rows of another program."""
         self.most = max((row.bytes or 0 for row in rows), default=0) or 1
         self.show_rows(dict(enumerate(rows)))
 
 
 def finding_list() -> KernelNotes:
-    """One row per finding."""
+    """Return an empty list of findings, which has a row for each."""
     columns: tuple[TableColumn[HloFinding], ...] = (
         TableColumn("finding", lambda finding: finding.code.replace("-", " "), 12, most=24, fits=True,
                     style="bold $accent", gap=2),
@@ -77,7 +77,7 @@ def finding_list() -> KernelNotes:
 
 
 def barrier_list() -> KernelNotes:
-    """One row per barrier."""
+    """Return an empty list of barriers, which has a row for each."""
 
     def saving(barrier: Barrier) -> Content:
         return bar(barrier.bytes / rows.most, 6) + cell(bytes_(barrier.bytes), 10, right=True)
@@ -93,11 +93,11 @@ def barrier_list() -> KernelNotes:
     return rows
 
 
-# -- the facts about one ----------------------------------------------------------------------------------------------
+# -- the facts about a row --------------------------------------------------------------------------------------------
 
 
 def barrier_facts(opened: OpenedModule, barrier: Barrier, width: int) -> list[FactLine]:
-    """Everything about a barrier."""
+    """Return everything about a barrier."""
     facts = [
         Content.styled(barrier.reason.replace("-", " "), "bold $accent"),
         *paragraph(reason_words(barrier), width),
@@ -123,7 +123,7 @@ def barrier_facts(opened: OpenedModule, barrier: Barrier, width: int) -> list[Fa
 
 
 def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list[FactLine]:
-    """Everything about a finding."""
+    """Return everything about a finding."""
     facts = [
         Content.styled(finding.code.replace("-", " "), "bold $accent"),
         *paragraph(finding.message, width),
@@ -145,20 +145,27 @@ def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list
     return facts
 
 
-LISTS = ("kernels", "findings", "barriers", "roofline", "flame")
+LISTS = {
+    "kernels": "Kernels",
+    "findings": "Findings",
+    "barriers": "Barriers",
+    "roofline": "Roofline",
+    "flame": "Flame",
+}
+"""Titles of the tabs by list, from left to right."""
 
 _FRAME = 3
 """Lines around the rows of a list: its frame and its heading."""
 _LEAST_LINES = 5
 _FACT_LINES = (10, 16)
-"""Lines of the facts below a long list, on a low and on a tall terminal; as in the style sheet."""
+"""Lines of the facts below a long list, on a low and on a tall terminal; the style sheet has the same figures."""
 
 
 class KernelSide(Guarded, Container):
     """One list at a time, and the facts beside or below it."""
 
     class Highlighted(Message):
-        """The cursor is on another kernel."""
+        """Posted when the cursor moves to another kernel."""
 
     @dataclass
     class OpenRequested(Message):
@@ -188,7 +195,7 @@ class KernelSide(Guarded, Container):
 
     @property
     def tab(self) -> str:
-        """Which of `LISTS` is in view."""
+        """The list in view, one of `LISTS`."""
         return self._tab
 
     @property
@@ -207,7 +214,7 @@ class KernelSide(Guarded, Container):
         return self.query_one(KernelTable)
 
     def show_program(self, opened: OpenedModule | None) -> None:
-        """Shows another program, which may not have been read yet."""
+        """Show another program, which may not have been read yet."""
         self._opened = opened
         self.table.set_empty_text("Reading the HLO…" if opened is not None else "")
         self.table.show_kernels(Ranking())
@@ -216,7 +223,7 @@ class KernelSide(Guarded, Container):
         self._show()
 
     def show_ranking(self, ranking: Ranking) -> None:
-        """Shows the kernels, once they are known or are compared with another device."""
+        """Show the kernels, once they are known or are compared with another device."""
         self.table.set_empty_text(
             "No kernels here." if self._opened is None or self._opened.whole else "No kernels in what was read."
         )
@@ -225,7 +232,7 @@ class KernelSide(Guarded, Container):
         self._show()
 
     def show_notes(self) -> None:
-        """Shows findings and barriers, as far as they are known."""
+        """Show findings and barriers, as far as they are known."""
         opened = self._opened
         if opened is not None:
             which = 0 if opened.whole else 1 if opened.optimised else 2
@@ -237,11 +244,11 @@ class KernelSide(Guarded, Container):
         self._show()
 
     def show_failure(self, words: str) -> None:
-        """Shows why there are no kernels."""
+        """Show why there are no kernels."""
         self.table.set_empty_text(safe(words))
 
     def show_tab(self, tab: str) -> None:
-        """Shows another list."""
+        """Show another list."""
         self._tab = tab
         for notes in self.query(KernelNotes):
             notes.display = tab == notes.id
@@ -258,7 +265,7 @@ class KernelSide(Guarded, Container):
         self._show()
 
     def _show(self) -> None:
-        """Shows what the list in view has, and what is beside and around it."""
+        """Show the facts, the pictures and the titles of the list in view."""
         self._show_facts()
         self._show_pictures()
         self._show_titles()
@@ -273,7 +280,7 @@ class KernelSide(Guarded, Container):
 
     @property
     def current_list(self) -> RowList | Icicle:
-        """What takes the keys."""
+        """The widget that takes the keys."""
         if self._tab == "flame":
             return self._flame.view
         notes = self._notes
@@ -285,7 +292,7 @@ class KernelSide(Guarded, Container):
         return self.query_one(f"#{self._tab}", KernelNotes) if self._tab in NOTHING else None
 
     def select(self, computation: str, name: str) -> bool:
-        """Moves the table's cursor to a kernel, even one that the filter hides; False if no kernel has that name."""
+        """Move the table's cursor to a kernel, even a hidden one; return False if no kernel has that name."""
         number = self.table.rows.ranking.find(name, computation)
         if number is None:
             return False
@@ -295,7 +302,7 @@ class KernelSide(Guarded, Container):
         return self.table.select(number)
 
     def csv(self) -> str:
-        """The rows of the table as shown, with the columns that `jaxprof hlo --format csv` prints."""
+        """Return the rows of the table as shown, with the columns that `jaxprof hlo --format csv` prints."""
         from jaxprof.report.kernels import kernels_table
         from jaxprof.report.renderers import to_csv_text
 
@@ -324,14 +331,14 @@ class KernelSide(Guarded, Container):
         self._share_height()
 
     def on_resize(self) -> None:
-        """Shares another height."""
+        """Share the new height."""
         self._share_height()
 
     def _share_height(self) -> None:
-        """Gives a list that is shorter than its share only what it holds; the facts below it take the rest."""
+        """Give a list that is shorter than its share only what it holds; the facts below it take the rest."""
         lists, facts, screen = self.query_one("#list-box"), self.query_one("#fact-box"), self.screen
         below = screen.has_class("-very-wide") or not screen.has_class("-wide")
-        listed = self.current_list if self._tab not in ("roofline", "flame") else None  # a picture takes all there is
+        listed = self.current_list if self._tab not in ("roofline", "flame") else None  # a picture fills its share
         rows = listed.count if isinstance(listed, RowList) else self.size.height
         lines = max(_LEAST_LINES, rows + self.query_one(FilterLine).display + _FRAME)
         height, facts_lines = self.size.height, _FACT_LINES[screen.has_class("-tall")]
@@ -447,14 +454,14 @@ class KernelSide(Guarded, Container):
     # -- the filter -------------------------------------------------------------------------------------------
 
     def open_filter(self) -> None:
-        """Opens the filter line of the list in view; the search line of the flame graph."""
+        """Open the filter line of the list in view, or the search line of the flame graph."""
         if self._tab == "flame":
             self._flame.action_search()
             return
         self.query_one(FilterLine).open(self._filters.get(self._filter_key, ""))
 
     def clear_filter(self) -> bool:
-        """Clears the filter; False if there was none."""
+        """Clear the filter; return False if there was none."""
         if not self._filters.get(self._filter_key):
             return False
         self.query_one(FilterLine).clear()

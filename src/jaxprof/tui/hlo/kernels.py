@@ -1,7 +1,7 @@
 """The kernels of a program as a table: the rows (filtered, sorted, grouped), how they are drawn, and their keys.
 
-Reading the origins (source lines, named scopes) of a large program takes seconds. A thread does it when a filter, an
-order or a grouping first needs them; until then the rows stay as they were, and the screen answers keys.
+Reading the origins (source lines, named scopes) of a large program takes seconds. A thread reads them once a filter, an
+order or a grouping needs them; until then the rows stay as they were, and the screen answers keys.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ from jaxprof.units import UNKNOWN, counted, integer, percent, seconds
 OPEN_UP_TO = 40
 """With more kernels than this, groups are closed at first."""
 DEEPEST = 100
-"""Scopes inside each other that are indented further and further."""
+"""Depth from which nested scopes are no longer indented further."""
 
 
 @dataclass
 class OriginsRead(Message, bubble=False):
-    """The origins of `done` kernels have been read; `origins` are those of all kernels, once all are read."""
+    """Reports that the origins of `done` kernels have been read. `origins` has the origins of all kernels once all
+    are read."""
 
     kernels: Sequence[Kernel]
     done: int
@@ -57,7 +58,7 @@ class OriginsRead(Message, bubble=False):
 
 @dataclass
 class OriginsFailed(Message, bubble=False):
-    """The origins of the kernels could not be read."""
+    """Reports that the origins of the kernels could not be read."""
 
     kernels: Sequence[Kernel]
     error: JaxprofError
@@ -72,11 +73,11 @@ class OriginReader(OneThread):
         self._kernels: Sequence[Kernel] | None = None
 
     def reads(self, kernels: Sequence[Kernel]) -> bool:
-        """Whether these kernels are the last that it began to read, and it was not stopped since."""
+        """Return whether these kernels are the last that it began to read, and it was not stopped since."""
         return self._kernels is kernels
 
     def read(self, kernels: Sequence[Kernel]) -> None:
-        """Reads the origins of these kernels; does nothing if it reads them already, or failed to."""
+        """Read the origins of these kernels; do nothing if it reads them already, or failed to."""
         if not self.reads(kernels):
             self.begin(lambda stop: self._read(kernels, stop), lambda error: self._failed(kernels, error))
             self._kernels = kernels
@@ -108,10 +109,10 @@ class Arrangement(NamedTuple):
 
 
 class KernelRows:
-    """The rows of the table: kernels by their number, groups by their path. Knows no widget.
+    """The rows of the table, without a widget: kernels by their number, groups by their path.
 
     `post` takes `OriginsRead` and `OriginsFailed` from the reading thread to the thread of the app, which hands them to
-    `take_origins` and `do_without_origins`. Everything here is called in the thread of the app.
+    `take_origins` and `do_without_origins`. The thread of the app makes all calls.
     """
 
     def __init__(self, post: Callable[[Message], object]) -> None:
@@ -127,41 +128,41 @@ class KernelRows:
         self.share_read: float | None = None
         """The share of origins that have been read; None unless the rows wait for them."""
         self.changes = 0
-        """How often the rows were arranged: another number, other rows."""
+        """Number of times that the rows were arranged; it changes whenever the rows change."""
         self._filter = ""
-        self._left: Sequence[int] = ()
+        self._filtered: Sequence[int] = ()
         """The kernels that the filter leaves, sorted."""
         self._closed: set[tuple[str, ...]] = set()
         self._depths = bytearray()
-        """How far each row is indented; empty unless they are grouped."""
+        """Indentation of each row; empty unless the rows are grouped."""
 
     @property
     def hidden(self) -> int:
         """How many kernels the filter hides."""
-        return len(self.ranking) - len(self._left)
+        return len(self.ranking) - len(self._filtered)
 
     @property
     def numbers(self) -> Sequence[int]:
         """The kernels that the filter leaves, in the order of the table, also those in closed groups."""
         if self.arrangement.grouping == "none":
-            return self._left
+            return self._filtered
         numbers = array("l")
         for group in self.groups.values():
             numbers += group.members
         return numbers
 
     def depth(self, index: int) -> int:
-        """How far a row is indented."""
+        """Return how far a row is indented."""
         return self._depths[index] if self._depths else 0
 
     def is_closed(self, group: KernelGroup) -> bool:
-        """Whether the kernels of a group are out of view."""
+        """Return whether the kernels of a group are out of view."""
         return group.path in self._closed
 
     # -- what changes them ------------------------------------------------------------------------------------
 
     def show(self, ranking: Ranking) -> None:
-        """Takes the kernels of another program, or other figures of the same."""
+        """Take the kernels of another program, or other figures of the same."""
         ranking.know_from(self.ranking)
         self.ranking = ranking
         if not self._reader.reads(ranking.kernels):
@@ -169,11 +170,11 @@ class KernelRows:
         self._arrange(fresh=True)
 
     def stop(self) -> None:
-        """Stops reading origins."""
+        """Stop reading origins."""
         self._reader.stop()
 
     def set_filter(self, text: str) -> bool:
-        """Leaves only kernels with these words; False if they were set already."""
+        """Leave only kernels with these words; return False if they were set already."""
         if text == self._filter:
             return False
         self._filter = text
@@ -181,28 +182,28 @@ class KernelRows:
         return True
 
     def sort_by(self, column: str) -> None:
-        """Sorts by a column; by the same one again, the other way round."""
+        """Sort by a column; if the table is sorted by it already, reverse the order."""
         turned = not self.wanted.turned if column == self.wanted.sort else False
         self.wanted = self.wanted._replace(sort=column, turned=turned)
         self._arrange(fresh=False)
 
     def group_by(self, grouping: str) -> None:
-        """Groups by one of `GROUPINGS`."""
+        """Group by one of `GROUPINGS`."""
         self.wanted = self.wanted._replace(grouping=grouping)
         self._arrange(fresh=True)
 
     def turn_group(self, group: KernelGroup) -> None:
-        """Opens or closes a group."""
+        """Open or close a group."""
         self._closed ^= {group.path}
         self._arrange(fresh=False)
 
     def turn_groups(self) -> None:
-        """Opens all groups, or closes all if all are open."""
+        """Open all groups, or close all if all are open."""
         self._closed = set() if self._closed else set(self.groups)
         self._arrange(fresh=False)
 
     def take_origins(self, message: OriginsRead) -> bool:
-        """Takes what the thread has read; whether the rows have changed."""
+        """Take what the thread has read; return whether the rows have changed."""
         if message.kernels is not self.ranking.kernels:
             return False
         if message.origins is not None:
@@ -214,7 +215,7 @@ class KernelRows:
         return False
 
     def do_without_origins(self, message: OriginsFailed) -> bool:
-        """Gives up what needs the origins; False if they are those of another program."""
+        """Give up the arrangement that needs origins; return False if the message is about another program."""
         if message.kernels is not self.ranking.kernels:
             return False
         self.share_read = None
@@ -224,21 +225,22 @@ class KernelRows:
     # -- how they are arranged --------------------------------------------------------------------------------
 
     def _arrange(self, *, fresh: bool) -> None:
-        """Filters, sorts and groups; `fresh` forgets which groups are open."""
+        """Filter, sort and group the rows; `fresh` forgets which groups are open."""
         knows = self._knows_what_is_needed()
         self.arrangement = self.wanted if knows else _without_origins(self.wanted, self.arrangement)
         sort, turned, grouping = self.arrangement
         left = filtered(self.ranking, self._filter, by_origins=knows or not needs_origins(self._filter))
-        self._left = ordered(self.ranking, left, sort, turned=turned)
-        outermost = grouped(self.ranking, self._left, grouping) if grouping != "none" else []
+        self._filtered = ordered(self.ranking, left, sort, turned=turned)
+        outermost = grouped(self.ranking, self._filtered, grouping) if grouping != "none" else []
         self.groups = {group.path: group for group in _walk(outermost)}
         if fresh:
-            self._closed = set(self.groups) if len(self._left) > OPEN_UP_TO else set()
+            self._closed = set(self.groups) if len(self._filtered) > OPEN_UP_TO else set()
         self._fill(outermost)
         self.changes += 1
 
     def _knows_what_is_needed(self) -> bool:
-        """Whether all is known that the filter, the order and the groups need; else begins to read it."""
+        """Return whether everything is known that the filter, the order and the groups need; if not, begin to read
+        it."""
         sort, _, grouping = self.wanted
         needed = sort in SORTED_BY_ORIGINS or grouping in GROUPED_BY_ORIGINS or needs_origins(self._filter)
         knows = not needed or self.ranking.knows_origins
@@ -253,7 +255,7 @@ class KernelRows:
     def _fill(self, outermost: Sequence[KernelGroup]) -> None:
         self._depths = bytearray()
         if self.arrangement.grouping == "none":
-            self.keys = self._left
+            self.keys = self._filtered
             return
         keys: list[Hashable] = []
         for group in outermost:
@@ -272,8 +274,8 @@ class KernelRows:
 
 
 def _without_origins(wanted: Arrangement, now: Arrangement) -> Arrangement:
-    """The part of the wanted arrangement that needs no origins; the rest stays as it is now."""
-    if now.sort in SORTED_BY_ORIGINS:  # of another program, whose origins were known
+    """Return the wanted arrangement without the parts that need origins; these stay as they are now."""
+    if now.sort in SORTED_BY_ORIGINS:  # left from a program with known origins
         now = now._replace(sort=Arrangement().sort, turned=False)
     if now.grouping in GROUPED_BY_ORIGINS:
         now = now._replace(grouping=Arrangement().grouping)
@@ -293,34 +295,34 @@ _WIDTHS = {
     "source": 8,
 }  # fmt: skip
 """The columns from left to right, with their least widths."""
-_FIRST = ("measured", "least", "source", "kind", "bytes", "times", "bound", "flops", "intensity")
+_PRIORITIES = ("measured", "least", "source", "kind", "bytes", "times", "bound", "flops", "intensity")
 """The columns in the order in which they appear as the terminal gets wider."""
 _STYLES = {
     "name": "bold", "kind": "$text-muted", "times": "$text-muted", "source": "$code-name", "least": "$text-muted",
 }  # fmt: skip
 _CUTS: dict[str, Cut] = {"name": "middle", "source": "start"}
-_MEASURED = 500
+_MEASURED_NAMES = 500
 """Kernels whose names are measured for the width of their column."""
 _NAME_AT_MOST = 48
 _BOUNDS = {"memory": "$phase-transfer", "compute": "$phase-compile"}
 
 
 class KernelTable(RowList, keys="kernels"):
-    """One row per kernel, and one per group if they are grouped."""
+    """One row per kernel, and one per group if kernels are grouped."""
 
     EMPTY = "No kernels here."
 
     @dataclass
     class PointRequested(Message):
-        """Requests the kernel of the next point of the roofline, to the right or to the left."""
+        """Requests the kernel of the next point of the roofline, to the right or left."""
 
         step: int
 
     class Arranged(Message):
-        """The table is sorted, grouped or filtered differently."""
+        """Posted when the table is sorted, grouped or filtered differently."""
 
     class Progressed(Message):
-        """More of the origins have been read that the rows wait for."""
+        """Posted when more of the origins that the rows wait for have been read."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -328,22 +330,22 @@ class KernelTable(RowList, keys="kernels"):
         self._empty_text = self.EMPTY
         self._layout: tuple[object, dict[str, Placed[int]]] = (None, {})
         self.noun = "kernel"
-        """What a row is called: before XLA's passes a module has operations."""
+        """What a row is called in the title: before XLA's passes, a module has operations."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def show_kernels(self, ranking: Ranking) -> None:
-        """Shows the kernels of another program, or other figures of the same."""
+        """Show the kernels of another program, or other figures of the same."""
         self.rows.show(ranking)
         self._show_rows()
 
     def set_empty_text(self, text: str) -> None:
-        """Sets the text that is shown while there are no kernels."""
+        """Set the text that is shown while there are no kernels."""
         self._empty_text = text
         self._show_empty_text()
 
     def set_filter(self, text: str) -> None:
-        """Shows only rows with these words."""
+        """Show only rows with these words."""
         if self.rows.set_filter(text):
             self._show_rows()
 
@@ -378,7 +380,7 @@ class KernelTable(RowList, keys="kernels"):
 
     @property
     def arrangement(self) -> str:
-        """What shares are of, what the rows wait for, and how they are grouped, for a subtitle."""
+        """For the subtitle: the basis of the shares, the progress of reading origins, and the grouping."""
         parts = [f"share of {BASES[self.rows.ranking.basis]}"]
         if self.rows.share_read is not None:
             parts.insert(0, f"reading origins: {percent(self.rows.share_read)}")
@@ -392,7 +394,7 @@ class KernelTable(RowList, keys="kernels"):
         return " · ".join(parts)
 
     def select(self, number: int) -> bool:
-        """Moves the cursor to a kernel; False if it is not shown."""
+        """Move the cursor to a kernel; return False if it is not shown."""
         if not self.shows(number):
             return False
         self.move_to_key(number)
@@ -401,7 +403,7 @@ class KernelTable(RowList, keys="kernels"):
     # -- the origins that a thread reads ----------------------------------------------------------------------
 
     def on_origins_read(self, message: OriginsRead) -> None:
-        """Arranges the rows as the user wanted once the origins are known."""
+        """Arrange the rows as the user wanted once the origins are known."""
         if self.rows.take_origins(message):
             self._show_rows()
         else:
@@ -418,7 +420,7 @@ class KernelTable(RowList, keys="kernels"):
     # -- drawing ----------------------------------------------------------------------------------------------
 
     def _placed(self, width: int) -> dict[str, Placed[int]]:
-        """The columns that fit, by their names."""
+        """Return the columns that fit, by their names."""
         ranking, grouping = self.rows.ranking, self.rows.arrangement.grouping
         key = (width, id(ranking), len(ranking), grouping)
         if self._layout[0] != key:
@@ -435,17 +437,17 @@ class KernelTable(RowList, keys="kernels"):
         width, shown = _WIDTHS[name], COLUMNS[name]
         most = {"source": 26, "kind": 16}.get(name, width)
         if name == "name":
-            sample = self.rows.ranking.rows(range(min(_MEASURED, len(self.rows.ranking))))
+            sample = self.rows.ranking.rows(range(min(_MEASURED_NAMES, len(self.rows.ranking))))
             indent = 6 if self.rows.arrangement.grouping != "none" else 0
             most = min(_NAME_AT_MOST, indent + max((len(row.kernel.name) for row in sample), default=width))
         return TableColumn(
             shown.title or "", lambda index: self._cell(name, index), width, weight=int(name == "name"),
             fits=name in ("source", "kind"), most=most, right=shown.is_right, cut=_CUTS.get(name, "end"),
-            priority=_FIRST.index(name) + 1 if name in _FIRST else 0,
+            priority=_PRIORITIES.index(name) + 1 if name in _PRIORITIES else 0,
         )  # fmt: skip
 
     def _share(self, index: int) -> Content:
-        """A bar with its per cent, eleven columns wide."""
+        """Return a bar with its per cent, eleven columns wide."""
         key = self.key_at(index)
         share = self.rows.groups[key].share if isinstance(key, tuple) else self.rows.ranking[cast(int, key)].share
         text = UNKNOWN if share is None else "<1%" if 0 < share < 0.01 else f"{share * 100:.0f}%"
@@ -487,7 +489,7 @@ class KernelTable(RowList, keys="kernels"):
         self.sort_by(sortable[(at + 1) % len(sortable)])
 
     def sort_by(self, column: str) -> None:
-        """Sorts by a column; by the same one again, the other way round."""
+        """Sort by a column; if the table is sorted by it already, reverse the order."""
         self.rows.sort_by(column)
         self._show_rows()
         if column == "order":
@@ -501,7 +503,7 @@ class KernelTable(RowList, keys="kernels"):
         self.group_by(groupings[(groupings.index(self.rows.wanted.grouping) + 1) % len(groupings)])
 
     def group_by(self, grouping: str) -> None:
-        """Groups by `kind`, `source`, `scope`, `direction`, or not at all (`none`)."""
+        """Group by `kind`, `source`, `scope`, `direction`, or not at all (`none`)."""
         self.rows.group_by(grouping)
         self._show_rows()
 
@@ -521,7 +523,7 @@ class KernelTable(RowList, keys="kernels"):
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)
         if offset is not None and offset.y == 0:
-            event.prevent_default()  # the row's own handling of a click
+            event.prevent_default()  # else `RowList` handles the click
             for key, place in self._placed(self.scrollable_content_region.width).items():
                 if place.left <= offset.x <= place.left + place.width:
                     self.sort_by(key)

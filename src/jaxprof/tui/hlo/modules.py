@@ -1,6 +1,6 @@
 """The modules of the HLO screen: those that can be opened, what is known of the open one, and the thread that reads it.
 
-A module is read part by part in that thread, and each part goes to the screen as soon as it is ready.
+The thread reads a module part by part, and passes each part to the screen as soon as it is ready.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 LARGE = 16 << 20
-"""Characters of HLO above which the first kernels are shown before the others are read."""
+"""Characters of HLO from which the first kernels are shown before the others are read."""
 FROZEN = 4 << 20
-"""Characters of HLO above which the garbage collector leaves the module alone."""
+"""Characters of HLO from which a module is hidden from the garbage collector."""
 FIRST = 500
-"""How many kernels are shown first."""
+"""Number of kernels that are shown first."""
 
 
 class ModuleList:
@@ -50,7 +50,7 @@ class ModuleList:
         self._of_files: list[ModuleStages] = []
 
     def add_files(self, programs: Sequence[ModuleStages]) -> None:
-        """Appends the programs of a file; a file that is opened again replaces its earlier programs."""
+        """Append the programs of a file; a file that is opened again replaces its earlier programs."""
         keys = {program.key for program in programs}
         self._of_files = [program for program in self._of_files if program.key not in keys] + list(programs)
 
@@ -60,11 +60,11 @@ class ModuleList:
         return [*self.of_session, *self._of_files]
 
     def of_run(self, key: str) -> ModuleStages | None:
-        """The program of a run of the session; None if the run has no program."""
+        """Return the program of a run of the session; None if the run has no program."""
         return next((program for program in self.of_session if program.key == key), None)
 
     def first(self, wanted: str) -> ModuleStages | None:
-        """The program of the run `wanted`, else the first that was compiled, else the first of all."""
+        """Return the program of the run `wanted`, else the first that was compiled, else the first of all."""
         named = [program for program in self.of_session if program.key == wanted]
         with_hlo = [program for program in self.of_session if "hlo" in program.stages]
         return next(iter([*named, *with_hlo, *self.all]), None)
@@ -84,25 +84,25 @@ class Stage:
 class OpenedModule:
     """What is known of a program so far; a part that is not known yet is None.
 
-    The reading thread assigns the attributes; the screen only reads them, after the message that a part is ready.
+    The reading thread assigns the attributes. The screen only reads them, after the message that a part is ready.
     """
 
     program: ModuleStages
     stages: dict[str, Stage] = field(default_factory=dict)
     errors: dict[str, JaxprofError] = field(default_factory=dict)
-    """Why a stage cannot be shown, by stage."""
+    """By stage, why it cannot be shown."""
     module: Module | None = None
     kernels: tuple[Kernel, ...] | None = None
     barriers: tuple[Barrier, ...] | None = None
     barrier_index: BarrierIndex = field(default_factory=BarrierIndex)
-    """Of `barriers`, by kernel."""
+    """`barriers` by kernel."""
     findings: tuple[HloFinding, ...] | None = None
     notices: tuple[Notice, ...] = ()
-    """Which parts of the module were not read, as far as is known by now."""
+    """Notices about the module, such as parts that were not read, as far as is known by now."""
     complete: bool = True
     """False while `kernels` holds only the first kernels of a large module."""
     over: bool = False
-    """The reading has finished."""
+    """Whether reading has finished."""
 
     @property
     def optimised(self) -> bool:
@@ -111,29 +111,27 @@ class OpenedModule:
 
     @property
     def whole(self) -> bool:
-        """Whether no missing part could change a conclusion."""
+        """Whether nothing is missing that could change a conclusion."""
         return not any(notice.serious for notice in self.notices)
 
     def kernel_line(self, computation: str, name: str) -> int | None:
-        """The line of a kernel, or of any instruction, in the optimised HLO."""
+        """Return the line of a kernel, or of any instruction, in the optimised HLO."""
         stage = self.stages.get("hlo")
         if stage is None or stage.hlo is None:
             return None
-        if self.module is not None:
-            holder = self.module.get(computation)
-            instruction = holder.get(name) if holder is not None else None
-            if instruction is not None:
-                return stage.hlo.line_of(instruction)
+        instruction = self.instruction(computation, name)
+        if instruction is not None:
+            return stage.hlo.line_of(instruction)
         return stage.hlo.line_of_kernel(computation, name)
 
     def instruction(self, computation: str, name: str) -> Instruction | None:
-        """An instruction of the optimised HLO by name."""
+        """Return an instruction of the optimised HLO by name."""
         holder = self.module.get(computation) if self.module is not None else None
         return holder.get(name) if holder is not None else None
 
 
 def read_stage(program: ModuleStages, name: str) -> tuple[Stage, Sequence[Module]]:
-    """Reads a stage; for HLO, also returns its modules. Blocks. Raises JaxprofError."""
+    """Read a stage, and for HLO also its modules. Blocks. Raises JaxprofError."""
     if name in HLO_STAGES:
         modules = program.modules(name)
         navigation = HloNavigation(modules)
@@ -148,7 +146,7 @@ def read_stage(program: ModuleStages, name: str) -> tuple[Stage, Sequence[Module
 
 
 def open_program(opened: OpenedModule, report: Callable[[str], None], cancelled: Callable[[], bool]) -> None:
-    """Reads all of a program, the kernels first, and calls `report` with the name of each part when ready. Blocks."""
+    """Read all of a program, the kernels first, and call `report` with the name of each part when ready. Blocks."""
     from jaxprof.hlo.analysis.barriers import barriers
     from jaxprof.hlo.analysis.findings.catalogue import findings
     from jaxprof.hlo.analysis.kernels import kernels, stream
@@ -170,7 +168,7 @@ def open_program(opened: OpenedModule, report: Callable[[str], None], cancelled:
         if name == "hlo" and modules:
             opened.module = opened.program.own(modules)
             if opened.module.entry is not None:
-                _ = opened.module.entry.instructions  # parsed here, not on the thread that draws
+                _ = opened.module.entry.instructions  # parse in this thread, not in the one that draws
             report(name)
             if len(opened.module.text) > LARGE:
                 opened.notices = outline(opened.module)
@@ -199,17 +197,18 @@ def open_program(opened: OpenedModule, report: Callable[[str], None], cancelled:
 
 
 class ModuleReader(OneThread):
-    """Reads the open program, and reports nothing more of a program that is no longer open. Both callbacks run in the
+    """Reads the open program, and reports nothing more about a program once it is closed. Both callbacks run in the
     reading thread."""
 
     def __init__(self, report: Callable[[OpenedModule, str], object], fail: Callable[[JaxprofError], object]) -> None:
         super().__init__("program")
         self._report, self._fail = report, fail
         self._freezing = threading.Lock()
-        """Held to stop a thread, and by a thread to freeze what it read: what a stopped thread read stays unfrozen."""
+        """Held to stop a thread, and by a thread to freeze what it has read: what a stopped thread has read stays
+        unfrozen."""
 
     def read(self, opened: OpenedModule) -> None:
-        """Reads a program in place of the previous one, and reports each part once it is ready."""
+        """Read a program in place of the previous one, and report each part once it is ready."""
         self.begin(lambda stop: self._read(opened, stop), lambda error: self._failed(opened, error))
 
     def stop(self) -> None:
@@ -230,11 +229,11 @@ class ModuleReader(OneThread):
         self._fail(JaxprofError(what, f"The text can still be read. {error.hint}"))
 
     def _freeze(self, opened: OpenedModule, stop: threading.Event) -> None:
-        """Hides what was read from the garbage collector, until another program is opened.
+        """Hide what was read from the garbage collector, until another program is opened.
 
-        All of a module refers to all of it, so a full collection walks over everything and frees nothing: for 20 MB of
-        HLO the app stands still for 0.4 s, at any moment. The process is the app's own, so nobody else's objects are
-        hidden.
+        All objects of a module refer to each other, so a full collection walks over all of them and frees nothing: for
+        20 MB of HLO that pauses the app for 0.4 s, at any moment. The process is the app's own, so no objects of others
+        are hidden.
         """
         if opened.module is not None and len(opened.module.text) > FROZEN:
             with self._freezing:
@@ -243,7 +242,8 @@ class ModuleReader(OneThread):
 
 
 def device_of(session: Session, program: ModuleStages) -> DevicePeaks | None:
-    """The device of a run's program, or of a dump that names it, with its ceilings; None where they are unknown."""
+    """Return the device of a run's program, or of a dump that names it, with its ceilings; None where they are
+    unknown."""
     run = session.runs.get(program.key)
     return ceilings_for(session, run) if run is not None else device_of_kind(program.device)
 
@@ -251,7 +251,7 @@ def device_of(session: Session, program: ModuleStages) -> DevicePeaks | None:
 def rank(
     session: Session, opened: OpenedModule, measured: Mapping[str, float] | None, chosen: DevicePeaks | None
 ) -> Ranking:
-    """The kernels that are known, compared with the `chosen` device, or with the program's own if None.
+    """Rank the kernels that are known so far by the `chosen` device, or by the program's own device if None.
 
     `measured` is seconds per call of the program by kernel name.
     """

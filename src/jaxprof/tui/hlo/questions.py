@@ -1,7 +1,6 @@
-"""The questions of the HLO screen: which program, which device, which of several lines, which file, what to
-write where.
+"""The dialogs of the HLO screen: which program, which device, which of several lines, which file, what to write where.
 
-Each question is a dialog over the screen, and passes its answer to a function; without an answer nothing is called.
+Each dialog passes the answer to a function; without an answer it calls nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _LINE_SHOWN = 400
-"""Characters that are shown of a line that can be chosen."""
+"""Characters shown of a line that can be chosen."""
 
 
 def ask_module(
@@ -38,7 +37,7 @@ def ask_module(
     opened: OpenedModule | None,
     choose: Callable[[ModuleStages], object],
 ) -> None:
-    """Asks which run or module of a file to open; `choose` is called unless that one is open already."""
+    """Ask which run or module of a file to open; `choose` is called unless that one is open already."""
 
     def is_open(program: ModuleStages) -> bool:
         return opened is not None and opened.program.key == program.key
@@ -56,7 +55,7 @@ def ask_module(
 
 
 def ask_device(app: Profiler, program: ModuleStages, take: Callable[[DevicePeaks | None], object]) -> None:
-    """Asks with which device's ceilings the kernels are compared; `take` gets None for the program's own device."""
+    """Ask with which device's ceilings the kernels are compared; `take` gets None for the program's own device."""
     from jaxprof.hlo.analysis.cost.peaks import DEVICES
     from jaxprof.units import scaled
 
@@ -70,14 +69,14 @@ def ask_device(app: Profiler, program: ModuleStages, take: Callable[[DevicePeaks
 
 
 def ask_user(app: Profiler, message: CodeView.ManyUsers) -> None:
-    """Asks which of the lines that use a value to go to, and goes there."""
+    """Ask which of the lines that use a value to go to, and go there."""
     view, lines = message.view, message.lines
     options = [Option(str(line + 1), view.document.line(line).strip()[:_LINE_SHOWN]) for line in lines]
     Choose(f"{len(options)} users of {message.name}", options).ask(app, lambda number: view.jump(lines[number]))
 
 
 def ask_match(app: Profiler, opened: OpenedModule, matches: Sequence[Match], go: Callable[[Match], object]) -> None:
-    """Asks which of the lines of other stages that came from one place to go to."""
+    """Ask which of the lines of other stages that came from one place to go to."""
     options = [
         Option(f"{TITLES[name]} {line + 1}", opened.stages[name].document.line(line).strip()[:_LINE_SHOWN])
         for name, line in matches
@@ -87,7 +86,7 @@ def ask_match(app: Profiler, opened: OpenedModule, matches: Sequence[Match], go:
 
 
 def ask_file(app: Profiler, open_file: Callable[[Path], object]) -> None:
-    """Asks which file or folder to open; a session or a profile holds more than HLO and is opened as a session."""
+    """Ask which file or folder to open; a session or a profile holds more than HLO and is opened as a session."""
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.tui.kit.dialogs import AskText
 
@@ -108,7 +107,7 @@ _LONGEST_NAME = 80
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Something that can be written: its line in the dialog, the suggested file name, and the text."""
+    """A text that can be written to a file: its line in the dialog, the suggested file name, and the text."""
 
     option: Option
     file_name: str
@@ -116,7 +115,7 @@ class Export:
 
 
 def exports(module: Module, kernel: Kernel | None, table: Callable[[], str]) -> list[Export]:
-    """The table as it stands and, when the cursor is on a kernel, that kernel as graphs."""
+    """Return the table as it stands and, when the cursor is on a kernel, that kernel as graphs."""
     rows = Export(Option("the table as CSV", "its rows as they stand"), "kernels.csv", table)
     if kernel is None:
         return [rows]
@@ -133,7 +132,8 @@ def exports(module: Module, kernel: Kernel | None, table: Callable[[], str]) -> 
 
 
 def kernel_graph(module: Module, kernel: Kernel, what: str, form: str) -> str:
-    """A kernel's instructions (`what` is `inside`) or its neighbours (`near`) as a graph; `form` is `dot` or `svg`."""
+    """Return a kernel's instructions (`what` is `inside`) or its neighbours (`near`) as a graph; `form` is `dot` or
+    `svg`."""
     from jaxprof.hlo import graph
 
     nodes = graph.inside(module, kernel) if what == "inside" else graph.neighbourhood(module, kernel)
@@ -141,7 +141,7 @@ def kernel_graph(module: Module, kernel: Kernel, what: str, form: str) -> str:
 
 
 def ask_and_write(app: Profiler, choices: Sequence[Export]) -> None:
-    """Asks which export to write and where, and writes it. A relative path starts at the current folder."""
+    """Ask which export to write and where, and write it. A relative path starts at the current folder."""
 
     def take(number: int) -> None:
         export = choices[number]
@@ -163,7 +163,7 @@ def _write_export(app: Profiler, export: Export, path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Writes a new file. Raises StorageError if the file already exists or cannot be written."""
+    """Write a new file. Raises StorageError if the file already exists or cannot be written."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -1,4 +1,4 @@
-"""The kernels of a program under the ceilings of a device: a plot whose points the mouse and the keys choose."""
+"""The kernels of a program under the ceilings of a device, as a plot whose points the mouse and the keys can choose."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxprof.text import columns, shorten_middle
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.canvas import Canvas, Scale, axis_lines
 from jaxprof.tui.kit.picture import Picture
-from jaxprof.units import percent, scaled
+from jaxprof.units import counted, percent, scaled
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
@@ -25,45 +25,45 @@ if TYPE_CHECKING:
 
 GUTTER, LEAST_WIDTH, LEAST_HEIGHT = 9, 30, 9
 NEAR = 3.0
-"""How many columns away from a cell a kernel is near it."""
+"""Distance in columns up to which a kernel is near a cell."""
 MOST_NAMED = 6
 MARKS = {"memory": ("●", "$phase-transfer"), "compute": ("◆", "$phase-compile")}
 
 
 @dataclass(frozen=True, slots=True)
 class RooflineFrame:
-    """Where everything is in a plot of one size: the points in cells of the terminal."""
+    """The layout of a plot of one size: its points as cells of the terminal."""
 
     device: DevicePeaks
     points: Sequence[RooflinePoint]
-    """Those with the greatest share last."""
+    """The points, those with the greatest share last."""
     without: int
-    """How many kernels have no point."""
+    """Number of kernels without a point."""
     roofs: Sequence[tuple[str, float]]
     x: Scale
     y: Scale
     width: int
     height: int
-    """Of the area between the axes."""
+    """Rows of the area between the axes."""
 
     def cell(self, point: RooflinePoint) -> tuple[int, int]:
-        """The column and the row of a point between the axes."""
+        """Return the column and the row of a point between the axes."""
         canvas = Canvas(self.width, self.height)
         column, row = canvas.dot_at(self.x.place(point.intensity), self.y.place(point.flops_per_second))
         return column // 2, min(self.height - 1, max(0, row // 4))
 
     def near(self, cell: tuple[int, int], most: float = math.inf) -> list[RooflinePoint]:
-        """The points at most so far from a cell, the nearest first, then those with the greatest share."""
-        found = [(_distance(self.cell(point), cell), point) for point in self.points]
-        found.sort(key=lambda pair: (pair[0], -pair[1].share))
-        return [point for distance, point in found if distance <= most]
+        """Return the points within `most` columns of a cell, the nearest first, then those with the greatest share."""
+        distances = [(_distance(self.cell(point), cell), point) for point in self.points]
+        distances.sort(key=lambda pair: (pair[0], -pair[1].share))
+        return [point for distance, point in distances if distance <= most]
 
     def of(self, number: int | None) -> RooflinePoint | None:
-        """The point of a kernel; None if it has none."""
+        """Return the point of a kernel; None if it has none."""
         return next((point for point in self.points if number in point.numbers), None)
 
     def beside(self, number: int | None, step: int) -> RooflinePoint | None:
-        """The next point to the right or to the left of that of a kernel, by intensity and then by FLOP/s."""
+        """Return the next point to the right or left of the point of a kernel, by intensity and then by FLOP/s."""
         order = sorted(self.points, key=lambda point: (point.intensity, point.flops_per_second))
         here = self.of(number)
         if here is None:
@@ -73,17 +73,18 @@ class RooflineFrame:
 
 
 def _distance(one: tuple[int, int], other: tuple[int, int]) -> float:
-    """Between two cells, in columns; a row is as high as two of them are wide."""
+    """Return the distance between two cells, in columns; a row is as high as two columns are wide."""
     return math.hypot(one[0] - other[0], 2 * (one[1] - other[1]))
 
 
 def named_lines(height: int) -> int:
-    """How many lines below a plot name kernels."""
+    """Return how many lines below a plot name kernels."""
     return min(MOST_NAMED, max(1, height // 4)) if height >= LEAST_HEIGHT else 0
 
 
 def roofline_frame(ranking: Ranking, numbers: Sequence[int], width: int, height: int) -> RooflineFrame | None:
-    """The frame of a plot with its axes and names in `width` by `height`; None without ceilings, or without room."""
+    """Return the frame of a plot with its axes and names in `width` by `height`; None without ceilings, or without
+    room."""
     device = ranking.device
     rows = height - 3 - named_lines(height)
     if device is None or width < LEAST_WIDTH or rows < LEAST_HEIGHT - 4:
@@ -106,8 +107,10 @@ def roofline_plot(
     height: int,
     pointed: tuple[int, int] | None = None,
 ) -> Content:
-    """The plot in exactly `width` columns and `height` lines, with the `chosen` kernel marked. Below it stand the
-    kernels near that one, or near the cell that the mouse has `pointed` at."""
+    """Return the plot in exactly `width` columns and `height` lines, with the `chosen` kernel marked.
+
+    Below the plot stand the kernels near the chosen one, or near the cell that the mouse `pointed` at.
+    """
     if ranking.device is None:
         return _note(
             "The ceilings of this device are unknown.",
@@ -142,7 +145,7 @@ def roofline_plot(
 
 
 def _near(frame: RooflineFrame, chosen: int | None, pointed: tuple[int, int] | None) -> list[RooflinePoint]:
-    """The points to name: near the mouse, if there are some, else near the chosen kernel."""
+    """Return the points to name: near the mouse, if there are some, else near the chosen kernel."""
     at_mouse = frame.near(pointed, NEAR) if pointed is not None else []
     here = frame.of(chosen)
     return at_mouse or (frame.near(frame.cell(here), NEAR) if here is not None else [])
@@ -151,7 +154,8 @@ def _near(frame: RooflineFrame, chosen: int | None, pointed: tuple[int, int] | N
 def _names(
     ranking: Ranking, near: Sequence[RooflinePoint], chosen: int | None, width: int, lines: int
 ) -> list[Content]:
-    """A line for each kernel, those that are in the same place, too; how many more there are in the last line."""
+    """Return a line for each kernel, also for those in the same place; the last line counts the kernels without a
+    line."""
     kernels = [(number, point) for point in near for number in point.numbers]
     kernels.sort(key=lambda pair: pair[0] != chosen)
     shown = kernels if len(kernels) <= lines else kernels[: max(0, lines - 1)]
@@ -166,7 +170,7 @@ def _names(
 
 
 def _name(ranking: Ranking, number: int, point: RooflinePoint, width: int, *, chosen: bool) -> Content:
-    """`◉ fusion.3  1.2 FLOP/B  3.4 GFLOP/s  41 % of its roof`."""
+    """Return the line of a kernel, such as `◉ fusion.3 1.2 FLOP/B 3.4 GFLOP/s 41 % of its roof`."""
     mark, style = ("◉", "bold $accent") if chosen else MARKS.get(point.bound, ("○", "$quiet"))
     figures = f"{scaled(point.intensity):>7} FLOP/B  {scaled(point.flops_per_second, 'FLOP/s'):>13}  " + (
         f"{percent(point.flops_per_second / point.attainable):>6} of its roof" if point.measured else "at most"
@@ -189,7 +193,7 @@ def _decades(values: Sequence[float], margin: float) -> Scale:
 
 
 def _draw_roof(canvas: Canvas, device: DevicePeaks, roofs: Sequence[tuple[str, float]], x: Scale, y: Scale) -> None:
-    """Draws the memory slope up to the highest peak, and each peak from its ridge on."""
+    """Draw the memory slope up to the highest peak, and each peak from its ridge on."""
     top = roofs[0][1]
     ridge = top / device.bandwidth
     # Clipped below: the slope enters the plot where it reaches the lowest FLOP/s of the axis.
@@ -204,7 +208,7 @@ def _draw_roof(canvas: Canvas, device: DevicePeaks, roofs: Sequence[tuple[str, f
 
 
 def _name_roofs(canvas: Canvas, device: DevicePeaks, roofs: Sequence[tuple[str, float]], x: Scale, y: Scale) -> None:
-    """Writes what each ceiling is where nothing is drawn, as near to it as there is room."""
+    """Write the name of each ceiling as near to it as there is a free place."""
     named: dict[float, list[str]] = {}
     for name, peak in roofs:
         named.setdefault(peak, []).append(name)
@@ -239,7 +243,7 @@ def _head(device: DevicePeaks, without: int, width: int) -> Content:
         ("◆ compute", MARKS["compute"][1]),
     ]
     if without:
-        parts.append((f"   {without} without a point", "$quiet"))
+        parts.append((f"   {counted(without, 'kernel')} not plotted", "$quiet"))
     return Content.assemble(*parts).truncate(width, ellipsis=True)
 
 
@@ -266,7 +270,7 @@ class RooflineView(Picture):
         self._pointed: tuple[int, int] | None = None
 
     def show_kernels(self, ranking: Ranking, numbers: Sequence[int], changes: int, chosen: int | None) -> None:
-        """Draws these kernels, with one chosen; `changes` counts how often the kernels have changed."""
+        """Draw these kernels, with one chosen; `changes` counts how often the kernels have changed."""
         self._ranking, self._numbers, self._changes, self._chosen = ranking, numbers, changes, chosen
         self._draw_now()
 
@@ -281,7 +285,7 @@ class RooflineView(Picture):
         return roofline_frame(self._ranking, self._numbers, self.size.width, self.size.height)
 
     def go(self, step: int) -> None:
-        """Requests the next point to the right or to the left."""
+        """Request the next point to the right or to the left."""
         frame = self._frame()
         point = frame.beside(self._chosen, step) if frame is not None else None
         if point is not None:
@@ -302,12 +306,12 @@ class RooflineView(Picture):
             self.post_message(self.Chosen(near[0].number))
 
     def _cell(self, event: events.MouseEvent) -> tuple[int, int] | None:
-        """The cell between the axes."""
+        """Return the cell between the axes."""
         offset = event.get_content_offset(self)
         return (offset.x - GUTTER - 1, offset.y - 1) if offset is not None else None
 
     def _point_at(self, cell: tuple[int, int] | None) -> None:
-        """Names what is near the mouse; a mouse far from all points changes nothing."""
+        """Name what is near the mouse; a mouse far from all points changes nothing."""
         frame = self._frame()
         near = frame.near(cell, NEAR) if frame is not None and cell is not None else []
         pointed = cell if near else None

@@ -1,7 +1,7 @@
-"""HLO: what XLA made of a program. Kernels first, then what is inside them, then the text of every stage.
+"""The HLO screen: what XLA made of a program. Kernels first, then what is inside them, then the text of each stage.
 
-A thread reads, parses and analyses the program part by part, the kernels first. A line of any stage knows its source
-place, and leads to the lines of the other stages that came from the same place.
+A thread reads, parses and analyses the program part by part, the kernels first. A line of a stage leads to the lines of
+the other stages that came from the same source location.
 """
 
 from __future__ import annotations
@@ -47,24 +47,15 @@ if TYPE_CHECKING:
     from jaxprof.hlo.open.stages import ModuleStages
 
 
-LIST_TITLES = {
-    "kernels": "Kernels",
-    "findings": "Findings",
-    "barriers": "Barriers",
-    "roofline": "Roofline",
-    "flame": "Flame",
-}
-"""Every possible tab, from left to right."""
-
-
 def available(opened: OpenedModule | None) -> list[str]:
-    """The tabs that can be shown: all lists, and the stages that were recorded."""
+    """Return the tabs that can be shown: all lists, and the stages that were recorded."""
     stages = opened.program.stages if opened is not None else {}
     return [*LISTS, *(stage.name for stage in STAGES if stage.name in stages)]
 
 
 def tabs_of(opened: OpenedModule | None) -> list[Tab]:
-    """All tabs. A stage that was not recorded is dimmed, except for the HLO before the passes, which is left out."""
+    """Return all tabs. A stage that was not recorded is dimmed, except for the HLO before the passes, which is left
+    out."""
     there = available(opened)
     counts = {
         "kernels": opened.kernels if opened is not None else None,
@@ -72,11 +63,11 @@ def tabs_of(opened: OpenedModule | None) -> list[Tab]:
         "barriers": opened.barriers if opened is not None else None,
     }
     tabs = []
-    for name in LISTS:
+    for name, title in LISTS.items():
         rows = counts.get(name)
         more = "+" if name == "kernels" and opened is not None and not opened.complete else ""
         count = f"{len(rows)}{more}" if rows is not None else ""
-        tabs.append(Tab(name, LIST_TITLES[name], LIST_TITLES[name], count))
+        tabs.append(Tab(name, title, title, count))
     return tabs + [
         Tab(stage.name, stage.title, stage.short, enabled=stage.name in there, stage=True)
         for stage in STAGES
@@ -85,7 +76,7 @@ def tabs_of(opened: OpenedModule | None) -> list[Tab]:
 
 
 def empty_text(why: str, fills: str) -> Content:
-    """Why there is no module, and what brings one."""
+    """Return why there is no module, and how to get one."""
     return Content.assemble(
         (safe(why), "bold"),
         "\n\n",
@@ -96,11 +87,11 @@ def empty_text(why: str, fills: str) -> Content:
 
 
 MOST = 3
-"""Notices that are shown; there are seldom more."""
+"""Most notices shown; there are seldom more."""
 
 
 def notice_lines(notices: Sequence[Notice], width: int) -> list[Content]:
-    """The notices of a module, one per line, the serious ones first."""
+    """Return the notices of a module, one per line, the serious ones first."""
     shown = sorted(notices, key=lambda notice: not notice.serious)[:MOST]
     return [
         Content.assemble(
@@ -111,13 +102,14 @@ def notice_lines(notices: Sequence[Notice], width: int) -> list[Content]:
 
 
 class MemoryScreen(SessionScreen, keys="module_memory"):
-    """The memory of one module of a file, above HLO: by XLA's assignment in a dump, else an estimate."""
+    """The memory of one module of a file, over the HLO screen: from XLA's buffer assignment in a dump, else an
+    estimate."""
 
     MODE = "hlo"
     AUTO_FOCUS = "#buffers"
 
     def __init__(self, stages: ModuleStages, module: Module, show_text: Callable[[FactTarget], None]) -> None:
-        """`show_text` goes to an instruction in the text, once this is closed."""
+        """`show_text` goes to an instruction in the text, once this screen is closed."""
         super().__init__()
         self._stages = stages
         self._module = module
@@ -131,10 +123,10 @@ class MemoryScreen(SessionScreen, keys="module_memory"):
         in_thread(self, lambda: memory_of_dump(self._stages), "memory", then=self._show_picture)
 
     def _show_picture(self, picture: MemoryPicture | None) -> None:
-        """Shows the memory; None if the module has no schedule."""
+        """Show the memory; None if the module has no schedule."""
         view = self.query_one(MemoryView)
         if picture is None:
-            view.show_words("The order of its instructions is not that of execution, so what is alive when is unknown.")
+            view.show_words("This module has no schedule, so the lifetimes of its buffers are unknown.")
         else:
             view.show_picture(picture)
 
@@ -166,7 +158,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         self._opened: OpenedModule | None = None
         self._tab = "kernels"
         self._device: DevicePeaks | None = None
-        """The device that the user chose; None means the program's own."""
+        """The device that the user chose; None for the program's own device."""
         self._run_seen = ""
         self._reading = ModuleReader(
             lambda opened, part: self.call_later(self._part_ready, opened, part),
@@ -189,7 +181,7 @@ class HloScreen(SessionScreen, keys="hlo"):
     # -- which program ----------------------------------------------------------------------------------------
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Lists the programs of the session. The one in view stays, unless it has new stages."""
+        """List the programs of the session. The one in view stays, unless it has new stages."""
         before = self._opened.program if self._opened is not None else None
         self._module_list.of_session = modules_of(self.profiler.session)
         if replaced:
@@ -217,14 +209,14 @@ class HloScreen(SessionScreen, keys="hlo"):
         self._take_kernel()
 
     def _take_kernel(self) -> None:
-        """Goes to the kernel that another screen requested, once the kernels are known."""
+        """Go to the kernel that another screen requested, once the kernels are known."""
         name = self.profiler.kernel_wanted
         if name and self.lists.listed:
             self.profiler.kernel_wanted = ""
             self.to_kernel(name)
 
     def _choose(self, program: ModuleStages | None) -> None:
-        """Opens a program: stops reading the previous one, and forgets it."""
+        """Open a program: stop reading the previous one, and forget it."""
         self._reading.stop()
         self._opened = OpenedModule(program) if program is not None else None
         self.query_one(TrustLine).clear()
@@ -244,7 +236,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         self._reading.stop()
 
     def _part_ready(self, opened: OpenedModule, part: str) -> None:
-        """Shows a part of a program that the reading thread has finished."""
+        """Show a part of a program that the reading thread has finished."""
         if opened is not self._opened:  # posted before the user chose another program
             return
         lists, texts = self.lists, self.texts
@@ -287,7 +279,7 @@ class HloScreen(SessionScreen, keys="hlo"):
             self.query_one("#hlo-empty", Static).update(empty_text(*self._why_empty()))
 
     def _why_empty(self) -> tuple[str, str]:
-        """Why no module is open, and what brings one."""
+        """Return why no module is open, and how to open one."""
         program = uncaptured_program(self.profiler.session)
         if program is not None:
             why, _, fills = how_to_capture(self.profiler, program).partition(". ")
@@ -300,7 +292,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         return "No compiled program in this session.", "Only compiled variants (jit) have HLO."
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A capture is offered while the screen is empty for want of one."""
+        """Offer a capture while the screen is empty for want of one."""
         if action == "capture":
             return self._opened is None and can_capture(self.profiler, uncaptured_program(self.profiler.session))
         return super().check_action(action, parameters)
@@ -333,12 +325,12 @@ class HloScreen(SessionScreen, keys="hlo"):
         return self.has_class("-very-wide")
 
     def show_tabs(self) -> None:
-        """Redraws the tabs with what is known by now."""
+        """Redraw the tabs with what is known by now."""
         shown = {self.lists.tab, self.texts.stage} if self._both else {self._tab}
         self.query_one(StageTabs).show(tabs_of(self._opened), frozenset(shown))
 
     def show_tab(self, name: str, *, focus: bool = True) -> None:
-        """Brings a tab into view."""
+        """Bring a tab into view."""
         self._tab = name
         self.set_class(self.in_text, "-text")
         if self.in_text:
@@ -362,7 +354,7 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     @on(StageSide.StageRequested)
     def _stage_wanted(self, message: StageSide.StageRequested) -> None:
-        """Follows the texts to a stage that they chose themselves."""
+        """Follow the texts to a stage that they chose themselves."""
         self._tab = message.stage
         self.show_tabs()
 
@@ -378,32 +370,33 @@ class HloScreen(SessionScreen, keys="hlo"):
         self.show_tab(self.texts.stage)
 
     def to_lists(self) -> None:
-        """Goes back to the lists, to the kernel at the cursor of the text."""
+        """Go back to the lists, to the kernel at the cursor of the text."""
         at = self.texts.kernel_at_cursor()
         if at is not None:
             self.lists.select(*at)
         self.show_tab(self.lists.tab)
 
     def to_text_of(self, target: FactTarget) -> None:
-        """Goes to the line of an instruction in the optimised HLO."""
+        """Go to the line of an instruction in the optimised HLO."""
         if self.texts.go_to_kernel(target.computation, target.name, remember=True):
             self.show_tab("hlo")
         else:
             self.say(f"{safe(target.name)} has no line of its own in this text.")
 
     def to_line(self, match: Match) -> None:
-        """Goes to a line of a stage."""
+        """Go to a line of a stage."""
         self.texts.go(match)
         self.show_tab(match[0])
 
     def to_kernel(self, name: str) -> None:
-        """Goes to a kernel in the list, or reports that the program has none of that name."""
+        """Go to a kernel in the list, or report that the program has none of that name."""
         self.show_tab("kernels")
         if not self.lists.select("", name):
             self.say(f"{safe(name)} is not a kernel of this program.")
 
     def bring_text_along(self) -> bool:
-        """Moves the text to the kernel under the cursor of the lists; False if that has no line. In a text, no move."""
+        """Move the text to the kernel under the cursor of the lists; return False if the kernel has no line. Does
+        nothing while a text is in view."""
         if self.in_text:
             return True
         ranked = self.lists.ranked
@@ -411,7 +404,7 @@ class HloScreen(SessionScreen, keys="hlo"):
 
     @on(KernelSide.Highlighted)
     def _follow(self) -> None:
-        """Moves the text to the cursor of the lists when they are side by side."""
+        """Move the text to the cursor of the lists when they are side by side."""
         if self._both and not self.in_text and self.lists.ranked is not None:
             self.bring_text_along()
             self.show_tabs()
@@ -457,7 +450,7 @@ class HloScreen(SessionScreen, keys="hlo"):
     def _go_to_match(self, matches: list[Match]) -> None:
         opened = self._opened
         if not matches or opened is None:
-            self.say("No line of another stage is known to come from this place.", "No match", timeout=3)
+            self.say("No other stage has a line from this source location.", "No match", timeout=3)
             return
         if len(matches) == 1:
             self.to_line(matches[0])
@@ -482,7 +475,7 @@ class HloScreen(SessionScreen, keys="hlo"):
         ask_file(self.profiler, self.open_file)
 
     def open_file(self, path: Path) -> None:
-        """Opens an HLO file, or a folder that XLA dumped into, in a thread."""
+        """Open an HLO file, or a folder that XLA dumped into, in a thread."""
         in_thread(self, lambda: modules_at(path), "file", then=self._file_read)
 
     def _file_read(self, programs: list[ModuleStages]) -> None:

@@ -38,11 +38,11 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
     """A text and its search."""
 
     class Counted(Message):
-        """`count` has changed."""
+        """Posted when `count` changes."""
 
     @dataclass
     class Found(Message):
-        """A piece of the text was searched."""
+        """Reports the matches of a piece of the text."""
 
         hits: Hits
         offsets: list[int]
@@ -51,11 +51,13 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._hits: Hits | None = None
-        self._at: int | None = None
-        self._from = 0
+        self._hit_index: int | None = None
+        self._search_start = 0
         self._searched: Document | None = None
+        self._jump = False
+        """Whether the search moves the cursor to its first match."""
         self.count = Content("")
-        """How many matches there are, and which of them is in view; or what is wrong with the expression."""
+        """The number of matches and the index of the one in view, or the error in the regular expression."""
 
     def compose(self) -> ComposeResult:
         yield FilterLine(placeholder="regular expression")
@@ -72,7 +74,7 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
         return self._hits
 
     def show(self, document: Document) -> None:
-        """Shows a document; an open search continues in it."""
+        """Show a document; an open search continues in it."""
         self.view.show(document)
         pattern = self.query_one(FilterLine).value
         if self.searching and pattern and self._searched is not document:
@@ -81,7 +83,7 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
     # -- searching --------------------------------------------------------------------------------------------
 
     def action_search(self) -> None:
-        self._from = self.view.document.offset(self.view.cursor)
+        self._search_start = self.view.document.offset(self.view.cursor)
         self.query_one(FilterLine).open()
 
     def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
@@ -94,7 +96,7 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
 
     def _search(self, text: str, *, jump: bool) -> None:
         self.workers.cancel_group(self, "search")
-        self._hits, self._at = None, None
+        self._hits, self._hit_index = None, None
         self._searched = self.view.document
         if not text:
             self.view.show_hits(None)
@@ -106,24 +108,22 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
             self.view.show_hits(None)
             self._show_count(error.what, "$error")
             return
-        hits = Hits(pattern, self._from)
+        hits = Hits(pattern, self._search_start)
         self._hits = hits
         self._jump = jump
         self._show_count("…")
         body = self.view.document.text
         in_thread(self, lambda: self._work(body, hits), "search")
 
-    _jump = False
-
     def _work(self, text: str, hits: Hits) -> None:
-        """Runs in a thread: searches piece by piece, and posts the matches at intervals.
+        """Search piece by piece, and post the matches at intervals. Runs in a thread.
 
         Only the app's thread changes `hits`; this one reads its pattern and its start.
         """
         offsets: list[int] = []
         posted = time.monotonic()
         for piece in pieces(text, min(hits.start, len(text))):
-            if hits is not self._hits or not self.is_running:  # given up
+            if hits is not self._hits or not self.is_running:  # another search has begun, or the app ends
                 return
             offsets += matches(text, hits.pattern, piece)
             now = time.monotonic()
@@ -146,10 +146,10 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
         if self._jump and hits.offsets:
             if first:
                 self._go_to(hits.following(hits.start - 1, 1), keep=True)
-            elif message.over and self._at is not None:
-                self._at = hits.following(self._offset_of_cursor - 1, 1)
+            elif message.over and self._hit_index is not None:
+                self._hit_index = hits.following(self._offset_of_cursor - 1, 1)
         self._show_count(
-            hits.words(self._at if hits.over else None), "" if hits.offsets or not hits.over else "$warning"
+            hits.words(self._hit_index if hits.over else None), "" if hits.offsets or not hits.over else "$warning"
         )
 
     @property
@@ -161,7 +161,7 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
         if hits is None or index is None:
             return
         offset = hits.offsets[index]
-        self._at = index
+        self._hit_index = index
         line = self.view.document.number(offset)
         if keep:
             self.view.go(line, center=True)
@@ -177,18 +177,18 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
         if not hits.offsets:
             self._show_count(hits.words(None), "$warning")
             return
-        at = hits.offsets[self._at] if self._at is not None and hits.over else None
+        at = hits.offsets[self._hit_index] if self._hit_index is not None and hits.over else None
         here = self.view.document.number(at) == self.view.cursor if at is not None else False
         offset = at if here and at is not None else self._offset_of_cursor - (1 if step > 0 else 0)
         self._go_to(hits.following(offset, step))
-        self._show_count(hits.words(self._at if hits.over else None))
+        self._show_count(hits.words(self._hit_index if hits.over else None))
 
     def _show_count(self, text: str, style: str = "$text-muted") -> None:
         self.count = Content.styled(safe(text), style or "$text-muted")
         self.post_message(self.Counted())
 
     def clear_search(self) -> None:
-        """Stops the search and shows no matches."""
+        """Stop the search and show no matches."""
         self.query_one(FilterLine).clear()
 
     @property
@@ -199,21 +199,21 @@ class TextPane(Guarded, Vertical, keys="text_pane"):
 
 TITLES = {stage.name: stage.title for stage in STAGES}
 SMALL_TEXTS = 4 << 20
-"""Characters of all stages together up to which matching lines are found at each step of the cursor."""
+"""Characters of all stages together up to which the matching lines are searched at each move of the cursor."""
 _KEY_STYLE = "bold $footer-key-foreground"
 _SHOWN_LINES = 4
-"""How many matching lines of a stage are listed below the text."""
+"""Matching lines of a stage that are listed below the text."""
 
 Match = tuple[str, int]
-"""A stage and a line of it."""
+"""The name of a stage, and a line of it."""
 
 
 class StageSide(Guarded, Vertical):
-    """One stage at a time."""
+    """Shows one stage at a time, and the origin of the line at the cursor."""
 
     @dataclass
     class StageRequested(Message):
-        """Reports that another stage came into view, because the history led there."""
+        """Reports that the history led to another stage."""
 
         stage: str
 
@@ -222,7 +222,7 @@ class StageSide(Guarded, Vertical):
         self._opened: OpenedModule | None = None
         self._stage = "hlo"
         self._pending: tuple[str, str] | None = None
-        """Computation and name of a kernel to go to once the text has been read."""
+        """Computation and name of the kernel to go to once the text has been read."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="text-box", classes="box"):
@@ -257,14 +257,14 @@ class StageSide(Guarded, Vertical):
         return self._opened.stages.get(self._stage) if self._opened is not None else None
 
     def show_program(self, opened: OpenedModule | None) -> None:
-        """Shows another program, which may not have been read yet."""
+        """Show another program, which may not have been read yet."""
         self._opened = opened
         self._pending = None
         self.view.forget()
         self.show_stage(self._stage)
 
     def show_stage(self, stage: str) -> None:
-        """Shows a stage, or why it cannot be shown."""
+        """Show a stage, or why it cannot be shown."""
         self._stage = stage
         current = self._current
         if current is not None:
@@ -276,7 +276,7 @@ class StageSide(Guarded, Vertical):
         self._show_origin()
 
     def stage_ready(self, stage: str) -> None:
-        """Shows a stage that has been read, if it is in view."""
+        """Show a stage that has been read, if it is in view."""
         if stage == self._stage:
             self.show_stage(stage)
         if stage == "hlo" and self._pending is not None:
@@ -287,7 +287,7 @@ class StageSide(Guarded, Vertical):
             self._begin_at_entry()
 
     def _begin_at_entry(self) -> None:
-        """Goes to the entry computation: a module begins with tables that few readers want."""
+        """Go to the entry computation: a module begins with tables that few readers want."""
         opened, current = self._opened, self._current
         if opened is None or current is None or current.hlo is None or self.view.cursor:
             return
@@ -317,11 +317,11 @@ class StageSide(Guarded, Vertical):
         box.border_title = Content(safe(f"{opened.program.title} · {TITLES[self._stage]}"))
         count = current.document.line_count if current is not None else 0
         words = f"{self.view.cursor + 1:,} of {count:,}".replace(",", "\u202f") if current is not None else ""
-        found = self.pane.count
-        box.border_subtitle = Content.assemble(found, " · " if found else "", words)
+        matches_found = self.pane.count
+        box.border_subtitle = Content.assemble(matches_found, " · " if matches_found else "", words)
 
     def _show_document(self, document: Document) -> None:
-        """Shows the stage of a document that the history led to."""
+        """Show the stage of a document that the history led to."""
         opened = self._opened
         stages = opened.stages.values() if opened is not None else ()
         stage = next((stage.name for stage in stages if stage.document is document), None)
@@ -331,7 +331,7 @@ class StageSide(Guarded, Vertical):
         self.post_message(self.StageRequested(stage))
 
     def go_to_kernel(self, computation: str, name: str, *, remember: bool = False) -> bool:
-        """Goes to an instruction's line in the optimised HLO, which becomes the stage in view; False without a line."""
+        """Show an instruction's line in the optimised HLO; return False if it has no line or is not read yet."""
         opened = self._opened
         if opened is None:
             return False
@@ -345,7 +345,7 @@ class StageSide(Guarded, Vertical):
         return True
 
     def go(self, match: Match, *, remember: bool = True) -> None:
-        """Goes to a line of a stage."""
+        """Go to a line of a stage."""
         stage, line = match
         if remember:
             self.view.remember()
@@ -355,7 +355,7 @@ class StageSide(Guarded, Vertical):
         self._show_origin()
 
     def kernel_at_cursor(self) -> tuple[str, str] | None:
-        """The instruction at the cursor, as computation and name; None unless the optimised HLO is in view."""
+        """Return the instruction at the cursor, as computation and name; None unless the optimised HLO is in view."""
         current = self._current
         if current is None or current.hlo is None or self._stage != "hlo":
             return None
@@ -374,18 +374,19 @@ class StageSide(Guarded, Vertical):
         self._show_origin()
 
     def spot(self) -> LineOrigin | None:
-        """Where the line at the cursor came from; None if the text does not record it."""
+        """Return where the line at the cursor came from; None if the text does not record it."""
         current = self._current
         return current.places.of(self.view.cursor) if current is not None else None
 
     @property
     def small(self) -> bool:
-        """Whether the stages are small enough to find matching lines at each step of the cursor."""
+        """Whether the stages are small enough to search for matching lines at each move of the cursor."""
         stages = self._opened.stages.values() if self._opened is not None else ()
         return sum(len(stage.document.text) for stage in stages) <= SMALL_TEXTS
 
     def matches(self) -> list[Match]:
-        """The lines of all other stages that came from the same place as the cursor's line. Slow unless `small`."""
+        """Return the lines of all other stages that came from the same place as the cursor's line. Slow unless
+        `small`."""
         spot, opened = self.spot(), self._opened
         if spot is None or opened is None:
             return []
@@ -418,7 +419,7 @@ def _origin_facts(
     spot: LineOrigin | None, matches: list[Match] | None, width: int, recorded_seconds: float | None, around: int
 ) -> list[FactLine]:
     if spot is None:
-        return [Content.styled("This line does not record where it came from.", "$quiet")]
+        return [Content.styled("This line has no source location.", "$quiet")]
     facts: list[FactLine] = []
     if spot.place is not None:
         facts += source_facts(spot.place, width, recorded_seconds, around=around)
@@ -430,7 +431,7 @@ def _origin_facts(
             )
         )
     elif matches:
-        facts.append(_elsewhere(matches))
+        facts.append(_matches_line(matches))
     if spot.op_name:
         names = Content.styled(safe(spot.op_name), "$text-muted")
         if facts and isinstance(facts[0], Content) and facts[0].cell_length + names.cell_length + 3 <= width:
@@ -440,8 +441,8 @@ def _origin_facts(
     return facts
 
 
-def _elsewhere(matches: list[Match]) -> Content:
-    """`m  jaxpr 12, 14 · StableHLO 8`: the matching lines of the other stages."""
+def _matches_line(matches: list[Match]) -> Content:
+    """Return the matching lines of the other stages, such as `m jaxpr 12, 14 · StableHLO 8`."""
     parts: list[Content | tuple[str, str]] = [(f"{key_of('hlo.match')} ", _KEY_STYLE)]
     for name, title in TITLES.items():
         lines = [line for stage, line in matches if stage == name]

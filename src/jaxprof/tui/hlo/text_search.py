@@ -1,8 +1,8 @@
-"""The search of a text of any size with a regular expression.
+"""Searches a text of any size with a regular expression.
 
-It goes in pieces, so that a thread can do it and be stopped: from a place to the end and then from the beginning to
-that place, so that the next match is known first. Matches are offsets in an array, eight bytes each. Empty matches do
-not count.
+The search goes piece by piece, so that a thread can run it and stop: from the cursor to the end, then from the
+beginning to the cursor, so that the next match is known first. Matches are offsets in an array, eight bytes each. Empty
+matches do not count.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 _PIECE = 1 << 18
-"""Characters per piece: about a millisecond, during which the thread holds the interpreter lock."""
+"""Characters per piece. A piece takes about a millisecond, during which the thread holds the interpreter lock."""
 MOST = 1_000_000
-"""Matches kept; a search that finds more reports so."""
+"""Most matches kept; a search with more of them is marked as incomplete."""
 
 
 def pieces(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """The pieces to search, which end at line breaks: from `start` on, then those before it."""
+    """Return the pieces to search, which end at line breaks: from `start` on, then those before it."""
     for begin, limit in ((start, len(text)), (0, start)):
         at = begin
         while at < limit:
@@ -31,7 +31,7 @@ def pieces(text: str, start: int) -> Iterator[tuple[int, int]]:
 
 
 def matches(text: str, pattern: re.Pattern[str], piece: tuple[int, int]) -> list[int]:
-    """The offsets of the matches in a piece of the text."""
+    """Return the offsets of the matches in a piece of the text."""
     return [match.start() for match in pattern.finditer(text, *piece) if match.end() > match.start()]
 
 
@@ -41,25 +41,25 @@ class Hits:
 
     pattern: re.Pattern[str]
     start: int
-    """Where it began."""
+    """Offset at which the search began."""
     offsets: array[int] = field(default_factory=lambda: array("Q"))
-    """Sorted once the search is over; until then those from `start` on come first."""
+    """Offsets of the matches. Sorted once the search is over; until then, those from `start` on come first."""
     over: bool = False
     complete: bool = True
-    """False where there are more matches than are kept."""
+    """False if there are more matches than are kept."""
 
     def take(self, offsets: list[int]) -> None:
-        """Adds the matches of one piece."""
+        """Add the matches of one piece."""
         self.offsets.extend(offsets[: MOST - len(self.offsets)])
         self.complete = self.complete and len(self.offsets) < MOST
 
     def finish(self) -> None:
-        """Sorts the matches after the last piece."""
+        """Sort the matches after the last piece."""
         self.offsets = array("Q", sorted(self.offsets))
         self.over = True
 
     def following(self, offset: int, step: int) -> int | None:
-        """The index of the next or previous match from `offset`, wrapping around the text; None without any."""
+        """Return the index of the next or previous match from `offset`, wrapping around the text; None without any."""
         if not self.offsets:
             return None
         if not self.over:
@@ -69,7 +69,7 @@ class Hits:
         return (bisect_left(self.offsets, offset) - 1) % len(self.offsets)
 
     def words(self, index: int | None) -> str:
-        """`3 of 128`, `none`, `1 000 000 or more`."""
+        """Return the state of the search: `3 of 128`, `none` or `1 000 000 or more`."""
         count = len(self.offsets)
         shown = f"{count:,}".replace(",", "\u202f") + ("" if self.complete else " or more")
         if not self.over:

@@ -1,1 +1,1 @@
-"""Home: devices, workloads, and what was measured last."""
+"""The Start screen: your code, workloads and devices, and the plan of a run."""

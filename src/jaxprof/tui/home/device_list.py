@@ -17,9 +17,9 @@ from jaxprof.tui.kit.table_view import Heading, TableView, TextRow
 
 BAR_WIDTH = 8
 HEAD = 12
-"""Terminal columns before the name: mark and id."""
+"""Terminal columns before the name, for mark and id."""
 WIDE = 98
-"""From this width on, the name has room for details."""
+"""Width from which the name has room for details."""
 
 
 class DeviceList(TableView[DeviceRow], keys="devices"):
@@ -41,7 +41,7 @@ class DeviceList(TableView[DeviceRow], keys="devices"):
         self._chosen = chosen
 
     def show_devices(self) -> None:
-        """Shows the devices as they are now."""
+        """Show the devices as they are now."""
         rows: dict[Hashable, DeviceRow | Heading] = {}
         for device in self._devices:
             facts = device.facts
@@ -59,7 +59,8 @@ def _strength(facts: DeviceFacts) -> str:
 
 
 def _name_and_readings(device: DeviceRow) -> Drawing:
-    """The name, then the readings, or why JAX does not use it; what does not fit is left out, least important first."""
+    """Return the name, then the readings, or why JAX does not use it; what does not fit is left out, least important
+    first."""
     facts = device.facts
 
     def draw(width: int) -> Content:
@@ -79,7 +80,7 @@ def _name_and_readings(device: DeviceRow) -> Drawing:
 
 
 def _readings(device: DeviceRow) -> list[Content]:
-    """The readings as pieces of one line, the most important first, each of a width that does not change."""
+    """Return the readings as pieces of one line, the most important first, each of a width that does not change."""
     reading = device.reading
     if reading is None:
         return [Content.styled("reading…", "$quiet")]
@@ -118,5 +119,5 @@ def _readings(device: DeviceRow) -> list[Content]:
 
 
 def _whole(share: float | None) -> float | None:
-    """A share in whole percents, so that noise in the decimals does not redraw the line."""
+    """Return a share in whole percents, so that noise in the decimals does not redraw the line."""
     return None if share is None else round(share, 2)

@@ -1,8 +1,8 @@
-"""Your code: what Start opens on. What runs, the programs of before and of this folder, the newest sessions, and the
-ways to measure anything else.
+"""The list `Your code` of the Start screen: running programs, programs profiled before, programs of this folder, the
+newest sessions, and the ways to measure anything else.
 
-The ways are there in the first frame; a thread brings the programs. Nothing is imported to find them, and none starts
-without its dialog: what a session file names, and what happens to lie in a folder, is shown before it runs.
+The first frame has the ways; a thread adds the programs. No program is imported to find it, and none starts without its
+dialog: a command from a session file, or a file that happens to lie in the folder, is shown before it runs.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import Guarded
-from jaxprof.tui.kit.table_columns import TableColumn
+from jaxprof.tui.kit.table_columns import Span, TableColumn
 from jaxprof.tui.kit.table_view import TableView
 
 if TYPE_CHECKING:
     from jaxprof.session.log import Entry
     from jaxprof.tui.kit.script_dialog import ScriptForm
+    from jaxprof.tui.kit.table_columns import Cell
 
 MOST_BEFORE = 3
-"""Programs that were profiled before."""
+"""Most programs listed that were profiled before."""
 MOST_KEPT = 5
-"""Sessions that are listed; the Sessions screen has all of them."""
+"""Most sessions listed; the Sessions screen has all of them."""
 MOST_HERE = 5
-"""Programs of this folder; typing completes the others."""
+"""Most programs of this folder listed; completion in the dialog offers the others."""
 MOST_LIVE = 2
 _SOURCE_SHOWN = 4_000
-"""Characters of a program, for the pane beside the list."""
+"""Characters of a program's source that the pane beside the list shows."""
 TOUR = "app.help"
-"""The action, and the id of its key."""
+"""Name of the action, and the id of its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +49,26 @@ class OwnRow:
     explains: str
     """What Enter does, for the pane beside the list."""
     action: str
-    """Of the screen."""
+    """The action of the screen that Enter runs."""
     binding: str = ""
-    """The id of the key that does the same; empty if none does."""
+    """Id of the key that does the same as Enter; empty if there is none."""
     form: ScriptForm | None = None
-    """The program that it proposes."""
+    """The program that Enter offers to run; None if the row is no program."""
     path: Path | None = None
-    """The session that it opens."""
+    """The session that Enter opens; None if the row is no session."""
     source: str = ""
-    """How the program begins."""
+    """Beginning of the program's source."""
     entry: Entry | None = None
-    """The saved session, or job, that it opens."""
+    """The saved session or job that Enter opens; None for a running one."""
 
     @property
     def key(self) -> str:
-        """The key that does the same; empty if none does."""
+        """The key that does the same as Enter; empty if there is none."""
         return key_of(self.binding) if self.binding else ""
 
     @property
     def verb(self) -> tuple[str, str]:
-        """What Enter does, or the key that does the same; and its style."""
+        """What Enter does, or else the key that does the same; and the style."""
         word = "open" if self.entry is not None else "run" if self.form is not None else ""
         return (word, "$text-muted") if word else (self.key, "bold $footer-key-foreground")
 
@@ -93,19 +94,19 @@ WAYS = (
     ),
     OwnRow(
         "Follow a program…", "",
-        "A program that records itself (with jaxprof.record(): ...) is followed while it runs, also on another host "
-        "over a shared folder.",
+        "Watches a program that records itself (with jaxprof.record(): ...) while it runs, also on another host "
+        "through a shared folder.",
         "follow", "home.follow",
     ),
     OwnRow(
         "Take the tour", "",
-        "What each screen answers, with an example: the question, the keys to its answer, and what is seen then.",
+        "For each screen: the question that it answers, the keys to press, and an example of the answer.",
         TOUR, TOUR,
     ),
     OwnRow(
         "Try an example", "selu",
         "Measures selu, of the catalogue below: NumPy, JAX op by op, and jit, each in fresh processes. It shows the "
-        "speed-up, the break-even and the HLO, and leaves a file to send.",
+        "speed-up, the break-even and the HLO, and writes a file that you can share.",
         "example",
     ),
 )  # fmt: skip
@@ -117,8 +118,11 @@ def rows(
     here: Sequence[Path],
     kept: Sequence[Entry] = (),
 ) -> list[OwnRow]:
-    """The programs that are running, those that were profiled before, those in this folder, the newest sessions, then
-    the ways; the tour is for who has none."""
+    """Return the running programs, those profiled before, those in this folder, the newest sessions, then the ways to
+    measure.
+
+    The tour is listed only if there is no program and no session.
+    """
     listed = [*_running(live), *_before(before)]
     known = {(row.form.directory, row.form.program) for row in listed if row.form is not None}
     new = [path for path in here if (str(path.parent), path.name) not in known]
@@ -141,7 +145,7 @@ def _before(programs: Iterable[tuple[Entry, ScriptForm]]) -> Iterator[OwnRow]:
 
 
 def _here(paths: Iterable[Path]) -> Iterator[OwnRow]:
-    from jaxprof.tui.kit.script_dialog import ScriptForm  # which the first frame does not wait for
+    from jaxprof.tui.kit.script_dialog import ScriptForm  # not needed for the first frame
 
     for path in paths:
         explains = (
@@ -171,7 +175,7 @@ def _beginning(path: Path) -> str:
 
 
 def own_programs(entries: Iterable[Entry], folder: Path) -> list[OwnRow]:
-    """The rows for these sessions, the newest first, and this folder. Reads files: for threads only."""
+    """Return the rows for these sessions, the newest first, and this folder. Reads files: for threads only."""
     from jaxprof.session.log.entry import program_start
     from jaxprof.tui.kit.script_dialog import form_of_argv
     from jaxprof.workloads.scripts import scripts_with_jax
@@ -190,14 +194,14 @@ def own_programs(entries: Iterable[Entry], folder: Path) -> list[OwnRow]:
         if started is None or started.how not in ("script", "module") or not started.argv:
             continue
         form = form_of_argv(tuple(started.argv), started.directory, started.options)
-        if _is_there(form):
+        if _can_start(form):
             before.setdefault(form, entry)
     return rows(live, [(entry, form) for form, entry in before.items()], scripts_with_jax(folder), kept)
 
 
-def _is_there(form: ScriptForm) -> bool:
-    """Whether a program can still be started where it was: its file is there; a module is looked for by Python. What
-    was fetched is not."""
+def _can_start(form: ScriptForm) -> bool:
+    """Return whether a program can still be started where it was. Its file must exist; Python looks for a module. A
+    program in a downloaded folder does not count."""
     from jaxprof.session.log.state import is_fetched
 
     directory = Path(form.directory)
@@ -208,8 +212,12 @@ def _is_there(form: ScriptForm) -> bool:
     )
 
 
+def _title(row: OwnRow) -> Cell:
+    return safe(row.title) if row.note else Span(safe(row.title))
+
+
 class OwnCodeList(TableView[OwnRow], keys="own_code"):
-    """One row per program and per way. Past its end the cursor goes on in the list below."""
+    """One row per program and per way to measure. Below the last row, the cursor goes on to the list below."""
 
     STAYS_ON_TOP = True
 
@@ -217,7 +225,7 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
         super().__init__(
             (
                 TableColumn("", lambda row: row.verb, 4),
-                TableColumn("title", lambda row: safe(row.title), 12, weight=1),
+                TableColumn("title", _title, 12, weight=1),
                 TableColumn("note", lambda row: row.note, 4, most=12, fits=True, right=True, style="$text-muted"),
             ),
             titles=False,
@@ -225,9 +233,9 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
         )  # fmt: skip
         self.show(WAYS)
 
-    def show(self, found: Sequence[OwnRow]) -> None:
-        """Shows these rows. A cursor on the first row stays there; elsewhere it stays on its row."""
-        self.show_rows({(row.action, row.title, row.form, row.path): row for row in found})
+    def show(self, own_rows: Sequence[OwnRow]) -> None:
+        """Show these rows. A cursor on the first row stays there; elsewhere it stays on its row."""
+        self.show_rows({(row.action, row.title, row.form, row.path): row for row in own_rows})
 
     def haystack(self, row: OwnRow) -> str:
         return f"{row.title} {row.entry.name if row.entry is not None else ''}"
@@ -240,30 +248,30 @@ class OwnCodeList(TableView[OwnRow], keys="own_code"):
 
 
 class OwnCodeDetail(Guarded, Static):
-    """What the row under the cursor does, whole."""
+    """The full explanation of the row under the cursor."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
 
     def show(self, row: OwnRow | None, open_path: Path | None) -> None:
-        """Shows that row; of a session, what it holds. `open_path`: the session that is open."""
+        """Show the row; for a session, its summary. `open_path` is the session that is open."""
         if row is None:
             return
         if row.entry is not None:
-            from jaxprof.tui.kit.session_list import session_summary  # which the first frame does not wait for
+            from jaxprof.tui.kit.session_list import session_summary  # not needed for the first frame
 
             self.update(Content("\n").join(session_summary(row.entry, open_path, max(24, self.content_size.width))))
             return
         parts: list[Content | str | tuple[str, str]] = [(safe(row.explains), "$text-muted")]
         if row.source:
-            from jaxprof.tui.kit.python_source import highlighted  # which the first frame does not wait for
+            from jaxprof.tui.kit.python_source import highlighted  # not needed for the first frame
 
             parts += ["\n\n", highlighted(row.source)]
         self.update(Content.assemble(*parts))
 
 
 def plan_text(row: OwnRow, width: int) -> Content:
-    """What Enter does, in one line."""
+    """Return what Enter does, in one line."""
     if row.form is not None:
         what, rest = f"profile {row.title}", " · asks for its arguments, then runs it unchanged"
     elif row.path is not None:

@@ -1,6 +1,7 @@
-"""What the user has chosen on Home (workloads, variants, sizes, devices), and the line that says what Enter will do.
+"""The user's choices on the Home screen (workloads, variants, sizes, devices), and the line that says what Enter does.
 
-The plan is made here too, so that Enter does what the line says."""
+The same module makes the plan, so that Enter does what the line says.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +37,12 @@ class WorkloadOptions:
     """The options of one workload."""
 
     settings: dict[str, str] = field(default_factory=dict)
-    """Parameters that the user set, as text that parses."""
+    """Parameters that the user set, as valid text."""
     sweep: str = ""
     left_out: set[str] = field(default_factory=set)
-    """Variants that do not run."""
+    """Names of variants that do not run."""
     arguments: tuple[str, ...] = ()
-    """For a user's function: the argument specs."""
+    """Argument specs of a user's function."""
 
 
 @dataclass(slots=True)
@@ -51,51 +52,51 @@ class HomeOptions:
     preset: str = "quick"
     budget_seconds: float = DEFAULT_BUDGET_SECONDS
     launches: int = DEFAULT_LAUNCHES
-    """How many fresh processes measure each run."""
+    """Number of fresh processes that measure each run."""
     devices: list[str] = field(default_factory=lambda: ["cpu:0"])
     marked: list[str] = field(default_factory=list)
-    """Names of workloads, in the order in which they were marked."""
+    """Names of marked workloads, in the order in which they were marked."""
     by_workload: dict[str, WorkloadOptions] = field(default_factory=dict)
 
     def of(self, workload: str) -> WorkloadOptions:
-        """The options of one workload."""
+        """Return the options of one workload."""
         return self.by_workload.setdefault(workload, WorkloadOptions())
 
     def toggle(self, workload: str) -> None:
-        """Marks or unmarks a workload."""
+        """Mark or unmark a workload."""
         if workload in self.marked:
             self.marked.remove(workload)
         else:
             self.marked.append(workload)
 
     def toggle_all(self, workloads: Iterable[str]) -> None:
-        """Marks all of these; unmarks them if all are marked."""
+        """Mark all of these; unmark them if all are marked."""
         names = list(workloads)
         others = [name for name in self.marked if name not in names]
         self.marked = others if set(names) <= set(self.marked) else [*others, *names]
 
     def toggle_variant(self, info: WorkloadInfo, variant: str) -> None:
-        """Leaves a variant out, or includes it again. The baseline always runs: everything is compared with it."""
+        """Leave a variant out, or include it again. The baseline always runs: everything is compared with it."""
         if variant != info.baseline:
             self.of(info.name).left_out ^= {variant}
 
     def toggle_device(self, device: str) -> None:
-        """Adds or removes a device; at least one remains."""
+        """Add or remove a device; at least one remains."""
         if device not in self.devices:
             self.devices.append(device)
         elif len(self.devices) > 1:
             self.devices.remove(device)
 
     def next_preset(self) -> None:
-        """Switches to the next preset."""
+        """Switch to the next preset."""
         self.preset = PRESETS[(PRESETS.index(self.preset) + 1) % len(PRESETS)]
 
     def parameters(self, info: WorkloadInfo) -> dict[str, object]:
-        """The parameters of the workload, without its sweep."""
+        """Return the parameters of the workload, without its sweep."""
         return dict(info.resolve(self.preset, self.of(info.name).settings))
 
     def estimate(self, info: WorkloadInfo) -> Estimate | None:
-        """What a catalogue workload needs with these parameters; None for a user's own."""
+        """Return what a catalogue workload needs with these parameters; None for a user's own."""
         if info.origin != "built in":
             return None
         from jaxprof.workloads import built_in
@@ -103,7 +104,7 @@ class HomeOptions:
         return built_in(info.name).estimate(info.resolve(self.preset, self.of(info.name).settings))
 
     def plan(self, infos: Sequence[WorkloadInfo]) -> list[PlannedRun]:
-        """The runs of `infos`. Raises UsageError, which names the workload with invalid options."""
+        """Return the runs of `infos`. Raises UsageError, which names the workload with invalid options."""
         from jaxprof.runner import PlanOptions, plan_runs
 
         planned: list[PlannedRun] = []
@@ -129,8 +130,9 @@ class HomeOptions:
         return planned
 
     def comparison(self, infos: Sequence[WorkloadInfo]) -> PlanSides:
-        """What plans the comparison of `infos`, A first, as `jaxprof compare` does: each with its compiled variant, on
-        the chosen device. For a thread: children make the inputs, and it raises UsageError if they do not fit.
+        """Return the function that plans the comparison of `infos`, A first, as `jaxprof compare` does: each with its
+        compiled variant, on the chosen device. Call that function in a thread, because child processes make the inputs;
+        it raises UsageError if they do not fit.
 
         Raises UsageError for options that a comparison cannot have.
         """
@@ -142,10 +144,14 @@ class HomeOptions:
         for info in infos:
             chosen = self.of(info.name)
             if chosen.sweep:
-                raise UsageError(f"{info.name} has a sweep: a comparison has one size", "e on it clears the sweep.")
+                raise UsageError(
+                    f"{info.name} has a sweep: a comparison has one size",
+                    f"{key_of('home.edit')} on it opens its parameters, which have the sweep.",
+                )
             if not any(variant.how == "jit" for variant in self.included(info)):
                 raise UsageError(
-                    f"{info.name} has no compiled variant to compare", "v includes a variant that was left out."
+                    f"{info.name} has no compiled variant to compare",
+                    f"{key_of('home.variants')} goes to its variants; Space includes one again.",
                 )
         device, preset = self.devices[0], self.preset
         options = [(info, deepcopy(self.of(info.name)), self.included(info)) for info in infos]
@@ -169,28 +175,21 @@ class HomeOptions:
         return plan
 
     def included(self, info: WorkloadInfo) -> tuple[VariantInfo, ...]:
-        """The variants that are not left out."""
+        """Return the variants that are not left out."""
         return tuple(variant for variant in info.variants if variant.name not in self.of(info.name).left_out)
-
-    def check(self, info: WorkloadInfo, settings: dict[str, str], sweep: str) -> None:
-        """Checks settings for `info`. Raises UsageError, which names the parameter."""
-        from jaxprof.runner import read_sweep
-
-        info.resolve(self.preset, settings)
-        if sweep:
-            read_sweep(sweep, info.parameters)
 
 
 class PlanLine(Guarded, Static):
-    """Empty until there is something that can be run."""
+    """The line that says what Enter runs; empty until there is something to run."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
 
     def show(self, chosen: Sequence[WorkloadInfo], choices: HomeOptions, before: Sequence[MeasuredGroup]) -> None:
-        """Shows what Enter would run and how long it will take, or the error in the options.
+        """Show what Enter would run and how long it will take, or the error in the options.
 
-        `before` is what was measured on this machine, the newest first."""
+        `before` is what was measured on this machine, the newest first.
+        """
         if chosen:
             self.update(_plan(chosen, choices, before, self.app.size.width), layout=False)
 

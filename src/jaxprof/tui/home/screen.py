@@ -1,6 +1,6 @@
-"""Start: what runs, your own code and its sessions first, then the catalogue; the devices.
+"""The Start screen: what can be run, with your own code and its sessions first, then the catalogue; and the devices.
 
-The first frame has the ways to measure something and the names of the workloads; threads bring programs, descriptions,
+The first frame has the ways to measure something and the names of the workloads. Threads add programs, descriptions,
 devices and sessions. The list with the focus decides what the pane beside it shows, what Enter does, and which keys
 there are.
 """
@@ -42,11 +42,12 @@ if TYPE_CHECKING:
 
 
 LOOKED_AT = 40
-"""Kept sessions in which programs are looked for."""
+"""Number of kept sessions in which programs are looked for."""
 EXAMPLE = "selu"
 HOW_TO_FOLLOW = (
-    "No session in your folder is being written now. A program records itself (with jaxprof.record('x.jaxprof'): ...), "
-    "or runs here (m x on Start). The path of a session that is written elsewhere, also by another host:"
+    "No session in your folder is being recorded. Start a program here (m x on Start), or one that records itself "
+    "(with jaxprof.record('x.jaxprof'): ...). Or give the path of a session that is recorded elsewhere, for example on "
+    "another host:"
 )
 _OF_A_WORKLOAD = frozenset({"edit", "preset", "variants", "compile_for", "compare", "history", "run"})
 """Actions on the workload under the cursor, or on the marked ones."""
@@ -56,7 +57,7 @@ class HomeScreen(SessionScreen, keys="home"):
     """Devices at the top, your code and the workloads on the left, the row of either on the right, the plan of Enter at
     the bottom."""
 
-    CSS_PATH = None  # the app's stylesheet has its layout, for the first frame
+    CSS_PATH = None  # the app's stylesheet has its layout, so that the first frame has it
     MODE = "home"
     AUTO_FOCUS = "#own-code"
 
@@ -67,9 +68,9 @@ class HomeScreen(SessionScreen, keys="home"):
         self._names = names()
         self._entries: list[Entry] = []
         self._before: list[MeasuredGroup] = []
-        """What was measured on this machine, from which the time of the plan is estimated."""
+        """Earlier measurements on this machine, from which the duration of the plan is estimated."""
         self._device_proposed = False
-        """Whether the first accelerator was already chosen for the user."""
+        """Whether the first accelerator has been chosen for the user already."""
 
     def compose_body(self) -> ComposeResult:
         user = self.profiler.user.config
@@ -99,29 +100,26 @@ class HomeScreen(SessionScreen, keys="home"):
 
     def on_mount(self) -> None:
         self.query_one(DeviceList).show_devices()
-        self.call_after_refresh(self._load)
-
-    def _load(self) -> None:
-        in_thread(self, self._read_workloads, "workloads")
+        self.call_after_refresh(lambda: in_thread(self, self._read_workloads, "workloads"))
 
     def _read_workloads(self) -> None:
-        """Runs in a thread: reads descriptions and sessions, and imports what the first key would wait for."""
+        """Read descriptions and sessions, and import what the first key would wait for. Runs in a thread."""
         from jaxprof import workloads
 
         self.call_later(self.take_workloads, workloads.infos())
         self.call_later(self._take_sessions, self.profiler.list_sessions())
         self.call_later(self._take_own_programs, self._read_own())
         for name in ("jaxprof.runner.expected_time", "jaxprof.session.fold", "jaxprof.tui.kit.dialogs"):
-            import_module(name)  # early, so that the first key does not wait for it
+            import_module(name)  # so that the first key does not wait for the import
 
     def _read_own(self) -> list[OwnRow]:
-        """Runs in a thread: looks for the user's programs."""
+        """Look for the user's programs. Runs in a thread."""
         return own_programs(self.profiler.library().listed(LOOKED_AT), self.profiler.folder)
 
-    # -- what threads bring ------------------------------------------------------------------------------------
+    # -- results of threads ------------------------------------------------------------------------------------
 
     def take_workloads(self, infos: list[WorkloadInfo]) -> None:
-        """Shows new descriptions: the catalogue's, or a user's own."""
+        """Show new descriptions: the catalogue's, or a user's own."""
         if not self.whole:
             return
         for info in infos:
@@ -142,9 +140,9 @@ class HomeScreen(SessionScreen, keys="home"):
         self._show_plan()
         self._show_detail()
 
-    def _take_own_programs(self, found: list[OwnRow]) -> None:
+    def _take_own_programs(self, own_rows: list[OwnRow]) -> None:
         if self.whole:
-            self.query_one(OwnCodeList).show(found)
+            self.query_one(OwnCodeList).show(own_rows)
             self._show_own()
 
     def on_devices_changed(self) -> None:
@@ -160,7 +158,7 @@ class HomeScreen(SessionScreen, keys="home"):
         self.query_one(DeviceList).show_devices()
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Lists the sessions again when a run has ended."""
+        """List the sessions again when a run has ended."""
         known = runs & self.profiler.opened.run_ids
         if any(self.profiler.session.runs[run].over for run in known):
             self._list_sessions()
@@ -178,17 +176,17 @@ class HomeScreen(SessionScreen, keys="home"):
 
     @property
     def info(self) -> WorkloadInfo | None:
-        """The workload under the cursor; None until its description is there."""
+        """The workload under the cursor; None until its description has been read."""
         name = self.query_one(WorkloadList).workload
         return self._infos.get(name) if name is not None else None
 
     @property
     def own_in_view(self) -> bool:
-        """Whether the pane beside the lists, Enter and the keys belong to your code; else to the workloads."""
+        """Whether the pane beside the lists, Enter and the keys belong to your code, not to the workloads."""
         return self.query_one("#detail-box").has_class("-own")
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """The list with the focus decides; the devices leave it as it is."""
+        """Let the list that gets the focus decide what is shown; the devices change nothing."""
         if isinstance(event.widget, OwnCodeList | WorkloadList):
             self._show_side(own=isinstance(event.widget, OwnCodeList))
 
@@ -203,7 +201,7 @@ class HomeScreen(SessionScreen, keys="home"):
         self.refresh_bindings()
 
     def _show_own(self) -> None:
-        """Shows the row of your code under the cursor, if that list is in view."""
+        """Show the row of your code under the cursor, if that list is in view."""
         if not self.own_in_view:
             return
         row = self.query_one(OwnCodeList).current_row
@@ -222,12 +220,12 @@ class HomeScreen(SessionScreen, keys="home"):
         self.query_one(WorkloadDetail).show_info(info, last, self.choices.estimate(info) if info is not None else None)
 
     def _chosen(self) -> list[WorkloadInfo]:
-        """The marked workloads, or the one under the cursor."""
+        """Return the marked workloads, or the one under the cursor."""
         marked = [self._infos[name] for name in self._names if name in self.choices.marked and name in self._infos]
         return marked or ([self.info] if self.info is not None else [])
 
     def _show_plan(self) -> None:
-        """Shows in one line what Enter will do."""
+        """Show in one line what Enter will do."""
         row = self.query_one(OwnCodeList).current_row if self.own_in_view else None
         if row is not None:
             self.query_one(PlanLine).update(plan_text(row, self.app.size.width), layout=False)
@@ -264,7 +262,7 @@ class HomeScreen(SessionScreen, keys="home"):
             await self.run_action(row.action)
 
     def action_example(self) -> None:
-        """Runs the example of the catalogue."""
+        """Run the example of the catalogue."""
         info = self._infos.get(EXAMPLE)
         if info is not None:
             self._start([info])
@@ -285,8 +283,8 @@ class HomeScreen(SessionScreen, keys="home"):
             options = [Option(", ".join(entry.workloads) or entry.name, str(entry.path)) for entry in live]
             Choose("Follow", options).ask(self.app, lambda number: follow(live[number].path))
         else:
-            asked = AskText("Follow a running program", HOW_TO_FOLLOW, "", "Enter follows")
-            asked.ask(self.app, lambda text: follow((Path.cwd() / with_home(text)).resolve()))
+            dialog = AskText("Follow a running program", HOW_TO_FOLLOW, "", "Enter follows")
+            dialog.ask(self.app, lambda text: follow((Path.cwd() / with_home(text)).resolve()))
 
     # -- messages of the lists ---------------------------------------------------------------------------------
 
@@ -366,12 +364,12 @@ class HomeScreen(SessionScreen, keys="home"):
         self._show_own()
 
     def on_filter_line_left(self) -> None:
-        """Goes to the workloads that are left, else to what is left of your own."""
+        """Go to the workloads that are left, else to what is left of your own."""
         workloads = self.query_one(WorkloadList)
         (workloads if workloads.count else self.query_one(OwnCodeList)).focus()
 
     def action_back(self) -> None:
-        lines = self.query("FilterLine").results()  # by its name: it is imported at first use
+        lines = self.query("FilterLine").results()  # by name, because `FilterLine` is imported at first use
         if filtering := next((line for line in lines if cast("FilterLine", line).value), None):
             cast("FilterLine", filtering).action_clear_filter()
         elif self.own_in_view or self.focused is self.query_one(WorkloadList):
@@ -410,7 +408,7 @@ class HomeScreen(SessionScreen, keys="home"):
             ask_devices(self.profiler, self.info, self.choices)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hides what is about a workload until their list has the focus, and Compare unless two are marked."""
+        """Hide what is about a workload until their list has the focus, and Compare unless two are marked."""
         if action in _OF_A_WORKLOAD and self.whole and self.own_in_view:
             return False
         if action == "compare":

@@ -1,6 +1,7 @@
-"""The dialogs about a workload on Home: its parameters, a workload of the user's own, devices to compile it for.
+"""The dialogs of the Home screen: parameters of a workload, a user's own workload, devices to compile a workload for.
 
-Each field is parsed as for the run, and shows its error beneath it."""
+Each field is parsed as for a run, and shows its error below.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +35,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChosenParameters:
-    """What the user set."""
+    """The values that the user entered for a workload."""
 
     settings: dict[str, str]
-    """Only what differs from the preset."""
+    """Parameters that differ from the preset."""
     sweep: str
     budget_seconds: float
     launches: int
 
 
 _BUDGET_HINT = "seconds of sampling per run, for all workloads"
+_SWEEP_HINT = "n=1e3..1e7, n=1e3..1e7:12 or n=100,200,400"
 _MOST_LAUNCHES = 100
 
 
@@ -54,7 +56,7 @@ class ParametersDialog(FormDialog[ChosenParameters]):
         super().__init__()
         self._info = info
         self._choices = choices
-        self._preset = {name: _shown(value) for name, value in info.presets.get(choices.preset, {}).items()}
+        self._preset = {name: _value_text(value) for name, value in info.presets.get(choices.preset, {}).items()}
 
     def compose(self) -> ComposeResult:
         chosen = self._choices.of(self._info.name)
@@ -63,9 +65,9 @@ class ParametersDialog(FormDialog[ChosenParameters]):
             box.border_subtitle = form_keys("applies")
             for index, parameter in enumerate(self._info.parameters):
                 value = chosen.settings.get(parameter.name, self._preset.get(parameter.name, ""))
-                yield from self.field(f"p{index}", parameter.name, value, _hint(parameter))
+                yield from self.field(f"p{index}", parameter.name, value, _parameter_hint(parameter))
             if self._info.parameters:
-                yield from self.field("sweep", "sweep", chosen.sweep, "n=1e3..1e7, n=1e3..1e7:12 or n=100,200,400")
+                yield from self.field("sweep", "sweep", chosen.sweep, _SWEEP_HINT)
             budget = f"{self._choices.budget_seconds:g}"
             yield from self.field("budget", "budget", budget, _BUDGET_HINT)
             launches = str(self._choices.launches)
@@ -73,7 +75,7 @@ class ParametersDialog(FormDialog[ChosenParameters]):
             yield from self.buttons("Apply", "Reset")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "other":  # the others are the form's, whose handler Textual calls as well
+        if event.button.id == "other":  # `FormDialog` handles the other buttons: Textual calls both handlers
             self._reset()
 
     def _reset(self) -> None:
@@ -105,18 +107,18 @@ class ParametersDialog(FormDialog[ChosenParameters]):
             return _launches_hint(_launches(text))
         if name == "sweep":
             if not text:
-                return "n=1e3..1e7, n=1e3..1e7:12 or n=100,200,400"
+                return _SWEEP_HINT
             from jaxprof.runner import read_sweep
 
             values = read_sweep(text, self._info.parameters).values
-            return f"{len(values)} sizes: " + ", ".join(_shown(value) for value in values)
+            return f"{len(values)} sizes: " + ", ".join(_value_text(value) for value in values)
         parameter = self._info.parameters[int(name[1:])]
         parameter.read(text)
-        return _hint(parameter)
+        return _parameter_hint(parameter)
 
 
 def _launches(text: str) -> int:
-    """A number of launches. Raises UsageError."""
+    """Return a number of launches. Raises UsageError."""
     advice = f"Give 1 to {_MOST_LAUNCHES}; 3 is the default."
     try:
         launches = int(text)
@@ -129,11 +131,11 @@ def _launches(text: str) -> int:
 
 def _launches_hint(launches: int) -> str:
     if launches == 1:
-        return "one process each: what differs between processes is left out"
+        return "one process per run: variation between processes is not measured"
     return "fresh processes of each run, which share its budget"
 
 
-def _hint(parameter: Parameter) -> str:
+def _parameter_hint(parameter: Parameter) -> str:
     bounds = []
     if parameter.choices:
         bounds.append(" | ".join(parameter.choices))
@@ -144,15 +146,16 @@ def _hint(parameter: Parameter) -> str:
     return parameter.description + (f" ({', '.join(bounds)})" if bounds else "")
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 Added = tuple[list[WorkloadInfo], tuple[str, ...]]
+"""The workloads of a user's function or file, and the argument specs that they need."""
 
 
 class OwnWorkload(Dialog[Added], keys="form"):
-    """Returns the workloads found, and the argument specs that they need."""
+    """Asks for a user's function, and for the argument specs that it needs."""
 
     def __init__(self, interpreter: Callable[[], Interpreter], folder: Path) -> None:
         super().__init__()
@@ -204,7 +207,7 @@ class OwnWorkload(Dialog[Added], keys="form"):
         )
 
     def _take_infos(self, arguments: tuple[str, ...], infos: list[WorkloadInfo]) -> None:
-        self.dismiss((infos, arguments))
+        self.dismiss((infos, arguments))  # not returned: a message handler must not await it
 
     def _refuse(self, error: JaxprofError) -> None:
         self._waiting = False
@@ -214,7 +217,7 @@ class OwnWorkload(Dialog[Added], keys="form"):
 
 
 def whole_target(text: str, folder: Path) -> str:
-    """The target in `text`, a function or all functions of a file; a relative path starts at `folder`.
+    """Return the target in `text`, a function or all functions of a file; a relative path starts at `folder`.
 
     Raises UsageError.
     """
@@ -234,11 +237,11 @@ def whole_target(text: str, folder: Path) -> str:
 
 
 def split_specs(text: str) -> list[str]:
-    """The specs in `text`, separated by blanks, semicolons, or commas outside brackets."""
+    """Return the specs in `text`, separated by blanks, semicolons, or commas outside brackets."""
     return [part for part in re.split(r"[;\s]+|,(?![^\[]*\])", text) if part]
 
 
-EXPLANATION = "Compiles for these devices and runs nothing. Least times are lower bounds, from the vendors' figures."
+EXPLANATION = "Compiles for these devices without running anything. Times are lower bounds from the vendors' figures."
 HINTS = {
     "devices": "h100, a100:8, 4xh100:8, tpu-v5e, tpu-v6e:4x4; separate several with commas",
     "mesh": "data=4,model=2: for code that shards by axis names; empty if the code makes its own mesh",
@@ -247,8 +250,8 @@ HINTS = {
 
 
 class CompileForDialog(FormDialog["list[PlannedRun]"]):
-    """The devices, the mesh, and how inputs are split over it: read as on the command line (`--for`, `--mesh`,
-    `--shard`)."""
+    """Asks for the devices, the mesh, and how inputs are split over it, in the syntax of the command line (`--for`,
+    `--mesh`, `--shard`)."""
 
     def __init__(self, info: WorkloadInfo, choices: HomeOptions) -> None:
         super().__init__()
@@ -274,7 +277,7 @@ class CompileForDialog(FormDialog["list[PlannedRun]"]):
             return ", ".join(many) or HINTS["devices"]
         if name == "mesh" and text:
             parse_mesh(text)
-        for entry in _splits(text) if name == "shard" else ():
+        for entry in _shard_entries(text) if name == "shard" else ():
             split_shard(entry)
         return HINTS[name]
 
@@ -290,7 +293,7 @@ class CompileForDialog(FormDialog["list[PlannedRun]"]):
             "",
             options,
             parse_targets(self.value("devices")),
-            _splits(self.value("shard")),
+            _shard_entries(self.value("shard")),
             parse_mesh(axes) if axes else {},
         )
 
@@ -298,18 +301,18 @@ class CompileForDialog(FormDialog["list[PlannedRun]"]):
         self.refuse("mesh" if self.value("mesh") else "devices", error)
 
 
-def _splits(text: str) -> list[str]:
-    """The entries of the field, each as `--shard` takes it."""
+def _shard_entries(text: str) -> list[str]:
+    """Return the entries of the field, each as `--shard` takes it."""
     return [part.strip() for part in text.split(";") if part.strip()]
 
 
 def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None:
-    """Asks for devices that are not here, and queues the compilation for them."""
+    """Ask for devices that are not here, and queue the compilation for them."""
     CompileForDialog(info, choices).ask(app, app.start_runs)
 
 
 def ask_parameters(app: Profiler, info: WorkloadInfo, choices: HomeOptions, changed: Callable[[], object]) -> None:
-    """Asks for sizes, sweep, time budget and launches of a workload, and stores them in `choices`."""
+    """Ask for sizes, sweep, time budget and launches of a workload, and store them in `choices`."""
 
     def take(answer: ChosenParameters) -> None:
         chosen = choices.of(info.name)
@@ -321,9 +324,9 @@ def ask_parameters(app: Profiler, info: WorkloadInfo, choices: HomeOptions, chan
 
 
 def ask_own(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object]) -> None:
-    """Asks for a user's function, and stores its argument specs in `choices`."""
+    """Ask for a user's function, and store its argument specs in `choices`."""
 
-    def keep(added: tuple[list[WorkloadInfo], tuple[str, ...]]) -> None:
+    def keep(added: Added) -> None:
         infos, arguments = added
         for info in infos:
             choices.of(info.name).arguments = arguments

@@ -1,7 +1,7 @@
-"""The workloads: the list with their mark boxes, and what the one under the cursor is, down to its source code.
+"""The workloads: the list with mark boxes, and the description of the one under the cursor, down to its source code.
 
-What a workload is stands in one list of lines, not a stack of widgets: showing another one then redraws one region,
-while widgets of other heights would need a new layout of the whole screen at each step of the cursor.
+The description is one list of lines, not a stack of widgets: showing another workload redraws one region, while widgets
+of other heights would need a new layout of the whole screen at each move of the cursor.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class WorkloadList(TableView[str], keys="workloads"):
         return f"{row} {info.title} {info.description} {info.origin}" if info is not None else row
 
     def _flag(self, name: str) -> tuple[str, str]:
-        """A star if the user changed an option of the workload."""
+        """Return a star if the user changed an option of the workload."""
         chosen = self._choices.by_workload.get(name)
         changed = chosen is not None and bool(chosen.settings or chosen.sweep or chosen.left_out)
         return "*" if changed else "", "bold $accent"
@@ -84,7 +84,7 @@ class DetailLines(RowList):
         self._lines: dict[Hashable, Content] = {}
 
     def show_lines(self, lines: Mapping[Hashable, Content]) -> None:
-        """Shows these lines, by their keys."""
+        """Show these lines, by their keys."""
         self._lines = dict(lines)
         self.set_keys(list(self._lines))
 
@@ -111,14 +111,14 @@ class DetailLines(RowList):
 
 
 class SourcePane(DetailLines):
-    """The source of the current variant, in a column of its own in a very wide terminal."""
+    """The source of the current variant, in its own column on a very wide terminal."""
 
     def __init__(self) -> None:
         super().__init__(id="source")
 
 
 class WorkloadDetail(DetailLines, keys="variants"):
-    """The pane beside the list of workloads; its variants can be chosen."""
+    """The description of a workload, beside the list; its variants can be chosen."""
 
     MARKS = True
 
@@ -138,7 +138,7 @@ class WorkloadDetail(DetailLines, keys="variants"):
         return str(current[1]) if isinstance(current, tuple) and current[0] == "variant" else None
 
     def show_info(self, info: WorkloadInfo | None, last: Mapping[str, str], estimate: Estimate | None) -> None:
-        """Shows a workload; `last` has the latest median of each variant, in words."""
+        """Show a workload; `last` has the latest median of each variant, in words."""
         changed = info is not self._info
         self._info, self._last, self._estimate = info, last, estimate
         self._build()
@@ -152,7 +152,7 @@ class WorkloadDetail(DetailLines, keys="variants"):
         return self._draw_variant(self._info, self._info.variant(str(key[1])), width)
 
     def on_resize(self) -> None:
-        """Wraps the lines again for the new width."""
+        """Wrap the lines again for the new width."""
         if self.size.width != self._drawn_for:
             self._build()
 
@@ -199,7 +199,7 @@ def _source(variant: VariantInfo) -> list[Content]:
 
 
 def about(info: WorkloadInfo, choices: HomeOptions, estimate: Estimate | None, width: int) -> list[Content]:
-    """The title, the parameters, and what one call needs."""
+    """Return the title, the parameters, and what one call needs."""
     chosen = choices.of(info.name)
     lines = [*hang(Content(""), info.title, width, "bold"), Content("")]
     lines += _parameters(info, choices, width)
@@ -208,12 +208,12 @@ def about(info: WorkloadInfo, choices: HomeOptions, estimate: Estimate | None, w
     if chosen.arguments:
         lines += hang(Content.styled("Arguments   ", "bold $primary"), ", ".join(chosen.arguments), width)
     if estimate is not None:
-        lines += hang(Content.styled("One call    ", "bold $primary"), _needs(estimate), width)
+        lines += hang(Content.styled("One call    ", "bold $primary"), _estimate_text(estimate), width)
     return [*lines, Content(""), Content.styled("Variants", "bold $primary")]
 
 
 def story(info: WorkloadInfo, width: int) -> list[Content]:
-    """The description, and the published figures."""
+    """Return the description, and the published figures."""
     lines = [Content("")]
     if info.origin != "built in":
         lines += [*hang(Content.styled("Yours       ", "bold $primary"), info.origin, width), Content("")]
@@ -223,7 +223,7 @@ def story(info: WorkloadInfo, width: int) -> list[Content]:
     by_source: dict[str, list[Published]] = {}
     for figure in info.published:
         by_source.setdefault(figure.source, []).append(figure)
-    names = min(28, max((len(_what(figure)) for figure in info.published), default=0))
+    names = min(28, max((len(_figure_name(figure)) for figure in info.published), default=0))
     for source, figures in by_source.items():
         lines += hang(Content(" "), source, width, "$text-muted")
         for figure in figures:
@@ -242,14 +242,14 @@ def _parameters(info: WorkloadInfo, choices: HomeOptions, width: int) -> list[Co
         head = Content.assemble(
             ("Parameters  " if index == 0 else " " * 12, "bold $primary"),
             (f"{safe(parameter.name)} = ", "$text-muted"),
-            (_size(values.get(parameter.name)), style),
+            (_value_text(values.get(parameter.name)), style),
             "  ",
         )
         lines += hang(head, parameter.description, width, "$text-muted")
     return lines
 
 
-def _needs(estimate: Estimate) -> str:
+def _estimate_text(estimate: Estimate) -> str:
     parts = []
     if estimate.memory_bytes is not None:
         parts.append(f"{units.bytes_(estimate.memory_bytes)} of memory")
@@ -260,17 +260,17 @@ def _needs(estimate: Estimate) -> str:
     return " · ".join(parts) if parts else units.UNKNOWN
 
 
-def _what(figure: Published) -> str:
+def _figure_name(figure: Published) -> str:
     return figure.variant if figure.phase == "run" else f"{figure.variant} {figure.phase.replace('_', ' ')}"
 
 
 def _figure(figure: Published, names: int, width: int) -> list[Content]:
     value = safe(figure.figure)
-    sizes = [f"{name}={_size(size)}" for name, size in figure.parameters.items()]
-    statistic = "" if figure.statistic == "not said" else figure.statistic
+    sizes = [f"{name}={_value_text(size)}" for name, size in figure.parameters.items()]
+    statistic = "" if figure.statistic == "not given" else figure.statistic
     where = " · ".join(part for part in (figure.hardware, *sizes, statistic) if part)
     head = Content.assemble(
-        "   ", cell(_what(figure), names), "  ", cell(value, max(8, len(value)), "bold", right=True), "  "
+        "   ", cell(_figure_name(figure), names), "  ", cell(value, max(8, len(value)), "bold", right=True), "  "
     )
     lines = hang(head, where, width, "$text-muted")
     if figure.caveat:
@@ -278,13 +278,15 @@ def _figure(figure: Published, names: int, width: int) -> list[Content]:
     return lines
 
 
-def _size(value: object) -> str:
+def _value_text(value: object) -> str:
     return units.integer(value) if isinstance(value, int) and not isinstance(value, bool) else safe(str(value))
 
 
 def last_medians(workload: str, parameters: Mapping[str, object], entries: Sequence[Entry]) -> dict[str, str]:
-    """The median of each variant in the newest session that has it with these parameters, in words; `entries` come
-    newest first."""
+    """Return the median of each variant, in words, from the newest session that has it with these parameters.
+
+    `entries` come newest first.
+    """
     medians: dict[str, str] = {}
     for entry in entries:
         alike = {plan.run for plan in entry.planned if plan.spec.parameters == parameters}

@@ -1,1 +1,1 @@
-"""The Job screen: the processes of a job beside each other, and which one is late."""
+"""The Job screen: the processes of a job side by side, and which one is late."""

@@ -1,8 +1,8 @@
-"""A heat map of processes by steps: how far each process is above the median one, stretch by stretch.
+"""A heat map of processes by steps: how far each process is above the median one in each column of steps.
 
-A cell is a character and a colour, and each level has a character of its own, so that no colours are needed. Only the
-rows in view are drawn. What is not known stays blank. Positions on the axis are whole numbers: steps, or milliseconds
-where the steps of a job have no numbers.
+A cell is a character and a colour; each level has its own character, so the map is readable without colours. Only the
+rows in view are drawn. Unknown cells stay blank. Positions on the axis are whole numbers: steps, or milliseconds if the
+steps of a job have no numbers.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from rich.style import Style
     from textual.geometry import Region
 
-    from jaxprof.analysis.jobs.step_grid import Standing, StepGrid
+    from jaxprof.analysis.jobs.step_grid import StepGrid, StepOutliers
 
 
 ZOOM: Final = 2.0
 PAN: Final = 0.1
-"""Share of the window that each press of an arrow pans."""
+"""Share of the window by which each press of an arrow pans."""
 MILLISECONDS: Final = 1000
 ORDERS: Final = ("process", "lost time", "host")
 
@@ -53,16 +53,16 @@ class MapProcess:
 
 @dataclass(frozen=True, slots=True)
 class MapLine:
-    """A row of the map: a process, or those of one host together."""
+    """A row of the map: a process, or all processes of one host."""
 
     name: str
     processes: tuple[int, ...]
-    """The worst one first."""
+    """Indices of the processes, the worst one first."""
     accused: bool
 
 
 class MapBrowse:
-    """What of a job the map shows."""
+    """The part of a job that the map shows."""
 
     def __init__(self) -> None:
         self.whole: AxisWindow | None = None
@@ -76,16 +76,16 @@ class MapBrowse:
         self.line = 0
         self.top = 0
         self.order = ""
-        """One of `ORDERS`; empty: by process where all fit, else by lost time."""
+        """One of `ORDERS`; empty means by process if all fit, else by lost time."""
         self.grouped: bool | None = None
-        """Whether the processes of a host are one row; None: where they would not fit otherwise."""
+        """Whether the processes of a host share a row; None means only if they do not fit otherwise."""
         self.lines: tuple[MapLine, ...] = ()
         self.room = 1
         self._processes: tuple[MapProcess, ...] = ()
 
     @property
     def scale(self) -> int:
-        """Positions of the axis in a step, or a second."""
+        """Positions of the axis in a step, or in a second."""
         return 1 if self.unit == "step" else MILLISECONDS
 
     @property
@@ -94,8 +94,8 @@ class MapBrowse:
         return self.window is not None and self.window != self.whole
 
     @property
-    def wanted(self) -> tuple[float | None, float | None]:
-        """The first and the last step of the grid to make; None: as far as there are any, also those to come."""
+    def requested(self) -> tuple[float | None, float | None]:
+        """First and last step of the grid to make. None means no limit, also for steps still to come."""
         if not self.zoomed or self.window is None:
             return None, None
         if self.unit == "step":
@@ -103,7 +103,7 @@ class MapBrowse:
         return self.window.start / self.scale, self.window.end / self.scale
 
     def take(self, grid: StepGrid) -> None:
-        """Takes over how far the axis reaches, from a grid of all steps."""
+        """Take over the length of the axis from a grid of all steps."""
         self.unit = grid.unit
         if len(grid.steps):
             end = float(grid.first_steps[-1]) + float(grid.steps[-1])
@@ -115,19 +115,19 @@ class MapBrowse:
     # -- rows -------------------------------------------------------------------------------------------------
 
     def show(self, processes: Sequence[MapProcess]) -> None:
-        """Takes over other processes; the cursor stays on its own."""
+        """Take over other processes; the cursor stays on its process."""
         self._processes = tuple(processes)
         self.arrange()
 
     def resize(self, room: int) -> None:
-        """Takes over the number of lines that there are for rows."""
+        """Take over the number of lines available for rows."""
         if room != self.room:
             self.room = max(1, room)
             self.arrange()
 
     @property
     def is_grouped(self) -> bool:
-        """Whether the processes of a host are one row."""
+        """Whether the processes of a host share a row now."""
         return self.can_group and (len(self._processes) > self.room if self.grouped is None else self.grouped)
 
     @property
@@ -137,22 +137,28 @@ class MapBrowse:
 
     @property
     def can_group(self) -> bool:
-        """Whether there are several hosts, of which one has several processes."""
+        """Whether there are several hosts, at least one of them with several processes."""
         return 1 < self.hosts < len(self._processes)
 
     @property
     def order_in_use(self) -> str:
-        """One of `ORDERS`."""
+        """The order of the rows, one of `ORDERS`."""
         return self.order or (ORDERS[0] if len(self._processes) <= self.room else ORDERS[1])
 
     def arrange(self) -> None:
-        """Makes the rows anew; the cursor stays on its process."""
+        """Rebuild the rows; the cursor stays on its process."""
         before = self.process
         digits = len(str(max((process.index for process in self._processes), default=0)))
-        found = self._by_host() if self.is_grouped else [_line(process, digits) for process in self._sorted()]
-        self.lines = tuple(found)
-        at = next((at for at, line in enumerate(self.lines) if before in line.processes), None)
-        self.line = at if at is not None else max(0, min(self.line, len(self.lines) - 1))
+        if self.is_grouped:
+            lines = self._by_host()
+        else:
+            lines = [
+                MapLine(f"{process.index:>{digits}} {process.host}", (process.index,), process.accused)
+                for process in self._sorted()
+            ]
+        self.lines = tuple(lines)
+        cursor_line = next((at for at, line in enumerate(self.lines) if before in line.processes), self.line)
+        self.line = max(0, min(cursor_line, len(self.lines) - 1))
         self.bring_into_view()
 
     def _sorted(self) -> list[MapProcess]:
@@ -170,54 +176,54 @@ class MapBrowse:
         return [
             MapLine(
                 host,
-                tuple(each.index for each in sorted(those, key=lambda each: -each.lost_seconds)),
-                any(each.accused for each in those),
+                tuple(process.index for process in sorted(processes, key=lambda process: -process.lost_seconds)),
+                any(process.accused for process in processes),
             )
-            for host, those in hosts.items()
+            for host, processes in hosts.items()
         ]
 
     @property
     def process(self) -> int | None:
-        """The process under the cursor: of a host, the worst one. None without rows."""
+        """The process under the cursor; for a host, its worst one. None without rows."""
         return self.lines[self.line].processes[0] if self.lines else None
 
     def move(self, step: int) -> None:
-        """Goes up or down."""
+        """Go up or down."""
         self.line = max(0, min(len(self.lines) - 1, self.line + step))
         self.bring_into_view()
 
     def page(self, step: int) -> None:
-        """Goes a page up or down."""
+        """Go a page up or down."""
         self.move(step * max(1, self.room - 1))
 
     def sort(self) -> None:
-        """Sorts the rows by the next order."""
+        """Sort the rows by the next order."""
         self.order = ORDERS[(ORDERS.index(self.order_in_use) + 1) % len(ORDERS)]
         self.arrange()
 
     def go_to(self, process: int) -> None:
-        """Goes to the row of a process."""
+        """Go to the row of a process."""
         self.line = next((at for at, line in enumerate(self.lines) if process in line.processes), self.line)
         self.bring_into_view()
 
     def bring_into_view(self) -> None:
-        """Scrolls so that the row of the cursor is in view and no line at the end stays empty."""
+        """Scroll so that the row of the cursor is in view and no line at the end stays empty."""
         self.top = min(self.line, max(self.top, self.line - self.room + 1))
         self.top = max(0, min(self.top, len(self.lines) - self.room))
 
     # -- steps ------------------------------------------------------------------------------------------------
 
     def zoom_by(self, step: int) -> None:
-        """Shows half or twice as many steps around the cursor."""
+        """Show half or twice as many steps around the cursor."""
         if self.window is not None and self.whole is not None:
             self.window = self.window.zoomed(ZOOM**-step, self.cursor, self.whole, min(4, self.whole.span))
 
     def show_whole(self) -> None:
-        """Shows all steps."""
+        """Show all steps."""
         self.window = self.whole
 
     def pan(self, step: int) -> None:
-        """Pans by a tenth of the window; at either end, moves the cursor by as much."""
+        """Pan by a tenth of the window; at either end, move the cursor by as much."""
         if self.window is None or self.whole is None:
             return
         by = step * max(1, round(self.window.span * PAN))
@@ -225,14 +231,14 @@ class MapBrowse:
         self.go(self.cursor + (moved.start - self.window.start or by), moved)
 
     def go(self, position: int, window: AxisWindow | None = None) -> None:
-        """Moves the cursor there, and the window as far as needed."""
+        """Move the cursor there, and the window as far as needed."""
         if self.window is None or self.whole is None:
             return
         self.cursor = min(max(position, self.whole.start), self.whole.end - 1)
         self.window = (window or self.window).showing(self.cursor, self.whole)
 
     def step(self, step: int) -> None:
-        """Moves the cursor by a column; the window follows."""
+        """Move the cursor by a column; the window follows."""
         grid, column = self.grid, self.column
         if grid is not None and column is not None:
             first = round(float(grid.first_steps[column]) * self.scale)
@@ -240,47 +246,43 @@ class MapBrowse:
 
     @property
     def column(self) -> int | None:
-        """The column of the grid under the cursor; None where the grid does not reach there."""
+        """The column of the grid under the cursor; None if the grid does not reach the cursor."""
         if self.grid is None or not len(self.grid.steps):
             return None
-        found = bisect_right(self.grid.first_steps, self.cursor / self.scale + 1e-9) - 1
-        return found if 0 <= found < len(self.grid.steps) else None
+        column = bisect_right(self.grid.first_steps, self.cursor / self.scale + 1e-9) - 1
+        return column if 0 <= column < len(self.grid.steps) else None
 
     def edge(self, step: int) -> None:
-        """Goes to the first or the last step."""
+        """Go to the first or the last step."""
         if self.whole is not None:
             self.go(self.whole.start if step < 0 else self.whole.end - 1)
 
 
-def _line(process: MapProcess, digits: int) -> MapLine:
-    return MapLine(f"{process.index:>{digits}} {process.host}", (process.index,), process.accused)
-
-
 MARKS: Final = "·░▒▓█"
-"""By level. From the last of `RATIOS` on a digit stands: how many times the usual step."""
+"""Characters by level. From the last of `RATIOS` on, a digit shows the multiple of the usual step."""
 TITLES: Final = {
     OWN: "Own work", STEP: "Step time", DATA: "Data", HOST: "Host: Python", DISPATCH: "Dispatch: calling JAX",
-    COPY: "Copies", COMPILE: "Compiling again", DEVICE: "Device, and waiting for the others",
+    COPY: "Copies", COMPILE: "Recompilation", DEVICE: "Device, and waiting for the others",
 }  # fmt: skip
 SHOWN: Final = tuple(value for value in VALUES if value in TITLES)
-"""What `]` goes through."""
+"""The values that `]` goes through, in this order."""
 NOTES: Final = {
-    OWN: "in lockstep own work tells who is late",
-    STEP: "in lockstep all take the same time",
-    DEVICE: "who is late waits least",
+    OWN: "in lockstep, own work shows the late process",
+    STEP: "in lockstep, all processes take the same time",
+    DEVICE: "the late process waits least",
 }
 _DIGITS: Final = 9
 
 
 def mark_of(level: int, ratio: float) -> str:
-    """The character of a cell; a blank where the value is unknown."""
+    """Return the character of a cell; a blank where the value is unknown."""
     if level < 0:
         return " "
     return MARKS[level] if level < len(MARKS) else str(min(_DIGITS, int(ratio)))
 
 
 def legend(processes: int) -> list[tuple[str, str]]:
-    """The scale as words, each with the level of its style, and what so many processes are compared with."""
+    """Return the scale as pieces of text, each with the level of its style, for so many compared processes."""
     words = [("× other's step" if processes == 2 else "× median step", "")]
     for level, mark in enumerate(MARKS):
         words += [(f" {mark} ", str(level)), (f"<{RATIOS[level]:g}", "")]
@@ -288,7 +290,7 @@ def legend(processes: int) -> list[tuple[str, str]]:
 
 
 def axis(grid: StepGrid, width: int, cursor: int | None) -> str:
-    """The numbers of steps above their columns; that under the cursor goes before the others."""
+    """Return the line with the step numbers above their columns; the number under the cursor takes precedence."""
     line = [" "] * width
     taken = [False] * width
 
@@ -312,18 +314,19 @@ def axis(grid: StepGrid, width: int, cursor: int | None) -> str:
 
 
 def left_of(column: int, count: int, width: int) -> int:
-    """Where one of `count` columns begins that share a width; at least one place each while there are no more."""
+    """Return where one of `count` columns that share a width begins; each has at least one cell while there are no
+    more columns than cells."""
     return column * width // max(1, count)
 
 
 def position(grid: StepGrid, column: int) -> str:
-    """Where a column begins: a step, or a time since the loop began."""
+    """Return where a column begins: a step, or a time since the loop began."""
     first = float(grid.first_steps[column])
     return f"{round(first)}" if grid.unit == "step" else seconds(first, 2) if first else "0 s"
 
 
-def stretch(grid: StepGrid, column: int) -> str:
-    """`steps 300 to 311`, or a stretch of the loop's time."""
+def column_span(grid: StepGrid, column: int) -> str:
+    """Return the steps of a column, such as `steps 300 to 311`, or its part of the loop's time."""
     first, length = float(grid.first_steps[column]), float(grid.steps[column])
     if grid.unit == "time":
         return f"{position(grid, column)} to {seconds(first + length, 2)} of its loop"
@@ -331,21 +334,21 @@ def stretch(grid: StepGrid, column: int) -> str:
     return f"step {integer(last)}" if length <= 1 else f"steps {integer(round(first))} to {integer(last)}"
 
 
-def cell_words(seen: Standing, row: int, column: int) -> str:
-    """The exact values of a cell: its steps, its seconds a step, what they are compared with, the ratio; or that it is
-    unknown."""
-    grid, where = seen.grid, stretch(seen.grid, column)
+def cell_words(seen: StepOutliers, row: int, column: int) -> str:
+    """Return the exact values of a cell (its steps, its seconds a step, what they are compared with, the ratio), or
+    why it is unknown."""
+    grid, where = seen.grid, column_span(seen.grid, column)
     value, usual = float(grid.seconds[row, column]), float(seen.usual_seconds[row, column])
     what = TITLES[grid.values_of].partition(":")[0].partition(",")[0].lower()
     if math.isnan(value):
-        why = "no step of it was seen" if grid.values_of == STEP else "too few samples, or no step of it"
+        why = "no step recorded" if grid.values_of == STEP else "too few samples, or no step recorded"
         return f"{where}: {what} unknown: {why}"
     figure = seconds if grid.unit == "step" or grid.values_of == STEP else percent
     a_step = " a step" if figure is seconds else " of the time"
     words = f"{where}: {what} {figure(value)}{a_step}"
     if math.isnan(usual):
         return f"{words}: no other process is known here"
-    known = sum(not math.isnan(each) for each in grid.seconds[:, column].tolist())
+    known = sum(not math.isnan(value) for value in grid.seconds[:, column].tolist())
     against = "the other" if known == 2 else "the median"
     words += f", {against.removeprefix('the ') if known > 2 else against} {figure(usual)}"
     if figure is seconds and grid.values_of != STEP:
@@ -354,8 +357,8 @@ def cell_words(seen: Standing, row: int, column: int) -> str:
     words += f", {ratio:.2f}×" if not math.isnan(ratio) else f", {UNKNOWN}×"
     samples = float(grid.samples[row, column])
     if samples > 0:
-        told = "" if ratio < RATIOS[0] or seen.levels[row, column] else f", which do not tell it from {against}"
-        words += f": estimate from {samples:.0f} samples{told}"
+        unsure = "" if ratio < RATIOS[0] or seen.levels[row, column] else f", too few to separate it from {against}"
+        words += f": estimate from {samples:.0f} samples{unsure}"
     return words
 
 
@@ -367,7 +370,7 @@ _LABEL: Final = (12, 24)
 
 
 class JobMap(Browsing, keys="job_map"):
-    """Processes by steps."""
+    """Draws processes by steps."""
 
     browse: MapBrowse
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -375,31 +378,31 @@ class JobMap(Browsing, keys="job_map"):
         "job-map--axis", "job-map--name", "job-map--accused", "job-map--line", "job-map--cursor", "job-map--facts",
     }  # fmt: skip
 
-    class Wanted(Message):
-        """Other steps, other values or another number of columns are to be shown: a thread makes the grid."""
+    class StepsRequested(Message):
+        """Requests a new grid, because other steps, other values or another number of columns are shown."""
 
     @dataclass
     class Opened(Message):
-        """The user wants to see a process."""
+        """Requests the session of a process."""
 
         index: int
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.browse = MapBrowse()
-        self.seen: Standing | None = None
-        """What is drawn; None before the first grid is made."""
+        self.seen: StepOutliers | None = None
+        """The steps that are drawn; None before the first grid."""
         self.values_of = SHOWN[0]
         self._rows: dict[int, int] = {}
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def show_processes(self, processes: Sequence[MapProcess]) -> None:
-        """Shows these processes, as far as the grid has them."""
+        """Show these processes, as far as the grid has them."""
         self.change(lambda browse: browse.show(processes))
 
-    def show_steps(self, seen: Standing, *, whole: bool) -> None:
-        """Shows other steps; `whole`: all that there are."""
+    def show_steps(self, seen: StepOutliers, *, whole: bool) -> None:
+        """Show a grid of steps; `whole` means that it has all steps."""
         self.seen, self.browse.grid = seen, seen.grid
         self._rows = {index: row for row, index in enumerate(seen.grid.processes)}
         if whole:
@@ -407,27 +410,27 @@ class JobMap(Browsing, keys="job_map"):
         self.changed()
 
     def go_to(self, index: int) -> None:
-        """Moves the cursor to the row of a process."""
+        """Move the cursor to the row of a process."""
         self.change(lambda browse: browse.go_to(index))
 
     def forget(self) -> None:
-        """Prepares for another job."""
+        """Prepare for another job."""
         self.browse, self.seen = MapBrowse(), None
         self.changed()
 
     @property
     def columns(self) -> int:
-        """Columns that there are for steps."""
+        """Columns available for steps."""
         return max(8, self.size.width - self._label - 1)
 
     @property
     def title(self) -> str:
-        """What the values are."""
+        """The name of the values."""
         return f"{TITLES[self.values_of]} of each step" if self.values_of != "step" else TITLES[self.values_of]
 
     @property
     def note(self) -> str:
-        """What to know of these values, and the order of the rows."""
+        """A note on the values, the number of rows, and their order."""
         order = f"by {self.browse.order_in_use}" if self.browse.lines else ""
         shown, room = len(self.browse.lines), self.browse.room
         more = f"{shown} rows" if shown > room else ""
@@ -444,15 +447,15 @@ class JobMap(Browsing, keys="job_map"):
         return max(1, self.size.height - LINES_AROUND)
 
     def on_resize(self) -> None:
-        self.post_message(self.Wanted())
+        self.post_message(self.StepsRequested())
         self.changed()
 
     def change(self, change: Callable[[Any], object]) -> None:
-        """Changes what is in view; other steps are asked for."""
+        """Change what is in view, and request other steps if the window has changed."""
         before = self.browse.window
         super().change(change)
         if self.browse.window != before:
-            self.post_message(self.Wanted())
+            self.post_message(self.StepsRequested())
 
     def changed(self) -> None:
         self.browse.resize(self._room)
@@ -465,13 +468,13 @@ class JobMap(Browsing, keys="job_map"):
         return self.get_component_rich_style(f"job-map--{name}")
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self.browse.resize(self._room)  # it may be drawn at its new size before anybody has told it of that
+        self.browse.resize(self._room)  # Textual may draw the map at its new size before `on_resize`
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         width, height = self.size.width, self.size.height
         if self.browse.grid is None or not self.browse.lines:
-            words = " No steps were seen yet." if y == 0 and self.browse.grid is not None else ""
+            words = " No steps recorded yet." if y == 0 and self.browse.grid is not None else ""
             return Strip([Segment(words.ljust(width), self._style("axis"))], width)
         if y == 0:
             head = " " * (self._label + 1)
@@ -486,7 +489,7 @@ class JobMap(Browsing, keys="job_map"):
             return Strip([Segment(f" {shorten(text, width - 1)}".ljust(width), self._style("facts"))], width)
         at = self.browse.top + y - 1
         if at >= len(self.browse.lines):
-            return Strip.blank(width, self._style("axis"))  # without a style, no filter of colours takes it
+            return Strip.blank(width, self._style("axis"))  # colour filters skip a strip without a style
         return self._row(self.browse.lines[at], here=at == self.browse.line)
 
     def _row(self, line: MapLine, *, here: bool) -> Strip:
@@ -504,7 +507,7 @@ class JobMap(Browsing, keys="job_map"):
         return Strip(segments).adjust_cell_length(self.size.width, self._style("name")).simplify()
 
     def _cells(self, line: MapLine) -> list[tuple[int, float]]:
-        """Level and ratio of each column; of a host, those of its worst process there."""
+        """Return the level and ratio of each column; for a host, those of its worst process in each column."""
         seen, rows = self.seen, [self._rows[index] for index in line.processes if index in self._rows]
         if seen is None or not rows:
             return []
@@ -536,12 +539,12 @@ class JobMap(Browsing, keys="job_map"):
 
     def action_values(self, step: int) -> None:
         self.values_of = SHOWN[(SHOWN.index(self.values_of) + step) % len(SHOWN)]
-        self.post_message(self.Wanted())
+        self.post_message(self.StepsRequested())
         self.changed()
 
     def action_group(self) -> None:
         if not self.browse.can_group:
-            self.say("Each host has one process." if self.browse.hosts > 1 else "All are on one host.")
+            self.say("Each host has one process." if self.browse.hosts > 1 else "All processes are on one host.")
             return
         self.browse.grouped = not self.browse.is_grouped
         self.change(MapBrowse.arrange)
@@ -551,7 +554,7 @@ class JobMap(Browsing, keys="job_map"):
             self.post_message(self.Opened(self.browse.process))
 
     def on_click(self, event: events.Click) -> None:
-        """Goes to the cell under the mouse; a double click opens its process."""
+        """Go to the cell under the mouse; a double click opens its process."""
         offset = event.get_content_offset(self)
         if offset is None or not 1 <= offset.y <= self._room:
             return
@@ -568,11 +571,11 @@ class JobMap(Browsing, keys="job_map"):
             self.action_open()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Scrolls the rows."""
+        """Scroll the rows."""
         event.stop()
         self.action_browse("move", 1)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Scrolls the rows."""
+        """Scroll the rows."""
         event.stop()
         self.action_browse("move", -1)

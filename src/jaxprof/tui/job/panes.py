@@ -1,5 +1,5 @@
-"""What is below the findings of a job: its steps as a heat map, its processes as a table. The stylesheet decides which
-are displayed.
+"""The views below the findings of a job: its steps as a heat map, its processes as a table, a comparison of one process
+with the others, and arrivals at collectives. The stylesheet decides which are displayed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import Arrivals
     from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.findings import CollectiveFigures
-    from jaxprof.analysis.jobs.job import BesideOthers, JobFigures
-    from jaxprof.analysis.jobs.step_grid import Standing
+    from jaxprof.analysis.jobs.job import JobFigures, ProcessComparison
+    from jaxprof.analysis.jobs.step_grid import StepOutliers
     from jaxprof.tui.job.reading import JobInView
     from jaxprof.tui.kit.table_columns import Cell
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class ArrivalTable(TableView[ArrivalRow]):
     """One row for each process that captured the collective."""
 
-    EMPTY: ClassVar[str] = "No captures of the same steps. script -n 4 --capture-steps 100 takes them."
+    EMPTY: ClassVar[str] = "No captures of the same steps. Use jaxprof script -n 4 --capture-steps 100."
 
     def __init__(self, *, id: str | None = None) -> None:
         layout = ((9, 0), (14, 0), (8, 0), (18, 1), (20, 0), (18, 1), (12, 2))
@@ -51,36 +51,38 @@ class ArrivalTable(TableView[ArrivalRow]):
         super().__init__(columns, order="process", id=id)
 
     def show(self, seen: Arrivals | None) -> None:
-        """Shows who arrives last; None: no captures."""
+        """Show which process arrives last; None if there are no captures."""
         self.show_rows({row.index: row for row in arrival_table(seen).rows} if seen is not None else {})
 
 
 def arrivals_title(seen: Arrivals | None, exchanges: Sequence[CollectiveFigures] = ()) -> str:
-    """The collective, how often it was seen, what the exchange itself took, and how much was moved how fast."""
+    """Return the title of the arrivals: the collective, its executions, the time of the exchange itself, its bytes
+    and rate."""
     if seen is None:
         return "Arrivals"
-    given = next((each for each in exchanges if each.name == seen.name and each.bus_bytes_per_second), None)
+    of_name = (figures for figures in exchanges if figures.name == seen.name)
+    collective = next((figures for figures in of_name if figures.bus_bytes_per_second), None)
     moved = ""
-    if given is not None and given.exchanged is not None:
-        moved = f", {bytes_(given.exchanged.bytes)} at {scaled(given.bus_bytes_per_second, 'B/s')}"
-        if given.possible_bytes_per_second is not None:
-            moved += f" of {scaled(given.possible_bytes_per_second, 'B/s')}"
+    if collective is not None and collective.exchanged is not None:
+        moved = f", {bytes_(collective.exchanged.bytes)} at {scaled(collective.bus_bytes_per_second, 'B/s')}"
+        if collective.possible_bytes_per_second is not None:
+            moved += f" of {scaled(collective.possible_bytes_per_second, 'B/s')}"
     exchange = seconds(seen.exchange_seconds)
     return f"{seen.name}: {counted(seen.instances, 'execution')}, the exchange itself {exchange}{moved}"
 
 
 def clock_note(seen: Arrivals | None) -> str:
-    """How sure the clocks are."""
-    return f"its clock: ahead of the first one's, ± {seconds(seen.uncertain_seconds)}" if seen is not None else ""
+    """Return what the column `its clock` means and its uncertainty, for the frame."""
+    return f"its clock: offset from the first process, ± {seconds(seen.uncertain_seconds)}" if seen is not None else ""
 
 
-_STANDS_OUT = 0.05
-"""Of the loop."""
+_MARKED_SHARE = 0.05
+"""A part is marked if its share of the loop exceeds that of the other processes by this much."""
 
 
 @dataclass(frozen=True)
 class BesideRow:
-    """One line: a part, or a function."""
+    """One line of the comparison: a part of the loop, or a compiled function."""
 
     name: str
     here: str = ""
@@ -90,36 +92,36 @@ class BesideRow:
     worse: bool = False
 
 
-def rows_of(found: BesideOthers) -> dict[Hashable, BesideRow | Heading]:
-    """The parts of the loop, then what was compiled again."""
+def rows_of(comparison: ProcessComparison) -> dict[Hashable, BesideRow | Heading]:
+    """Return the parts of the loop, then the functions that were compiled again."""
     rows: dict[Hashable, BesideRow | Heading] = {}
-    if found.parts is None:
-        rows["parts"] = TextRow(" Too little was seen of its loop, or of any other.")
-    for part in found.parts or ():
+    if comparison.parts is None:
+        rows["parts"] = TextRow(" Too few samples of its loop, or of the other loops.")
+    for part in comparison.parts or ():
         rows["part", part.part] = BesideRow(
             part.part,
             percent(part.share),
             percent(part.others_share),
             seconds(part.more_seconds) if part.more_seconds > 0 else "",
             part.where.short() if part.where else "",
-            part.share - part.others_share >= _STANDS_OUT and part.part != "device",
+            part.share - part.others_share >= _MARKED_SHARE and part.part != "device",
         )
-    again = counted(len(found.compiled), "function") if found.compiled else "nothing"
-    rows["again"] = TextRow(f" It compiled {again} again; others: the most that any of them did")
-    for each in found.compiled:
-        rows["compiled", each.function, each.called_from] = BesideRow(
-            each.function,
-            f"{each.count}×",
-            f"{each.others_most}×",
-            seconds(each.seconds),
-            each.reason,
-            each.count >= 2 * each.others_most + 2,
+    again = f"{counted(len(comparison.compiled), 'function')}; others: the most in any other process"
+    rows["again"] = TextRow(f" Recompiled: {again if comparison.compiled else 'nothing'}")
+    for compiled in comparison.compiled:
+        rows["compiled", compiled.function, compiled.called_from] = BesideRow(
+            compiled.function,
+            f"{compiled.count}×",
+            f"{compiled.others_most}×",
+            seconds(compiled.seconds),
+            compiled.reason,
+            compiled.count >= 2 * compiled.others_most + 2,
         )
     return rows
 
 
 class BesideTable(TableView[BesideRow]):
-    """What distinguishes a process."""
+    """Compares a process with the others."""
 
     EMPTY: ClassVar[str] = "No process."
 
@@ -135,9 +137,9 @@ class BesideTable(TableView[BesideRow]):
             id=id,
         )
 
-    def show(self, found: BesideOthers | None) -> None:
-        """Shows a process beside the others; None: nothing."""
-        self.show_rows(rows_of(found) if found is not None else {})
+    def show(self, comparison: ProcessComparison | None) -> None:
+        """Show a process beside the others; None shows nothing."""
+        self.show_rows(rows_of(comparison) if comparison is not None else {})
 
 
 def _styled(name: str) -> Callable[[BesideRow], Cell]:
@@ -149,7 +151,7 @@ def _styled(name: str) -> Callable[[BesideRow], Cell]:
 
 
 _PARTS = (DATA, HOST, DISPATCH, COPY, COMPILE, DEVICE)
-_FIGURES = (("steps_per_second", 8, 3), ("wall_seconds", 8, 4), ("compile_count", 10, 5), ("compiled_again", 7, 5))
+_FIGURES = (("steps_per_second", 8, 3), ("wall_seconds", 8, 4), ("compile_count", 10, 5), ("compiled_again", 12, 5))
 """Facts of a process that are shown as they are, each with its width and priority."""
 
 
@@ -160,13 +162,14 @@ class RankTable(TableView["ProcessFigures"], keys="ranks"):
 
     def __init__(self, *, id: str | None = None) -> None:
         self._lost_seconds: Mapping[int, float] = {}
-        """By process: what its own work takes more than that of the median process, if that is more than chance."""
+        """By process, the seconds that its own work takes more than that of the median process, if that is more than
+        chance."""
         self._late: dict[int, set[str]] = {}
-        """By process that a finding is about: the parts of its loop that it names."""
+        """By process that a finding is about, the parts of its loop that the findings name."""
         facts = {fact.key: fact for fact in FIGURES}
         super().__init__(
             (
-                TableColumn("process", self._who, 9, right=True, sort=lambda row: row.index),
+                TableColumn("process", self._index, 9, right=True, sort=lambda row: row.index),
                 TableColumn("on host", lambda row: row.host, 8, weight=1, most=30, fits=True,
                             sort=lambda row: row.host),
                 TableColumn("status", _status, 11, priority=1, sort=lambda row: row.status),
@@ -180,7 +183,7 @@ class RankTable(TableView["ProcessFigures"], keys="ranks"):
         )  # fmt: skip
 
     def show(self, job: JobFigures, lost_seconds: Mapping[int, float]) -> None:
-        """Shows the processes of a job, with what the job lost by each."""
+        """Show the processes of a job, with the seconds that the job loses by each."""
         self._lost_seconds, self._late = lost_seconds, {}
         for finding in job.findings:
             if finding.code != "failed-after" and finding.index is not None:
@@ -189,12 +192,12 @@ class RankTable(TableView["ProcessFigures"], keys="ranks"):
 
     def _part(self, part: str, read: Callable[[ProcessFigures], float | None]) -> TableColumn[ProcessFigures]:
         def draw(row: ProcessFigures) -> Cell:
-            words = percent_or_less(read(row)).replace("< ", "<")  # six cells, as all others
+            words = percent_or_less(read(row)).replace("< ", "<")  # six cells wide, like the other figures
             return words, "bold $worse" if part in self._late.get(row.index, ()) else ""
 
         return TableColumn(part, draw, max(6, len(part) + 2), right=True, priority=3 * (part == DEVICE), sort=read)
 
-    def _who(self, row: ProcessFigures) -> Cell:
+    def _index(self, row: ProcessFigures) -> Cell:
         return str(row.index), "bold $error" if row.index in self._late else "bold"
 
     def _lost_of(self, row: ProcessFigures) -> float:
@@ -215,10 +218,11 @@ def _status(row: ProcessFigures) -> Cell:
 
 VIEWS = {"map": "Steps", "ranks": "Processes", "beside": "Beside the others", "arrivals": "Arrivals"}
 MAIN = ("ranks", "beside", "arrivals")
-"""Views that share a place of a large terminal, where the steps have their own."""
+"""Views that share one place on a large terminal, where the map has its own."""
 
 
-_LEAST = 10
+_LEAST_LINES = 10
+"""Least height of the map while another view is below it."""
 
 
 class JobPanes(Guarded, Container):
@@ -226,11 +230,11 @@ class JobPanes(Guarded, Container):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._found: JobInView | None = None
-        self._beside: tuple[object, ...] = ()
-        """What is shown beside the others."""
-        self._asked: tuple[object, ...] = ()
-        """The steps that were asked for last."""
+        self._job: JobInView | None = None
+        self._compared: tuple[object, ...] = ()
+        """Key of the comparison that is shown."""
+        self._requested: tuple[object, ...] = ()
+        """Key of the grid that was requested last."""
 
     def compose(self) -> ComposeResult:
         widgets: tuple[Widget, ...] = (
@@ -250,115 +254,120 @@ class JobPanes(Guarded, Container):
         return self.query_one(JobMap)
 
     def forget(self) -> None:
-        """Prepares for another job."""
-        self._found, self._asked, self._beside = None, (), ()
+        """Prepare for another job."""
+        self._job, self._requested, self._compared = None, (), ()
         self.map.forget()
         self.query_one(RankTable).show_rows({})
 
-    def show(self, found: JobInView) -> None:
-        """Shows the current figures of a job."""
-        first, self._found = self._found is None, found
-        self.query_one(RankTable).show(found.figures, found.lost_seconds)
-        self.query_one(ArrivalTable).show(found.figures.arrivals)
+    def show(self, job: JobInView) -> None:
+        """Show the current figures of a job."""
+        first, self._job = self._job is None, job
+        self.query_one(RankTable).show(job.figures, job.lost_seconds)
+        self.query_one(ArrivalTable).show(job.figures.arrivals)
         self._show_processes()
         if first:
-            self._go_to_worst(found)
-        self._show_beside()
+            self._go_to_worst(job)
+        self._show_comparison()
         self._make_steps()
         self._show_sums()
 
-    def _go_to_worst(self, found: JobInView) -> None:
-        """Moves the cursor to the process that a finding is about, the most expensive first; else to that which loses
+    def _go_to_worst(self, job: JobInView) -> None:
+        """Move the cursor to the process that a finding is about, the most expensive first; else to that which loses
         most."""
         costs = {
-            each.index: each.seconds or 0.0
-            for each in found.figures.findings
-            if each.code != "failed-after" and each.index is not None
+            finding.index: finding.seconds or 0.0
+            for finding in job.figures.findings
+            if finding.code != "failed-after" and finding.index is not None
         }
-        costs = costs or dict(found.lost_seconds)
+        costs = costs or dict(job.lost_seconds)
         if costs:
             self._follow(max(costs, key=lambda index: costs[index]))
 
     def _follow(self, index: int | None) -> None:
-        """Has the cursor of both views on that process."""
+        """Move the cursor of both views to that process."""
         if index is not None:
             self.query_one(RankTable).move_to_key(index)
             if self.map.browse.process != index:
                 self.map.go_to(index)
 
     @on(JobMap.Moved)
-    def _moved_on_map(self) -> None:
+    def _map_cursor_moved(self) -> None:
         if self.map.has_focus:
             self._follow(self.map.browse.process)
-        self._show_beside()
+        self._show_comparison()
         self._show_sums()
 
     @on(RowList.Highlighted, "#ranks")
-    def _moved_in_table(self) -> None:
+    def _table_cursor_moved(self) -> None:
         rank = self.query_one(RankTable).current_row
         if rank is not None and self.query_one(RankTable).has_focus:
             self._follow(rank.index)
-        self._show_beside()
+        self._show_comparison()
 
-    def _show_beside(self) -> None:
-        """Shows the process under the cursor beside the others."""
-        rank, found = self.query_one(RankTable).current_row, self._found
+    def _show_comparison(self) -> None:
+        """Show the process under the cursor beside the others."""
+        rank, job = self.query_one(RankTable).current_row, self._job
         index = rank.index if rank is not None else None
-        key = (id(found), index)
-        if found is None or index is None or key == self._beside:
+        key = (id(job), index)
+        if job is None or index is None or key == self._compared:
             return
-        from jaxprof.analysis.jobs.job import beside_others
+        from jaxprof.analysis.jobs.job import compare_with_others
 
-        self._beside = key
-        self.query_one(BesideTable).show(beside_others(found.figures.processes, index))
-        self._frame("beside", f"Process {index} on {safe(found.host_of(index))} beside the median of the others", "")
+        self._compared = key
+        self.query_one(BesideTable).show(compare_with_others(job.figures.processes, index))
+        self._frame("beside", f"Process {index} on {safe(job.host_of(index))} beside the median of the others", "")
 
     def show_filtered(self) -> None:
-        """Shows on the map only the processes that the filter leaves in the table."""
+        """Show on the map only the processes that the filter leaves in the table."""
         self._show_processes()
         self._show_sums()
 
     def _show_processes(self) -> None:
-        found = self._found
-        if found is None:
+        job = self._job
+        if job is None:
             return
-        accused = {finding.index for finding in found.figures.findings if finding.code != "failed-after"}
+        accused = {finding.index for finding in job.figures.findings if finding.code != "failed-after"}
         rows = self.query_one(RankTable)
         shown = set(rows.left_by_filter())
         self.map.show_processes(
             [
-                MapProcess(each.index, each.host, found.lost_seconds.get(each.index, 0.0), each.index in accused)
-                for each in found.figures.processes
-                if each.index in shown
+                MapProcess(
+                    process.index,
+                    process.host,
+                    job.lost_seconds.get(process.index, 0.0),
+                    process.index in accused,
+                )
+                for process in job.figures.processes
+                if process.index in shown
             ]
         )
 
     # -- steps ------------------------------------------------------------------------------------------------
 
-    @on(JobMap.Wanted)
+    @on(JobMap.StepsRequested)
     def _make_steps(self) -> None:
-        """Makes the steps in view, in a thread; of several that are asked for, the last is shown."""
-        found, view = self._found, self.map
-        if found is None or not view.size.width:
+        """Make the grid of the steps in view, in a thread; only the grid requested last is shown."""
+        job, view = self._job, self.map
+        if job is None or not view.size.width:
             return
-        first, last = view.browse.wanted
-        wanted = (id(found), view.columns, first, last, view.values_of)
-        if wanted == self._asked:
+        first, last = view.browse.requested
+        requested = (id(job), view.columns, first, last, view.values_of)
+        if requested == self._requested:
             return
-        self._asked, columns, values_of = wanted, view.columns, view.values_of
+        self._requested, columns, values_of = requested, view.columns, view.values_of
 
-        def show(seen: Standing) -> None:
-            if wanted == self._asked:  # no others since
+        def show(seen: StepOutliers) -> None:
+            if requested == self._requested:  # no other grid was requested since
                 self.map.show_steps(seen, whole=first is None)
 
-        in_thread(self, lambda: found.steps(columns, first, last, values_of), "steps", then=show)
+        in_thread(self, lambda: job.steps(columns, first, last, values_of), "steps", then=show)
 
     def share_height(self, *, both: bool) -> None:
-        """Gives the map the lines that its rows need where another view is below it; else all."""
+        """Give the map only the lines that its rows need while another view is below it, else all."""
         box = self.query_one("#map-box")
-        if both and self._found is not None:
-            most = max(_LEAST, self.size.height // 2)
-            box.styles.height = min(most, len(self._found.figures.processes) + LINES_AROUND + 2)
+        if both and self._job is not None:
+            most = max(_LEAST_LINES, self.size.height // 2)
+            box.styles.height = min(most, len(self._job.figures.processes) + LINES_AROUND + 2)
         else:
             box.styles.clear_rule("height")
 
@@ -366,13 +375,13 @@ class JobPanes(Guarded, Container):
 
     @on(RankTable.Sorted)
     def _show_sums(self) -> None:
-        """Shows the titles, the orders, and how many rows are hidden."""
+        """Show the titles, the orders, and how many rows are hidden."""
         rows = self.query_one(RankTable)
         words = [f"{rows.hidden} hidden"] if rows.hidden else []
         self._frame("ranks", VIEWS["ranks"], " · ".join(filter(None, [*words, rows.order_in_words])))
         self._frame("map", self.map.title, self.map.note)
-        seen = self._found.figures.arrivals if self._found is not None else None
-        exchanges = self._found.figures.collectives if self._found is not None else ()
+        seen = self._job.figures.arrivals if self._job is not None else None
+        exchanges = self._job.figures.collectives if self._job is not None else ()
         self._frame("arrivals", safe(arrivals_title(seen, exchanges)), clock_note(seen))
 
     def _frame(self, name: str, title: str, subtitle: str) -> None:
@@ -382,6 +391,6 @@ class JobPanes(Guarded, Container):
                 setattr(box, which, Content(text))
 
     def process_at(self, index: int | None) -> ProcessFigures | None:
-        """The figures of a process; None if it is not there."""
-        processes = self._found.figures.processes if self._found is not None else ()
-        return next((each for each in processes if each.index == index), None)
+        """Return the figures of a process; None if it is not there."""
+        processes = self._job.figures.processes if self._job is not None else ()
+        return next((process for process in processes if process.index == index), None)

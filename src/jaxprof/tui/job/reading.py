@@ -1,8 +1,8 @@
-"""A job's folder, read in threads: what the screen shows of it is made here, and nothing on the thread that draws.
+"""Reads a job's folder in threads, and derives there everything that the Job screen shows.
 
-A job that is over, or has many processes, is read from its roll-ups, as far as they count; only the process that is
-opened is then read as a session. Otherwise each session is folded once, however often it grows: a reading goes on from
-where the last one was.
+A job that is over, or has many processes, is read from its roll-ups, if they are valid; a session is read only once its
+process is opened. Otherwise the sessions are followed: each reading continues where the last one ended, so that every
+event is folded once.
 """
 
 from __future__ import annotations
@@ -19,70 +19,73 @@ if TYPE_CHECKING:
     from jaxprof.analysis.arrivals import CollectiveEvents
     from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.job import JobFigures
-    from jaxprof.analysis.jobs.step_grid import LoopTrace, ProcessPasses, Standing, StepGrid
+    from jaxprof.analysis.jobs.step_grid import LoopTrace, ProcessPasses, StepGrid, StepOutliers
     from jaxprof.session import Session
     from jaxprof.session.log.job_folder import JobFollower
 
 Progress: TypeAlias = Callable[[int, int], object]
-_COLUMNS: Final = 100
-"""Stretches in which what a process loses is looked for."""
+_LOSS_COLUMNS: Final = 100
+"""Columns of the grid from which the lost seconds are computed."""
 SILENT_SECONDS: Final = 30.0
-"""A session without an end that nobody is seen to write, as on another host, may still grow for so long."""
+"""A session without an end and without a known writer, as on another host, may still grow for this long after its
+last change."""
 _LEAST_PAUSE_SECONDS: Final = 5.0
-_PAUSE: Final = 10.0
-"""Between readings of the roll-ups of a job that runs, so many times what one takes."""
+"""Shortest pause between two readings of the roll-ups of a running job."""
+_PAUSE_FACTOR: Final = 10.0
+"""The pause between two readings of the roll-ups of a running job is this many times the duration of a reading."""
 
 
 class StepsOfJob(Protocol):
-    """Where the steps of a job come from."""
+    """The source of a job's steps."""
 
     def grid(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepGrid:
-        """The steps `first` to `last` in so many columns."""
+        """Return the steps `first` to `last` in so many columns."""
 
     def windows(self, first: float | None, last: float | None) -> int:
-        """How many sample windows the middle process has in them: in narrower columns they would only repeat."""
+        """Return the number of sample windows of the median process in these steps; narrower columns would only
+        repeat values."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobInView:
-    """What a reading found."""
+    """The result of a reading of the folder."""
 
     figures: JobFigures
     job_steps: StepsOfJob
     lost_seconds: Mapping[int, float]
-    """By process: what its own work takes more than that of the median process; an estimate."""
+    """By process, the seconds that its own work takes more than that of the median process; an estimate."""
 
     def host_of(self, index: int) -> str:
-        """The host of a process; empty if it is not there."""
-        return next((each.host for each in self.figures.processes if each.index == index), "")
+        """Return the host of a process; empty if it is not there."""
+        return next((process.host for process in self.figures.processes if process.index == index), "")
 
-    def steps(self, columns: int, first: float | None, last: float | None, values_of: str) -> Standing:
-        """The steps of all processes in so many columns, `first` to `last` of them. Blocks: for threads."""
-        from jaxprof.analysis.jobs.step_grid import STEP, standing
+    def steps(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepOutliers:
+        """Return the steps `first` to `last` of all processes in so many columns. Blocks: for threads."""
+        from jaxprof.analysis.jobs.step_grid import STEP, step_outliers
 
         columns = columns if values_of == STEP else min(columns, self.job_steps.windows(first, last))
-        return standing(self.job_steps.grid(columns, first, last, values_of))
+        return step_outliers(self.job_steps.grid(columns, first, last, values_of))
 
 
 class JobReading:
-    """One folder. One thread at a time reads it."""
+    """Reads one folder. Only one thread at a time may call it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._rolled: _RolledUp | None = _RolledUp(folder)
-        """None from the first time that the sessions are to be followed."""
+        """None once the sessions have to be followed."""
         self._sessions: _Sessions | None = None
 
     def read(self, progress: Progress = lambda done, count: None) -> JobInView | None:
-        """The job as it is now; None if nothing has changed since the last call. Blocks: for threads, in which
-        `progress` hears how many sessions were looked at, of how many.
+        """Return the job as it is now; None if nothing has changed since the last call. Blocks: for threads.
 
-        Raises FileRefusedError if the folder has no session that can be read.
+        `progress` gets the number of sessions read so far, and of all sessions. Raises FileRefusedError if the folder
+        has no session that can be read.
         """
         if self._rolled is not None:
-            found = self._rolled.read()
+            job = self._rolled.read()
             if self._rolled.serves:
-                return found
+                return job
             self._rolled = None
         if self._sessions is None:
             self._sessions = _Sessions(self.folder)
@@ -90,23 +93,26 @@ class JobReading:
 
 
 class _RolledUp:
-    """A job from its roll-ups, and from the few sessions that have none."""
+    """Reads a job from its roll-ups, and from the few sessions that have none."""
 
     def __init__(self, folder: Path) -> None:
         self.serves = True
-        """Whether the job can be shown so; otherwise its sessions are to be followed."""
+        """Whether roll-ups suffice; if not, the sessions have to be followed."""
         self._folder = folder
         self._seen: object = None
         self._due = 0.0
 
     def read(self) -> JobInView | None:
-        """The job as it is now; None if nothing has changed, or too little time has gone by, or it cannot be shown so.
-        Raises FileRefusedError if the folder cannot be read."""
+        """Return the job as it is now; None if nothing has changed, if the next reading is not due, or if `serves`
+        becomes False.
+
+        Raises FileRefusedError if the folder cannot be read.
+        """
         from jaxprof.rollup.grid import JobSteps
         from jaxprof.rollup.job import SESSIONS_READ, read_roll_ups
 
         began = time.monotonic()
-        if began < self._due or (seen := _state_of(self._folder)) == self._seen:
+        if began < self._due or (seen := _fingerprint(self._folder)) == self._seen:
             return None
         files = read_roll_ups(self._folder)
         rest = files.rest
@@ -116,16 +122,16 @@ class _RolledUp:
             return None
         files.read_rest()
         steps = JobSteps(files)
-        found = _in_view(files.job_figures(), steps)
+        job = _in_view(files.job_figures(), steps)
         self._seen = seen
-        if any(process.status == "running" for process in found.figures.processes):
+        if any(process.status == "running" for process in job.figures.processes):
             ended = time.monotonic()
-            self._due = ended + max(_LEAST_PAUSE_SECONDS, _PAUSE * (ended - began))
-        return found
+            self._due = ended + max(_LEAST_PAUSE_SECONDS, _PAUSE_FACTOR * (ended - began))
+        return job
 
 
-def _state_of(folder: Path) -> object:
-    """Changes with every session and every roll-up in the folder."""
+def _fingerprint(folder: Path) -> object:
+    """Return a value that changes with every session and every roll-up in the folder."""
     from jaxprof.rollup import FOLDER
 
     state = []
@@ -133,7 +139,7 @@ def _state_of(folder: Path) -> object:
         try:
             with os.scandir(place) as entries:
                 state += [(entry.name, (status := entry.stat()).st_size, status.st_mtime_ns) for entry in entries]
-        except OSError:  # reading it says why
+        except OSError:  # `read_roll_ups` reports the error
             state.append((str(place), 0, 0))
     return sorted(state)
 
@@ -149,7 +155,7 @@ def _may_grow(session: Path) -> bool:
 
 @dataclass(slots=True)
 class _Sessions:
-    """A job whose sessions are followed."""
+    """Follows the sessions of a job."""
 
     folder: Path
     _follower: JobFollower[Session] | None = None
@@ -160,7 +166,7 @@ class _Sessions:
     _notices: tuple[str, ...] | None = None
 
     def read(self, progress: Progress) -> JobInView | None:
-        """As `JobReading.read`."""
+        """Return the job as `JobReading.read` does."""
         from jaxprof.analysis.arrivals import collective_events
         from jaxprof.analysis.jobs.figures import process_figures
         from jaxprof.analysis.jobs.job import figures_of
@@ -187,40 +193,40 @@ class _Sessions:
         processes = tuple(self._figures[index] for index in here)
         captures = [self._captures[index] for index in here]
         figures = figures_of(str(job.folder), job.job, job.count, processes, captures, began, job.notices)
-        laid = alignments([passes for index in here if (passes := self._passes[index]) is not None])
-        shifts = {each.index: each.shift for each in laid}
+        aligned = alignments([passes for index in here if (passes := self._passes[index]) is not None])
+        shifts = {alignment.index: alignment.shift for alignment in aligned}
         traces = [trace.shifted(shifts.get(index, 0)) for index in here if (trace := self._traces[index]) is not None]
-        steps = _Traces(tuple(traces), tuple(here), alignment_notices(laid))
+        steps = _Traces(tuple(traces), tuple(here), alignment_notices(aligned))
         return _in_view(figures, steps)
 
 
 @dataclass(frozen=True, slots=True)
 class _Traces:
-    """The steps of sessions that were read."""
+    """Steps from sessions that were read."""
 
     traces: tuple[LoopTrace, ...]
     indices: tuple[int, ...]
-    """Of all processes."""
+    """Indices of all processes."""
     notices: tuple[str, ...]
-    """Which of them were not laid beside the others by their numbers."""
+    """Notices on sessions that were not aligned with the others by their step numbers."""
 
     def grid(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepGrid:
-        """As `StepsOfJob.grid`."""
+        """Return the grid as `StepsOfJob.grid` does."""
         from jaxprof.analysis.jobs.step_grid import grid_of_traces
 
         grid = grid_of_traces(self.traces, self.indices, columns, first, last, values_of)
         return replace(grid, notices=(*grid.notices, *self.notices))
 
     def windows(self, first: float | None, last: float | None) -> int:
-        """As `StepsOfJob.windows`, at least 1."""
+        """Return the number of sample windows as `StepsOfJob.windows` does, at least 1."""
         counts = [trace.windows_between(first, last) for trace in self.traces]
         return max(1, round(median(counts))) if counts else 1
 
 
 def _in_view(figures: JobFigures, steps: StepsOfJob) -> JobInView:
-    """A job with what its steps cost, and what is to be said of how they lie beside each other."""
-    from jaxprof.analysis.jobs.step_grid import OWN, lost_seconds, standing
+    """Return a job with the seconds that each process loses, and the notices about how its steps were aligned."""
+    from jaxprof.analysis.jobs.step_grid import OWN, lost_seconds, step_outliers
 
-    grid = steps.grid(_COLUMNS, None, None, OWN)
-    lost = lost_seconds(standing(grid)) if len(grid.steps) else {}
+    grid = steps.grid(_LOSS_COLUMNS, None, None, OWN)
+    lost = lost_seconds(step_outliers(grid)) if len(grid.steps) else {}
     return JobInView(replace(figures, notices=(*figures.notices, *grid.notices)), steps, lost)

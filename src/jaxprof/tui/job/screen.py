@@ -1,6 +1,6 @@
-"""Job: the processes of a job beside each other: which one is late, since when, and what takes its time.
+"""The Job screen: the processes of a job side by side, which one is late, since when, and what takes its time.
 
-A thread reads the folder; nothing is computed here. Enter on a process opens its session, and Esc comes back.
+A thread reads the folder; the screen computes nothing. Enter on a process opens its session, and Esc comes back.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def claims_of(job: JobFigures) -> list[Claim]:
-    """What is missing, then what was found, or what could be compared without finding anything."""
+    """Return what is missing, then the findings, or what could be compared without a finding."""
     from jaxprof.report.hosts import nothing_found
 
     claims = [Claim(notice, "!", style="") for notice in job.notices]
@@ -53,7 +53,7 @@ def claims_of(job: JobFigures) -> list[Claim]:
 
 
 class JobFindings(ClaimList, keys="job_findings"):
-    """What is said of a job; Enter opens the process that it is about."""
+    """The findings of a job; Enter opens the process that one is about."""
 
 
 EMPTY = """No job is open.
@@ -62,35 +62,35 @@ jaxprof script -n 4 train.py     starts four processes here, and records each
 srun jaxprof script train.py     records those that a launcher starts
 jaxprof open train.jaxprof.d     shows the folder that they write"""
 PROGRESS_SECONDS = 0.3
-"""How often the progress of a first reading is shown."""
+"""Shortest time between two updates of the progress of a first reading."""
 _LEAST_BELOW = 9
-"""Lines that stay for what is below the findings."""
+"""Lines that always remain below the findings."""
 
 
 class JobScreen(ViewsScreen, keys="job"):
-    """What is said of the job on top; below it its processes."""
+    """The findings of a job above, its processes below."""
 
     MODE = "job"
     TICK_SECONDS = 1.0
-    """How often the folder is looked at; while a reading takes longer, the next one waits for it."""
+    """How often the folder is read; while a reading takes longer, the next one waits for it."""
     AUTO_FOCUS = "#map"
     VIEWS, MAIN = VIEWS, MAIN
 
     def __init__(self) -> None:
         super().__init__()
         self._reading: JobReading | None = None
-        self._found: JobInView | None = None
+        self._job: JobInView | None = None
         self._error: JaxprofError | None = None
-        """Why it could not be read last."""
+        """Why the last reading failed; None if it did not."""
         self._busy = False
-        """Whether a thread reads the folder."""
+        """Whether a thread is reading the folder."""
 
     def compose_body(self) -> ComposeResult:
         yield Static(Content(EMPTY), id="job-empty")
         yield Lines(id="job-head")
         with Vertical(id="job-findings-box", classes="box") as box:
             box.border_title = "Findings"
-            yield JobFindings("Nothing is known of this job yet.", id="job-findings")
+            yield JobFindings("Reading the job…", id="job-findings")
         yield StageTabs(id="job-tabs")
         yield FilterLine("ranks")
         yield JobPanes(id="job-body")
@@ -99,18 +99,18 @@ class JobScreen(ViewsScreen, keys="job"):
 
     @property
     def figures(self) -> JobFigures | None:
-        """The job in view; None before it is read."""
-        return self._found.figures if self._found is not None else None
+        """The figures of the job in view; None before it is read."""
+        return self._job.figures if self._job is not None else None
 
     def come_into_view(self) -> None:
-        """Reads the folder that the app wants shown, and what has come to it since; from then on follows it."""
+        """Read the folder that the app wants shown, and follow it from then on."""
         super().come_into_view()
         if not self.whole:
             return
         folder = self.profiler.job_folder
         self.set_class(folder is None, "-empty")
         if folder is not None and (self._reading is None or self._reading.folder != folder):
-            self._reading, self._found, self._error = JobReading(folder), None, None
+            self._reading, self._job, self._error = JobReading(folder), None, None
             self._busy = False
             self.query_one(JobPanes).forget()
             self._show()
@@ -129,13 +129,14 @@ class JobScreen(ViewsScreen, keys="job"):
             self,
             lambda: reading.read(self._progress_of(reading)),
             "job",
-            then=lambda found: self._was_read(reading, found),
-            failed=lambda error: self._was_read(reading, None, error),
+            then=lambda job: self._take(reading, job),
+            failed=lambda error: self._take(reading, None, error),
         )
 
     def _progress_of(self, reading: JobReading) -> Callable[[int, int], object]:
-        """Shows at the head how far the first reading of a folder is; of later ones nothing. Called in its thread."""
-        if self._found is not None:
+        """Return a function that shows the progress of the first reading of a folder at the head, from the reading
+        thread; for later readings, one that shows nothing."""
+        if self._job is not None:
             return lambda done, count: None
         due = monotonic() + PROGRESS_SECONDS
 
@@ -148,18 +149,18 @@ class JobScreen(ViewsScreen, keys="job"):
         return progress
 
     def _show_progress(self, reading: JobReading, done: int, count: int) -> None:
-        if reading is self._reading and self._found is None and self.whole:
+        if reading is self._reading and self._job is None and self.whole:
             self._show_head(f"reading session {integer(done + 1)} of {integer(count)}")
 
-    def _was_read(self, reading: JobReading, found: JobInView | None, error: JaxprofError | None = None) -> None:
-        """Shows what the thread has read, unless another folder is wanted since."""
+    def _take(self, reading: JobReading, job: JobInView | None, error: JaxprofError | None = None) -> None:
+        """Show what the thread has read, unless the user has opened another folder since."""
         if reading is not self._reading:
             return
         self._busy = False
-        if not self.whole or (found is None and str(error) == str(self._error)):
+        if not self.whole or (job is None and str(error) == str(self._error)):
             return
         self._error = error
-        self._found = found if found is not None else self._found
+        self._job = job if job is not None else self._job
         self._show()
 
     # -- showing ----------------------------------------------------------------------------------------------
@@ -167,27 +168,26 @@ class JobScreen(ViewsScreen, keys="job"):
     def _show(self) -> None:
         figures, error = self.figures, self._error
         self._show_head()
-        claims = [Claim(self._shorter(error.what), "!", fix=error.hint, style="")] if error is not None else []
+        claims = [Claim(self._with_folder_name(error.what), "!", fix=error.hint, style="")] if error is not None else []
         self.query_one(JobFindings).show([*claims, *(claims_of(figures) if figures is not None else ())])
-        if self._found is not None and error is None:
-            self.query_one(JobPanes).show(self._found)
+        if self._job is not None and error is None:
+            self.query_one(JobPanes).show(self._job)
         self.share_room()
         self.refresh_bindings()
 
-    def _shorter(self, words: str) -> str:
-        """With the name of the folder in place of its path: on a narrow terminal nothing else of the line would be in
-        view."""
+    def _with_folder_name(self, words: str) -> str:
+        """Return `words` with the name of the folder in place of its path, which would fill a narrow terminal."""
         folder = self.profiler.job_folder
         return words.replace(str(folder), folder.name) if folder is not None and folder.name else words
 
     @property
     def _both(self) -> bool:
-        """Whether the map and another view are in view."""
+        """Whether the map and another view are both in view."""
         return self.has_class("-tall") and not self.has_class("-zoom")
 
     def _show_head(self, state: str = "") -> None:
-        """The folder, how many processes on how many hosts, the id of the job, and how they are; then what costs most
-        in all of them together."""
+        """Show the folder, the number of processes and hosts, the id of the job and its state; below, what costs
+        most in all processes together."""
         figures, folder = self.figures, self.profiler.job_folder
         name = folder.name if folder is not None else ""
         place = url_of(folder) if folder is not None else None
@@ -199,9 +199,9 @@ class JobScreen(ViewsScreen, keys="job"):
             hosts = {process.host for process in figures.processes}
             words = [f"{counted(figures.count, 'process', 'processes')} on {counted(len(hosts), 'host')}"]
             words += [figures.job] if figures.job else []
-            words.append(_how_they_are(figures))
+            words.append(_status_counts(figures))
         rest = [*words, *([state] if state else [])]
-        short, whole = (safe(" · ".join([each, *rest])) for each in (name, place or name))
+        short, whole = (safe(" · ".join([start, *rest])) for start in (name, place or name))
 
         def draw(width: int) -> list[Content]:
             head = cell(f" {whole if len(whole) < width else short}", width, "bold")
@@ -210,10 +210,10 @@ class JobScreen(ViewsScreen, keys="job"):
         self.query_one("#job-head", Lines).show((whole, cost), draw)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self.share_room)  # once the screen has the size classes of its new size
+        self.call_after_refresh(self.share_room)  # when the screen has the classes of its new size
 
     def share_room(self) -> None:
-        """Gives the findings the lines that they need, as long as enough is left for what is below."""
+        """Give the findings the lines that they need, as long as enough is left for what is below."""
         if self._reading is not None and self.whole:
             self.show_tabs(frozenset({"map", self._main} if self._both else {self._view}))
             box = self.query_one("#job-findings-box")
@@ -225,7 +225,7 @@ class JobScreen(ViewsScreen, keys="job"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dims what has nothing to act on."""
+        """Dim the keys that have nothing to act on."""
         if action in ("copy", "filter", "findings", "tab") and self.whole:
             return True if self.figures is not None else None
         return super().check_action(action, parameters)
@@ -260,14 +260,14 @@ class JobScreen(ViewsScreen, keys="job"):
         self._open(claim.about if claim is not None else None)
 
     def _open(self, index: int | None) -> None:
-        """Opens the session of a process."""
+        """Open the session of a process."""
         process = self.query_one(JobPanes).process_at(index)
         if process is not None:
             self.profiler.open_session(Path(process.path))
 
 
-def _how_they_are(figures: JobFigures) -> str:
-    """`3 ok, 1 failed`; one word where all are alike."""
+def _status_counts(figures: JobFigures) -> str:
+    """Return the number of processes by status, such as `3 ok, 1 failed`; one word if all have the same."""
     states = Counter(process.status for process in figures.processes)
     if len(states) == 1:
         return f"all {next(iter(states))}"

@@ -1,6 +1,6 @@
 """What plots are drawn with: a canvas of braille dots, and scales with round ticks.
 
-Eight dots to a character cell make a curve in a terminal a curve and not stairs. Plain values in, `Content` out.
+Eight dots per character cell make a curve look like a curve, not like stairs. Plain values in, `Content` out.
 """
 
 from __future__ import annotations
@@ -17,42 +17,43 @@ from jaxprof.tui.kit.drawing import styled_runs
 
 @dataclass(frozen=True, slots=True)
 class AxisWindow:
-    """What is in view; the end is exclusive."""
+    """The part of an axis in view; the end is exclusive."""
 
     start: int
     end: int
 
     @property
     def span(self) -> int:
-        """Its length."""
+        """Length of the window."""
         return self.end - self.start
 
     def time_at(self, column: float, width: int) -> int:
-        """The position in the middle of a column."""
+        """Return the position at the middle of a column."""
         return self.start + int((column + 0.5) * self.span / width)
 
     def column_of(self, time: int, width: int) -> int:
-        """The column of a position, which may be outside of the window."""
+        """Return the column of a position, which may be outside of the window."""
         return (time - self.start) * width // self.span
 
     def zoomed(self, factor: float, around: int, whole: AxisWindow, least: int) -> AxisWindow:
-        """A window `factor` times as long, with `around` in the same column, at least `least` long, within `whole`."""
+        """Return a window `factor` times as long, with `around` in the same column, at least `least` long, within
+        `whole`."""
         span = min(whole.span, max(min(least, whole.span), round(self.span * factor)))
         start = around - round((around - self.start) * span / self.span)
         return AxisWindow(start, start + span).within(whole)
 
     def moved(self, by: int, whole: AxisWindow) -> AxisWindow:
-        """A window that is later by `by`, within `whole`."""
+        """Return the window moved later by `by`, within `whole`."""
         return AxisWindow(self.start + by, self.end + by).within(whole)
 
     def within(self, whole: AxisWindow) -> AxisWindow:
-        """A window of the same length, moved into `whole`."""
+        """Return a window of the same length, moved into `whole`."""
         span = min(self.span, whole.span)
         start = min(max(self.start, whole.start), whole.end - span)
         return AxisWindow(start, start + span)
 
     def showing(self, time: int, whole: AxisWindow) -> AxisWindow:
-        """This window, or one around a position that is not in view, within `whole`."""
+        """Return this window, or one around a position that is not in view, within `whole`."""
         if self.start <= time < self.end:
             return self
         return AxisWindow(time - self.span // 2, time - self.span // 2 + self.span).within(whole)
@@ -64,10 +65,10 @@ _FIRST = 0x2800
 
 
 class Canvas:
-    """`width` by `height` cells, that is `2 * width` by `4 * height` dots. The origin is at the top left.
+    """A canvas of `width` by `height` cells, that is `2 * width` by `4 * height` dots. The origin is at the top left.
 
-    A cell has one style, that of the last drawing in it. A character (a marker, a label) may cover a cell, because
-    without colours dots alone look alike.
+    A cell has one style, that of the last drawing in it. A character (a marker, a label) may cover a cell, because dots
+    alone look alike without colours.
     """
 
     def __init__(self, width: int, height: int) -> None:
@@ -88,18 +89,18 @@ class Canvas:
         return 4 * self.height
 
     def dot(self, x: int, y: int, style: str = "") -> None:
-        """Sets one dot; ignores dots outside the canvas."""
+        """Set one dot; ignore dots outside the canvas."""
         if 0 <= x < self.dot_columns and 0 <= y < self.dot_rows:
             row, column = y // 4, x // 2
             self._bits[row][column] |= _DOTS[x % 2][y % 4]
             self._styles[row][column] = style
 
     def dot_at(self, across: float, up: float) -> tuple[int, int]:
-        """The column and row of the dot at shares of the width and the height, 0 at the lower left and 1 opposite."""
+        """Return the column and row of the dot at shares of the width and the height; 0, 0 is at the lower left."""
         return round(across * (self.dot_columns - 1)), round((1 - up) * (self.dot_rows - 1))
 
     def line(self, start: tuple[int, int], end: tuple[int, int], style: str = "", *, every: int = 1) -> None:
-        """A straight line between two dots (Bresenham's algorithm); `every` above 1 makes it dotted."""
+        """Draw a straight line between two dots (Bresenham's algorithm); `every` above 1 makes it dotted."""
         (x, y), (end_x, end_y) = start, end
         across, down = abs(end_x - x), -abs(end_y - y)
         step_x, step_y = (1 if x < end_x else -1), (1 if y < end_y else -1)
@@ -119,25 +120,25 @@ class Canvas:
                 y += step_y
 
     def put(self, column: int, row: int, text: str, style: str = "") -> None:
-        """Covers cells with characters of one column each, from `column` on."""
+        """Cover cells from `column` on with characters of one column each."""
         for offset, character in enumerate(text):
             if 0 <= row < self.height and 0 <= column + offset < self.width:
                 self._covers[row][column + offset] = character
                 self._styles[row][column + offset] = style
 
     def free(self, column: int, row: int, length: int) -> bool:
-        """Whether `length` cells from there are on the canvas and empty."""
+        """Return whether `length` cells from there on are on the canvas and empty."""
         if not (0 <= row < self.height and column >= 0 and column + length <= self.width):
             return False
         cells = range(column, column + length)
         return not any(self._bits[row][cell] or self._covers[row][cell] for cell in cells)
 
     def rows(self) -> list[Content]:
-        """The canvas, line by line, each exactly `width` columns wide."""
+        """Return the canvas line by line, each exactly `width` columns wide."""
         return [self._row(row) for row in range(self.height)]
 
     def framed(self, labels: Mapping[int, str], gutter: int) -> list[Content]:
-        """The canvas to the right of an axis with a tick and a label at some rows; labels take `gutter` columns."""
+        """Return the canvas to the right of an axis with ticks and labels at some rows; these take `gutter` columns."""
         return [
             Content.assemble(
                 (labels.get(row, "").rjust(gutter), "$text-muted"), ("┤" if row in labels else "│", "$rule"), drawn
@@ -146,7 +147,7 @@ class Canvas:
         ]
 
     def row_of(self, up: float) -> int:
-        """The row of cells at a share of the height, 0 at the bottom and 1 at the top; clipped to the canvas."""
+        """Return the row of cells at a share of the height, 0 at the bottom and 1 at the top, clipped to the canvas."""
         return min(self.height - 1, max(0, round((1 - up) * (self.dot_rows - 1)) // 4))
 
     def _row(self, row: int) -> Content:
@@ -159,14 +160,14 @@ _NICE = (1.0, 2.0, 5.0, 10.0)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The values from `low` to `high`, laid out evenly, or evenly in their logarithm."""
+    """The values from `low` to `high`, spaced linearly or logarithmically."""
 
     low: float
     high: float
     log: bool = False
 
     def place(self, value: float) -> float:
-        """Where `value` lies, 0 at `low` and 1 at `high`; not clipped outside."""
+        """Return the place of `value`: 0 at `low`, 1 at `high`, not clipped outside."""
         if self.log:
             if value <= 0:
                 return -math.inf
@@ -174,13 +175,14 @@ class Scale:
         return (value - self.low) / (self.high - self.low)
 
     def value(self, place: float) -> float:
-        """The value at a place, where 0 is `low` and 1 is `high`."""
+        """Return the value at a place, where 0 is `low` and 1 is `high`."""
         if self.log:
             return float(self.low * (self.high / self.low) ** place)
         return self.low + place * (self.high - self.low)
 
     def ticks(self, most: int) -> list[float]:
-        """At most `most` round values on the scale, ascending; for logarithms powers of ten, or 1, 2 and 5 of them."""
+        """Return at most `most` round values on the scale, ascending; on a logarithmic scale powers of ten, or 1, 2 and
+        5 times them."""
         if most < 1:
             return []
         return self._log_ticks(most) if self.log else self._linear_ticks(most)
@@ -199,15 +201,15 @@ class Scale:
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         for factors in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
             candidates = [f * 10.0**power for power in range(first, last + 1) for f in factors]
-            kept = [value for value in candidates if self.low * 0.999 <= value <= self.high * 1.001]
-            if len(kept) <= most:
-                return kept
-        every = math.ceil(len(kept) / most)
-        return kept[::every]
+            in_range = [value for value in candidates if self.low * 0.999 <= value <= self.high * 1.001]
+            if len(in_range) <= most:
+                return in_range
+        every = math.ceil(len(in_range) / most)
+        return in_range[::every]
 
 
 def spanning(values: Iterable[float], *, log: bool = False, margin: float = 0.05, zero: bool = False) -> Scale:
-    """The scale that shows all `values`, with `margin` of its length free at both ends; `zero` begins at 0.
+    """Return the scale that shows all `values`, with `margin` of its length free at both ends; `zero` begins at 0.
 
     Values that a logarithmic scale cannot show (0 and below) are left out. Equal values get room around them.
     """
@@ -230,7 +232,7 @@ def spanning(values: Iterable[float], *, log: bool = False, margin: float = 0.05
 
 
 def axis_lines(scale: Scale, text: Callable[[float], str], gutter: int, inner: int, title: str = "") -> list[Content]:
-    """The axis below a plot with its ticks, and their numbers; `title` ends the line of the numbers."""
+    """Return the axis below a plot with its ticks and their numbers; `title` ends the line of the numbers."""
     line, numbers = ["─"] * inner, [" "] * inner
     free_from, room = 0, inner - (columns(title) + 1 if title else 0)
     for tick in scale.ticks(max(2, inner // 9)):
@@ -251,7 +253,8 @@ def axis_lines(scale: Scale, text: Callable[[float], str], gutter: int, inner: i
 
 
 def ruler(scale: Scale, width: int, text: Callable[[float, float], str], mark: str) -> str:
-    """Round numbers above or below `width` columns, each behind its mark; `text` gets a number and their distance."""
+    """Return round numbers above or below `width` columns, each behind its mark; `text` gets a number and the distance
+    between numbers."""
     line, free = [" "] * width, 0
     ticks = scale.ticks(max(2, width // 14))
     step = ticks[1] - ticks[0] if len(ticks) > 1 else scale.high - scale.low

@@ -1,5 +1,5 @@
-"""Which views of a run have something to show, which run has the data, what brings a capture where none is, and whether
-one can be trusted: the worst check in one line, and the dialog that lists them all."""
+"""Tells which views of a run have something to show, which run holds the data, how to get a missing capture, and
+whether a capture can be trusted: the worst check in one line, all checks in a dialog."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 def source_of(session: Session, run: Run) -> Run:
-    """The run with the captures: `run` itself, or the whole profile if `run` is a program of an opened one."""
+    """Return the run with the captures: `run` itself, or the whole profile if `run` is a program of one."""
     whole = None if TEXT_NAME in run.texts else whole_of(session, run)
     return whole if whole is not None and TEXT_NAME in whole.texts else run
 
 
 def views_of(session: Session, run: Run) -> frozenset[str]:
-    """The views of a run that have something to show."""
+    """Return the views of a run that have something to show."""
     views = set()
     if TEXT_NAME in source_of(session, run).texts:
         views.add("timeline")
@@ -50,7 +50,7 @@ def views_of(session: Session, run: Run) -> frozenset[str]:
 
 
 def has_kernels(session: Session, run: Run) -> bool:
-    """Whether kernels of the run, or of the programs of a whole profile, were captured or are in its HLO."""
+    """Return whether kernels of the run, or of the programs of a whole profile, were captured or are in its HLO."""
     return any(part.measured or "hlo" in part.texts for part in (run, *programs_of(session, run)))
 
 
@@ -59,7 +59,7 @@ def _has_memory(run: Run) -> bool:
 
 
 def whole_of(session: Session, run: Run) -> Run | None:
-    """The whole profile that a run is, or belongs to; None for a run that was measured here."""
+    """Return the whole profile that a run is or belongs to; None for a run that was measured here."""
     if run.plan.how != IMPORTED:
         return None
     return next(
@@ -69,8 +69,8 @@ def whole_of(session: Session, run: Run) -> Run | None:
 
 
 def last_window(session: Session) -> tuple[str, str]:
-    """The runs of a program's last capture window: the one with the timeline, and the one with HLO whose kernels took
-    longest; empty if there is none."""
+    """Return two runs of a program's last capture window: the one with the timeline, and the one with HLO whose kernels
+    took longest. Both are empty if there is none."""
     imported = [run for run in session.runs.values() if run.plan.how == "imported"]
     whole = next((run.id for run in reversed(imported) if TEXT_NAME in run.texts), "")
     of_window = imported[next((at for at, run in enumerate(imported) if run.id == whole), 0) :]
@@ -79,7 +79,7 @@ def last_window(session: Session) -> tuple[str, str]:
 
 
 def first_with_capture(session: Session, wanted: str) -> str:
-    """The wanted run if it has anything to show, else the first run that has."""
+    """Return the `wanted` run if it has anything to show, otherwise the first run that has."""
     runs = session.runs
     if wanted in runs and views_of(session, runs[wanted]):
         return wanted
@@ -89,47 +89,47 @@ def first_with_capture(session: Session, wanted: str) -> str:
 
 
 CAPTURE_SECONDS = 2.0
-"""Length of a capture that a key starts."""
+"""Length in seconds of a capture that a key starts."""
 RERUN_CAPTURE = "5 steps"
-"""The window that a rerun proposes."""
+"""Capture window that a rerun proposes."""
 
 
 def uncaptured_program(session: Session) -> Run | None:
-    """The program of `session`, if no capture of it was read; None for other sessions."""
+    """Return the program of `session` if none of its captures has been read; None for other sessions."""
     program = next((run for run in session.runs.values() if run.is_program), None)
     return program if program is not None and last_window(session) == ("", "") else None
 
 
 def is_ours(app: Profiler) -> bool:
-    """Whether this app started the program in view."""
+    """Return whether this app started the program in view."""
     return app.session is app.live.session and app.live.program is not None
 
 
 def how_to_capture(app: Profiler, run: Run) -> str:
-    """Why there is nothing, and what brings it, in two sentences."""
+    """Return, in two sentences, why there is nothing to show and how to get it."""
     name, key = safe(run.plan.workload), key_of("program.capture")
     windows = run.program.windows if run.program is not None else []
     if windows and windows[-1].state == "began":
         return f"{name} is being captured now. Its kernels, timeline and memory appear here once they have been read."
     if run.shown.over:
         failed = windows[-1].note if windows and windows[-1].state == "failed" else ""
-        why = f"The capture of {name} failed ({safe(failed)})" if failed else f"{name} ran without a capture"
+        why = f"The capture of {name} failed ({safe(failed)})" if failed else f"{name} has no capture"
         return f"{why}. {key} runs it again with a capture of {RERUN_CAPTURE}, and shows the command first."
     if is_ours(app):
-        return f"{name} has no capture yet. {key} switches the profiler on for {CAPTURE_SECONDS:g} s, now."
+        return f"{name} has no capture yet. Press {key} to capture {CAPTURE_SECONDS:g} s now."
     return (
-        f"{name} is recorded by another process, without a capture yet. Its own --capture-steps 5, or capture_steps=5 "
-        "of jaxprof.record, captures it."
+        f"{name} is being recorded by another process and has no capture yet. To capture it, start it with "
+        "--capture-steps 5, or pass capture_steps=5 to jaxprof.record."
     )
 
 
 def can_capture(app: Profiler, run: Run | None) -> bool:
-    """Whether `capture` can do something for this program now."""
+    """Return whether `capture` can do something for this program now."""
     return run is not None and (run.shown.over or is_ours(app))
 
 
 def capture(app: Profiler, run: Run) -> None:
-    """Switches the profiler on in a running program; asks for a rerun with a capture of one that has ended."""
+    """Start the profiler in a running program; for a program that has ended, ask for a rerun with a capture."""
     if run.shown.over:
         _rerun_with_capture(app, run)
         return
@@ -139,7 +139,7 @@ def capture(app: Profiler, run: Run) -> None:
         return
     app.live.capture(CAPTURE_SECONDS)
     app.say(
-        f"The profiler is on for {CAPTURE_SECONDS:g} s; HLO and Profile show the window once it has been read.",
+        f"The profiler records for {CAPTURE_SECONDS:g} s; Kernels and Timeline show the capture when it is ready.",
         "Capturing",
     )
 
@@ -155,7 +155,7 @@ def _rerun_with_capture(app: Profiler, run: Run) -> None:
 
 
 class RunKeys(SessionScreen):
-    """A screen with a run under its cursor, whose views the keys lead to."""
+    """A screen with a run under its cursor, and keys that lead to the views of that run."""
 
     @property
     def chosen(self) -> Run | None:
@@ -163,7 +163,7 @@ class RunKeys(SessionScreen):
         raise NotImplementedError
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dims what this run does not have."""
+        """Dim the keys of views that this run does not have."""
         if action in ("open", "hlo", "profile") and self.whole:
             run = self.chosen
             if run is None or (action == "hlo" and "hlo" not in run.texts):
@@ -190,12 +190,12 @@ MARKS = {
     "unknown": ("?", "bold $warning"),
     "good": ("✓", "bold $better"),
 }
-"""The worst verdict first."""
+"""Mark and style of each verdict, the worst first."""
 CAPTURES = {"run": "steady calls", "compile": "compile", "attribution": "command buffers off", "imported": "profile"}
 
 
 def trust_of(run: Run) -> list[CaptureCheck]:
-    """The checks of a run's captures, worst first."""
+    """Return the checks of a run's captures, the worst first."""
     from jaxprof.facts.captures import trust_rows
 
     order = {verdict: rank for rank, verdict in enumerate(MARKS)}
@@ -203,19 +203,19 @@ def trust_of(run: Run) -> list[CaptureCheck]:
 
 
 def why_no_capture(run: Run) -> str:
-    """Why a run has no profile, as far as known."""
+    """Return why a run has no profile, as far as that is known."""
     if run.plan.how == "numpy":
-        return "NumPy runs are not profiled: JAX's profiler sees what XLA runs."
+        return "NumPy runs have no profile: JAX's profiler records only what XLA runs."
     if run.plan.how == "compile":
-        return "This program was compiled and not run."
+        return "This module was compiled but not run."
     if not run.shown.over:
-        later = "The capture follows the timing, which this run has not finished."
+        later = "The capture starts after the timing, which has not finished yet."
         return "Nothing of this program has been captured yet." if run.is_program else later
     if run.shown.status != "ok":
         how = f"{'was ' * (run.shown.status in ('cancelled', 'interrupted'))}{run.shown.status}"
         return f"This run {how} before it was captured."
     if run.plan.how == "imported":
-        return "This program has no capture of its own; see the whole profile."
+        return "This module has no capture of its own; see the whole profile."
     if run.is_program:
         return "Nothing of this program was captured."
     return "No capture was recorded (--no-capture, or a session of an older version)."
@@ -225,7 +225,7 @@ class TrustLine(Lines):
     """One line under the tabs: the worst check of a run's captures."""
 
     def show_run(self, run: Run | None) -> None:
-        """Shows the worst check of a run's captures."""
+        """Show the worst check of a run's captures."""
         if run is None:
             self.clear()
             return
@@ -251,7 +251,7 @@ def _line(run: Run) -> Content:
 
 
 class TrustDialog(TextDialog, keys="trust"):
-    """The list of checks."""
+    """The list of the checks of a run's captures."""
 
     def __init__(self, run: Run, median_seconds: float | None) -> None:
         super().__init__("Can this capture be trusted?", "↑ ↓ scroll, Esc closes")
@@ -295,7 +295,7 @@ def _row_lines(row: TrustCheck, width: int) -> list[Content]:
 
 
 def ask_about(app: Profiler, run: Run) -> None:
-    """Lists all checks of a run's captures."""
+    """List all checks of a run's captures in a dialog."""
     from jaxprof.analysis import result
 
     summary = result(app.session, run.id).summary

@@ -1,4 +1,4 @@
-"""What is said of a program or a job, one claim a row: what it costs, what was seen, where, and the fix."""
+"""Claims about a program or a job, one per row: the cost, what was observed, where, and the fix."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from jaxprof.tui.kit.row_list import RowList
 
 _COST = 8
 _INDENT = _COST + 4
-"""Columns before what is said: a mark, the cost, and the blanks around them."""
+"""Columns before the text: a mark, the cost, and the blanks around them."""
 _STYLES = {"!": "$warning", "✗": "bold $error", "✓": "$better"}
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One thing that is said."""
+    """One claim about a program or a job."""
 
     text: str
     mark: str = ""
-    """`!` what is missing, `✗` a finding of a job, `✓` that nothing was found."""
+    """`!` for missing data, `✗` for a finding of a job, `✓` if nothing was found."""
     cost: str = ""
     place: str = ""
     fix: str = ""
     about: Any = None
-    """What Enter leads to: a process, a line; None if nothing."""
+    """What Enter leads to: a process or a line; None for nothing."""
     style: str = "bold"
 
 
 class ClaimList(RowList):
-    """The first line of each claim; the others below it, of all claims where there is room."""
+    """The first line of each claim, and the lines below it, for all claims if there is room."""
 
     UNFOLDS = True
 
@@ -45,8 +45,8 @@ class ClaimList(RowList):
         self._words: list[str] = []
 
     def show(self, claims: Iterable[Claim]) -> None:
-        """Shows other claims."""
-        by_key: dict[Hashable, Claim] = {(one.mark, one.text): one for one in claims}
+        """Show other claims."""
+        by_key: dict[Hashable, Claim] = {(claim.mark, claim.text): claim for claim in claims}
         if by_key != self._claims:
             self._claims = by_key
             self._list()
@@ -56,7 +56,7 @@ class ClaimList(RowList):
         self._list()
 
     def _list(self) -> None:
-        texts = {key: f"{one.text} {one.place} {one.fix}".casefold() for key, one in self._claims.items()}
+        texts = {key: f"{claim.text} {claim.place} {claim.fix}".casefold() for key, claim in self._claims.items()}
         self.set_keys([key for key, text in texts.items() if all(word in text for word in self._words)])
 
     @property
@@ -65,10 +65,10 @@ class ClaimList(RowList):
         return self._claims.get(self.current) if self._keys else None
 
     def lines_wanted(self, width: int, most: int) -> int:
-        """How many of `most` lines it takes: for all that is said, or where that does not fit, for the longest whole
-        beside a line of each other."""
-        each = [len(_lines(self._claims[key], width)) for key in self._keys] or [1]
-        return max(1, min(most, sum(each) if sum(each) <= most else len(each) - 1 + max(each)))
+        """Return how many of `most` lines the list needs: enough for all claims, or if they do not fit, for the longest
+        one in full and one line of each other claim."""
+        counts = [len(_lines(self._claims[key], width)) for key in self._keys] or [1]
+        return max(1, min(most, sum(counts) if sum(counts) <= most else len(counts) - 1 + max(counts)))
 
     def draw_row(self, index: int, width: int) -> Content:
         claim = self._claims[self._keys[index]]
@@ -86,9 +86,9 @@ def _head(claim: Claim) -> Content:
 
 
 def _lines(claim: Claim, width: int) -> list[Content]:
-    """All lines: what was seen with what it cost, at which line, and the fix."""
+    """Return all lines of a claim: what was observed and its cost, the source line, and the fix."""
     room = max(12, width - _INDENT)
-    said = ((claim.text, claim.style), (claim.place, "$primary"), (claim.fix, "$text-muted"))
-    lines = [line for text, style in said if text for line in Content.styled(safe(text), style).wrap(room)]
+    parts = ((claim.text, claim.style), (claim.place, "$primary"), (claim.fix, "$text-muted"))
+    lines = [line for text, style in parts if text for line in Content.styled(safe(text), style).wrap(room)]
     indent = Content(" " * _INDENT)
     return [_head(claim) + (lines[0] if lines else ""), *(indent + line for line in lines[1:])]

@@ -1,6 +1,5 @@
-"""Modal questions: a line of text, a path, yes or no, one of several lines, a form. Each returns one value, or None
-after Escape.
-"""
+"""Modal dialogs that ask for a line of text, a path, yes or no, one of several lines, or a form. Each returns one
+value, or None after Escape."""
 
 from __future__ import annotations
 
@@ -35,12 +34,12 @@ Answer = TypeVar("Answer")
 
 
 class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
-    """The base of every dialog. Its stylesheet is read when the first one opens."""
+    """Base class of every dialog. Its stylesheet is read when the first dialog opens."""
 
     CSS_PATH = STYLES
 
     def ask(self, app: App[Any], take: Callable[[Answer], object]) -> None:
-        """Opens over `app`; `take` gets the answer, unless it is left without one, or with no."""
+        """Open the dialog over `app`; `take` gets the answer, unless it is missing or no."""
 
         def answered(answer: Answer | None) -> None:
             if answer is not None and answer is not False:
@@ -60,14 +59,14 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
         placeholder: str = "",
         suggester: Suggester | None = None,
     ) -> ComposeResult:
-        """A line to fill in, with its hint."""
+        """Yield an input line with its label and hint."""
         with Horizontal(classes="field"):
             yield Label(safe(label), markup=False, classes="field-name")
             yield Input(value, id=name, placeholder=placeholder, compact=True, suggester=suggester)
         yield Static(safe(hint), id=f"{name}-hint", markup=False, classes="field-hint")
 
     def buttons(self, take: str, other: str = "") -> ComposeResult:
-        """The button that cancels, one that does something else, and the button that takes the answer."""
+        """Yield the button that cancels, one that does something else, and the button that accepts the answer."""
         with Horizontal(classes="dialog-buttons"):
             if other:
                 yield Button(other, id="other", compact=True)
@@ -76,17 +75,17 @@ class Dialog(Guarded, ModalScreen[Answer], keys="dialog"):
 
 
 def form_keys(enter: str, *more: str) -> str:
-    """The keys of a form, for its frame: `↑ ↓ next field, ^r resets, Enter applies, Esc cancels`."""
+    """Return the keys of a form, for its frame: `↑ ↓ next field, ^r resets, Enter applies, Esc cancels`."""
     return ", ".join(("↑ ↓ next field", *more, f"Enter {enter}", f"{key_of('dialog.leave')} cancels"))
 
 
 class TextDialog(Dialog[None]):
-    """A text over the screen, which scrolls and asks nothing. Subclasses give its `lines`."""
+    """A scrolling text over the screen that asks nothing. Subclasses provide its `lines`."""
 
     CLASSES: ClassVar[str] = "dialog wide-dialog"
 
     def __init__(self, title: str, keys: str) -> None:
-        """`keys` says what the keys do, on the frame."""
+        """`keys` is the text about the keys on the frame."""
         super().__init__()
         self._title, self._keys = title, keys
 
@@ -100,16 +99,16 @@ class TextDialog(Dialog[None]):
         self.query_one(VerticalScroll).focus()
 
     def show(self, key: object) -> None:
-        """Draws the lines if `key` has changed."""
+        """Draw the lines if `key` has changed."""
         self.query_one(Lines).show(key, self.lines)
 
     def lines(self, width: int) -> list[Content]:
-        """The text in `width` columns."""
+        """Return the text in `width` columns."""
         raise NotImplementedError
 
 
 class AskText(Dialog[str]):
-    """Asks for a line of text. Returns it, or None."""
+    """Asks for a line of text."""
 
     def __init__(self, title: str, text: str, value: str, enter: str) -> None:
         super().__init__()
@@ -127,7 +126,7 @@ class AskText(Dialog[str]):
 
 
 class SaveAs(Dialog[Path]):
-    """Asks for the path of a file to write. Returns it, or None."""
+    """Asks for the path of a file to write."""
 
     def __init__(self, title: str, text: str, advice: str, place: Path) -> None:
         super().__init__()
@@ -149,7 +148,8 @@ class SaveAs(Dialog[Path]):
 
 
 class Confirm(Dialog[bool], keys="confirm"):
-    """Returns True for yes. Escape is no, and no has the focus, so that a stray key destroys nothing."""
+    """Asks a yes-or-no question. Returns True for yes. Escape means no, and no has the focus, so that a stray key
+    destroys nothing."""
 
     def __init__(self, title: str, question: str, yes: str, no: str = "No") -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class Confirm(Dialog[bool], keys="confirm"):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
             box.border_title = self._title
-            box.border_subtitle = f"← → other button, Enter presses it, {key_of('dialog.leave')} is no"
+            box.border_subtitle = f"← → other button, Enter presses it, {key_of('dialog.leave')} answers no"
             yield Static("\n".join(safe_lines(self._question)), markup=False, classes="dialog-text")
             with Horizontal(classes="dialog-buttons"):
                 yield Button(_with_key("no", self._no), id="no", compact=True)
@@ -172,24 +172,24 @@ class Confirm(Dialog[bool], keys="confirm"):
 
 
 def _with_key(answer: str, label: str) -> Content:
-    """A button's label, with the key that presses it."""
+    """Return a button's label with the key that presses it."""
     return Content.assemble((key_of(f"confirm.{answer}"), "bold underline"), f"  {label}")
 
 
 FILTER_FROM = 8
-"""The least number of lines with a filter."""
+"""Least number of lines for which there is a filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A line with its label and a note."""
+    """A choice with its label and a note."""
 
     label: str
     note: str = ""
 
 
 class Options(TableView[Option]):
-    """The lines that the filter leaves."""
+    """The options that match the filter."""
 
     FILTERED = "No line matches."
 
@@ -208,7 +208,7 @@ class Options(TableView[Option]):
 
 
 class Choose(Dialog[int], keys="choose"):
-    """Asks for one of several lines; typing narrows the list. Returns the number of the chosen line, or None."""
+    """Asks for one of several lines; typing narrows the list. Returns the index of the chosen line."""
 
     def __init__(self, title: str, options: Sequence[Option], current: int = 0) -> None:
         super().__init__()
@@ -255,37 +255,37 @@ Filled = TypeVar("Filled")
 
 
 class FormDialog(Dialog[Filled], keys="form"):
-    """The base of a form, whose fields are parsed as the user types: beneath each field stands its hint, or its error.
+    """Base class of a form whose fields are parsed as the user types: a hint or an error stands beneath each field.
 
-    Subclasses parse a field, and make the answer from all of them.
+    Subclasses parse the fields and build the answer from all of them.
     """
 
     def read(self, name: str, text: str) -> str:
-        """The hint beneath a valid field. Raises JaxprofError for an invalid one."""
+        """Return the hint beneath a valid field. Raises JaxprofError for an invalid one."""
         raise NotImplementedError
 
     def filled(self) -> Filled:
-        """The answer; every field is valid. Raises JaxprofError if they contradict each other."""
+        """Return the answer; every field is valid. Raises JaxprofError if fields contradict each other."""
         raise NotImplementedError
 
     def is_checked_while_typed(self, name: str) -> bool:
-        """Whether the error of a field shows before the user has finished it."""
+        """Return whether the error of a field shows before the user has finished typing it."""
         return True
 
     # -- for subclasses ---------------------------------------------------------------------------------------
 
     def value(self, name: str) -> str:
-        """The text of a field."""
+        """Return the text of a field."""
         return self.query_one(f"#{name}", Input).value.strip()
 
     def refuse(self, name: str, error: JaxprofError) -> None:
-        """Shows an error beneath a field."""
+        """Show an error beneath a field."""
         hint = self.query_one(f"#{name}-hint", Static)
         hint.update(safe(f"{error.what}. {error.hint}" if error.hint else error.what))
         hint.add_class("wrong")
 
     def misfit(self, error: JaxprofError) -> None:
-        """Shows that valid fields contradict each other."""
+        """Show that valid fields contradict each other."""
         self.refuse(str(self.query(Input).first().id), error)
 
     # -- keys and mouse ---------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ class FormDialog(Dialog[Filled], keys="form"):
             self.dismiss(None)
 
     def _take(self) -> None:
-        """Returns the answer if every field is valid; else focuses the first invalid one."""
+        """Return the answer if every field is valid; otherwise focus the first invalid one."""
         for field in self.query(Input):
             if not self._check(str(field.id)):
                 field.focus()

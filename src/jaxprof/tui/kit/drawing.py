@@ -17,12 +17,12 @@ MARKED, UNMARKED = "▣", "□"
 
 
 Cut = Literal["end", "middle", "start"]
-"""Where a text that is too long is cut."""
+"""Where to cut a text that is too long."""
 
 
 def cell(text: str, width: int, style: str = "", *, right: bool = False, cut: Cut = "end") -> Content:
-    """`text` from outside, made safe and exactly `width` columns wide. Of a place, `file.py:88`, what is cut is its
-    start, not the number."""
+    """Return `text` from outside, made safe and exactly `width` columns wide. A source location such as `file.py:88` is
+    cut at its start, which keeps the line number."""
     if width <= 0:
         return Content("")
     line = safe(text)
@@ -36,14 +36,14 @@ def cell(text: str, width: int, style: str = "", *, right: bool = False, cut: Cu
 
 
 def styled_runs(characters: Iterable[tuple[str, str]]) -> Content:
-    """Characters with their styles as one line; neighbours of the same style are joined."""
+    """Join characters with their styles into one line; neighbours of the same style are merged."""
     return Content.assemble(
         *(("".join(text for text, _ in run), style) for style, run in groupby(characters, key=lambda pair: pair[1]))
     )
 
 
 def bar(fraction: float | None, width: int, style: str = "$bar") -> Content:
-    """A bar of `width` columns, filled to `fraction` (0..1) in eighths of a column; only the track if unknown."""
+    """Return a bar of `width` columns, filled to `fraction` (0..1) in eighths of a column; only a track if unknown."""
     if width <= 0:
         return Content("")
     share = 0.0 if fraction is None or math.isnan(fraction) else min(1.0, max(0.0, fraction))
@@ -59,7 +59,7 @@ def bar(fraction: float | None, width: int, style: str = "$bar") -> Content:
 
 
 def spark(values: Sequence[float | None], width: int, style: str = "$bar") -> Content:
-    """The last `width` shares (0..1) as columns of eight heights; unknown ones are blank."""
+    """Return the last `width` shares (0..1) as columns of eight heights; unknown ones are blank."""
     shown = list(values)[-width:]
     text = "".join(
         " " if value is None or math.isnan(value) else SPARKS[min(7, max(0, int(value * 8)))] for value in shown
@@ -68,26 +68,27 @@ def spark(values: Sequence[float | None], width: int, style: str = "$bar") -> Co
 
 
 def mark(on: bool) -> Content:
-    """A mark box, on or off."""
+    """Return a mark box, on or off."""
     return Content.styled(MARKED, "bold $primary") if on else Content.styled(UNMARKED, "$quiet")
 
 
 def heat(fraction: float | None) -> str:
-    """The colour of a load: calm below 70 %, a warning from there, an alarm from 95 %."""
+    """Return the colour of a load: calm below 70 %, a warning from there, an alarm from 95 %."""
     if fraction is None:
         return "$quiet"
     return "$error" if fraction >= 0.95 else "$warning" if fraction >= 0.7 else "$bar"
 
 
 def hang(head: Content, text: str, width: int, style: str = "") -> list[Content]:
-    """`head` followed by `text`, wrapped to `width` with a hanging indent."""
+    """Return `head` followed by `text`, wrapped to `width` with a hanging indent."""
     indent = head.cell_length
     lines = Content.styled(safe(text), style).wrap(max(12, width - indent)) or [Content("")]
     return [head + lines[0], *(Content(" " * indent) + line for line in lines[1:])]
 
 
 def stacked(parts: Iterable[tuple[float, str, str]], whole: float, width: int) -> Content:
-    """Parts end to end, each an amount of `whole` with its character and style; one that is not 0 has a column."""
+    """Return the parts end to end, each an amount of `whole` with its character and style; a part that is not 0 has at
+    least one column."""
     pieces, reached, used = [], 0.0, 0
     for amount, character, style in parts:
         reached += amount

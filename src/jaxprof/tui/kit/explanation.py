@@ -1,4 +1,5 @@
-"""What the session in view comes to: its largest costs and first finding at the head of a screen, all in a dialog."""
+"""The conclusions about the session in view: its largest costs and first finding at the head of a screen, all findings
+in a dialog."""
 
 from __future__ import annotations
 
@@ -18,26 +19,26 @@ if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation
     from jaxprof.session import Session
 
-READING = "Reading what the session has..."
+READING = "Analysing the session…"
 _TALL: Final = 34
-"""Lines of the terminal from which on nothing is cut."""
+"""Terminal height, in lines, from which on nothing is cut."""
 _LABEL: Final = 12
-"""Columns of the words before each line."""
+"""Columns of the label before each line."""
 _COST_LINES: Final = 3
-"""Lines of the costs where not all is shown."""
+"""Lines of the costs if not everything is shown."""
 _ROOMY: Final = 100
 """Columns from which on the first line also has the sentence of the finding, and how many more there are."""
 
 
 def explain(session: Session, name: str) -> Explanation:
-    """The explanation of a session. For threads: the HLO of a session can take a second to read."""
+    """Return the explanation of a session. For threads: reading the HLO of a session can take a second."""
     from jaxprof.analysis.explain.derive import explanation
 
     return explanation(session, name)
 
 
 def cost_lines(cost: str, certainty: str, width: int) -> list[Content]:
-    """What costs most and how sure that is, as `jaxprof explain` begins, and an empty line."""
+    """Return what costs most and how certain that is, as at the beginning of `jaxprof explain`, and an empty line."""
     return [*_labelled("costs most", cost, width, "bold"), *_labelled("how sure", certainty, width, "$text-muted"),
             Content("")]  # fmt: skip
 
@@ -54,11 +55,11 @@ def _labelled(label: str, text: str, width: int, style: str) -> list[Content]:
 
 
 class ExplanationHead(Lines):
-    """The largest costs, whether or not there is a fix, and the first finding; the dialog has the rest. Hidden while
-    the session is being written."""
+    """The largest costs, with or without a fix, and the first finding; the dialog has the rest. Hidden while the
+    session is being written."""
 
     def show_session(self, session: Session, name: str, *, growing: bool) -> None:
-        """Says what to do about `session`, which commands call `name`, as soon as a thread knows."""
+        """Show what to do about `session`, which commands call `name`, as soon as a thread has found out."""
         if growing or not session.runs:
             self.clear()
             return
@@ -80,8 +81,8 @@ class ExplanationHead(Lines):
 
 
 def headline(explanation: Explanation, cost: str, width: int, *, whole: bool = False) -> list[Content]:
-    """`cost`, then the first finding, or what is unknown: four lines at most. With `whole` as many as that needs, with
-    the command that verifies the fix, or would tell what is unknown."""
+    """Return `cost`, then the first finding or what is unknown, in at most four lines. With `whole`, use as many lines
+    as needed, and add the command that verifies the fix or finds out what is unknown."""
     costs = _labelled("costs most", cost, width, "bold")
     if not whole and len(costs) > _COST_LINES:
         costs = [*costs[: _COST_LINES - 1], costs[_COST_LINES - 1].truncate(width - 2, ellipsis=False) + Content(" …")]
@@ -104,8 +105,8 @@ def _first_finding(explanation: Explanation, width: int, *, whole: bool) -> list
             place_text(first),
             f"{others} more" if others and roomy else "",
         ]
-        said = "  ".join(filter(None, parts))
-        words = f"{said}  {first.message}" if not said or roomy else said
+        summary = "  ".join(filter(None, parts))
+        words = f"{summary}  {first.message}" if not summary or roomy else summary
         what = Content.assemble((first.code, "bold $warning"), "  ", (safe(words), "$warning"))
         command = first.verify
     else:
@@ -125,7 +126,7 @@ def _first_finding(explanation: Explanation, width: int, *, whole: bool) -> list
 
 
 class ExplanationDialog(TextDialog, keys="explanation"):
-    """The findings that cost most, with their fix and the command that verifies it."""
+    """The findings that cost most, with their fixes and the commands that verify them."""
 
     CLASSES = "dialog help"
 
@@ -150,14 +151,15 @@ class ExplanationDialog(TextDialog, keys="explanation"):
         return [Content.styled(line, _style(line)) for line in lines]
 
     def action_copy(self) -> None:
-        if (known := self._explanation) is not None:
-            commands = [*(found.verify for found in known.findings), *(other.command for other in known.abstentions)]
+        if (explanation := self._explanation) is not None:
+            verifying = [finding.verify for finding in explanation.findings]
+            commands = [*verifying, *(abstention.command for abstention in explanation.abstentions)]
             if command := next(filter(None, commands), ""):
                 self.copy(command)
 
 
 def _style(line: str) -> str:
-    """The style of a line of the report by its first letters: a finding, a fix, what is not known, the rest."""
+    """Return the style of a line of the report by its first letters: a finding, a fix, something unknown, the rest."""
     if line[:1].isdigit() and line[1:3] == ". ":
         return "bold $warning"
     if line.startswith(("? ", "verify")):

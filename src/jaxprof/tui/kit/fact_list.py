@@ -19,14 +19,14 @@ class FactTarget:
     computation: str
     name: str
     kernel: bool = False
-    """Whether it is a kernel of the table."""
+    """Whether the instruction is a kernel of the table."""
     run: str = ""
-    """The run that has the HLO; empty for the run in view."""
+    """Id of the run that has the HLO; empty for the run in view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leads:
-    """A line that leads somewhere."""
+    """A line that may lead to an instruction."""
 
     content: Content
     target: FactTarget | None
@@ -34,17 +34,17 @@ class Leads:
 
 FactLine = Content | Leads
 Facts = Callable[[int], Sequence[FactLine]]
-"""The facts for a width."""
+"""Function that makes the facts for a width."""
 
 
 def paragraph(text: str, width: int, style: str = "", indent: str = "") -> list[FactLine]:
-    """Text from outside, made safe and wrapped to `width`."""
+    """Return text from outside, made safe and wrapped to `width`."""
     lines = textwrap.wrap(safe(text), max(12, width), initial_indent=indent, subsequent_indent=indent) or [""]
     return [Content.styled(line, style) for line in lines]
 
 
 def heading(text: str, note: str = "") -> FactLine:
-    """The title of a section."""
+    """Return the title of a section."""
     return Content.assemble((text, "bold $primary"), (f"  {safe(note)}" if note else "", "$text-muted"))
 
 
@@ -53,36 +53,36 @@ class FactList(RowList, keys="facts"):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._make: Facts = lambda width: ()
-        self._made: tuple[int, Sequence[FactLine]] = (0, ())
+        self._facts: Facts = lambda width: ()
+        self._lines: tuple[int, Sequence[FactLine]] = (0, ())
         self._about: object = None
 
     def show(self, about: object, facts: Facts) -> None:
-        """Shows the facts about a subject; the cursor stays if the subject is the same as before."""
+        """Show the facts about a subject; the cursor stays if the subject is the same as before."""
         fresh = about != self._about
-        self._about, self._make = about, facts
+        self._about, self._facts = about, facts
         self.rebuild()
         if fresh:
             self.move_to(0)
             self.scroll_to(y=0, animate=False)
 
     def rebuild(self) -> None:
-        """Makes the lines again, for the present size."""
+        """Make the lines again for the current size."""
         width = max(16, self.size.width)
-        self._made = (width, tuple(self._make(width - 2)))
-        self.set_keys(list(range(len(self._made[1]))))
+        self._lines = (width, tuple(self._facts(width - 2)))
+        self.set_keys(list(range(len(self._lines[1]))))
 
     def on_resize(self) -> None:
-        if max(16, self.size.width) != self._made[0]:
+        if max(16, self.size.width) != self._lines[0]:
             self.rebuild()
 
     @property
     def target(self) -> FactTarget | None:
-        """The target of the line under the cursor; None if it leads nowhere."""
-        line = self._made[1][self.cursor] if self.cursor < len(self._made[1]) else None
+        """Target of the line under the cursor; None if it leads nowhere."""
+        line = self._lines[1][self.cursor] if self.cursor < len(self._lines[1]) else None
         return line.target if isinstance(line, Leads) else None
 
     def draw_row(self, index: int, width: int) -> Content:
-        line = self._made[1][index] if index < len(self._made[1]) else Content("")
+        line = self._lines[1][index] if index < len(self._lines[1]) else Content("")
         content = line.content if isinstance(line, Leads) else line
         return Content(" ") + content.truncate(max(1, width - 1), ellipsis=True)

@@ -1,5 +1,4 @@
-"""The line for typing a filter of lists, or a search: hidden until `/`, applied at every key, kept with Enter, cleared
-with Esc."""
+"""The line for a filter or a search: hidden until `/`, applied at each key, kept by Enter, cleared by Esc."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from jaxprof.tui.kit.row_list import RowList
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The compiled pattern; it ignores case if it has no capitals. Raises UsageError for an invalid one."""
+    """Return the compiled pattern; it ignores case if it has no capitals. Raises UsageError for an invalid one."""
     flags = re.MULTILINE
     if pattern == pattern.lower():
         flags |= re.IGNORECASE
@@ -25,12 +24,12 @@ def compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern, flags)
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(
-            f"not a regular expression: {error}", "Write \\ before a character to search for it as it is."
+            f"not a regular expression: {error}", "Write \\ before a special character to search for it literally."
         ) from None
 
 
 class FilterLine(Guarded, Input, keys="filter"):
-    """One line above lists, which shows only their rows that have all its words; or a search line, without lists."""
+    """A line above lists that filters their rows by all its words; without lists, a search line."""
 
     @dataclass
     class Edited(Message):
@@ -42,23 +41,23 @@ class FilterLine(Guarded, Input, keys="filter"):
         """The user finished typing."""
 
     def __init__(self, *lists: str, placeholder: str = "filter") -> None:
-        """`lists` are the ids of what it filters: it takes the focus back, if it is one."""
+        """`lists` are the ids of the lists to filter; focus returns to the list if there is one."""
         super().__init__(placeholder=placeholder, compact=True, classes="filter")
         self.display = False
         self._lists = lists
 
     def open(self, text: str | None = None) -> None:
-        """Shows the line and focuses it, with other words than before if given. Its key goes before those of whatever
-        has the focus, so that letters which arrive together with it are typed here. Raises SkipAction where it has the
-        focus already: there `/` is text."""
+        """Show the line and focus it, with `text` in place of its text if given. Its key takes precedence over the keys
+        of the focused widget, so that letters that arrive together with it are typed here. Raises SkipAction if the
+        line already has the focus: there `/` is text."""
         if self.screen.focused is self:
             raise SkipAction
         self.display = True
         self.value = self.value if text is None else text
-        self.screen.set_focus(self)  # at once, unlike `focus`: this line gets the very next key
+        self.screen.set_focus(self)  # at once, unlike `focus`, so that the line gets the very next key
 
     def clear(self) -> None:
-        """Shows everything again."""
+        """Clear the filter, which shows everything again."""
         self.value = ""
         self.display = False
         self._apply("")

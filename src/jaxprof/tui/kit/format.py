@@ -1,4 +1,4 @@
-"""Figures, times and places in words, the same on every screen. Unknown is a dash; estimates are marked."""
+"""Figures, times and source locations as text, the same on every screen. Unknown is a dash; estimates are marked."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _STYLES = {"faster": "$better", "slower": "$worse"}
 
 
 def status_mark(status: str) -> Content:
-    """One character for a status, distinct even without colours."""
+    """Return one character for a status, distinct even without colours."""
     return Content.styled(*STATUS_MARKS.get(status, ("?", "$warning")))
 
 
 def clock(elapsed_seconds: float) -> str:
-    """A running clock: tenths of a second up to a minute, then minutes and seconds."""
+    """Return an elapsed time as a clock: tenths of a second up to a minute, then minutes and seconds, then hours."""
     if elapsed_seconds < 0:
         return "0.0 s"
     if elapsed_seconds < 59.95:
@@ -51,33 +51,33 @@ def clock(elapsed_seconds: float) -> str:
 
 
 def half_width(summary: Summary | None) -> str:
-    """`± 0.9 %`, or a dash with too few samples for an interval."""
+    """Return `± 0.9 %`, or a dash if there are too few samples for an interval."""
     share = summary.relative_halfwidth if summary is not None else None
     return UNKNOWN if share is None else f"± {percent(share)}"
 
 
 def half_width_short(summary: Summary | None) -> str:
-    """As `half_width`, for a column: `± >100×` where a percentage says no more."""
+    """Return `half_width` for a column: `± >100×` if a percentage says no more."""
     text = half_width(summary)
     return "± >100×" if "over" in text else text
 
 
 def interval(summary: Summary | None) -> str:
-    """`95 %: 0.62 ms to 0.64 ms`, or why there is none."""
+    """Return `95 %: 0.62 ms to 0.64 ms`, or why there is no interval."""
     if summary is None:
         return UNKNOWN
     if summary.low is None or summary.high is None:
         few = summary.count < FEWEST_FOR_INTERVAL
-        return f"{counted(summary.count, 'sample')}: too {'few' if few else 'much alike'} for an interval"
+        return f"{counted(summary.count, 'sample')}: too {'few' if few else 'similar'} for an interval"
     return f"95 %: {seconds(summary.low)} to {seconds(summary.high)}"
 
 
 SPEEDUP_WIDTH = 17
-"""Columns of a table's speed-ups."""
+"""Columns of the speed-ups in a table."""
 
 
 def speedup_short(speedup: Speedup | None) -> str:
-    """As `speedup_text` for a column: `6.9× ± 0.5 %` where the bounds would look the same at two digits, or not fit."""
+    """Return `speedup_text` for a column: `6.9× ± 0.5 %` if the bounds look the same at two digits, or do not fit."""
     if speedup is None or speedup.low is None or speedup.high is None:
         return speedup_text(speedup)
     bounds = speedup_text(speedup)
@@ -87,34 +87,34 @@ def speedup_short(speedup: Speedup | None) -> str:
 
 
 def speedup_text(speedup: Speedup | None) -> str:
-    """`6.9× (6.8-7.0)`; the ratio alone without an interval."""
+    """Return `6.9× (6.8-7.0)`; the ratio alone without an interval."""
     return UNKNOWN if speedup is None else ratio_interval(speedup.ratio, speedup.low, speedup.high)
 
 
 def verdict_style(verdict: Verdict, *, rough: bool = False) -> str:
-    """Green or red for `faster` and `slower`, unless by how much is open (`rough`, as in `stats.is_rough`). Whatever
-    shows a verdict in colour asks here."""
+    """Return green for `faster` and red for `slower`, unless the size of the difference is uncertain (`rough`, as in
+    `stats.is_rough`). Everything that shows a verdict in colour uses this."""
     return "$text-muted" if rough else _STYLES.get(verdict, "$text-muted")
 
 
 def speedup_style(speedup: Speedup | None) -> str:
-    """The style of a speed-up; without one, that of what is not there."""
+    """Return the style of a speed-up; without one, the style of missing values."""
     return verdict_style(speedup.verdict, rough=speedup.is_rough) if speedup is not None else "$quiet"
 
 
 def versus_style(result: RunResult) -> str:
-    """As `speedup_style`, of a run beside its baseline."""
+    """Return the style of the speed-up of a run over its baseline."""
     return speedup_style(result.versus.speedup if result.versus is not None else None)
 
 
 def baseline_name(session: Session, run: Run) -> str:
-    """What a run is compared with; empty for a baseline."""
+    """Return the name of what a run is compared with; empty for a baseline."""
     baseline = session.runs.get(run.plan.baseline)
     return baseline.as_baseline if baseline is not None else ""
 
 
 def parameters_text(parameters: Mapping[str, Scalar]) -> str:
-    """`n=1 000 000 k=32`."""
+    """Return `n=1 000 000 k=32`."""
     return " ".join(f"{name}={_value(value)}" for name, value in parameters.items())
 
 
@@ -123,7 +123,7 @@ def _value(value: Scalar) -> str:
 
 
 def ago(seconds: float, now: float | None = None) -> str:
-    """A Unix time as an age: `just now`, `5 min ago`, `3 h ago`, `2 d ago`, then the date."""
+    """Return the age of a Unix time: `just now`, `5 min ago`, `3 h ago`, `2 d ago`, then the date."""
     passed = max(0.0, (time.time() if now is None else now) - seconds)
     if passed < 60:
         return "just now"
@@ -137,7 +137,8 @@ def ago(seconds: float, now: float | None = None) -> str:
 
 
 def moment(seconds: float) -> str:
-    """A Unix time in local time: `2026-11-20 14:05`; a dash for one that no calendar has, in a damaged file."""
+    """Return a Unix time in local time: `2026-11-20 14:05`; a dash for a time outside the calendar, from a damaged
+    file."""
     return _local(seconds, "%Y-%m-%d %H:%M")
 
 
@@ -149,12 +150,12 @@ def _local(seconds: float, form: str) -> str:
 
 
 def place_text(where: SourceLocation | None, directory: str = "") -> str:
-    """`train.py:88`, relative to the program's `directory`; empty if unknown."""
+    """Return `train.py:88`, relative to the program's `directory`; empty if unknown."""
     return safe(where.short(directory)) if where else ""
 
 
 def place_in_full(where: SourceLocation | None) -> str:
-    """A place with its whole path, and the function that contains it; empty if unknown."""
+    """Return a location with its whole path and the enclosing function; empty if unknown."""
     if not where:
         return ""
     return safe(where.text + (f" in {where.function}" if where.function else ""))

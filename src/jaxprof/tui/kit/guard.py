@@ -1,9 +1,9 @@
-"""The boundary around all that Textual calls of ours: what escapes there is shown, and the app goes on.
+"""The boundary around all of our code that Textual calls: an exception that reaches it is shown, and the app goes on.
 
-Textual ends the app with whatever a handler raises, and offers no public place to decide otherwise. So every class of
-ours that it calls derives from `Guarded`, which wraps the methods that Textual finds by their names and the functions
-that it is asked to call later, and every handler that it finds by a decorator uses `on` from here. What Textual's own
-widgets raise still ends the app: `launch` makes that an end in order.
+Textual ends the app with whatever a handler raises, and offers no public hook to change that. So every class of ours
+that it calls derives from `Guarded`, which wraps the methods that Textual finds by name and the functions that it is
+asked to call later, and every handler that it finds by a decorator uses `on` from here. What Textual's own widgets
+raise still ends the app; `launch` makes that an orderly end.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ Answer = TypeVar("Answer")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 LARGEST_LOG_BYTES: Final = 1 << 20
-"""A longer log begins again."""
+"""Most bytes of the log; a longer log is started again."""
 QUIET_SECONDS: Final = 12.0
-"""How long the same failure is shown: what fails at every redraw is told and logged once in this time."""
+"""Seconds for which a repeated failure is not reported again: a failure at every redraw is shown and logged once in
+this time."""
 CALLED_BY_PREFIX: Final = ("on_", "action_", "watch_")
 CALLED_BY_NAME: Final[dict[str, Callable[[Any], object]]] = {
     "compose": lambda node: (),
@@ -54,11 +55,11 @@ CALLED_BY_NAME: Final[dict[str, Callable[[Any], object]]] = {
     "check_action": lambda node: None,
     "get_system_commands": lambda node: (),
 }
-"""Methods that Textual calls for their answer, and the answer where they fail."""
+"""Methods that Textual calls for their return value, and the value to return if they fail."""
 
 
 class Guarded(MessagePump):
-    """A widget, screen or app of ours: the first base of each, before Textual's."""
+    """A widget, screen or app of ours. First base class of each, before Textual's."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -84,23 +85,23 @@ class Guarded(MessagePump):
         return super().set_interval(interval, callback and _guarded_callback(self, callback), **options)
 
     def say(self, words: str, title: str = "", **options: Any) -> None:
-        """Shows a notification, in which nothing is markup."""
+        """Show a notification, without interpreting markup."""
         self.app.notify("\n".join(safe_lines(words)), title=safe(title), markup=False, **options)
 
     def copy(self, text: str, words: str = "") -> None:
-        """Copies to the terminal's clipboard, and says what: `words`, or the text itself."""
+        """Copy to the terminal's clipboard, and show what was copied: `words`, or the text itself."""
         self.app.copy_to_clipboard(text)
         self.say(words or text, "Copied")
 
 
 def on(message: type[Message], selector: str | None = None) -> Callable[[Handler], Handler]:
-    """Textual's `on`, for a handler of which nothing escapes."""
+    """Return Textual's `on` for a handler whose exceptions do not escape."""
     register = textual.on(message, selector)
     return lambda method: register(guarded(method))
 
 
 def guarded(method: Handler) -> Handler:
-    """The method of a node; what it raises is shown, and its answer is then the one of `CALLED_BY_NAME`."""
+    """Wrap a method of a node: an exception is shown, and the method then returns the value from `CALLED_BY_NAME`."""
     name = getattr(method, "__name__", "")
 
     def failed(node: MessagePump, error: Exception) -> Any:
@@ -113,7 +114,7 @@ def guarded(method: Handler) -> Handler:
         def made(self: MessagePump, *args: Any, **kwargs: Any) -> Iterator[Any]:
             try:
                 yield from method(self, *args, **kwargs)
-            except Exception as error:  # noqa: BLE001  as in the other two: nothing above would go on
+            except Exception as error:  # noqa: BLE001  nothing above this frame would keep the app running
                 failed(self, error)
 
         return made  # type: ignore[return-value]
@@ -124,7 +125,7 @@ def guarded(method: Handler) -> Handler:
         async def awaited(self: MessagePump, *args: Any, **kwargs: Any) -> Any:
             try:
                 return await method(self, *args, **kwargs)
-            except SkipAction:  # the way to leave a key to the next node
+            except SkipAction:  # leaves the key to the next node
                 raise
             except Exception as error:  # noqa: BLE001
                 return failed(self, error)
@@ -155,36 +156,36 @@ def _guarded_callback(node: MessagePump, callback: Callable[Given, Any]) -> Call
     return call
 
 
-_told: Final[WeakKeyDictionary[App[Any], dict[str, float]]] = WeakKeyDictionary()
-"""When each failure was told last, of each app."""
+_reported: Final[WeakKeyDictionary[App[Any], dict[str, float]]] = WeakKeyDictionary()
+"""When each failure was last reported (monotonic clock), by app and by the place where it escaped."""
 
 
 def report(node: MessagePump, error: Exception, where: str) -> None:
-    """Shows what escaped from `where`, on the drawing thread; a defect also goes to the log.
+    """Show what escaped from `where`, on the drawing thread; a defect also goes to the log.
 
-    An app that ends takes its widgets away one after the other, and what has come for one of them is still handled:
-    that a handler no longer finds another one is then no defect.
+    An app that ends removes its widgets one by one, and still handles the messages of each: a handler that no longer
+    finds another widget is then not a defect.
     """
     app, now = node.app, time.monotonic()
     if isinstance(error, NoMatches) and not (app.is_running and node.is_attached):
         return
-    told = _told.setdefault(app, {})
-    if now - told.get(where, float("-inf")) < QUIET_SECONDS:
+    reported = _reported.setdefault(app, {})
+    if now - reported.get(where, float("-inf")) < QUIET_SECONDS:
         return
-    told[where] = now
+    reported[where] = now
     shown = error if isinstance(error, JaxprofError) else defect(error, f"{where} failed")
     if app.is_running:
         app.post_message(Failed(shown))
 
 
 def defect(error: Exception, what: str) -> JaxprofError:
-    """The error to show for one that nobody expected, whose traceback is written to `errors.log`."""
+    """Return the error to show for an unexpected exception, whose traceback is written to `errors.log`."""
     hint = log_defect("".join(traceback.format_exception(error)))
     return JaxprofError(f"{what}: {type(error).__name__}: {error}", hint)
 
 
 def log_defect(text: str) -> str:
-    """Writes a traceback to `errors.log`; returns what to do about it, and where it is."""
+    """Write a traceback to `errors.log`; return what to do about it, and where the log is."""
     from jaxprof.session.log.state import state_folder
 
     path = state_folder() / "errors.log"

@@ -1,7 +1,7 @@
-"""A flame graph drawn from the top down (an icicle), with a search line above it, and facts about a frame below.
+"""A flame graph drawn from the top down (an icicle), with a search line above it and facts about a frame below.
 
-Frames are told apart by a line at their left end, so that colours are not needed. The line above the frames is the path
-to the one that has the whole width; a click in it goes back there.
+A line at the left end of each frame separates it from its neighbour, so that colours are not needed. The line above the
+frames is the path to the frame that has the full width; a click on a part of the path returns there.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ if TYPE_CHECKING:
 
 HUES: Final = 6
 _HIGHEST: Final = 3
-"""Lines of a row where there is room."""
+"""Height of a row in lines, if there is room."""
 _NUMBERED: Final = re.compile(r"[\d._]+$")
 _STATES: Final = {
     f"[{state.replace('_', ' ')}]": state
     for state in ("import", "data", "trace", "lower", "compile", "transfer", "device_busy", "host_busy", "waiting")
 }
-"""The innermost frames of a program's lines, which have the colours of its states."""
+"""Innermost frames of a program's lines that are coloured by the program's state."""
 _SEPARATOR: Final = " › "
 
 
 def hue(name: str) -> str:
-    """The style of a frame by its name: the same everywhere, and for `fusion.1` as for `fusion.2`."""
+    """Return the style of a frame for its name: the same everywhere, and equal for `fusion.1` and `fusion.2`."""
     if name in _STATES:
         return _STATES[name].replace("_", "-")
     return str(crc32(_NUMBERED.sub("", name).encode("utf-8", "replace")) % HUES)
 
 
 class Icicle(Browsing, keys="flame"):
-    """The frames, a row for each depth."""
+    """The frames, one row for each depth."""
 
     browse: FlameBrowse | None
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -71,7 +71,7 @@ class Icicle(Browsing, keys="flame"):
 
     @dataclass
     class Opened(Message):
-        """A frame with nothing inside it was chosen."""
+        """A frame without frames inside it was chosen."""
 
         node: int
 
@@ -81,14 +81,14 @@ class Icicle(Browsing, keys="flame"):
         self._matches: FlameMatches | None = None
         self._hover: FlameFrame | None = None
         self._scrolled = 0
-        """Rows above the first one in view."""
+        """Number of rows above the first one in view."""
         self._crumbs: list[tuple[int, FlameFrame]] = []
-        """The columns at which the names of the path end, and what they name."""
+        """Columns at which the names in the path end, each with the frame that it names."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def show(self, graph: FlameGraph | None, words: str = "", *, same: bool = False) -> None:
-        """Shows a flame graph, or `words` if there is none; with `same`, one that has grown."""
+        """Show a flame graph, or `words` if there is none; `same`: the graph in view has grown."""
         if graph is None:
             self.browse = None
         elif same and self.browse is not None:
@@ -99,7 +99,7 @@ class Icicle(Browsing, keys="flame"):
         self.changed()
 
     def show_matches(self, matches: FlameMatches | None) -> None:
-        """Marks the frames that a search found; None marks none."""
+        """Mark the frames that a search matched; None marks none."""
         self._matches = matches
         self.refresh()
 
@@ -109,11 +109,11 @@ class Icicle(Browsing, keys="flame"):
         return self._hover or (self.browse.cursor if self.browse is not None else None)
 
     def go(self, node: int) -> None:
-        """Moves the cursor to a frame, and zooms as far as needed."""
+        """Move the cursor to a frame, and zoom as far as needed."""
         self.change(lambda browse: browse.go(node))
 
     def step_out(self) -> bool:
-        """One step out; False where everything is in view."""
+        """Zoom out one step; return False if everything is already in view."""
         if self.browse is None or not self.browse.out():
             return False
         self.changed()
@@ -133,12 +133,12 @@ class Icicle(Browsing, keys="flame"):
 
     @property
     def _room(self) -> int:
-        """Lines below the path."""
+        """Return the number of lines below the path."""
         return max(1, self.size.height - 1)
 
     @property
     def _high(self) -> int:
-        """Lines of each row."""
+        """Return the height of each row in lines."""
         count = len(self.browse.rows) if self.browse is not None else 0
         return max(1, min(_HIGHEST, self._room // count)) if count else 1
 
@@ -163,7 +163,7 @@ class Icicle(Browsing, keys="flame"):
         return self.get_component_rich_style(f"icicle--{name}")
 
     def _head(self, browse: FlameBrowse, width: int) -> Strip:
-        """The path to the frame that has the whole width, its start left out if there is no room for it."""
+        """Return the path to the frame that has the full width; its start is dropped if there is no room."""
         tree = browse.graph.tree
         steps = [WHOLE, *map(FlameFrame, tree.path(browse.top.node)), *([browse.top] if browse.top.size else [])]
         names = [shorten(tree.name_of(step), 40) for step in steps]
@@ -222,7 +222,7 @@ class Icicle(Browsing, keys="flame"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Esc belongs to the screen unless there is a step out."""
+        """Leave Esc to the screen unless the view can zoom out."""
         if action == "step_out" or parameters == ("whole",):
             return self.browse is not None and self.browse.top != WHOLE
         return super().check_action(action, parameters)
@@ -251,7 +251,7 @@ class Icicle(Browsing, keys="flame"):
         return self.browse.at((offset.y - 1) // self._high + self._scrolled, offset.x)
 
     def on_click(self, event: events.Click) -> None:
-        """Zooms in to a frame; the one that has the whole width, or the right button, goes a step out."""
+        """Zoom in to the clicked frame; a click on the frame with the full width, or the right button, zooms out."""
         offset, browse = event.get_content_offset(self), self.browse
         if offset is None or browse is None:
             return
@@ -289,7 +289,7 @@ class Icicle(Browsing, keys="flame"):
         self._scroll(1)
 
     def _scroll(self, step: int) -> None:
-        """Shows rows further down or up, where not all of them fit; the cursor stays."""
+        """Scroll the rows if not all of them fit; the cursor stays."""
         if self.browse is not None:
             last = len(self.browse.rows) - self._room // self._high
             self._scrolled = max(0, min(self._scrolled + step, last))
@@ -308,12 +308,12 @@ class Icicle(Browsing, keys="flame"):
 
 
 _LISTED_FROM = 34
-"""Lines of a terminal that has room for a list of what is inside a frame."""
+"""Least terminal height, in lines, that has room for the list of what is inside a frame."""
 _LISTED, _LISTED_AT_MOST = 6, 14
 
 
 def figures(graph: FlameGraph, frame: FlameFrame) -> str:
-    """`self 1.2 ms · total 3.4 ms · 12 % of all · 45 % of attention · 12 times`."""
+    """Return `self 1.2 ms · total 3.4 ms · 12 % of all · 45 % of attention · 12 times`."""
     tree = graph.tree
     total, around = tree.total_of(frame), tree.around(frame)
     words = [f"self {graph.text(tree.own_of(frame))}", f"total {graph.text(total)}"]
@@ -326,7 +326,7 @@ def figures(graph: FlameGraph, frame: FlameFrame) -> str:
 
 
 def inside_lines(graph: FlameGraph, frame: FlameFrame, width: int, most: int) -> list[Content]:
-    """What a frame consists of, the largest first."""
+    """Return the parts of a frame, the largest first."""
     tree = graph.tree
     children, total = tree.frames_in(frame), tree.total_of(frame)
     lines = [
@@ -344,11 +344,11 @@ def inside_lines(graph: FlameGraph, frame: FlameFrame, width: int, most: int) ->
 
 
 class IciclePane(Guarded, Vertical, keys="flame_pane"):
-    """The search line, the frames, the facts."""
+    """The search line, the frames, and the facts about a frame."""
 
     @dataclass
     class OpenRequested(Message):
-        """Requests what ends in a frame: a kernel, a line."""
+        """Requests to open what a frame ends in: a kernel or a line."""
 
         graph: FlameGraph
         node: int
@@ -358,7 +358,7 @@ class IciclePane(Guarded, Vertical, keys="flame_pane"):
         self._view_id = view_id
         self._key: Hashable = None
         self.graph: FlameGraph | None = None
-        """What is shown."""
+        """The flame graph in view; None if there is none."""
         self._pattern = ""
         self._matches: FlameMatches | None = None
         self._wrong = ""
@@ -371,22 +371,21 @@ class IciclePane(Guarded, Vertical, keys="flame_pane"):
 
     @property
     def view(self) -> Icicle:
-        """The frames."""
         return self.query_one(Icicle)
 
     def show(self, graph: FlameGraph | None, words: str = "", *, same: bool = False) -> None:
-        """Shows a flame graph, or `words` if there is none; with `same`, one that has grown."""
+        """Show a flame graph, or `words` if there is none; `same`: the graph in view has grown."""
         if graph is not None and not graph.tree.total:
             words, graph = graph.remark or words, None
-        kept = same or self.graph is None  # what was typed while the graph was made
+        keep_pattern = same or self.graph is None  # keep a pattern typed while the graph was made
         self.graph = graph
         self.view.show(graph, words, same=same)
-        if self._pattern and not kept:
+        if self._pattern and not keep_pattern:
             self.query_one(FilterLine).clear()
-        self._search(self._pattern if kept else "")
+        self._search(self._pattern if keep_pattern else "")
 
     def read(self, key: Hashable, make: Callable[[], FlameGraph | None], words: str) -> None:
-        """Makes a graph in a thread and shows it, or `words` if there is none; does nothing if the key is the same."""
+        """Make a graph in a thread and show it, or `words` if there is none; do nothing if `key` is unchanged."""
         if key == self._key:
             return
         self._key = key
@@ -432,7 +431,7 @@ class IciclePane(Guarded, Vertical, keys="flame_pane"):
 
     @property
     def found(self) -> str:
-        """What the search found, in words; empty without a search."""
+        """Result of the search in words; empty without a search."""
         matches = self._matches
         if self._wrong or matches is None:
             return self._wrong
@@ -451,7 +450,7 @@ class IciclePane(Guarded, Vertical, keys="flame_pane"):
     # -- search -----------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The next match where there are matches; Esc while there is a search."""
+        """Enable the next match if there are matches, and Esc while there is a search."""
         if action == "next":
             return True if self._matches is not None and self._matches.count else None
         if action == "search":

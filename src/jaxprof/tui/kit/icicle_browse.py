@@ -1,8 +1,8 @@
-"""What of a flame graph is in view: the frame that has the whole width, the cursor, the way back, and which columns
-each frame gets. Knows no widget.
+"""What is in view of a flame graph: the frame with the full width, the cursor, the way back, and the columns of each
+frame. Knows no widget.
 
 At each depth every column belongs to exactly one span. A frame is as wide as its share of the frame above it, to the
-column; those that would be narrower than one column are folded into one span, which has at least one.
+column; frames that would be narrower than one column are folded into one span, which has at least one column.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 _PART_COLUMNS: Final = 8
-"""Columns of each part into which many small frames are divided where nothing else is in view."""
+"""Columns of each part into which many small frames are divided if nothing else is in view."""
 
 
 class IcicleSpan(NamedTuple):
-    """Columns from `begin` to before `end`."""
+    """Columns from `begin` up to, but not including, `end`."""
 
     begin: int
     end: int
     frame: FlameFrame | None
-    """None where the frame above has time of its own, or nothing is inside it."""
+    """Frame drawn in the columns; None for self time of the frame above, or if nothing is inside it."""
 
 
 def layout(tree: FlameTree, top: FlameFrame, width: int) -> list[list[IcicleSpan]]:
-    """The rows from `top`, which has the whole width, down to the last one with a frame; none for a total of 0."""
+    """Return the rows from `top`, which has the full width, down to the last with a frame; none for a total of 0."""
     if width < 1 or not tree.total_of(top):
         return []
     rows = [[IcicleSpan(0, width, top)]]
@@ -44,7 +44,7 @@ def layout(tree: FlameTree, top: FlameFrame, width: int) -> list[list[IcicleSpan
 
 
 def _under(tree: FlameTree, span: IcicleSpan, *, whole: bool) -> list[IcicleSpan]:
-    """The spans below a span; `whole` for the first row, in which several small frames are opened."""
+    """Return the spans below a span; `whole` for the first row, in which several small frames are opened."""
     begin, end, frame = span
     if frame is None or (frame.size and not whole):
         return [IcicleSpan(begin, end, None)]
@@ -61,16 +61,16 @@ def _under(tree: FlameTree, span: IcicleSpan, *, whole: bool) -> list[IcicleSpan
         parts += _divided(tree, frame.node, first, count, pieces)
     spans, at = [], begin
     columns = _columns([amount for _, amount in parts], tree.own_of(frame), width)
-    for (inner, _), taken in zip(parts, columns, strict=True):
-        spans.append(IcicleSpan(at, at + taken, inner))
-        at += taken
+    for (inner, _), columns_taken in zip(parts, columns, strict=True):
+        spans.append(IcicleSpan(at, at + columns_taken, inner))
+        at += columns_taken
     if at < end:
         spans.append(IcicleSpan(at, end, None))
     return spans
 
 
 def _divided(tree: FlameTree, node: int, first: int, count: int, pieces: int) -> list[tuple[FlameFrame, int]]:
-    """Small frames as so many parts; a part of one is that frame."""
+    """Return small frames divided into `pieces` parts; a part with one frame is that frame."""
     children = tree.inside(node)
     pieces = min(pieces, count)
     bounds = [first + count * piece // pieces for piece in range(pieces + 1)]
@@ -83,43 +83,45 @@ def _divided(tree: FlameTree, node: int, first: int, count: int, pieces: int) ->
     return parts
 
 
-def _columns(amounts: Sequence[int], own: int, width: int) -> list[int]:
-    """The width of each part by largest remainder, at least one column each; what is left is the frame's own."""
-    total = sum(amounts) + own
-    shares = [amount * width for amount in (*amounts, own)]
+def _columns(amounts: Sequence[int], self_time: int, width: int) -> list[int]:
+    """Return the width of each part by largest remainder, at least one column each; what is left is the frame's self
+    time."""
+    total = sum(amounts) + self_time
+    shares = [amount * width for amount in (*amounts, self_time)]
     columns = [share // total for share in shares]
     order = sorted(range(len(columns)), key=lambda part: -(shares[part] % total))
     for part in order[: width - sum(columns)]:
         columns[part] += 1
     for part in range(len(amounts)):
         if not columns[part]:
-            columns[max(range(len(columns)), key=lambda other: columns[other] - (other < len(amounts)))] -= 1
+            columns[max(range(len(columns)), key=lambda index: columns[index] - (index < len(amounts)))] -= 1
             columns[part] = 1
     return columns[:-1]
 
 
 @dataclass(slots=True)
 class FlameBrowse:
-    """One flame graph at one width."""
+    """State of the view of one flame graph at one width."""
 
     graph: FlameGraph
     width: int
     top: FlameFrame = WHOLE
     cursor: FlameFrame = WHOLE
     rows: list[list[IcicleSpan]] = field(default_factory=list)
-    """From the top frame down."""
+    """Spans of each row, from the top frame down."""
     _before: list[tuple[FlameFrame, FlameFrame]] = field(default_factory=list)
-    """Top frames and cursors that Esc goes back to."""
+    """Top frames and cursors that Esc returns to."""
     _left: dict[FlameFrame, FlameFrame] = field(default_factory=dict)
-    """The frame from which the cursor went up to another, to which it goes down again."""
+    """Frame from which the cursor went up, by the frame that it went to; going down returns there."""
     _at: dict[FlameFrame, tuple[int, int]] = field(default_factory=dict)
-    """Of each drawn frame the row and the place in it."""
+    """Row of each drawn frame, and its place in the row."""
 
     def __post_init__(self) -> None:
         self.resize(self.width)
 
     def resize(self, width: int) -> None:
-        """Lays the frames out anew. A cursor that is drawn no more goes to what holds it."""
+        """Lay the frames out for a width. A cursor on a frame that is no longer drawn moves to the frame that contains
+        it."""
         self.width = width
         self.rows = layout(self.graph.tree, self.top, width)
         self._at = {
@@ -131,27 +133,27 @@ class FlameBrowse:
         self.cursor = self._drawn(self.cursor)
 
     def _drawn(self, frame: FlameFrame) -> FlameFrame:
-        """The frame itself, a fold that it is in, or the innermost frame around it that is drawn."""
+        """Return the frame itself, the fold that contains it, or the innermost drawn frame around it."""
         tree, inner = self.graph.tree, frame
         while frame not in self._at:
             around = tree.around(frame)
             if around is None or frame == self.top:
                 return self.top
-            folds = (other for other in self._at if other.size and other.node == around)
-            held = inner.first if inner.size else -1
+            folds = (drawn for drawn in self._at if drawn.size and drawn.node == around)
+            first_child = inner.first if inner.size else -1
             for fold in folds:
-                if fold.first <= held < fold.first + fold.size or inner.node in tree.frames_in(fold):
+                if fold.first <= first_child < fold.first + fold.size or inner.node in tree.frames_in(fold):
                     return fold
             frame = inner = FlameFrame(around)
         return frame
 
     @property
     def row(self) -> int:
-        """The row of the cursor."""
+        """Row of the cursor."""
         return self._at[self.cursor][0] if self.cursor in self._at else 0
 
     def at(self, row: int, column: int) -> FlameFrame | None:
-        """The frame that is drawn there."""
+        """Return the frame drawn at a row and column; None if there is none."""
         if not 0 <= row < len(self.rows):
             return None
         return next((span.frame for span in self.rows[row] if span.begin <= column < span.end), None)
@@ -159,7 +161,7 @@ class FlameBrowse:
     # -- the cursor -------------------------------------------------------------------------------------------
 
     def up(self) -> None:
-        """To the frame around; from the top frame of a zoomed view a step out."""
+        """Move to the enclosing frame; from the top frame of a zoomed view, zoom out one step."""
         if self.cursor == self.top:
             self.out()
             return
@@ -171,7 +173,7 @@ class FlameBrowse:
             self.cursor = above
 
     def down(self) -> None:
-        """To the frame inside from which the cursor came, else to the largest one."""
+        """Move to the inner frame that the cursor came from, otherwise to the largest one."""
         if self.cursor not in self._at:
             return
         row, place = self._at[self.cursor]
@@ -184,15 +186,15 @@ class FlameBrowse:
             self.cursor = inner
 
     def sideways(self, step: int) -> None:
-        """To the next frame of the row; it may be inside another frame."""
+        """Move to the next frame of the row; it may be inside another frame."""
         if self.cursor in self._at:
             row, place = self._at[self.cursor]
             spans = self.rows[row]
-            beside = spans[place + 1 :] if step > 0 else spans[:place][::-1]
-            self.cursor = next((span.frame for span in beside if span.frame is not None), self.cursor)
+            neighbours = spans[place + 1 :] if step > 0 else spans[:place][::-1]
+            self.cursor = next((span.frame for span in neighbours if span.frame is not None), self.cursor)
 
     def edge(self, step: int) -> None:
-        """To the first or the last frame of the row."""
+        """Move to the first or the last frame of the row."""
         if self.cursor in self._at:
             frames = [span.frame for span in self.rows[self._at[self.cursor][0]] if span.frame is not None]
             self.cursor = frames[0 if step < 0 else -1]
@@ -200,11 +202,11 @@ class FlameBrowse:
     # -- zoom -------------------------------------------------------------------------------------------------
 
     def opens(self, frame: FlameFrame) -> bool:
-        """Whether there are frames inside it to zoom in to."""
+        """Return whether there are frames inside it to zoom in to."""
         return frame != self.top and self.graph.tree.total_of(frame) > self.graph.tree.own_of(frame)
 
     def into(self, frame: FlameFrame) -> bool:
-        """Gives a frame the whole width; False if nothing is inside it."""
+        """Give a frame the full width; return False if nothing is inside it."""
         if not self.opens(frame):
             return False
         self._before.append((self.top, self.cursor))
@@ -213,7 +215,7 @@ class FlameBrowse:
         return True
 
     def out(self) -> bool:
-        """One step out; False where everything is in view."""
+        """Zoom out one step; return False if everything is already in view."""
         if self.top == WHOLE:
             return False
         self.top, self.cursor = self._before.pop() if self._before else (WHOLE, self.top)
@@ -221,7 +223,7 @@ class FlameBrowse:
         return True
 
     def out_to(self, frame: FlameFrame) -> None:
-        """Out to a frame around the top one."""
+        """Zoom out to a frame around the top one."""
         while self._before and self._before[-1][0] != frame:
             self._before.pop()
         if self._before:
@@ -231,13 +233,13 @@ class FlameBrowse:
             self.resize(self.width)
 
     def whole(self) -> None:
-        """Everything in view again; the cursor stays."""
+        """Show everything again; the cursor stays."""
         self._before.clear()
         self.top = WHOLE
         self.resize(self.width)
 
     def go(self, node: int) -> None:
-        """Moves the cursor to a frame, and zooms as far as it takes to draw it."""
+        """Move the cursor to a frame, and zoom as far as needed to draw it."""
         frame = FlameFrame(node)
         self.cursor = frame
         if self._drawn(frame) == frame:
@@ -250,13 +252,13 @@ class FlameBrowse:
         self.cursor = self._drawn(frame)
 
     def carried_to(self, graph: FlameGraph) -> FlameBrowse:
-        """The same view of a graph that has changed: frames are found again by their names."""
+        """Return the same view of a graph that has changed: frames are matched by name."""
         before, after = self.graph.tree, graph.tree
 
-        def found(frame: FlameFrame) -> FlameFrame:
+        def matched(frame: FlameFrame) -> FlameFrame:
             node = after.find(before.names[step] for step in before.path(frame.node))
             return FlameFrame(node, frame.first, frame.size) if frame.first + frame.size <= len(after.inside(node)) \
                 else FlameFrame(node)  # fmt: skip
 
-        steps = [(found(top), found(cursor)) for top, cursor in self._before]
-        return FlameBrowse(graph, self.width, found(self.top), found(self.cursor), _before=steps)
+        steps = [(matched(top), matched(cursor)) for top, cursor in self._before]
+        return FlameBrowse(graph, self.width, matched(self.top), matched(self.cursor), _before=steps)

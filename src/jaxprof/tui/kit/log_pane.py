@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 OUTPUT_TITLE = "Process output"
 STREAM = 7
 _TALLEST = 40
-"""Lines up to which the height follows the content, where the stylesheet lets it."""
+"""Most lines up to which the height follows the content, if the stylesheet allows it."""
 _NOTHING = "nothing written to stdout or stderr"
-_NOTHING_OF_PROGRAM = "No output: the program wrote nothing, or wrote straight to its terminal (--plain)."
+_NOTHING_OF_PROGRAM = "No output: the program wrote nothing, or wrote directly to the terminal (--plain)."
 
 
 class LogPane(Guarded, ScrollView, can_focus=True):
-    """The lines of one run; only those in view are drawn."""
+    """The output of one run; only the lines in view are drawn."""
 
     ALLOW_SELECT = False
 
@@ -37,10 +37,10 @@ class LogPane(Guarded, ScrollView, can_focus=True):
         self._lines: Sequence[LogLine] = ()
         self._run = ""
         self._last: LogLine | None = None
-        """The last line itself: the number of lines does not tell whether they changed."""
+        """Last line itself: the number of lines does not show whether they changed."""
 
     def show(self, run: str, lines: Sequence[LogLine]) -> None:
-        """Shows the lines of `run`, scrolled to the end unless the user scrolled away."""
+        """Show the lines of `run`, scrolled to the end unless the user scrolled away."""
         last = lines[-1] if lines else None
         if run == self._run and last is self._last:
             return
@@ -73,11 +73,11 @@ class LogPane(Guarded, ScrollView, can_focus=True):
             content = self._line(line, width)
         else:
             words = _NOTHING_OF_PROGRAM if self._of_program else _NOTHING
-            said = [] if self._lines else Content.styled(words, "$quiet").wrap(max(1, width))
-            content = said[y] if y < len(said) else Content("")
+            message = [] if self._lines else Content.styled(words, "$quiet").wrap(max(1, width))
+            content = message[y] if y < len(message) else Content("")
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, pad=True)
         return strips[0] if strips else Strip.blank(width)
 
 
 class LastLines(LogPane, can_focus=False):
-    """The end of the output beside a live view; never in the way of its keys."""
+    """The end of the output beside a live view; it cannot take the focus from the view."""

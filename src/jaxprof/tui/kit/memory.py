@@ -1,6 +1,6 @@
-"""The memory of a program: its peak, the live size over its schedule, and what is alive at the cursor there.
+"""The memory of a program: its peak, the live size over its schedule, and the buffers alive at the cursor.
 
-The cursor begins at the peak.
+The cursor starts at the peak.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ OTHER = ("█", "$quiet")
 
 
 class BufferList(TableView["MemoryBuffer"], keys="buffers"):
-    """The largest buffers and where they come from."""
+    """The largest buffers and their source locations."""
 
     EMPTY = "The buffers are unknown."
 
     @dataclass
     class Stepped(Message):
-        """The cursor over the schedule is to move by so many instructions, or to the next `change` of the live size in
-        that direction; with 0, all buffers are to be listed, or again those that are alive at the cursor."""
+        """Requests to move the cursor over the schedule by `step` instructions, or to the next `change` of the live
+        size in that direction; 0 switches between all buffers and those alive at the cursor."""
 
         step: int
         change: bool = False
@@ -72,7 +72,7 @@ class BufferList(TableView["MemoryBuffer"], keys="buffers"):
         self._largest = 1
 
     def show(self, buffers: tuple[MemoryBuffer, ...]) -> None:
-        """Shows other buffers."""
+        """Show other buffers."""
         if buffers is not self._buffers:
             self._buffers, self._largest = buffers, (buffers[0].bytes if buffers else 0) or 1
             self.show_rows(dict(enumerate(buffers)))
@@ -102,8 +102,8 @@ def _kind(buffer: MemoryBuffer) -> tuple[str, str]:
 
 
 def _name(buffer: MemoryBuffer) -> str:
-    """Of an argument its name, of another value the operation, without the function that all are in; the instruction
-    where XLA names neither. Then how many others share its place."""
+    """Return the name of an argument, or the operation of another value without the enclosing function, or the
+    instruction if XLA names neither; then how many other buffers share its place."""
     function, _, inner = buffer.op_name.partition("/")
     name = (inner if inner and function.startswith("jit(") else buffer.op_name) or buffer.instruction or UNKNOWN
     return name + (f" +{buffer.shared_with}" if buffer.shared_with else "")
@@ -115,7 +115,7 @@ def _where(buffer: MemoryBuffer) -> str:
 
 
 def base_name(path: str) -> str:
-    """The last part of a path of any system."""
+    """Return the last part of a path of any operating system."""
     return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
@@ -129,14 +129,14 @@ SOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class MemoryReading:
-    """The bytes in use on the device, at a time in seconds since the run began."""
+    """Bytes in use on the device at a time in seconds since the run began."""
 
     at: float
     bytes: int
 
 
 def peak_lines(picture: MemoryPicture, width: int) -> list[Content]:
-    """The peak, and its parts as a bar and in numbers."""
+    """Return the peak, and its parts as a bar and in numbers."""
     if picture.peak_bytes is not None:
         first = Content.assemble(
             "peak memory ",
@@ -175,7 +175,7 @@ class LivePlot(Picture):
 
     @dataclass
     class Pointed(Message):
-        """The mouse points at a place of the schedule: the number of the point there."""
+        """The mouse points at a place of the schedule; `number` is the index of its point."""
 
         number: int
 
@@ -184,7 +184,7 @@ class LivePlot(Picture):
         self._points: tuple[LivePoint, ...] = ()
 
     def show_live(self, points: tuple[LivePoint, ...], at: int) -> None:
-        """Draws these points with the cursor at one of them."""
+        """Draw `points` with the cursor at point number `at`."""
         self._points = points
         self.show((points, at), lambda width, height: live_plot(points, at, width, height))
 
@@ -209,11 +209,12 @@ class LivePlot(Picture):
 
 
 LivePoint = tuple[int, int]
-"""The position of an instruction in the schedule, and the bytes that are alive there."""
+"""Position of an instruction in the schedule, and the bytes alive there."""
 
 
 def live_plot(points: Sequence[LivePoint], at: int, width: int, height: int) -> Content:
-    """The live size after each instruction of the schedule, with its highest point marked, and the cursor."""
+    """Return a plot of the live size after each instruction of the schedule, with its highest point marked, and the
+    cursor."""
     peak = max(range(len(points)), key=lambda number: points[number][1])
     lines, x, y = _live_frame(points)
     scale, _ = unit_of(points[peak][1])
@@ -232,7 +233,7 @@ def _live_frame(points: Sequence[LivePoint]) -> tuple[list[PlotLine], Axis, Axis
 
 
 def steps(points: Sequence[LivePoint]) -> list[LivePoint]:
-    """Corners of the curve: a size holds until the next instruction."""
+    """Return the corners of the curve: a size holds until the next instruction."""
     corners: list[LivePoint] = []
     for at, size in points:
         if not corners or corners[-1][1] != size:
@@ -243,7 +244,7 @@ def steps(points: Sequence[LivePoint]) -> list[LivePoint]:
 
 
 def readings_plot(readings: Sequence[MemoryReading], width: int, height: int) -> Content:
-    """The memory in use on the device during the run."""
+    """Return a plot of the memory in use on the device during the run."""
     scale, unit = unit_of(max(reading.bytes for reading in readings))
     line = PlotLine("in use", tuple((reading.at, reading.bytes / scale) for reading in readings), "$phase-run")
     x = Axis("seconds of the run", count_tick)
@@ -251,18 +252,18 @@ def readings_plot(readings: Sequence[MemoryReading], width: int, height: int) ->
 
 
 def unit_of(size: int) -> tuple[int, str]:
-    """The bytes and name of the binary unit that suits a size."""
+    """Return the bytes and the name of the binary unit that suits a size."""
     power = min(4, max(0, size.bit_length() - 1) // 10)
     return 1024**power, ("B", "KiB", "MiB", "GiB", "TiB")[power]
 
 
 def whole_tick(value: float) -> str:
-    """The label of an axis of counts; empty between two whole numbers."""
+    """Return the label of an axis of counts; empty between two whole numbers."""
     return count_tick(value) if value == int(value) else ""
 
 
 CHANGE = 0.01
-"""The least change of the live size, as a share of the peak, that the keys for changes stop at."""
+"""Least change of the live size, as a share of the peak, at which the keys for changes stop."""
 
 
 class MemoryView(Guarded, Container):
@@ -272,9 +273,9 @@ class MemoryView(Guarded, Container):
         super().__init__(id=id)
         self._picture: MemoryPicture | None = None
         self._at = 0
-        """The number of the point of the schedule that the cursor is at."""
+        """Index of the point of the schedule under the cursor."""
         self._all = False
-        """Whether the list has all buffers, and not those that are alive at the cursor."""
+        """Whether the list shows all buffers instead of those alive at the cursor."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="memory-box", classes="box") as box:
@@ -287,7 +288,7 @@ class MemoryView(Guarded, Container):
             yield BufferList(id="buffers")
 
     def show_words(self, words: str) -> None:
-        """Shows why there is no memory to show."""
+        """Show why there is no memory to show."""
         self._picture = None
         self.query_one("#memory-head", Lines).show(
             words, lambda width: Content.styled(safe(words), "$text-muted").wrap(width)
@@ -298,7 +299,7 @@ class MemoryView(Guarded, Container):
     def show_picture(
         self, picture: MemoryPicture, readings: Sequence[MemoryReading] = (), measured: Content | None = None
     ) -> None:
-        """Shows the memory of a program; `readings` of its device during the run, and what its allocator `measured`."""
+        """Show the memory of a program, the `readings` of its device in the run, and what its allocator `measured`."""
         self.query_one("#memory-head", Lines).show(
             (picture, measured),
             lambda width: [
@@ -318,7 +319,7 @@ class MemoryView(Guarded, Container):
     # -- the cursor over the schedule -------------------------------------------------------------------------
 
     def _show_cursor(self) -> None:
-        """Draws the cursor, and lists what is alive there."""
+        """Draw the cursor, and list what is alive there."""
         picture = self._picture
         if picture is None:
             return
@@ -329,8 +330,8 @@ class MemoryView(Guarded, Container):
         if schedule is None or self._all:
             listed.show(picture.buffers)
             box.border_title = "Largest buffers"
-            marks = "◂ alive at the peak · +n: others take its place at other times" if picture.buffers else ""
-            more = f" · {key_of('buffers.all')} those at the cursor" if schedule is not None else ""
+            marks = "◂ alive at the peak · +n others reuse its memory" if picture.buffers else ""
+            more = f" · {key_of('buffers.all')} alive at the cursor" if schedule is not None else ""
             box.border_subtitle = Content(marks + more)
             return
         alive = tuple(as_buffer(value) for value in schedule.alive(self._at))
@@ -342,8 +343,8 @@ class MemoryView(Guarded, Container):
         box.border_title = Content(
             f"{counted(len(alive), 'buffer')} of {bytes_(size)} alive at {below}: {where(schedule, self._at)}"
         )
-        keys = "← → an instruction"
-        changes = f"{key_of('buffers.change_before')} {key_of('buffers.next_change')} a change"
+        keys = "← → by instruction"
+        changes = f"{key_of('buffers.change_before')} {key_of('buffers.next_change')} by change"
         box.border_subtitle = Content(f"{keys} · {changes} · {key_of('buffers.all')} all buffers")
 
     @on(LivePlot.Pointed)
@@ -370,7 +371,7 @@ class MemoryView(Guarded, Container):
         self._show_cursor()
 
     def to_peak(self) -> bool:
-        """Moves the cursor back to the peak; False if it is there."""
+        """Move the cursor back to the peak; return False if it is already there."""
         picture = self._picture
         if picture is None or picture.schedule is None or not self.query_one("#buffer-box").display:
             return False
@@ -381,20 +382,20 @@ class MemoryView(Guarded, Container):
 
 
 def points_of(picture: MemoryPicture) -> tuple[LivePoint, ...]:
-    """Positions in the schedule with what is alive there."""
+    """Return the positions in the schedule with the bytes alive at each."""
     if picture.schedule is None:
         return tuple(enumerate(picture.live_bytes))
     return tuple((point.position, point.bytes) for point in picture.schedule.points)
 
 
 def peak_of(picture: MemoryPicture) -> int:
-    """The number of the highest point."""
+    """Return the index of the highest point."""
     return max(range(len(picture.live_bytes)), key=picture.live_bytes.__getitem__, default=0)
 
 
 def next_change(live: Sequence[int], at: int, step: int) -> int:
-    """The next point in a direction whose size differs by at least a share `CHANGE` of the peak from the one before it;
-    the last point in that direction if there is none."""
+    """Return the next point in the direction of `step` whose size differs from the point before it by at least a share
+    `CHANGE` of the peak; the last point in that direction if there is none."""
     least = max(1, round(max(live) * CHANGE))
     end = len(live) if step > 0 else 0
     for number in range(at + step, end, step):
@@ -404,7 +405,7 @@ def next_change(live: Sequence[int], at: int, step: int) -> int:
 
 
 def where(schedule: Liveness, at: int) -> str:
-    """`fusion.3, model.py:88, instruction 12 of 40`."""
+    """Return `fusion.3, model.py:88, instruction 12 of 40`."""
     point = schedule.points[at]
     line = f", {base_name(point.file)}:{point.line}" if point.file else ""
     return safe(f"{point.instruction}{line}, instruction {point.position + 1} of {schedule.length}")

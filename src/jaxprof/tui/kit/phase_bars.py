@@ -1,7 +1,7 @@
-"""Where the time of a call goes: one bar for each phase of each variant, all on one scale.
+"""How the time of a call is spent: one bar for each phase of each variant, all on one scale.
 
 The scale is linear from 0, so that a bar twice as long is twice the time. Phases differ by a factor of ten thousand (a
-compile, a kernel): a logarithmic scale, labelled so, shows the short ones, too. Bars on it must not be stacked;
+compilation, a kernel): a logarithmic scale, labelled as such, also shows the short ones. Its bars must not be stacked;
 `stacked` is always linear. Pure functions.
 """
 
@@ -32,19 +32,19 @@ STYLES = {
 }
 SHOWN = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
 UNTIL_FIRST = SHOWN[: SHOWN.index("first_run") + 1]
-"""What a first result takes."""
+"""Phases up to the first result."""
 _SHORT = {"transfer_in": "copy in", "first_run": "1st run", "transfer_out": "copy out"}
 _FILLS = "█▓▒░▚"
-"""Phases that are stacked differ without colours, too."""
+"""Fill characters of stacked phases, which make them differ without colours."""
 _LEAST_IN_LEGEND = 0.5
-"""Per cent: what is less has no room in the bar either."""
+"""Per cent; the legend leaves out smaller shares, which have no room in the bar either."""
 _LABEL_LIMIT = 18
 _NARROW, _NARROW_LABEL = 90, 12
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseRow:
-    """The seconds of a variant's phases: None if unknown; absent if the variant has no such phase."""
+    """The seconds of the phases of a variant: None if unknown; absent if the variant has no such phase."""
 
     label: str
     phases: Mapping[str, float | None]
@@ -52,13 +52,14 @@ class PhaseRow:
 
 
 def title(phase: str, width: int = 99) -> str:
-    """The name of a phase: `transfer in`, or `copy in` if there is little room."""
+    """Return the name of a phase: `transfer in`, or `copy in` if there is little room."""
     text = phase.replace("_", " ")
     return text if columns(text) <= width else shorten(_SHORT.get(phase, text), max(1, width))
 
 
 def phase_bars(rows: Sequence[PhaseRow], width: int, *, logarithmic: bool = False, hint: str = "") -> list[Content]:
-    """The names of the phases, two lines per variant (times, bars), and the scale with a `hint` how to change it."""
+    """Return the names of the phases, two lines per variant (times, bars), and the scale with a `hint` how to change
+    it."""
     limit = _NARROW_LABEL if width < _NARROW else _LABEL_LIMIT
     label_width = min(limit, max((columns(row.label) for row in rows), default=0)) + 2
     present = [phase for phase in SHOWN if any(phase in row.phases for row in rows)]
@@ -97,7 +98,7 @@ def _longest(rows: Sequence[PhaseRow], present: Sequence[str]) -> float:
 
 
 def _decades(rows: Sequence[PhaseRow], present: Sequence[str]) -> Scale:
-    """The powers of ten around all values, low enough that the smallest has a bar."""
+    """Return the scale of powers of ten around all values, low enough that the smallest has a bar."""
     values = _values(rows, present)
     if not values:
         return Scale(1e-6, 1.0, log=True)
@@ -112,7 +113,7 @@ def _bar(value: float | None, scale: Scale, width: int, style: str) -> Content:
 
 
 def plain_bar(share: float, width: int, style: str) -> Content:
-    """A bar without a track, in eighths of a column; at least one eighth long."""
+    """Return a bar without a track, in eighths of a column, at least one eighth long."""
     eighths = max(1, round(min(1.0, max(0.0, share)) * width * 8))
     full, rest = divmod(eighths, 8)
     text = "█" * full + (EIGHTHS[rest] if rest else "")
@@ -120,7 +121,8 @@ def plain_bar(share: float, width: int, style: str) -> Content:
 
 
 def first_result(phases: Mapping[str, float | None], width: int) -> list[Content]:
-    """The cost of a first result: the phases up to it, end to end on a linear scale, with a legend of what shows."""
+    """Return the cost of a first result: the phases up to it, end to end on a linear scale, with a legend of those that
+    show."""
     upto = [phase for phase in UNTIL_FIRST if phases.get(phase)]
     values = {phase: seconds_ for phase in upto if (seconds_ := phases[phase])}
     total = sum(values.values())

@@ -1,4 +1,5 @@
-"""Two widgets that show what a pure function draws for their size, and redraw only when its data changes."""
+"""Two widgets that show what a pure function draws for their size, and redraw only when the data of the drawing
+changes."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _NEVER = object()
 
 
 class Drawn(Guarded, Widget):
-    """What both have: a title, and the key that the drawing depends on."""
+    """Base class of both widgets: a title, and the key that the drawing depends on."""
 
     ALLOW_SELECT = False
 
@@ -36,7 +37,7 @@ class Picture(Drawn):
     _draw: Callable[[int, int], Content] | None = None
 
     def show(self, key: object, draw: Callable[[int, int], Content]) -> None:
-        """Draws `draw(width, height)` if `key`, which the drawing depends on, has changed."""
+        """Draw `draw(width, height)` if `key`, which the drawing depends on, has changed."""
         if key != self._key:
             self._key, self._draw = key, draw
             self.refresh()
@@ -55,11 +56,11 @@ class Lines(Drawn):
     _lines: tuple[int, Sequence[Content]] = (-1, ())
 
     def clear(self) -> None:
-        """Shows nothing."""
+        """Show nothing."""
         self.show(None, lambda width: ())
 
     def show(self, key: object, draw: Callable[[int], Sequence[Content]]) -> None:
-        """Draws `draw(width)` if `key` has changed. Without lines, the widget is not displayed."""
+        """Draw `draw(width)` if `key` has changed. Without lines, the widget is not displayed."""
         if key == self._key:
             return
         before = len(self._lines[1])
@@ -81,29 +82,29 @@ class Lines(Drawn):
 
 
 class Browsing(Guarded, Widget, can_focus=True):
-    """A picture with a cursor. What is in view of it is a state of its own, `browse`, whose methods the keys call."""
+    """A picture with a cursor. The state of its view is a separate object, `browse`, whose methods the keys call."""
 
     ALLOW_SELECT = False
 
     class Moved(Message):
-        """The cursor, or what is in view, has changed."""
+        """The cursor, or the part in view, has changed."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.browse: Any = None
-        """None while there is nothing to show."""
+        """State of the view; None while there is nothing to show."""
 
-    def action_browse(self, what: str, *given: int) -> None:
-        """Calls a method of `browse` by its name."""
-        self.change(lambda browse: getattr(browse, what)(*given))
+    def action_browse(self, method: str, *arguments: int) -> None:
+        """Call a method of `browse` by its name."""
+        self.change(lambda browse: getattr(browse, method)(*arguments))
 
     def change(self, change: Callable[[Any], object]) -> None:
-        """Changes what is in view, if there is anything."""
+        """Change the view, if there is anything to show."""
         if self.browse is not None:
             change(self.browse)
             self.changed()
 
     def changed(self) -> None:
-        """Draws what is in view again, and reports it."""
+        """Redraw the view, and report the change."""
         self.refresh()
         self.post_message(self.Moved())

@@ -1,5 +1,5 @@
-"""Plots. Lines over two axes, linear or logarithmic: break-even curves, and time or speed-up over size; the samples of
-a run: their distribution, where the histogram counts outliers at its right, and their order in time. Pure functions.
+"""Plots, as pure functions: lines over two linear or logarithmic axes (break-even curves, time or speed-up over size),
+and the samples of a run as a histogram, which counts outliers at its right, and in their order in time.
 
 Written by hand: Textual has only a `Sparkline`, without axes.
 
@@ -32,14 +32,14 @@ MARKERS = "●▲◆■○◇□"
 
 @dataclass(frozen=True, slots=True)
 class PlotLine:
-    """Points joined by straight lines, in the axes' units."""
+    """Points joined by straight lines, in the units of the axes."""
 
     label: str
-    """In the legend; empty: not there."""
+    """Name in the legend; empty leaves the line out of it."""
     points: tuple[tuple[float, float], ...]
     style: str = "$primary"
     marker: str = ""
-    """Drawn at each point; empty for none."""
+    """Marker drawn at each point; empty for none."""
     dotted: bool = False
 
 
@@ -66,17 +66,17 @@ class Mark:
 
 
 def seconds_tick(value: float) -> str:
-    """A round time beside an axis: `100 ms`, `5 µs`, `0`."""
+    """Return a round time beside an axis: `100 ms`, `5 µs`, `0`."""
     return "0" if value == 0 else _without_zeros(seconds(value))
 
 
 def count_tick(value: float) -> str:
-    """A round count beside an axis: `10 k`, `2.5 M`."""
+    """Return a round count beside an axis: `10 k`, `2.5 M`."""
     return _without_zeros(scaled(value))
 
 
 def ratio_tick(value: float) -> str:
-    """A round ratio beside an axis: `0.5×`, `10×`."""
+    """Return a round ratio beside an axis: `0.5×`, `10×`."""
     return f"{value:g}×"
 
 
@@ -88,7 +88,8 @@ def _without_zeros(text: str) -> str:
 def line_plot(
     lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int, marks: Sequence[Mark] = ()
 ) -> Content:
-    """The plot in exactly `width` by `height` columns: title and legend, the lines, the axis below with its numbers."""
+    """Return the plot in exactly `width` by `height` columns: title and legend, the lines, and the axis below with its
+    numbers."""
     frame = _frame(lines, x_axis, y_axis, width, height)
     if frame is None:
         some = any(line.points for line in lines)
@@ -105,7 +106,7 @@ def line_plot(
 
 
 def x_at(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int, column: int) -> float | None:
-    """The value of the x axis at a column of the plot; the nearest one for a column beside the axis. None if there is
+    """Return the value of the x axis at a column of the plot, the nearest value for a column outside; None if there is
     no plot."""
     frame = _frame(lines, x_axis, y_axis, width, height)
     if frame is None:
@@ -118,7 +119,7 @@ def x_at(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, heig
 def _frame(
     lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int
 ) -> tuple[Scale, Scale, dict[float, str], int] | None:
-    """Both scales, the numbers of the y axis, and the columns that they take; None if nothing can be drawn."""
+    """Return both scales, the numbers of the y axis, and the columns that they take; None if nothing can be drawn."""
     points = [point for line in lines for point in line.points]
     if not points or width < 24 or height < 6:
         return None
@@ -134,7 +135,7 @@ def _nothing(text: str, width: int, height: int) -> Content:
 
 
 def _head(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int) -> Content:
-    """The title with the scales, and the legend."""
+    """Return the title with the scales, and the legend."""
     scales = {(True, True): ", log-log", (False, True): ", log", (True, False): " (log)"}
     title = f"{y_axis.title} over {x_axis.title}{scales.get((x_axis.log, y_axis.log), '')}"
     parts: list[tuple[str, str]] = [(shorten(title, width), "$text-muted")]
@@ -162,14 +163,14 @@ def _draw(canvas: Canvas, lines: Sequence[PlotLine], x_scale: Scale, y_scale: Sc
             canvas.line(start, end, line.style, every=3 if line.dotted else 1)
         if len(dots) == 1:
             canvas.dot(*dots[0], line.style)
-    for line in lines:  # markers last: no line may hide one
+    for line in lines:  # markers come last, so that no line hides one
         for x, y in line.points if line.marker else ():
             column, row = canvas.dot_at(x_scale.place(x), y_scale.place(y))
             canvas.put(column // 2, row // 4, line.marker, line.style)
 
 
 def _put_mark(canvas: Canvas, mark: Mark, x_scale: Scale, y_scale: Scale) -> None:
-    """Draws the mark, and its label if there is room beside it."""
+    """Draw the mark, and its label if there is room beside it."""
     x, y = x_scale.place(mark.x), y_scale.place(mark.y)
     if not (0 <= x <= 1 and 0 <= y <= 1):
         return
@@ -187,9 +188,9 @@ def _put_mark(canvas: Canvas, mark: Mark, x_scale: Scale, y_scale: Scale) -> Non
 
 _FEWEST = 2
 _FEWEST_ROWS = 4
-"""From more rows on, two modes are also said in words."""
+"""With more rows than this, two modes are also described in words."""
 WAITING = "waiting for samples"
-"""The default text before there are samples."""
+"""Default text before there are samples."""
 
 
 def distribution(
@@ -200,8 +201,8 @@ def distribution(
     empty: str = WAITING,
     modes: Modes | None = None,
 ) -> Content:
-    """The histogram of `samples` (seconds a call) in `width` by `height` columns. Two modes are both on the scale and
-    in words, with a peak on the axis for each in place of the median, which is typical of neither."""
+    """Return the histogram of `samples` (seconds per call) in `width` by `height` columns. Two modes appear both on the
+    scale and in words; each has a peak on the axis in place of the median, which is typical of neither."""
     if summary is None or len(samples) < _FEWEST or width < 16 or height < 3:
         return Content.styled(empty if len(samples) < _FEWEST else "no room", "$quiet")
     from jaxprof.stats import histogram
@@ -209,21 +210,21 @@ def distribution(
     finer = 2 if modes is None else 4
     bins = min(width, max(4, math.ceil(finer * math.sqrt(len(samples)))))
     counts, low, high, above = histogram(samples, bins, modes)
-    heights = _stretch(counts, width)
+    heights = _column_heights(counts, width)
     interval = summary.ci95 if modes is None else None
-    said = [_modes_line(modes, width)] if modes is not None and height > _FEWEST_ROWS else []
-    rows = _bars(heights, height - 2 - len(said), lambda column: _within(interval, low, high, column, width))
+    modes_lines = [_modes_line(modes, width)] if modes is not None and height > _FEWEST_ROWS else []
+    rows = _bars(heights, height - 2 - len(modes_lines), lambda column: _within(interval, low, high, column, width))
     peaks = [summary.median] if modes is None else [modes.low, modes.high]
     axis = _axis(peaks, interval, low, high, width)
-    return Content("\n").join([*said, *rows, axis, _numbers(peaks, low, high, above, width)])
+    return Content("\n").join([*modes_lines, *rows, axis, _numbers(peaks, low, high, above, width)])
 
 
 def _modes_line(modes: Modes, width: int) -> Content:
     return Content.styled(shorten(f"two modes: {modes_text(modes)}", width), "$warning")
 
 
-def _stretch(counts: Sequence[int], width: int) -> list[int]:
-    """The height of each column; with fewer bins than columns, a bin takes several."""
+def _column_heights(counts: Sequence[int], width: int) -> list[int]:
+    """Return the height of each column; with fewer bins than columns, a bin takes several."""
     return [counts[column * len(counts) // width] for column in range(width)]
 
 
@@ -252,7 +253,7 @@ def _column(value: float, low: float, high: float, width: int) -> int:
 
 
 def _axis(peaks: Sequence[float], interval: tuple[float, float] | None, low: float, high: float, width: int) -> Content:
-    """The line below the bars: heavy where the interval of the median is, a peak at the median, or at each mode."""
+    """Return the line below the bars: heavy over the interval of the median, a peak at the median or each mode."""
     line = ["─"] * width
     styles = ["$rule"] * width
     if interval is not None:
@@ -265,7 +266,7 @@ def _axis(peaks: Sequence[float], interval: tuple[float, float] | None, low: flo
 
 
 def _numbers(peaks: Sequence[float], low: float, high: float, above: int, width: int) -> Content:
-    """Both ends of the scale, the number of outliers, and what stands under each peak if there is room."""
+    """Return both ends of the scale, the number of outliers, and the value under each peak if there is room."""
     left = seconds(low)
     right = f"{seconds(high)}  +{above} slower" if above else seconds(high)
     if columns(left) + columns(right) + 1 > width:
@@ -292,7 +293,8 @@ def trend(
     empty: str = WAITING,
     modes: Modes | None = None,
 ) -> Content:
-    """One dot per sample from left to right, the median as a line; outliers are marks at the top or bottom edge."""
+    """Return one dot per sample from left to right, with the median as a line; outliers are marks at the top or bottom
+    edge."""
     if summary is None or width < 16 or height < 3:
         return Content.styled(empty if summary is None else "no room", "$quiet")
     from jaxprof.stats import outliers
@@ -330,7 +332,7 @@ def _draw_trend(
 
 
 def _foot(count: int, far: int, indent: int, width: int) -> Content:
-    """The number of samples, and the number of outliers."""
+    """Return the number of samples, and the number of outliers."""
     text = f"1 … {count} samples" if count > 1 else "1 sample"
     marked = f"   {OUTLIER} {counted(far, 'outlier')}" if far else ""
     if indent + columns(text) + columns(marked) > width:

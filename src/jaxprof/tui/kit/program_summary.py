@@ -1,4 +1,4 @@
-"""A recorded program in a few lines: its head with two clocks, where its time went, one line of a list."""
+"""A recorded program in a few lines: its head with two clocks, how its time was spent, and its line in a list."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jaxprof.tui.kit.drawing import SPARKS, cell, hang, styled_runs
 from jaxprof.tui.kit.format import clock, place_text, status_mark
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.phase_bars import plain_bar
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import ProgramResult
@@ -39,7 +39,7 @@ STATES = {
     "waiting": ("waiting", "$state-waiting"),
     "stopped": ("stopped", "$warning"),
 }
-"""Each state's short name and colour, in the order in which they are stacked."""
+"""Short name and colour of each state, in stacking order."""
 EXPLAINED = {
     "import": "modules are imported",
     "data": "a loader or iterator that feeds the loop",
@@ -56,24 +56,24 @@ EXPLAINED = {
 
 
 def state_title(state: str) -> str:
-    """The short name of a state; a state of a newer version keeps its own name."""
+    """Return the short name of a state; a newer version's state keeps its own name."""
     return STATES[state][0] if state in STATES else state.replace("_", " ")
 
 
 def state_style(state: str) -> str:
-    """The colour of a state."""
+    """Return the colour of a state."""
     return STATES[state][1] if state in STATES else "$bar-track"
 
 
 def in_order(shares: Mapping[str, float]) -> list[tuple[str, float]]:
-    """States with their seconds in stacking order; unknown ones, and what was not seen, come last."""
+    """Return the states with their seconds in stacking order; unknown states, and time not sampled, come last."""
     ranks = {state: rank for rank, state in enumerate(STATES)}
     nonzero = [(state, value) for state, value in shares.items() if value > 0]
     return sorted(nonzero, key=lambda pair: (pair[0] == NOT_SEEN, ranks.get(pair[0], len(ranks))))
 
 
 def share_bar(shares: Mapping[str, float], width: int) -> Content:
-    """The states end to end over `width` columns, each with its name if it fits."""
+    """Return the states end to end over `width` columns, each with its name if it fits."""
     rows = in_order(shares)
     total = sum(value for _, value in rows)
     if not total or width < 1:
@@ -95,9 +95,10 @@ def share_bar(shares: Mapping[str, float], width: int) -> Content:
 
 
 def share_table(rows: Sequence[tuple[str, float, bool]], wall_seconds: float, width: int) -> list[Content]:
-    """State, seconds, share, a bar, and the meaning if there is room. `rows`: state, seconds, whether exact.
+    """Return a table of state, seconds, share, a bar, and the meaning if there is room. `rows`: state, seconds, whether
+    exact.
 
-    The last line is the sum, which is the wall time: what was not seen has a line of its own.
+    The last line is the sum, which is the wall time: time that was not sampled has a row of its own.
     """
     longest = max((value for _, value, _ in rows), default=0.0)
     if not longest:
@@ -132,9 +133,9 @@ def _share(share: float | None) -> str:
 
 
 def state_columns(states: Sequence[Mapping[str, float]], height: int) -> list[Content]:
-    """Over time, a column for each of `states` (shares of 1), stacked from below; `height` lines.
+    """Return a chart over time in `height` lines: one column for each of `states` (shares of 1), stacked from below.
 
-    A cell has eight levels and can show two states: the one at its bottom, and the most frequent above it.
+    A cell has eight levels and can show two states: the one at its bottom, and the most frequent one above it.
     """
     levels = [_levels(column, height * 8) for column in states]
     lines = []
@@ -145,7 +146,7 @@ def state_columns(states: Sequence[Mapping[str, float]], height: int) -> list[Co
 
 
 def _levels(shares: Mapping[str, float], count: int) -> list[str]:
-    """The state at each of `count` levels from below; empty above them."""
+    """Return the state at each of `count` levels, from below; empty strings above the top."""
     levels: list[str] = []
     done = 0.0
     for state, share in in_order(shares):
@@ -172,7 +173,7 @@ _WITH = {"trace": "in Python", "lower": "to StableHLO", "compile": "backend"}
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What it does. If `began_seconds` (monotonic) is set, a clock runs between `before` and `after`."""
+    """A program's current activity. With `began_seconds` (monotonic), a clock runs between `before` and `after`."""
 
     before: str
     after: str = ""
@@ -180,7 +181,7 @@ class Doing:
 
 
 def doing(program: RecordedProgram, directory: str = "") -> Doing:
-    """What a running program does now."""
+    """Return the current activity of a running program."""
     stage = _stage(program)
     if stage is not None:
         what = f"{_DOING.get(stage.stage, safe(stage.stage))} `{safe(stage.function)}`, {_WITH.get(stage.stage, '')}, "
@@ -191,16 +192,16 @@ def doing(program: RecordedProgram, directory: str = "") -> Doing:
     if window is not None and window.state == "began":
         return Doing("capturing a profile, ", "", window.monotonic_seconds or None)
     if not program.sampled:
-        return Doing("starting" if program.jax is None else "jax is imported")
+        return Doing("starting" if program.jax is None else "JAX is imported")
     last = program.sampled[-1]
     length = sum(last.states.values())
     parts = sorted(in_order(last.states), key=lambda pair: -pair[1])[:3]
     words = ", ".join(f"{state_title(state)} {percent(value / length)}" for state, value in parts) if length else ""
-    return Doing(words if program.jax is not None else f"{words} (jax is not imported yet)")
+    return Doing(words if program.jax is not None else f"{words} (JAX is not imported yet)")
 
 
 def _stage(program: RecordedProgram) -> StageRunning | None:
-    """The current stage, the main thread's first. A stage that later samples no longer saw is over."""
+    """Return the current stage, preferring the main thread. A stage that later samples no longer show is over."""
     for thread in sorted(program.running):
         stage = program.running[thread]
         if thread or not program.sampled:
@@ -216,31 +217,31 @@ CLOCK = 11
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The content of the head; while it stays equal, only the clocks are redrawn."""
+    """Content of the head; while it stays equal, only the clocks are redrawn."""
 
     title: str
     status: str
-    """As a run has it: `running`, `ok`, `failed`, `crashed`, `cancelled`."""
+    """Status, as of a run: `running`, `ok`, `failed`, `crashed`, `cancelled`."""
     state: str
-    """In words: `running`, `exit code 3`, `interrupted`."""
+    """State in words: `running`, `exit code 3`, `interrupted`."""
     began_seconds: float | None
-    """Monotonic; None when it is over."""
+    """Start of the program (monotonic clock); None when it is over."""
     wall_seconds: float | None
-    """Set when it is over."""
+    """Duration in seconds; None until the program is over."""
     figures: tuple[tuple[str, str], ...] = ()
-    """Text and style, from the most to the least important."""
+    """Texts with their styles, from the most to the least important."""
     doing: Doing | None = None
     trouble: str = ""
-    """What went wrong, or what was not seen."""
+    """What went wrong, or what was not recorded."""
     shares: tuple[tuple[str, float], ...] = ()
-    """State and seconds, adding up to the wall time."""
+    """States with their seconds, which add up to the wall time."""
 
 
 class ProgramHead(Guarded, Widget):
-    """Four lines: command and state, figures, current activity or what went wrong, and the bar of the time. Three where
-    it is over and nothing did.
+    """Four lines: command and state; figures; current activity or what went wrong; the bar of the time. Three lines
+    once the program is over and nothing went wrong.
 
-    Without events it is drawn again only where one of its two clocks has another time.
+    Without new events it is redrawn only when one of its two clocks shows another time.
     """
 
     ALLOW_SELECT = False
@@ -249,12 +250,12 @@ class ProgramHead(Guarded, Widget):
         super().__init__(id=id)
         self._head: Head | None = None
         self._times: list[str] = []
-        """What the clocks show."""
+        """Texts that the clocks last showed."""
         self.shift_seconds = 0.0
-        """How far the writer's clock is ahead of ours, if another machine writes the session."""
+        """Seconds that the writer's clock is ahead of ours, if another machine writes the session."""
 
     def show(self, head: Head | None) -> None:
-        """Shows another state of the program, or another program."""
+        """Show another state of the program, or another program."""
         if head != self._head:
             self._head = head
             self.set_class(head is not None and not head.trouble and head.doing is None, "-over")
@@ -266,11 +267,11 @@ class ProgramHead(Guarded, Widget):
         return self._head is not None and self._head.began_seconds is not None
 
     def tick(self) -> None:
-        """Draws its lines again if a clock has another time."""
-        if self._told() != self._times:
+        """Redraw if a clock shows another time."""
+        if self._clock_texts() != self._times:
             self.refresh()
 
-    def _told(self) -> list[str]:
+    def _clock_texts(self) -> list[str]:
         head = self._head
         began = (head.began_seconds, head.doing.began_seconds if head.doing is not None else None) if head else ()
         return [self._clock(each) for each in began if each is not None]
@@ -282,14 +283,14 @@ class ProgramHead(Guarded, Widget):
         head, width = self._head, self.size.width
         if head is None or width < 1:
             return Content("")
-        self._times = self._told()
+        self._times = self._clock_texts()
         lines = [self._first(head, width), self._figures(head, width)]
         lines += [] if self.has_class("-over") else [self._now(head, width)]
         lines.append(share_bar(dict(head.shares), width))
         return Content("\n").join(lines)
 
     def _first(self, head: Head, width: int) -> Content:
-        """The program on the left, its state and clock on the right."""
+        """Return the program on the left, its state and clock on the right."""
         time = ""
         if head.began_seconds is not None:
             time = self._clock(head.began_seconds)
@@ -329,7 +330,7 @@ class ProgramHead(Guarded, Widget):
 
 
 def as_shares(shares: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    """Shares as a comparable value, rounded to what a bar can show."""
+    """Return shares as a comparable value, rounded to what a bar can show."""
     return tuple((state, round(value, 3)) for state, value in shares.items())
 
 
@@ -338,7 +339,7 @@ Figure = tuple[str, str]
 
 
 def head_of(session: Session, result: ProgramResult, *, growing: bool, silent: str = "") -> Head:
-    """The head of a program. `growing`: a process writes the session; `silent`: since when its writer is silent."""
+    """Return the head of a program. `growing`: a process writes it; `silent`: since when its writer is silent."""
     run = result.run
     runs = not result.ended and growing
     return Head(
@@ -355,33 +356,33 @@ def head_of(session: Session, result: ProgramResult, *, growing: bool, silent: s
 
 
 def in_a_line(result: ProgramResult) -> str:
-    """A program in one line of a list: how it ended, its duration, what it compiled, its findings."""
+    """Return a program as one line of a list: how it ended, its duration, what it compiled, its findings."""
     words = [state_in_words(result.run, result), seconds(result.wall_seconds or None)] if result.ended else []
     if result.compile_count:
-        words.append(f"{integer(result.compile_count)} compiled in {seconds(result.compile_seconds)}")
+        words.append(f"{counted(result.compile_count, 'compilation')} in {seconds(result.compile_seconds)}")
     count = len(result.findings)
     words.append(counted(count, "finding") if count else "")
     return " · ".join(word for word in words if word)
 
 
 OF_PROGRAM = Content.styled("Enter shows all of it: findings, ledger, lines, output", "$quiet")
-"""What a screen that has a program among other runs says of it."""
+"""Text of a screen for a program among other runs."""
 
 
 def command_line(result: ProgramResult) -> str:
-    """The command line after `python`."""
+    """Return the command line after `python`."""
     return shlex.join(result.argv)
 
 
 def status_of(run: Run, result: ProgramResult) -> str:
-    """The status of a program that no longer runs."""
+    """Return the status of a program that no longer runs."""
     if not run.over and result.ended and result.exit_code in (0, None):
         return "ok"
     return run.end(deserted=True).status
 
 
 def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:
-    """How it ended."""
+    """Return in words how the program ended."""
     if not result.ended:
         return silent or run.end(deserted=True).status
     if run.status == "cancelled":
@@ -394,7 +395,7 @@ def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:
 
 
 def trouble_of(run: Run, result: ProgramResult) -> str:
-    """What went wrong besides the exit code, and what the recording missed."""
+    """Return what went wrong besides the exit code, and what the recording missed."""
     error = run.error.splitlines()[0] if run.error else ""
     words = [error] if error and error != f"exit code {result.exit_code}" else []
     words += [run.advice] if words and run.advice else []
@@ -402,7 +403,8 @@ def trouble_of(run: Run, result: ProgramResult) -> str:
 
 
 def _figures(session: Session, result: ProgramResult) -> list[Figure]:
-    """From the most to the least important: steps, compilations, findings, arrays, memory, transfers, overhead."""
+    """Return the figures from the most to the least important: steps, compilations, findings, arrays, memory,
+    transfers, overhead."""
     figures: list[Figure] = []
     if result.verdict.kind is not None:
         figures.append((f"{result.verdict.kind} {percent(result.verdict.share)}", "bold"))
@@ -412,7 +414,9 @@ def _figures(session: Session, result: ProgramResult) -> list[Figure]:
         figures.append((f"{scaled(steps.per_second)} steps/s{jitter}", "bold"))
     if result.compile_count:
         share = result.of_wall(result.compile_seconds)
-        words = f"{integer(result.compile_count)} compiled in {seconds(result.compile_seconds)} ({percent(share)})"
+        words = (
+            f"{counted(result.compile_count, 'compilation')} in {seconds(result.compile_seconds)} ({percent(share)})"
+        )
         figures.append((words, "$phase-compile"))
     elif result.import_seconds is not None:
         figures.append(("nothing compiled", "$text-muted"))
@@ -432,6 +436,6 @@ def _figures(session: Session, result: ProgramResult) -> list[Figure]:
 
 
 def _memory(result: ProgramResult) -> list[tuple[str, int]]:
-    """The memory in use on each device, by its allocator's last report."""
+    """Return the memory in use on each device, from the last report of its allocator."""
     program = result.run.program
     return sorted(program.arrays[-1].devices.items())[:2] if program is not None and program.arrays else []

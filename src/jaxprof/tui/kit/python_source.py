@@ -1,6 +1,6 @@
 """Lines of Python files, with highlighting. A session may name any path, so files are opened with care.
 
-The colours come from the standard library's tokenizer: importing a highlighter costs more than drawing the screen.
+The colours come from the tokenizer of the standard library: importing a highlighter costs more than drawing the screen.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STYLES = {
     tokenize.NUMBER: "$code-number",
     **{
         number: "$code-string"
-        for name in ("FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")  # from Python 3.12 on
+        for name in ("FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")  # Python 3.12 and later
         if (number := getattr(tokenize, name, None)) is not None
     },
 }
@@ -36,7 +36,7 @@ _STYLES = {
 
 @lru_cache(maxsize=128)
 def highlighted(source: str) -> Content:
-    """`source` with its lines made safe and coloured, as far as it is valid Python."""
+    """Return `source` with its lines made safe and coloured, as far as it is valid Python."""
     lines = safe_lines(source.rstrip())
     starts = [0]
     for line in lines:
@@ -53,7 +53,7 @@ Place = tuple[int, int]
 
 
 def _coloured(text: str) -> Iterator[tuple[Place, Place, str]]:
-    """Where each colour begins and ends (line from 1, column from 0), up to the first invalid Python."""
+    """Yield the begin and end (line from 1, column from 0) of each colour, up to the first invalid Python."""
     before = ""
     try:
         for token in tokenize.generate_tokens(io.StringIO(text + "\n").readline):
@@ -71,21 +71,22 @@ def _coloured(text: str) -> Iterator[tuple[Place, Place, str]]:
 
 
 LARGEST_BYTES = 8 << 20
-"""Larger files are not opened: they are no source code."""
+"""Largest file, in bytes, that is opened: a larger one is not source code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Lines around a place."""
+    """Lines around a source location."""
 
     lines: tuple[tuple[int, str], ...]
-    """Numbers, from 1, and texts; empty if the file cannot be read here."""
+    """Line numbers, from 1, with their text; empty if the file cannot be read here."""
     modified_seconds: float | None
-    """Unix time; None if there is no such file here."""
+    """Modification time of the file as Unix time; None if there is no such file here."""
 
 
 def excerpt(place: HloSourceLocation, around: int) -> Excerpt:
-    """The line with `around` lines on each side. Opens only regular files: a device or a pipe might never end."""
+    """Return the line with `around` lines on each side. Opens only regular files: reading a device or a pipe might
+    never end."""
     try:
         status = Path(place.file).stat()
         if not Path(place.file).is_file() or status.st_size > LARGEST_BYTES:
@@ -97,6 +98,6 @@ def excerpt(place: HloSourceLocation, around: int) -> Excerpt:
 
 @lru_cache(maxsize=512)
 def _read(place: HloSourceLocation, around: int, modified_seconds: float) -> Excerpt:
-    from jaxprof.hlo.analysis.origin import source_lines  # for which the first frame would wait
+    from jaxprof.hlo.analysis.origin import source_lines  # late, because it would delay the first frame
 
     return Excerpt(source_lines(place, around), modified_seconds)

@@ -23,17 +23,17 @@ from textual.widget import Widget
 from jaxprof.tui.kit.guard import Guarded
 
 _MARK = 4
-"""Terminal columns of a mark box, for the mouse."""
+"""Width of a mark box in terminal columns, for the mouse."""
 
 
 class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
-    """The base of every list. `keys` has the identities of the rows; subclasses draw them."""
+    """Base class of every list. `keys` holds the identities of the rows; subclasses draw them."""
 
     ALLOW_SELECT = False
     auto_links = False  # rows have no links, and finding a link's style costs as much as drawing a row
     COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--hover", "row-list--header"}
     EMPTY: ClassVar[str] = ""
-    """The text of an empty list."""
+    """Text of an empty list."""
     MARKS: ClassVar[bool] = False
     """Whether rows begin with a mark box."""
     UNFOLDS: ClassVar[bool] = False
@@ -51,10 +51,10 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
             return self.rows
 
     class Chosen(Highlighted):
-        """A row was chosen: with the key of the list, or a double click."""
+        """The user chose a row, with the key of the list or a double click."""
 
     class Marked(Highlighted):
-        """A row is to be marked, or unmarked: with the key of the list, or a click on its mark."""
+        """The user wants to mark or unmark a row, with the key of the list or a click on its mark."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -62,41 +62,41 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         self._cursor: int = 0
         self._hover = -1
         self._below: dict[int, Sequence[Content]] = {}
-        """The lines below the first of a row, by the indexes of the rows that show them, in order."""
+        """Lines below the first line of a row, by the indexes of the rows that show them, in order."""
 
     # -- for subclasses ---------------------------------------------------------------------------------------
 
     def draw_row(self, index: int, width: int) -> Content:
-        """Row `index` in `width` columns."""
+        """Return row `index` in `width` columns."""
         raise NotImplementedError
 
     def below(self, index: int, width: int) -> Sequence[Content]:
-        """What row `index` says in more lines, if `UNFOLDS`: shown of all rows if the list has room for it, else of the
-        row under the cursor."""
+        """Return the further lines of row `index`, if `UNFOLDS`: shown for all rows if the list has room, otherwise for
+        the row under the cursor."""
         return ()
 
     def draw_header(self, width: int) -> Content | None:
-        """The line above the rows, which does not scroll; None without one."""
+        """Return the line above the rows, which does not scroll; None without one."""
         return None
 
     def selectable(self, index: int) -> bool:
-        """Whether the cursor can stop at that row."""
+        """Return whether the cursor can stop at that row."""
         return True
 
     def set_filter(self, text: str) -> None:
-        """Shows only rows with all these words."""
+        """Show only rows that contain all these words."""
         raise NotImplementedError
 
     @property
     def empty_text(self) -> str:
-        """What stands in place of rows."""
+        """Text shown in place of rows."""
         return self.EMPTY
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
     @property
     def keys(self) -> list[Hashable]:
-        """The rows' identities, in their order."""
+        """Identities of the rows, in order."""
         return list(self._keys)
 
     @property
@@ -105,11 +105,11 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         return len(self._keys)
 
     def key_at(self, index: int) -> Hashable:
-        """The identity of one row, without a copy of `keys`, which may have a million."""
+        """Return the identity of one row, without copying `keys`, which may have a million."""
         return self._keys[index]
 
     def shows(self, key: Hashable) -> bool:
-        """Whether there is a row with that key."""
+        """Return whether there is a row with that key."""
         return key in self._keys
 
     @property
@@ -123,8 +123,8 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         return self._keys[self._cursor] if self._keys else None
 
     def set_keys(self, keys: Sequence[Hashable]) -> None:
-        """Shows other rows; the cursor stays on its row if that still exists. `keys` is kept, not copied: half a
-        million of them may be an array, or a range."""
+        """Show other rows; the cursor stays on its row if that still exists. `keys` is kept, not copied: half a million
+        of them may be an array, or a range."""
         before = self.current
         count = len(self._keys)
         self._keys = keys
@@ -132,7 +132,7 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
             self._cursor = keys.index(before)
         else:
             self._cursor = min(self._cursor, max(0, len(keys) - 1))
-            self._cursor = self.near(self._cursor, 1)  # past rows that the cursor skips
+            self._cursor = self.near(self._cursor, 1)  # move past rows that the cursor skips
         if not self._unfold() and count != len(keys):
             self._resize_rows()
         self.refresh()
@@ -140,7 +140,7 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
             self._post_highlighted()
 
     def refresh_row(self, index: int) -> None:
-        """Redraws one row."""
+        """Redraw one row."""
         first = self._line_of(index) + self._top - round(self.scroll_y)
         begin = max(self._top, first)
         end = min(self.size.height, first + 1 + len(self._below.get(index, ())))
@@ -148,7 +148,7 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
             self.refresh(Region(0, begin, self.size.width, end - begin))
 
     def move_to(self, index: int) -> None:
-        """Moves the cursor to a row, and scrolls it into view."""
+        """Move the cursor to a row, and scroll it into view."""
         if not self._keys:
             return
         index = max(0, min(index, len(self._keys) - 1))
@@ -162,7 +162,7 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         self._bring_into_view()
 
     def move_to_key(self, key: Hashable) -> None:
-        """Moves the cursor to the row with that key, if there is one."""
+        """Move the cursor to the row with that key, if there is one."""
         if key in self._keys:
             self.move_to(self._keys.index(key))
 
@@ -171,7 +171,7 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         return 1 if self.draw_header(max(1, self.size.width)) is not None else 0
 
     def near(self, index: int, step: int) -> int:
-        """The next row from `index` on where the cursor can stop; the cursor's own row if there is none."""
+        """Return the next row from `index` on where the cursor can stop; the cursor's own row if there is none."""
         end = len(self._keys) if step > 0 else -1
         return next((row for row in range(index, end, step) if self.selectable(row)), self._cursor)
 
@@ -180,7 +180,7 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
             self.post_message(self.Highlighted(self, self._cursor))
 
     def _unfold(self) -> bool:
-        """Decides anew which rows show the lines below their first; True if that has changed."""
+        """Update which rows show the lines below their first; return True if that has changed."""
         if not self.UNFOLDS:
             return False
         width, room = max(1, self.scrollable_content_region.width), self.size.height - self._top
@@ -195,11 +195,11 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         return True
 
     def _line_of(self, index: int) -> int:
-        """The first line of a row, from the first row on."""
+        """Return the first line of a row, counted from the first row."""
         return index + sum(len(lines) for at, lines in self._below.items() if at < index)
 
     def _row_of(self, line: int) -> tuple[int, int]:
-        """The row that has that line, and which of its lines it is."""
+        """Return the row that has a line, and the number of that line in the row."""
         for index, lines in self._below.items():
             if line <= index:
                 break
@@ -209,7 +209,7 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         return line, 0
 
     def _resize_rows(self) -> None:
-        """Sets the scrollable size to the number of lines. With a permanent scrollbar (`overflow-y: scroll`) this skips
+        """Set the scrollable size to the number of lines. With a permanent scrollbar (`overflow-y: scroll`) this skips
         the new layout of the screen, which is most of the cost of showing other rows."""
         size = Size(max(1, self.size.width), self._line_of(len(self._keys)) + self._top)
         if size == self.virtual_size:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Set
 from dataclasses import dataclass
 from itertools import groupby
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
@@ -14,6 +14,7 @@ from jaxprof.analysis import RunResult, result
 from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import SAMPLED_PHASES
 from jaxprof.text import columns, shorten
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.format import (
     clock,
@@ -31,9 +32,14 @@ from jaxprof.units import percent, seconds
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
-NOTHING_MEASURED = (
-    "Nothing has been measured in this session. On Start (1), Enter profiles a script of yours, or measures an example."
-)
+
+def nothing_measured() -> str:
+    """Return the text of an empty list of runs or results."""
+    start = key_of("app.mode.start")
+    return (
+        f"Nothing has been measured in this session. On Start ({start}), press Enter to profile your own script or to "
+        "measure an example."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +56,10 @@ class RunHeading(Heading):
 
 
 class RunList(TableView["Run"]):
-    """Runs under the workload and parameters that they share."""
-
-    EMPTY: ClassVar[str] = NOTHING_MEASURED
+    """Runs grouped under the workload and parameters that they share."""
 
     def __init__(self, *, id: str | None = None) -> None:
+        self.EMPTY = nothing_measured()  # type: ignore[misc]
         super().__init__(
             (
                 TableColumn("", lambda run: status_mark(run.shown.status), 1),
@@ -76,14 +81,14 @@ class RunList(TableView["Run"]):
         self._results: dict[str, RunResult] = {}
         """Cached results of runs that have not changed since they were drawn."""
         self._next = ""
-        """The queued run that begins next."""
+        """Id of the queued run that begins next."""
         self.shift_seconds = 0.0
-        """How far the writer's clock is ahead of ours, if another machine writes the session."""
+        """Seconds that the writer's clock is ahead of ours, if another machine writes the session."""
         self.cancelling: Set[str] = frozenset()
-        """The runs that this app has been told to cancel."""
+        """Ids of the runs that this app has been asked to cancel."""
 
     def show(self, session: Session, runs: frozenset[str], *, growing: bool) -> None:
-        """Shows `session`, whose `runs` have changed; `growing`: a process still writes it."""
+        """Show `session`, whose `runs` have changed; `growing`: a process still writes it."""
         replaced = session is not self._session or growing != self._growing
         self._session, self._growing = session, growing
         if replaced:
@@ -104,7 +109,7 @@ class RunList(TableView["Run"]):
         self.show_rows(rows, None if replaced else {*changed, self._next})
 
     def tick(self) -> None:
-        """Redraws the clocks whose text has changed."""
+        """Redraw the clocks whose text has changed."""
         if self._session is not None:
             self.redraw(run.id for run in self._session.runs.values() if run.shown.status == "running")
 
@@ -128,14 +133,14 @@ class RunList(TableView["Run"]):
             return run.current_phase.replace("_", " "), "bold $warning"
         if run.program is not None:
             return "running", "bold $warning"
-        # Between two phases, the others of its group are at work.
+        # Between two phases, other runs of its group are in progress.
         return ("waiting", "$text-muted") if run.present_phases else ("starting", "bold $warning")
 
     def _time(self, run: Run) -> tuple[str, str]:
         return self._clock(run), "" if run.shown.status == "running" else "$text-muted"
 
     def _instead_of_figures(self, run: Run) -> Span | None:
-        """The text in place of figures: a program's summary, or an error."""
+        """Return the text in place of figures: a program's summary, or an error."""
         if run.is_program and self._session is not None:
             return Span((in_a_line(program_result(self._session, run.id)), "$text-muted"))
         status = run.shown.status
@@ -171,7 +176,8 @@ class RunList(TableView["Run"]):
         return half_width_short(summary) if summary is not None else ""
 
     def _clock(self, run: Run) -> str:
-        """The time in the current phase while it runs; the duration of the whole run when it is over."""
+        """Return the time in the current phase while the run is in progress; the duration of the whole run when it is
+        over."""
         if run.shown.status == "running" and self._growing:
             began = _began_seconds(run)
             return clock(monotonic() + self.shift_seconds - began) if began is not None else ""
@@ -181,7 +187,7 @@ class RunList(TableView["Run"]):
 
 
 def _began_seconds(run: Run) -> float | None:
-    """When the phase in progress began, or else the last one ended, or its process was started."""
+    """Return when the current phase began, or else when the last one ended or the process was started."""
     phases = run.present_phases
     if run.current_phase in phases:
         return phases[run.current_phase].started_seconds

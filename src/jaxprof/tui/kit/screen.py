@@ -1,7 +1,7 @@
 """The base of the screens: the mode bar above, the key bar below, and the changes of the session.
 
-A screen out of view only notes changes; when it comes into view again it shows all of them at once. So a screen only
-has to know how to show the current session.
+A screen out of view only notes changes; when it comes into view again it shows all of them at once. A subclass
+therefore only has to show the current session.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 SETTLE_SECONDS = 0.06
-"""How long the cursor rests before the details of its row are shown: longer than the repeat of a held key."""
+"""Seconds that the cursor rests before the details of its row are shown: longer than the repeat of a held key."""
 
 
 class SessionScreen(ModeScreen):
-    """A screen that shows the app's session. Subclasses give `compose_body` and `show_session`."""
+    """A screen that shows the app's session. Subclasses provide `compose_body` and `show_session`."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = STYLES
     TICK_SECONDS: ClassVar[float] = 1.0
@@ -41,7 +41,7 @@ class SessionScreen(ModeScreen):
         super().__init__()
         self._missed: set[str] = set()
         self.paused = False
-        """Whether what is in view stays as it is while the session goes on."""
+        """Whether the view stays as it is while the session goes on."""
         self._replaced = True
         self._composed = False
         self._innermost: Widget | None = None
@@ -59,7 +59,7 @@ class SessionScreen(ModeScreen):
         """Whether all widgets exist: messages also arrive while the screen composes, and while the app closes."""
         if not self._composed or not all(child.is_attached for child in self.children):
             return False
-        if self._innermost is None:  # found once: each key of the bar asks, several times a second
+        if self._innermost is None:  # cached: each key of the bar asks, several times a second
             self._innermost = next(iter(self.query(self.AUTO_FOCUS or KeyBar)), None)
         return self._innermost is not None and self._innermost.is_attached
 
@@ -72,13 +72,13 @@ class SessionScreen(ModeScreen):
         yield TooSmall()
 
     def on_mount(self) -> None:
-        """Subscribes to changes of the session, now that all widgets exist."""
+        """Subscribe to changes of the session, now that all widgets exist."""
         self._composed = True
         self.profiler.session_screens.append(self)
         self.come_into_view()
 
     def on_unmount(self) -> None:
-        """Stops hearing of changes."""
+        """Unsubscribe from changes of the session."""
         if self in self.profiler.session_screens:
             self.profiler.session_screens.remove(self)
 
@@ -87,11 +87,11 @@ class SessionScreen(ModeScreen):
             self.dismiss()
 
     def compose_body(self) -> ComposeResult:
-        """The widgets between the two bars."""
+        """Yield the widgets between the two bars."""
         yield from ()
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Shows `app.session`, whose `runs` have changed; `replaced`: it is another session."""
+        """Show `app.session`, whose `runs` have changed; `replaced`: it is another session."""
 
     def action_explain(self) -> None:
         from jaxprof.errors import UsageError
@@ -106,20 +106,20 @@ class SessionScreen(ModeScreen):
 
     @property
     def _called(self) -> str:
-        """What commands call the session."""
+        """Return the name that commands use for the session."""
         path = self.profiler.session_path
         return self.profiler.library().name_of(path) if path is not None else "last"
 
     def on_live_changed(self, message: LiveChanged) -> None:
-        """Shows which keys work now, and explains a session that this app has finished writing."""
+        """Show which keys work now, and explain a session that this app has finished writing."""
         if self.whole:
             self.refresh_bindings()
             self._explain()
 
     def _explain(self) -> None:
-        """Shows at the head of the screen, if it has one for it, what to do."""
+        """Explain the session at the head of the screen, if the screen has a head."""
         profiler = self.profiler
-        for head in self.query("ExplanationHead"):  # by its name: Home has none, and imports none for its first frame
+        for head in self.query("ExplanationHead"):  # by name: Home has none, and does not import it
             cast("ExplanationHead", head).show_session(profiler.session, self._called, growing=profiler.session_grows)
 
     def show_state(self) -> None:
@@ -127,12 +127,12 @@ class SessionScreen(ModeScreen):
             bar.show_state()
 
     def miss(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Notes what changed while this screen is out of view."""
+        """Note what changed while this screen is out of view."""
         self._replaced = self._replaced or replaced
         self._missed = set(runs) if replaced else self._missed | runs
 
     def on_session_changed(self, message: SessionChanged) -> None:
-        """Shows this change, and those that the screen missed."""
+        """Show this change, and those that the screen missed."""
         if message.replaced:
             self.paused = False
         if not self.whole or self.paused:
@@ -156,10 +156,10 @@ class SessionScreen(ModeScreen):
     # -- a clock ----------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Redraws what runs on, each `TICK_SECONDS` while the clock is set and the screen in view."""
+        """Redraw what changes with time, each `TICK_SECONDS` while the clock is set and the screen is in view."""
 
     def set_clock(self, on: bool) -> None:
-        """Starts or stops the only timer of this screen: out of view, nothing ticks."""
+        """Start or stop the only timer of this screen: out of view, nothing ticks."""
         if on and self._clock is None and self.is_current:
             self._clock = self.set_interval(self.TICK_SECONDS, self.tick)
         elif not on and self._clock is not None:
@@ -170,13 +170,14 @@ class SessionScreen(ModeScreen):
         self.set_clock(False)
 
     def can_pause(self, action: str) -> bool:
-        """Whether `pause` or `resume` has an effect now: one key stands for both."""
+        """Return whether `pause` or `resume` has an effect now: one key stands for both."""
         return self.paused if action == "resume" else not self.paused and self.profiler.session_grows
 
     def once_settled(self, show: Callable[[], object]) -> None:
-        """Calls `show` once the cursor has rested for a moment, however many moves came before.
+        """Call `show` once the cursor has rested for a moment, however many moves came before.
 
-        Moving the cursor takes a millisecond; showing its details needs a new layout, which must not delay a held key.
+        Moving the cursor takes a millisecond; showing the details of a row needs a new layout, which must not delay a
+        held key.
         """
         if self._settling is not None:
             self._settling.stop()
@@ -184,7 +185,7 @@ class SessionScreen(ModeScreen):
         self._settling = self.set_timer(SETTLE_SECONDS, self.settle)
 
     def settle(self) -> None:
-        """Shows now what waits for the cursor to rest."""
+        """Show at once what waits for the cursor to rest."""
         if self._settling is not None:
             self._settling.stop()
             self._settling = None
@@ -192,12 +193,12 @@ class SessionScreen(ModeScreen):
                 self._when_settled()
 
     def on_screen_resume(self) -> None:
-        """Catches up. The first time `on_mount` does this, because the screen has no widgets before."""
+        """Catch up with missed changes. At first, `on_mount` does this, because the screen has no widgets before."""
         if self._composed:
             self.come_into_view()
 
     def come_into_view(self) -> None:
-        """Shows the changes that the screen missed. Subclasses add what they reload at each visit."""
+        """Show the changes that the screen missed. Subclasses add what they reload at each visit."""
         if not self.whole:
             return
         self.show_state()
@@ -206,7 +207,7 @@ class SessionScreen(ModeScreen):
 
 
 def set_size_classes(screen: Screen[Any]) -> None:
-    """Gives `screen` the size classes that Textual will give it for the app's size; called while it composes.
+    """Give `screen` the size classes that Textual will give it for the app's size; called while it composes.
 
     Textual sets them when a screen learns its size, after a first layout, which is visible over a slow line.
     """

@@ -1,7 +1,7 @@
 """The lines above and below every screen: the modes, the progress of reading a profile, the tabs, the keys.
 
-Written by hand: Textual's `Header` is a title and a clock, and its parts do not give way by importance; its `Tabs`
-take two lines of the 24, and do not divide a line into two parts.
+Written by hand: Textual's `Header` is a title and a clock, and does not drop its parts by importance; its `Tabs` take
+two lines of the 24, and cannot divide a line into two parts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.key_table import HIDDEN, LAST_RANK
-from jaxprof.tui.keys import IN_MENU, action_of
+from jaxprof.tui.keys import IN_MENU, action_of, key_of
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.profiler import PLACES
 from jaxprof.units import counted, percent
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ModeBar(Guarded, Widget):
-    """The first line: the six screens, the open session, and what runs now. A click on a screen goes there."""
+    """The first line: the six screens, the open session, and the current activity. A click on a screen goes there."""
 
     ALLOW_SELECT = False
     auto_links = False
@@ -43,7 +43,7 @@ class ModeBar(Guarded, Widget):
         self.show_state()
 
     def show_state(self) -> None:
-        """Redraws the line if the session, the screen or the state of the runs has changed."""
+        """Redraw the line if the session, the screen or the state of the runs has changed."""
         app = cast("Profiler", self.app)
         right = _state(app)
         place, lacking = cast("ModeScreen", self.screen).place, app.lacking()
@@ -56,7 +56,7 @@ class ModeBar(Guarded, Widget):
         tabs = self._tabs()
         left = Content.assemble((" jaxprof ", "bold $primary"), tabs)
         if left.cell_length + (columns(state) + 2 if state else 0) > self.size.width:
-            left = tabs  # the state, and the last of the screens, matter more than the name of the app
+            left = tabs  # drop the name of the app first: the state and the tabs matter more
         room = self.size.width - left.cell_length - 1
         state = shorten(state, room) if state and room > 3 else ""
         room -= columns(state) + (2 if state else 0)
@@ -78,7 +78,7 @@ class ModeBar(Guarded, Widget):
 
 
 def _state(app: Profiler) -> tuple[str, str]:
-    """What runs now, and which session is open."""
+    """Return the current activity, and the name of the open session."""
     state = ""
     if app.live.busy and app.live.session is not None:
         waiting = sum(not run.over for run in app.live.session.runs.values())
@@ -92,14 +92,14 @@ def _state(app: Profiler) -> tuple[str, str]:
 
 
 _BAR = 16
-"""Cells."""
+"""Width of the progress bar in terminal columns."""
 _STOP = "esc stops"
 
 
 class ReadingLine(Guarded, Widget):
-    """The progress of reading a profile, and the key that stops it; hidden while none is read.
+    """The progress of reading a profile, and the key that stops it; hidden while none is being read.
 
-    It takes no focus, so the keys of the screen go on working.
+    It takes no focus, so the keys of the screen continue to work.
     """
 
     ALLOW_SELECT = False
@@ -112,7 +112,7 @@ class ReadingLine(Guarded, Widget):
         self.show_state()
 
     def show_state(self) -> None:
-        """Shows the progress of the reading, if there is one."""
+        """Show the progress of the reading, if there is one."""
         reading = cast("Profiler", self.app).reading
         shown = None if reading is None else (reading.progress.note or reading.path.name, reading.progress.fraction)
         if shown != self._shown:
@@ -135,14 +135,14 @@ class ReadingLine(Guarded, Widget):
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One tab."""
+    """One tab of `StageTabs`."""
 
     name: str
     title: str
     short: str
-    """For narrow terminals."""
+    """Title for narrow terminals."""
     note: str = ""
-    """A count, after the title."""
+    """Count shown after the title."""
     enabled: bool = True
     stage: bool = False
 
@@ -150,7 +150,7 @@ class Tab:
 class StageTabs(Guarded, Widget):
     """One line of tabs: lists on the left, the program's stages on the right. A click opens a tab.
 
-    Brackets mark the tabs in view, also without colours.
+    Brackets mark the tabs in view, so that they stand out without colours too.
     """
 
     ALLOW_SELECT = False
@@ -162,7 +162,7 @@ class StageTabs(Guarded, Widget):
         self._shown: frozenset[str] = frozenset()
 
     def show(self, tabs: Sequence[Tab], shown: frozenset[str]) -> None:
-        """Shows these tabs; those named in `shown` are in view."""
+        """Show these tabs; those named in `shown` are in view."""
         if (tuple(tabs), shown) != (tuple(self._tabs), self._shown):
             self._tabs, self._shown = tuple(tabs), shown
             self.refresh()
@@ -194,9 +194,9 @@ class StageTabs(Guarded, Widget):
 
 
 _LAST = ("app.menu", "app.help", "app.quit")
-"""The bindings at the right end of every key bar."""
+"""Ids of the bindings at the right end of every key bar, in order."""
 MOST_KEYS = 6
-"""In the bar: the menu has the others."""
+"""Most keys in the bar; the menu has the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +208,11 @@ class BarKey:
     label: str
     enabled: bool
     rank: int
-    """Of several that do not fit together, the one with the higher rank stays; what does nothing now goes first."""
+    """Priority of the key: if not all keys fit, the higher rank stays; keys that do nothing now are dropped first."""
 
     @property
     def text(self) -> Content:
-        """As it stands in the bar; a click presses it."""
+        """Text of the key in the bar; a click on it presses the key."""
         content = Content.assemble(
             (self.shown, "bold $footer-key-foreground" if self.enabled else "$quiet"),
             " ",
@@ -225,8 +225,8 @@ class BarKey:
 class KeyBar(Guarded, Widget):
     """The last line: the keys that work now; a click on one presses it.
 
-    One widget that draws one line: Textual's footer has a widget per key and makes all of them again at each change of
-    focus, which is slow over SSH. Of the keys that do not fit, those that the key table has first stay; `?` shows all.
+    It is one widget that draws one line: Textual's footer has a widget per key and recreates all of them at each change
+    of focus, which is slow over SSH. If not all keys fit, those that come first in the key table stay; `?` shows all.
     """
 
     ALLOW_SELECT = False
@@ -283,7 +283,7 @@ class TooSmall(Guarded, Widget):
             ("jaxprof", "bold $primary"),
             " needs a terminal of 80×24.\n",
             (f"This one is {width}×{height}. ", "$text-muted"),
-            ("Make it larger, or press q to quit.", "$text-muted"),
+            (f"Make it larger, or press {key_of('app.quit')} to quit.", "$text-muted"),
         )
 
     def on_resize(self) -> None:

@@ -1,6 +1,7 @@
 """Starts a user's program: its fields as text and as a command, the dialog that asks for them, and a rerun.
 
-Every field is parsed as the user types; an error stands beneath its field, and the program does not start with one.
+Every field is parsed as the user types; an error stands beneath its field, and the program does not start until it is
+corrected.
 """
 
 from __future__ import annotations
@@ -43,20 +44,20 @@ class ScriptForm:
     """The fields of the dialog, as text."""
 
     program: str = ""
-    """`train.py`, or `-m package.module`."""
+    """Program to run: `train.py`, or `-m package.module`."""
     arguments: str = ""
-    """As in a shell."""
+    """Arguments of the program, written as in a shell."""
     directory: str = ""
-    """Where it runs; empty: where jaxprof was started."""
+    """Working directory of the program; empty for the directory that jaxprof was started in."""
     capture: str = ""
-    """`5 steps`, `2 s`, `2 s after 10 s`; empty: no window."""
+    """Capture window: `5 steps`, `2 s`, `2 s after 10 s`; empty for none."""
     function: str = ""
     transfers: str = ""
-    """`exact`: every implicit copy is counted; empty: lines by samples."""
+    """`exact` counts every implicit copy; empty finds the lines by sampling."""
 
 
 def read_program(text: str, directory: Path) -> tuple[str, bool]:
-    """Path or module name, and whether it is a module. Raises UsageError."""
+    """Return the path or module name, and whether it is a module. Raises UsageError."""
     text = text.strip()
     if not text:
         raise UsageError("no program is given", "Give train.py, or -m package.module.")
@@ -76,7 +77,7 @@ def read_program(text: str, directory: Path) -> tuple[str, bool]:
 
 
 def read_arguments(text: str) -> tuple[str, ...]:
-    """The arguments, split as a shell does. Raises UsageError."""
+    """Return the arguments, split as a shell does. Raises UsageError."""
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
@@ -84,7 +85,7 @@ def read_arguments(text: str) -> tuple[str, ...]:
 
 
 def read_directory(text: str) -> Path:
-    """Where it runs. Raises UsageError."""
+    """Return the working directory of the program. Raises UsageError."""
     path = with_home(text.strip()) if text.strip() else Path.cwd()
     if not path.is_dir():
         raise UsageError(f"{path} is not a directory", "Leave it empty to run it where jaxprof was started.")
@@ -92,7 +93,7 @@ def read_directory(text: str) -> Path:
 
 
 def read_capture(text: str) -> dict[str, Any]:
-    """The options of the capture window: steps, seconds, after. Raises UsageError."""
+    """Return the options of the capture window: steps, seconds, after. Raises UsageError."""
     match = _WINDOW.match(text.strip())
     if match is None:
         raise UsageError(f"{text.strip()!r} is not a capture window", "Write 5 steps, 2 s, or 2 s after 10 s.")
@@ -107,7 +108,7 @@ def read_capture(text: str) -> dict[str, Any]:
 
 
 def read_function(text: str) -> str:
-    """The name of a function to measure. Raises UsageError."""
+    """Return the name of the function to measure. Raises UsageError."""
     name = text.strip()
     if name and not all(part.isidentifier() for part in name.split(".")):
         raise UsageError(f"{name!r} is not a function name", "Write it as the program does: train_step.")
@@ -115,14 +116,14 @@ def read_function(text: str) -> str:
 
 
 def read_transfers(text: str) -> bool:
-    """Whether implicit copies are counted. Raises UsageError."""
+    """Return whether implicit copies are counted. Raises UsageError."""
     if text.strip() not in ("", EXACT):
         raise UsageError(f"{text.strip()!r} is not a way to count copies", f"Write {EXACT}, or leave it empty.")
     return bool(text.strip())
 
 
 def read_form(form: ScriptForm) -> ProgramCommand:
-    """The command that the form describes. Raises UsageError."""
+    """Return the command that the form describes. Raises UsageError."""
     from jaxprof.engine.protocol.recording import RecordingOptions
     from jaxprof.runner.program import ProgramCommand
 
@@ -135,7 +136,7 @@ def read_form(form: ScriptForm) -> ProgramCommand:
 
 
 def form_of_argv(argv: tuple[str, ...], directory: str, options: Mapping[str, Any]) -> ScriptForm:
-    """The form that describes a recorded program."""
+    """Return the form that describes a recorded program."""
     if not argv:
         return ScriptForm()
     module = argv[0] == "-m" and len(argv) > 1
@@ -145,7 +146,7 @@ def form_of_argv(argv: tuple[str, ...], directory: str, options: Mapping[str, An
 
 
 def capture_text(options: Mapping[str, Any]) -> str:
-    """The capture window as the dialog takes it."""
+    """Return the capture window in the form that the dialog accepts."""
     steps, seconds, after = (options.get(f"capture_{name}") for name in ("steps", "seconds", "after_seconds"))
     length = f"{steps} steps" if steps else f"{seconds:g} s" if isinstance(seconds, int | float) else ""
     start = f"after {after:g} s" if isinstance(after, int | float) else ""
@@ -153,7 +154,7 @@ def capture_text(options: Mapping[str, Any]) -> str:
 
 
 MOST = 2000
-"""Entries of a folder that are read for a suggestion."""
+"""Most entries of a folder that are read for a suggestion."""
 
 
 class FileSuggester(Suggester):
@@ -165,12 +166,12 @@ class FileSuggester(Suggester):
         self._folders_only = folders_only
 
     async def get_suggestion(self, value: str) -> str | None:
-        """The completed path; None if nothing has that prefix."""
+        """Return the completed path; None if nothing has that prefix."""
         return suggestion(value, self._directory(), folders_only=self._folders_only)
 
 
 def suggestion(value: str, directory: Path, *, folders_only: bool = False) -> str | None:
-    """The completion of `value`: a folder with its slash, or a `.py` file. Skips names with control characters."""
+    """Return the completion of `value`: a folder with slash, or a `.py` file. Skips names with control characters."""
     if not value or value.startswith("-"):
         return None
     head, slash, begun = value.rpartition("/")
@@ -199,7 +200,7 @@ _FIELDS = {
     "function": ("", "measured at the end, with the arguments of one of its calls"),
     "transfers": ("", "exact counts implicit copies (some 15 µs each)"),
 }
-"""An example and a hint for each field of `ScriptForm`."""
+"""Example and hint for each field of `ScriptForm`."""
 _READERS: Mapping[str, Callable[[str], object]] = {
     "arguments": read_arguments,
     "directory": read_directory,
@@ -207,7 +208,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "function": read_function,
     "transfers": read_transfers,
 }
-"""What parses each field but the program, whose path depends on the directory."""
+"""Parser of each field except the program, whose path depends on the directory."""
 
 
 class ScriptDialog(FormDialog[ScriptForm], keys="script"):
@@ -233,7 +234,7 @@ class ScriptDialog(FormDialog[ScriptForm], keys="script"):
             yield from self.buttons("Run")
 
     def _directory(self) -> Path:
-        """The directory of relative paths; also works while the dialog composes or closes."""
+        """Return the directory that relative paths start at; also works while the dialog composes or closes."""
         fields = self.query("#directory").results(Input)
         try:
             return read_directory(next((field.value for field in fields), ""))
@@ -241,7 +242,8 @@ class ScriptDialog(FormDialog[ScriptForm], keys="script"):
             return Path.cwd()
 
     def is_checked_while_typed(self, name: str) -> bool:
-        """A path is not wrong while it is typed; once it was refused, its error goes as soon as it is right."""
+        """Check a path only after it was refused once: an unfinished path is not wrong. Its error then goes as soon as
+        it is right."""
         return name != "program" or self.query_one("#program-hint").has_class("wrong")
 
     def read(self, name: str, text: str) -> str:
@@ -256,14 +258,14 @@ class ScriptDialog(FormDialog[ScriptForm], keys="script"):
 
 
 def ask_for_program(app: Profiler, form: ScriptForm | None = None, question: str = "") -> None:
-    """Asks for a program, and starts it."""
+    """Ask for a program and start it."""
     ScriptDialog(form, question=question).ask(app, lambda filled: app.start_program(read_form(filled)))
 
 
 def rerun_program(app: Profiler, run: Run) -> None:
-    """Starts the program of `run` again.
+    """Start the program of `run` again.
 
-    A program that this app started itself starts at once. One that a session file names is shown first: a file from
+    A program that this app itself started runs at once. One that a session file names is shown first: a file from
     elsewhere must not make anybody run code unseen.
     """
     live = app.live

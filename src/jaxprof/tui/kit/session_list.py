@@ -1,5 +1,5 @@
-"""Saved sessions, and jobs, as rows, and what the one under the cursor holds. A thread reads the entries elsewhere:
-no session itself is read."""
+"""Saved sessions and jobs as rows, and a summary of the one under the cursor. A thread elsewhere reads the entries; no
+session itself is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SessionTable(TableView["Entry"], keys="session_list"):
-    """One row per session, newest first."""
+    """One row per session, the newest first."""
 
     EMPTY = "No sessions yet."
 
@@ -51,7 +51,7 @@ class SessionTable(TableView["Entry"], keys="session_list"):
         self._wanted: Path | None = None
 
     def when(self, entry: Entry) -> str:
-        """`3 min ago`."""
+        """Return the age of a session: `3 min ago`."""
         return ago(entry.modified_seconds, self._now() if self._now else None)
 
     def haystack(self, row: Entry) -> str:
@@ -59,19 +59,19 @@ class SessionTable(TableView["Entry"], keys="session_list"):
         return " ".join([row.name, *hosts, *row.workloads, *(plan.spec.device for plan in row.planned)])
 
     def show_entries(self, entries: Sequence[Entry]) -> None:
-        """Shows these sessions."""
+        """Show these sessions."""
         self.show_rows({entry.path: entry for entry in entries})
         if self._wanted is not None:
             self.move_to_key(self._wanted)
             self._wanted = None
 
     def follow(self, path: Path) -> None:
-        """Moves the cursor to that session once it is listed."""
+        """Move the cursor to that session once it is listed."""
         self._wanted = path
 
 
 def workloads(entry: Entry) -> tuple[str, str]:
-    """The workloads of a session, or what is wrong with its file; of a job, in how many processes."""
+    """Return the workloads of a session, or what is wrong with its file; for a job, the number of its processes too."""
     words = ", ".join(entry.workloads) or entry.problem or "no runs"
     if entry.job is not None and not entry.problem:
         words += f" · {units.counted(len(entry.job.processes), 'process', 'processes')}"
@@ -79,14 +79,14 @@ def workloads(entry: Entry) -> tuple[str, str]:
 
 
 def host(entry: Entry) -> str:
-    """The machine on which the session was recorded, or how many they are."""
+    """Return the machine that recorded the session, or the number of machines."""
     if entry.job is not None and len(entry.job.hosts) > 1:
         return units.counted(len(entry.job.hosts), "host")
     return entry.header.host if entry.header is not None else units.UNKNOWN
 
 
 def counts(entry: Entry) -> Content:
-    """How many runs, or processes of a job, are ok, how many failed, and how many were cancelled: `5 ✓ 1 ✗ 2 –`."""
+    """Return the numbers of runs, or processes of a job, that are ok, failed and cancelled: `5 ✓ 1 ✗ 2 –`."""
     by_status = Counter(closed.status for closed in entry.closed)
     ok, cancelled = by_status["ok"], by_status["cancelled"]
     failed = sum(by_status.values()) - ok - cancelled
@@ -99,8 +99,8 @@ def counts(entry: Entry) -> Content:
 
 
 def life(entry: Entry) -> tuple[str, str]:
-    """`live` while a run of it goes on, `open` while a process holds it; `interrupted` if its writer did not close it,
-    else `complete`. Of a job also how many of its processes are missing."""
+    """Return `live` while a run of the session is in progress, `open` while a process holds it, `interrupted` if its
+    writer did not close it, otherwise `complete`. For a job, add how many of its processes are missing."""
     if entry.problem:
         return "refused", "$warning"
     if entry.live:
@@ -123,7 +123,7 @@ _MARKS = {
 
 
 def session_summary(entry: Entry | None, open_path: Path | None, width: int) -> list[Content]:
-    """The summary of `entry`; without one, what to do."""
+    """Return the summary of `entry`; without an entry, what to do."""
     if entry is None:
         words = f"No sessions yet. Press {key_of('app.mode.start')} for Start, then Enter to run a workload."
         return Content.styled(words, "$text-muted").wrap(width)
@@ -149,19 +149,22 @@ def session_summary(entry: Entry | None, open_path: Path | None, width: int) -> 
     closed = {event.run: event for event in entry.closed}
     lines += _runs([SummarisedRun(plan.spec, closed.get(plan.run), entry.live) for plan in entry.planned], width)
     if not entry.planned:
-        lines.append(Content.styled("No run was planned in this session.", "$text-muted"))
+        lines.append(Content.styled("This session contains no runs.", "$text-muted"))
     return lines
 
 
 def _processes(job: JobOutline, width: int) -> Iterator[Content]:
-    """How the processes of a job ended, and why those that failed did."""
+    """Yield how the processes of a job ended, and why those that failed did."""
     recorded = ", ".join(f"{count} {status}" for status, count in job.by_status.items())
-    missing = f"; {job.missing} of {job.count} have no session here" if job.missing else ""
+    missing = f"; {job.missing} of {job.count} have no session in this folder" if job.missing else ""
     yield from _line("processes", f"{len(job.processes)}: {recorded}{missing}", width)
-    failed = [each for each in job.processes if each.problem or (each.closed is not None and each.closed.error)]
-    for each in failed[:_MOST_ERRORS]:
-        why = each.problem or (each.closed.error if each.closed is not None else "")
-        yield from hang(Content(f"  {each.index}  "), safe(why), width, "$error")
+    errors = [
+        (process.index, process.problem or (process.closed.error if process.closed is not None else ""))
+        for process in job.processes
+    ]
+    failed = [(index, error) for index, error in errors if error]
+    for index, error in failed[:_MOST_ERRORS]:
+        yield from hang(Content(f"  {index}  "), safe(error), width, "$error")
     if len(failed) > _MOST_ERRORS:
         yield Content.styled(f"  and {len(failed) - _MOST_ERRORS} more", "$text-muted")
     yield Content("")
@@ -179,16 +182,16 @@ def _state(entry: Entry, open_path: Path | None) -> str:
     if entry.live:
         words.append("being written")
     elif entry.complete:
-        words.append("complete" if entry.job is None else "each session here has its end")
+        words.append("complete" if entry.job is None else "every session in this folder is complete")
     else:
         who = "its writer" if entry.job is None else "the writer of a session"
-        words.append(f"interrupted: {who} did not close it; what was written can be read")
+        words.append(f"interrupted: {who} did not close it; the data written until then is readable")
     return ", ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
 class SummarisedRun:
-    """A run of a saved session: what was planned, and how it ended."""
+    """A run of a saved session: its plan, and how it ended."""
 
     plan: RunSpec
     closed: RunClosed | None
@@ -196,12 +199,12 @@ class SummarisedRun:
     """Whether a process still writes the session."""
 
     def mark(self) -> tuple[str, str]:
-        """The mark of its status."""
+        """Return the mark of its status."""
         status = self.closed.status if self.closed is not None else ""
         return _MARKS.get(status, ("…", "$primary") if self.live else ("?", "$warning"))
 
     def median(self) -> str:
-        """The median of a call."""
+        """Return the median of a call."""
         return units.seconds(self.closed.median_seconds if self.closed is not None else None)
 
     def sizes(self) -> str:
@@ -209,7 +212,7 @@ class SummarisedRun:
         return ", ".join(f"{name}={value}" for name, value in self.plan.parameters.items())
 
     def error_lines(self, width: int) -> list[Content]:
-        """The error below the run; nothing without one."""
+        """Return the error to show below the run; nothing without one."""
         if self.closed is None or not self.closed.error:
             return []
         style = "$error" if self.closed.status != "cancelled" else "$warning"
@@ -227,7 +230,7 @@ _RUN_COLUMNS: Sequence[TableColumn[SummarisedRun]] = (
 
 
 def _runs(runs: Sequence[SummarisedRun], width: int) -> Iterator[Content]:
-    """A line per run, and its error."""
+    """Yield a line per run, and its error."""
     layout = placed(_RUN_COLUMNS, width, runs, margin=0)
     for run in runs:
         yield row_line(run, layout, width).rstrip()

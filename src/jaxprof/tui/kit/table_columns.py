@@ -1,6 +1,6 @@
 """Columns as data: the cell of a row, the width, and which column gives way first in a narrow terminal.
 
-Every table of the app uses these, whether it scrolls (`TableView`) or stands among other lines. Pure functions.
+Every table of the app uses these columns, whether it scrolls (`TableView`) or stands among other lines. Pure functions.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 Drawing = Callable[[int], Content]
-"""A function that draws a cell in so many terminal columns: a bar, or the longer of two forms."""
+"""Function that draws a cell in a given number of terminal columns: a bar, or the longer of two forms."""
 _LEAST = 4
-"""The least width of a column, however narrow the terminal is."""
+"""Least width of a column, however narrow the terminal is."""
 _PLAIN_MOST = 36
-"""Terminal columns of a text in a table that does not give way."""
+"""Most terminal columns of a text in a table whose text columns do not shrink."""
 _MEASURED = 500
-"""The number of rows that are measured for a column that fits its text."""
+"""Number of rows measured for a column that fits its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,35 +40,35 @@ Cell = str | tuple[str, str] | Content | Drawing | Span
 """Text from outside, such text with a style, drawn content, or a function that draws for a width."""
 
 
-@dataclass(frozen=True)  # slots and `TableColumn[str](...)` exclude each other up to Python 3.11
+@dataclass(frozen=True)  # no slots: Python 3.11 cannot combine them with `TableColumn[str](...)`
 class TableColumn(Generic[Row]):
     """One column. Spare width goes to the columns with a weight, up to their `most`."""
 
     title: str
     cell: Callable[[Row], Cell]
     width: int
-    """The least width in terminal columns; the exact width without a weight."""
+    """Least width in terminal columns; the exact width without a weight."""
     weight: int = 0
     most: int = 1 << 16
     fits: bool = False
-    """Whether it is as wide as its longest text, up to `most`; it shrinks in a narrow terminal."""
+    """Whether the column is as wide as its longest text, up to `most`; it shrinks in a narrow terminal."""
     right: bool = False
     style: str = ""
-    """The style of text without its own."""
+    """Style of text that has none of its own."""
     cut: Cut = "end"
-    """Where text that is too long is cut."""
+    """Where to cut text that is too long."""
     priority: int = 0
-    """0 is always shown. The others appear in this order as the terminal gets wider, equal ones together, and
-    not before those with a weight have their `width`."""
+    """0 is always shown. Columns of higher priority numbers appear in ascending order as the terminal gets wider, equal
+    ones together, and only after the columns with a weight have their `width`."""
     gap: int = 1
-    """Blank terminal columns after it."""
+    """Blank terminal columns after the column."""
     sort: Callable[[Row], object] | None = None
-    """The sort key of a row; rows with key None come last in both directions. None: the column is not sortable."""
+    """Sort key of a row; rows with key None come last in both directions. None: the column is not sortable."""
 
 
 @dataclass(frozen=True)
 class Placed(Generic[Row]):
-    """A column with its place in a line."""
+    """A column and its position in a line."""
 
     column: TableColumn[Row]
     left: int
@@ -78,20 +78,21 @@ class Placed(Generic[Row]):
 def placed(
     all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row] = (), *, margin: int = 1, skip: int = 0
 ) -> list[Placed[Row]]:
-    """The columns that fit into `width`, with their places; without `skip` of them after the first."""
+    """Return the columns that fit into `width`, with their positions, leaving out the first `skip` columns after the
+    leading one."""
     all_columns = (*all_columns[:1], *all_columns[1 + skip :])
     least = _least(all_columns, rows)
-    there = {id(column) for column in all_columns if not column.priority}
+    shown_ids = {id(column) for column in all_columns if not column.priority}
     room = width - margin - sum(least[id(column)] + column.gap for column in all_columns if not column.priority)
     room += all_columns[-1].gap if all_columns else 0  # the last column needs no gap
     for priority in sorted({column.priority for column in all_columns} - {0}):
         together = [column for column in all_columns if column.priority == priority]
-        wanted = sum(least[id(column)] + column.gap for column in together)
-        if wanted > room:
+        needed = sum(least[id(column)] + column.gap for column in together)
+        if needed > room:
             break
-        there |= {id(column) for column in together}
-        room -= wanted
-    shown = [column for column in all_columns if id(column) in there]
+        shown_ids |= {id(column) for column in together}
+        room -= needed
+    shown = [column for column in all_columns if id(column) in shown_ids]
     widths = [least[id(column)] for column in shown]
     _grow(shown, widths, room)
     _shrink(shown, widths, -room)
@@ -103,14 +104,15 @@ def placed(
 
 
 def sideways(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row], skip: int, step: int) -> int:
-    """The next `skip` of `placed`, in the direction of `step`, that shows other columns; `skip` if there is none."""
+    """Return the next `skip` of `placed`, in the direction of `step`, that shows other columns; `skip` itself if there
+    is none."""
 
     def shown(skipped: int) -> list[TableColumn[Row]]:
         return [place.column for place in placed(all_columns, width, rows, skip=skipped)]
 
     before = shown(skip)
-    others = range(skip + step, len(all_columns) - 1 if step > 0 else -1, step)
-    return next((other for other in others if shown(other) != before), skip)
+    skips = range(skip + step, len(all_columns) - 1 if step > 0 else -1, step)
+    return next((skipped for skipped in skips if shown(skipped) != before), skip)
 
 
 def _least(all_columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> dict[int, int]:
@@ -123,7 +125,7 @@ def _least(all_columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> dict
 
 
 def _grow(shown: Sequence[TableColumn[Row]], widths: list[int], room: int) -> None:
-    """Shares `room` out by weight; what one column cannot use goes to the others."""
+    """Share `room` out by weight; room that one column cannot use goes to the others."""
     while room > 0:
         open_ = [at for at, column in enumerate(shown) if column.weight and widths[at] < column.most]
         if not open_:
@@ -136,7 +138,7 @@ def _grow(shown: Sequence[TableColumn[Row]], widths: list[int], room: int) -> No
 
 
 def _shrink(shown: Sequence[TableColumn[Row]], widths: list[int], missing: int) -> None:
-    """Shrinks the columns that can give way by what is missing, always the widest."""
+    """Shrink the columns that can give way by `missing` in total, always the widest one."""
     soft = [at for at, column in enumerate(shown) if column.weight or column.fits]
     while missing > 0 and soft and max(widths[at] for at in soft) > _LEAST:
         widths[max(soft, key=lambda at: widths[at])] -= 1
@@ -144,7 +146,7 @@ def _shrink(shown: Sequence[TableColumn[Row]], widths: list[int], missing: int) 
 
 
 def text_of(value: Cell) -> str:
-    """The text of a cell, made safe; empty for a drawing."""
+    """Return the text of a cell, made safe; empty for a drawing."""
     if isinstance(value, Span):
         return ""
     if isinstance(value, Content):
@@ -153,7 +155,7 @@ def text_of(value: Cell) -> str:
 
 
 def drawn(value: Cell, width: int, *, right: bool = False, style: str = "", cut: Cut = "end") -> Content:
-    """A cell in exactly `width` terminal columns."""
+    """Return a cell in exactly `width` terminal columns."""
     if width <= 0:
         return Content("")
     if isinstance(value, str | tuple):
@@ -169,7 +171,7 @@ def drawn(value: Cell, width: int, *, right: bool = False, style: str = "", cut:
 
 
 def cells(row: Row, layout: Sequence[Placed[Row]], width: int) -> list[Content]:
-    """The cells of a row; a span takes the rest of `width` and is the last."""
+    """Return the cells of a row; a span takes the rest of `width` and is the last."""
     contents = []
     for place in layout:
         value = place.column.cell(row)
@@ -182,7 +184,7 @@ def cells(row: Row, layout: Sequence[Placed[Row]], width: int) -> list[Content]:
 
 
 def line(contents: Sequence[Content], layout: Sequence[Placed[Row]]) -> Content:
-    """One line of cells."""
+    """Join cells into one line."""
     parts, reached = [], 0
     for content, place in zip(contents, layout, strict=False):
         parts += [Content(" " * (place.left - reached)), content]
@@ -191,7 +193,7 @@ def line(contents: Sequence[Content], layout: Sequence[Placed[Row]]) -> Content:
 
 
 def row_line(row: Row, layout: Sequence[Placed[Row]], width: int) -> Content:
-    """A row as a line."""
+    """Return a row as one line."""
     return line(cells(row, layout, width), layout)
 
 
@@ -202,8 +204,8 @@ def header_line(
     backwards: bool = False,
     hidden: tuple[bool, bool] = (False, False),
 ) -> Content:
-    """The titles, with an arrow at the sort column. `hidden`: whether columns to the left, and to the right, are out of
-    view, which marks beside the first title show."""
+    """Return the titles, with an arrow at the sort column. `hidden`: whether columns to the left, and to the right, are
+    out of view, which marks beside the first title show."""
     titles = []
     marks = "‹" * hidden[0] + "›" * hidden[1]
     for at, place in enumerate(layout):
@@ -218,13 +220,13 @@ def header_line(
 
 
 def of_column(column: Fact[Row], width: int, *, sorts: bool = False, **layout: Any) -> TableColumn[Row]:
-    """A column of a report, or of a relation's facts, in a list."""
+    """Return a list column for a column of a report, or of a relation's facts."""
     sort = column.reader() if sorts else None
     return TableColumn(column.title or "", column.text, width, right=column.is_right, sort=sort, **layout)
 
 
 def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
-    """A table of a report: its heading, its rows, and its notes."""
+    """Yield the lines of a table of a report: its heading, its rows, and its notes."""
     rows = list(table.rows)
     if rows:
         layout = placed([_measured(column, rows) for column in table.for_people()], width, rows)
@@ -235,7 +237,8 @@ def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
 
 
 def _measured(column: Fact[Any], rows: Sequence[Any]) -> TableColumn[Any]:
-    """Figures keep their width; texts are as wide as they are, and are cut where there is no room."""
+    """Return a column for a report table: figures keep their width; texts are as wide as they are, and are cut if there
+    is no room."""
     longest = max(columns(column.title or ""), *(columns(safe(column.text(row))) for row in rows))
     if column.is_right:
         return of_column(column, longest, gap=2)
@@ -244,7 +247,7 @@ def _measured(column: Fact[Any], rows: Sequence[Any]) -> TableColumn[Any]:
 
 
 def either(*forms: str, style: str = "") -> Drawing:
-    """A cell with the first of several forms that fits; the last form if none fits."""
+    """Return a cell with the first of several forms that fits; the last form if none fits."""
 
     def draw(width: int) -> Content:
         return cell(next((form for form in forms if columns(form) <= width), forms[-1]), width, style)
@@ -253,7 +256,7 @@ def either(*forms: str, style: str = "") -> Drawing:
 
 
 def in_order(rows: Iterable[Row], sort: Callable[[Row], object], *, backwards: bool = False) -> list[Row]:
-    """The rows in a stable order by `sort`; unknown (None) comes last in both directions."""
+    """Return the rows in a stable order by `sort`; unknown values (None) come last in both directions."""
     listed = list(rows)
     values = {id(row): sort(row) for row in listed}
     known = [row for row in listed if values[id(row)] is not None]

@@ -1,7 +1,7 @@
-"""A table on the screen, with layout, header, order and filter. Columns are data, rows are values.
+"""A table on the screen, with layout, header, sorting and filter. Columns are data, rows are values.
 
-Textual's `DataTable` parses markup, has columns of one width for all terminals, and takes a second for ten thousand
-rows; this one draws rows as they come into view. A cell is redrawn if its content differs, so no screen keeps a list of
+Textual's `DataTable` parses markup, has the same column widths for all terminals, and takes a second for ten thousand
+rows; this one draws rows as they come into view. A cell is redrawn if its content differs, so no screen has to list
 what its rows depend on.
 """
 
@@ -33,12 +33,12 @@ from jaxprof.tui.kit.table_columns import (
 
 
 class Heading:
-    """A row that is not made of cells, such as the title of a group; the cursor skips it, unless it is `selectable`."""
+    """A row without cells, such as the title of a group; the cursor skips it unless it is `selectable`."""
 
     selectable: ClassVar[bool] = False
 
     def line(self, width: int) -> Content:
-        """The row in `width` columns."""
+        """Return the row in `width` columns."""
         raise NotImplementedError
 
 
@@ -54,17 +54,17 @@ class TextRow(Heading):
 
 
 class TableView(RowList, Generic[Row], keys="table"):
-    """Rows by their keys, drawn by columns. Subclasses override a hook or two."""
+    """Rows by key, drawn by columns. Subclasses override a hook or two."""
 
     FILTERED: ClassVar[str] = "Nothing matches the filter. Esc clears it."
-    """The text where the filter leaves nothing."""
+    """Text shown if the filter leaves nothing."""
     STAYS_ON_TOP: ClassVar[bool] = False
-    """Whether a cursor on the first row stays there when other rows come first."""
+    """Whether a cursor on the first row stays on top when new rows come first."""
     UNSORTED = ""
-    """The name of the original order; empty if the rows have no other."""
+    """Name of the original order; empty if the rows have no other."""
 
     class Sorted(Message):
-        """The order of the rows has changed."""
+        """The sort order of the rows has changed."""
 
     def __init__(
         self,
@@ -88,25 +88,25 @@ class TableView(RowList, Generic[Row], keys="table"):
         self.backwards = False
         self._layout: tuple[int, list[Placed[Row]]] = (-1, [])
         self._skipped = 0
-        """The columns after the first that are scrolled out of view."""
+        """Number of columns after the first that are scrolled out of view."""
         self._drawn: dict[Hashable, list[Content]] = {}
-        """The cells of the rows drawn since the last change of rows."""
+        """Cells of the rows drawn since the rows last changed."""
 
     # -- hooks ------------------------------------------------------------------------------------------------
 
     def arranged(self) -> dict[Hashable, Row | Heading]:
-        """The rows to show: filtered and sorted."""
+        """Return the rows to show: filtered and sorted."""
         return self.sorted_rows(self.left_by_filter())
 
     def haystack(self, row: Row) -> str:
-        """The text that the filter searches: by default what the row shows."""
+        """Return the text that the filter searches: by default what the row shows."""
         return " ".join(text_of(column.cell(row)) for column in self._columns)
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def show_rows(self, rows: Mapping[Any, Row | Heading], changed: Iterable[Hashable] | None = None) -> None:
-        """Shows these rows and redraws only cells whose content differs. `changed`: the keys of the rows that may
-        differ, if known."""
+        """Show these rows and redraw only cells whose content differs. `changed`: keys of the rows that may differ, if
+        known."""
         on_top = self.STAYS_ON_TOP and self.cursor == 0
         self._given = dict(rows)
         self.rearrange(changed)
@@ -114,7 +114,7 @@ class TableView(RowList, Generic[Row], keys="table"):
             self.move_to(0)
 
     def rearrange(self, changed: Iterable[Hashable] | None = None) -> None:
-        """Filters and sorts the given rows again."""
+        """Filter and sort the rows again."""
         lines = self.arranged()
         same, self._lines = list(lines) == self._keys, lines
         if not same:
@@ -130,15 +130,15 @@ class TableView(RowList, Generic[Row], keys="table"):
                 self.refresh()
 
     def redraw(self, keys: Iterable[Hashable] | None = None) -> None:
-        """Redraws the cells in view whose content differs now; only those of `keys`, if given."""
+        """Redraw the cells in view whose content differs now; only those of `keys`, if given."""
         width = self.scrollable_content_region.width
         scrolled = round(self.scroll_y)
         first, _ = self._row_of(scrolled)
-        wanted = None if keys is None else set(keys)
+        selected = None if keys is None else set(keys)
         for index in range(first, min(len(self._keys), first + max(0, self.size.height - self._top))):
             key = self._keys[index]
             before = self._drawn.get(key)
-            if before is None or (wanted is not None and key not in wanted):
+            if before is None or (selected is not None and key not in selected):
                 continue
             after = self._cells(key, width)
             self._drawn[key] = after
@@ -151,7 +151,7 @@ class TableView(RowList, Generic[Row], keys="table"):
                 self.refresh_row(index)
 
     def row(self, key: Hashable) -> Row | None:
-        """The row with that key; None if it is not shown, or a heading."""
+        """Return the row with that key; None if it is not shown, or is a heading."""
         row = self._lines.get(key)
         return None if isinstance(row, Heading) else row
 
@@ -167,7 +167,7 @@ class TableView(RowList, Generic[Row], keys="table"):
     # -- filter -----------------------------------------------------------------------------------------------
 
     def set_filter(self, text: str) -> None:
-        """Shows only rows with all these words."""
+        """Show only rows that contain all these words."""
         words = text.casefold().split()
         if words != self._words:
             self._words = words
@@ -188,7 +188,7 @@ class TableView(RowList, Generic[Row], keys="table"):
         return self.total - len(self.left_by_filter())
 
     def left_by_filter(self) -> dict[Hashable, Row | Heading]:
-        """The rows that have all the words of the filter."""
+        """Return the rows that contain all the words of the filter."""
         if not self._words:
             return self._given
         return {key: row for key, row in self._given.items() if not isinstance(row, Heading) and self._has_words(row)}
@@ -208,7 +208,7 @@ class TableView(RowList, Generic[Row], keys="table"):
         return f"by {self._order.title} {'▴' if self.backwards else '▾'}"
 
     def sorted_rows(self, rows: dict[Hashable, Row | Heading]) -> dict[Hashable, Row | Heading]:
-        """The rows in the chosen order."""
+        """Return the rows in the chosen order."""
         if self._order is None or self._order.sort is None:
             return dict(reversed([*rows.items()])) if self.backwards else rows
         sort: Callable[[Any], object] = self._order.sort
@@ -225,7 +225,7 @@ class TableView(RowList, Generic[Row], keys="table"):
         self.sort_by(self._order, backwards=not self.backwards)
 
     def sort_by(self, column: TableColumn[Row] | None, *, backwards: bool | None = None) -> None:
-        """Sorts by a column, in the current direction unless another is given."""
+        """Sort by a column, in the current direction unless another is given."""
         self._order = column
         self.backwards = self.backwards if backwards is None else backwards
         self.rearrange()
@@ -234,7 +234,7 @@ class TableView(RowList, Generic[Row], keys="table"):
         self.post_message(self.Sorted())
 
     def on_click(self, event: events.Click) -> None:
-        """Sorts by the clicked title; a second click reverses the order."""
+        """Sort by the clicked title; a second click reverses the order."""
         offset = event.get_content_offset(self)
         if offset is None or offset.y >= self._top:
             return
@@ -274,9 +274,9 @@ class TableView(RowList, Generic[Row], keys="table"):
         return (row for row in self._lines.values() if not isinstance(row, Heading))
 
     def _hidden(self, layout: Sequence[Placed[Row]]) -> tuple[bool, bool]:
-        """Whether columns with a title are out of view: those scrolled past, and those for which there is no room."""
-        there = {id(place.column) for place in layout}
-        out = [at for at, column in enumerate(self._columns) if column.title and id(column) not in there]
+        """Return whether titled columns are out of view: on the left, scrolled past; on the right, without room."""
+        shown = {id(place.column) for place in layout}
+        out = [at for at, column in enumerate(self._columns) if column.title and id(column) not in shown]
         return any(at <= self._skipped for at in out), any(at > self._skipped for at in out)
 
     def action_sideways(self, step: int) -> None:
@@ -290,7 +290,7 @@ class TableView(RowList, Generic[Row], keys="table"):
 class TreeView(TableView[Row], keys="tree"):
     """A table with rows `inside` others, which the arrow keys open, close and walk.
 
-    Textual's `Tree` draws labels, not columns, and makes a node for each row before it shows the first. Filter and
+    Textual's `Tree` draws labels, not columns, and makes a node for each row before it shows the first. Filter and sort
     order apply to the outermost rows.
     """
 
@@ -298,11 +298,11 @@ class TreeView(TableView[Row], keys="tree"):
         super().__init__(columns, order=order, id=id)
         self.opened: set[Hashable] = set()
         self.opened_at_first: frozenset[Hashable] = frozenset()
-        """What was open before the user opened anything: Esc does not close it."""
+        """Keys of the rows open before the user opened any; Esc does not close them."""
         self._around: dict[Hashable, Hashable] = {}
 
     def inside(self, key: Hashable, row: Row) -> Mapping[Hashable, Row]:
-        """The rows inside this one, by keys that no other row has; empty if there is nothing to open."""
+        """Return the rows inside this one, by keys that no other row has; empty if there is nothing to open."""
         raise NotImplementedError
 
     def arranged(self) -> dict[Hashable, Row | Heading]:
@@ -318,22 +318,22 @@ class TreeView(TableView[Row], keys="tree"):
                 yield from self._seen(below)
 
     def can_open(self, key: Hashable | None) -> bool:
-        """Whether that row has rows inside."""
+        """Return whether that row has rows inside."""
         row = self.row(key)
         return row is not None and bool(self.inside(key, row))
 
     def mark_of(self, key: Hashable) -> str:
-        """`▾` before an open row, `▸` before one that can be opened."""
+        """Return `▾` for an open row, `▸` for one that can be opened."""
         return " " if not self.can_open(key) else "▾" if key in self.opened else "▸"
 
     @property
     def open_around(self) -> Hashable | None:
-        """The key of the open row that is under the cursor, or that holds the row there; None if that is none."""
+        """Return the key of the open row under the cursor, or of the one that contains it; None if there is none."""
         key = self.current
         return key if key in self.opened and self.can_open(key) else self._around.get(key)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Esc belongs to the screen unless the cursor is in a row that the user opened."""
+        """Leave Esc to the screen unless the cursor is in a row that the user opened."""
         if action == "close_row":
             return self.open_around in self.opened - self.opened_at_first
         return super().check_action(action, parameters)

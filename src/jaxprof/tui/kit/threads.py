@@ -1,4 +1,4 @@
-"""Threads of the app. None can end it: what escapes is shown, its traceback goes to a file, and the app goes on."""
+"""Threads of the app. None can end it: an exception is shown, its traceback goes to a file, and the app goes on."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def in_thread(
     group: str = "",
     exclusive: bool = True,
 ) -> None:
-    """Runs `work` in a worker of `node`, for which quitting waits. `exclusive`: cancels those of its `group`, which is
-    its name by default.
+    """Run `work` in a worker of `node`; quitting waits for it. `exclusive`: cancel the workers of its `group`, by
+    default its name.
 
-    The node then calls `then` with what `work` returned, or `failed` with what it raised, on the thread that draws;
+    The node then calls `then` with what `work` returned, or `failed` with what it raised, on the drawing thread;
     without `failed`, the app shows the error.
     """
     app = node.app
 
     def done() -> None:
         try:
-            made = work()
+            result = work()
             if then is not None:
-                node.call_later(then, made)
-        except RuntimeError:  # such as Textual's, where a node asks for its app that has left it
+                node.call_later(then, result)
+        except RuntimeError:  # such as Textual's error for a node that has left its app
             if node is app or node.is_attached:
                 raise
 
@@ -58,27 +58,27 @@ def in_thread(
 
 
 def in_daemon(work: Work, name: str, failed: Fail) -> None:
-    """Runs `work` in a thread for which quitting does not wait; `failed` is called in it with what `work` raised."""
+    """Run `work` in a thread that quitting does not wait for; that thread calls `failed` with what `work` raised."""
     threading.Thread(target=_guarded, args=(work, name, failed), name=name, daemon=True).start()
 
 
 class OneThread:
-    """At most one thread that reports: one that is stopped, or replaced, reports nothing more, and nothing waits for
-    its end. Not a worker of the app: the app waits for its workers when it quits."""
+    """At most one thread that reports: a thread that is stopped or replaced reports nothing more, and nothing waits for
+    its end. It is not a worker of the app, because the app waits for its workers when it quits."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        # Each thread has an event of its own, so a thread that was stopped stays stopped when the next one starts.
+        # Each thread has its own event, so that a stopped thread stays stopped when the next one starts.
         self._stop = threading.Event()
 
     def begin(self, work: Callable[[threading.Event], object], failed: Fail) -> None:
-        """Runs `work` in place of what runs; it gets an event that is set once it is to stop."""
+        """Run `work` in place of the current work; `work` gets an event that is set once it has to stop."""
         self.stop()
         stop = self._stop = threading.Event()
         in_daemon(lambda: work(stop), self._name, lambda error: None if stop.is_set() else failed(error))
 
     def stop(self) -> None:
-        """Stops the reports."""
+        """Stop the reports."""
         self._stop.set()
 
 

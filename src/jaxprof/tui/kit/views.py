@@ -1,4 +1,4 @@
-"""Screens of several views: tabs of one place, of which a large terminal shows more than one."""
+"""Screens with several views: tabs that share one area; a large terminal shows more than one at a time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 
 
 class ViewsScreen(SessionScreen):
-    """The base of such a screen, with its filter line."""
+    """Base class of a screen with several views and a filter line."""
 
     VIEWS: ClassVar[Mapping[str, str]] = {}
-    """Their titles; each is the id of the widget that takes its focus."""
+    """Title of each view, by the id of the widget that takes its focus."""
     MAIN: ClassVar[Sequence[str]] = ()
-    """Views that share the main place of a large terminal, where the others have places of their own."""
+    """Views that share the main area of a large terminal, where the others have areas of their own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,12 +26,12 @@ class ViewsScreen(SessionScreen):
         self.add_class(f"-view-{self._view}", f"-main-{self._main}")
 
     def share_room(self) -> None:
-        """Shares the room among the views in view, and shows which they are."""
+        """Share the room among the views that are shown, and mark their tabs."""
 
     def show_tabs(self, shown: frozenset[str], notes: Mapping[str, str] | None = None) -> None:
-        """Shows the tabs."""
-        given = notes or {}
-        tabs = [Tab(name, title, title, given.get(name, "")) for name, title in self.VIEWS.items()]
+        """Show the tabs, with `notes` by view; those of the views in `shown` are marked."""
+        note_of = notes or {}
+        tabs = [Tab(name, title, title, note_of.get(name, "")) for name, title in self.VIEWS.items()]
         self.query_one(StageTabs).show(tabs, shown)
 
     def action_tab(self, name: str) -> None:
@@ -57,7 +57,7 @@ class ViewsScreen(SessionScreen):
         self.query_one(f"#{self._view}").focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Esc belongs to the app unless there is a filter to clear, or one view is shown alone."""
+        """Leave Esc to the app unless there is a filter to clear, or one view is shown alone."""
         if action == "unfilter":
             return bool(self.query_one(FilterLine).value) or self.has_class("-zoom")
         return super().check_action(action, parameters)

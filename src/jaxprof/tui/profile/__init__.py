@@ -1,1 +1,1 @@
-"""The Profile screen: what was captured of a run. A pane for each view: `overview`, `timeline`, `compile_pane`."""
+"""The Profile screen: the captures of a run, with a pane for each view: `overview`, `timeline`, `compile_pane`."""

@@ -1,7 +1,7 @@
-"""Where the time of a compile went: the stages with their share, and the tree of XLA's phases and passes below.
+"""Where the time of a compilation went: the stages with their shares, and the tree of XLA's phases and passes below.
 
-A node's self time is the time that no child covers. Stages are sums of self times, so they add up to the compile; if
-several threads worked at once they add up to more than the wall time, and the title shows both.
+A node's self time is the time that no child covers. Stages are sums of self times, so they add up to the compilation;
+if several threads worked at once, they add up to more than the wall time, and the title shows both.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ OPEN_FROM = 0.1
 """A node with at least this share of the compile is open at first."""
 DEEPEST = 64
 STAGES_SHORT, STAGES_TALL = 7, 16
-"""Lines for stages on a low and on a high terminal."""
+"""Most stages shown on a low and on a tall terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassNode:
-    """A phase or pass."""
+    """A phase or pass of a compilation, with everything that ran inside it."""
 
     path: tuple[int, ...]
     name: str
@@ -48,14 +48,14 @@ class PassNode:
     children: tuple[PassNode, ...]
 
     def walk(self) -> Iterator[PassNode]:
-        """This node and all below it."""
+        """Yield this node and all nodes below it."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
 def tree_of(root: PassTimes, path: tuple[int, ...] = ()) -> PassNode:
-    """The tree of a log, down to the depth `DEEPEST`."""
+    """Return the tree of a log, down to the depth `DEEPEST`."""
     return PassNode(
         path=path,
         name=root.name,
@@ -70,7 +70,7 @@ def tree_of(root: PassTimes, path: tuple[int, ...] = ()) -> PassNode:
 
 
 def stage_lines(tree: PassTimes, width: int, most: int) -> list[Content]:
-    """A bar for each stage; if there are more than `most`, the shortest share one bar."""
+    """Return a bar for each stage; if there are more than `most`, the shortest ones share one bar."""
     rows = [(times.stage, times.seconds) for times in stage_times(tree)]
     whole = sum(time for _, time in rows)
     if len(rows) > most:
@@ -109,7 +109,7 @@ class PassTree(TreeView[PassNode], keys="passes"):
         self._flat = False
 
     def show(self, root: PassNode | None) -> None:
-        """Shows another tree, opened where most of the time was spent."""
+        """Show another tree, opened where most of the time was spent."""
         self._root = root
         self.opened = {node.path for node in root.walk() if node.seconds >= root.seconds * OPEN_FROM} if root else set()
         self.opened_at_first = frozenset(self.opened)
@@ -118,8 +118,8 @@ class PassTree(TreeView[PassNode], keys="passes"):
 
     @property
     def order_in_words(self) -> str:
-        """The order of the rows, for the frame."""
-        return "by self time" if self._flat else "nested as they ran"
+        """The order of the rows in words, for the frame."""
+        return "by self time" if self._flat else "in order of execution"
 
     def arranged(self) -> dict[Hashable, PassNode | Heading]:
         if not self._flat or self._root is None:
@@ -170,11 +170,11 @@ class CompilePane(Guarded, Container):
 
     @property
     def _most(self) -> int:
-        """How many stages there is room for."""
+        """Number of stages that there is room for."""
         return STAGES_SHORT if self.screen.size.height < 34 else STAGES_TALL
 
     def show(self, data: PassTimes | None, words: str) -> None:
-        """Shows the tree of a log, or `words` that explain why there is none."""
+        """Show the tree of a log, or `words` that explain why there is none."""
         self.query_one("#stage-box").display = data is not None
         self.query_one("#passes").display = data is not None
         self.query_one("#no-passes", Lines).show(

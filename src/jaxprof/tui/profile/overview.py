@@ -1,6 +1,6 @@
 """A profile at a glance: what to doubt, how idle the devices were, and the kernels and programs that took longest.
 
-A kernel or a program leads to its HLO. Nothing is derived here: `analysis.profile.overview` is shown.
+A kernel or a program leads to its HLO. The module shows `analysis.profile.overview`, and derives nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from jaxprof.analysis.profile import DeviceSteps, ProfileOverview, ProfileProgram
 
 KERNELS, PROGRAMS, DEVICES, DOUBTS = 12, 8, 16, 4
-"""How many of each are shown, of kernels and programs at least; a line counts the rest."""
+"""Most kernels, programs, devices and doubts shown; with empty lines left, more kernels and programs. A line counts
+the rest."""
 _BAR = 10
 
 
@@ -34,7 +35,7 @@ class OverviewList(FactList, keys="overview"):
     EMPTY = "Reading the profile…"
 
     def show_profile(self, about: object, profile: ProfileOverview) -> None:
-        """Shows a profile, with as many kernels as there is room for."""
+        """Show a profile, with as many kernels as there is room for."""
         self.show(about, lambda width: overview_facts(profile, width, self.size.height))
 
     def on_resize(self) -> None:
@@ -42,8 +43,8 @@ class OverviewList(FactList, keys="overview"):
 
 
 def overview_facts(profile: ProfileOverview, width: int, height: int = 0) -> Sequence[FactLine]:
-    """All lines of the overview in `width` columns; where they leave lines of `height` empty, more kernels and
-    programs."""
+    """Return all lines of the overview in `width` columns, with more kernels and programs while `height` has empty
+    lines."""
     lines = _lines(profile, width, KERNELS, PROGRAMS)
     room = height - len(lines)
     if room <= 0:
@@ -176,7 +177,7 @@ def _program_name(program: ProfileProgram) -> str:
 def _table(
     columns: Sequence[TableColumn[Row]], rows: Sequence[tuple[Row, FactTarget | None]], width: int
 ) -> Iterator[FactLine]:
-    """A table among the other lines, each row with its target."""
+    """Return a table among the other lines, each row with its target."""
     layout = placed(columns, width, [row for row, _ in rows], margin=0)
     yield header_line(layout).stylize("$text-muted")
     for row, target in rows:

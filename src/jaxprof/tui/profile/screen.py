@@ -1,7 +1,7 @@
-"""Profile: what was captured of a run, not timed: when things ran, where the compile spent its time, the memory.
+"""The Profile screen: the captures of a run (which are not timings): timeline, flame graph, compilation and memory.
 
-The views are tabs of one place. They show the captures of a run. A program of an opened profile has kernels of its own
-and shares the timeline of the profile; an opened profile also has an overview, which is its first view.
+Each view is a tab. A program of an opened profile has its own kernels and shares the timeline of the profile; an opened
+profile also has an overview, which is its first view.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def nothing_was_run() -> str:
-    """What a view says of a session without a run, with the key that brings one."""
+    """Return the text of a view whose session has no run, with the key that starts one."""
     start = key_of("app.mode.start")
     return f"Nothing was run yet: {start} profiles your code or runs a workload, and opens a session or a profile."
 
@@ -66,7 +66,8 @@ class MemoryPane(MemoryView):
         self._run = ""
 
     def show(self, session: Session, run: Run | None, words: str = "") -> None:
-        """Derives the memory of a run in a thread, and shows it. `words` say why there is none, where that is known."""
+        """Derive the memory of a run in a thread, and show it. `words` explain why there is none, where that is
+        known."""
         if words:
             self._session, self._run = session, ""
             self.show_words(words)
@@ -90,7 +91,8 @@ class MemoryPane(MemoryView):
 
 
 def readings_of(session: Session, run: Run) -> list[MemoryReading]:
-    """The memory in use on the run's device while it ran; none on a CPU, where all processes share the memory."""
+    """Return the memory in use on the run's device while it ran; none on a CPU, where all processes share the
+    memory."""
     if run.started_seconds is None or run.plan.device.startswith("cpu"):
         return []
     begin, end = run.started_seconds, run.ended_seconds
@@ -104,7 +106,7 @@ def readings_of(session: Session, run: Run) -> list[MemoryReading]:
 
 
 def allocator_line(run: Run) -> Content:
-    """The most bytes that the device's allocator reports to have allocated."""
+    """Return the peak of the device's allocator, as it reports it."""
     memory = run.memory
     if memory is None or memory.allocator_peak_bytes is None:
         why = "a CPU's allocator keeps no count" if run.plan.device.startswith("cpu") else "the device reports none"
@@ -116,7 +118,7 @@ def allocator_line(run: Run) -> Content:
 
 
 def why_no_memory(run: Run) -> str:
-    """Why a run has no memory to show."""
+    """Return why a run has no memory to show."""
     if run.plan.how == "numpy":
         return "NumPy's memory is unknown: XLA compiles no program for it."
     if run.plan.how == "eager":
@@ -139,7 +141,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
 
     @property
     def place(self) -> str:
-        """Compiles and Memory are views of this screen."""
+        """The place of this screen in the menu, which lists Compiles and Memory as places of their own."""
         return {"compile": "compiles", "memory": "memory"}.get(self._view, "timeline")
 
     def __init__(self) -> None:
@@ -147,7 +149,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
         self._run = ""
         self._view = "timeline"
         self._overview_of: tuple[str, int] = ("", 0)
-        """The run of the whole profile whose overview is shown, and the id() of its session."""
+        """The run of the whole profile whose overview is shown, and `id` of its session."""
 
     def on_mount(self) -> None:
         for view in VIEWS:
@@ -168,7 +170,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
     # -- which run --------------------------------------------------------------------------------------------
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Shows the run in view if it has changed."""
+        """Show the run in view if it has changed."""
         session = self.profiler.session
         if replaced or self._run not in session.runs:
             self._choose(first_with_capture(session, self.profiler.run_in_view))
@@ -176,7 +178,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
             self._choose(self._run)
 
     def come_into_view(self) -> None:
-        """Shows the run that another screen had in view, in the requested view."""
+        """Show the run that another screen had in view, in the requested view."""
         super().come_into_view()
         if not self.whole:
             return
@@ -216,7 +218,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
             self.query_one(MemoryPane).show(session, with_hlo(session, run), missing)
 
     def _show_flame(self, run: Run | None) -> None:
-        """Reads the flame graph in a thread, because that reads the HLO of the programs."""
+        """Read the flame graph in a thread, because that reads the HLO of the programs."""
         session, pane = self.profiler.session, self.query_one(IciclePane)
         if run is None:
             pane.show(None, nothing_was_run())
@@ -227,7 +229,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
 
     @on(IciclePane.OpenRequested)
     def _kernel_of_frame(self, message: IciclePane.OpenRequested) -> None:
-        """Goes to the HLO of a kernel."""
+        """Go to the HLO of a kernel."""
         graph, session = message.graph, self.profiler.session
         entry = graph.entry_of(message.node)
         run = session.runs.get(entry.run if entry is not None else self._run)
@@ -237,12 +239,12 @@ class ProfileScreen(SessionScreen, keys="profile"):
             self.profiler.show_hlo(run.id, kernel=graph.tree.names[message.node])
 
     def _missing(self, run: Run | None) -> str:
-        """What brings a capture of `run`, if it is a program without one."""
+        """Return how to capture `run`, if it is a program without a capture."""
         program = uncaptured_program(self.profiler.session)
         return how_to_capture(self.profiler, program) if program is not None and program is run else ""
 
     def _show_overview(self, run: Run) -> None:
-        """Reads the overview of a profile in a thread, because that reads the HLO of its programs."""
+        """Read the overview of a profile in a thread, because that reads the HLO of its programs."""
         session = self.profiler.session
         whole = whole_of(session, run)
         if whole is None:
@@ -280,7 +282,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
         self.query_one(StageTabs).show(tabs, frozenset({self._view}))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hides the overview unless a profile is in view, and the capture unless one is missing."""
+        """Hide the overview unless a profile is in view, and the capture unless one is missing."""
         if action == "capture":
             return can_capture(self.profiler, uncaptured_program(self.profiler.session))
         if action == "tab" and parameters == ("overview",):
@@ -340,7 +342,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
 
     @on(TimelinePane.HloRequested)
     def _to_hlo(self, message: TimelinePane.HloRequested) -> None:
-        """Goes to the HLO of the run that the kernel belongs to."""
+        """Go to the HLO of the run that the kernel belongs to."""
         session = self.profiler.session
         run = run_of_op(session, self._run, message.module, message.program)
         if run is None:
@@ -362,15 +364,15 @@ class ProfileScreen(SessionScreen, keys="profile"):
 
 
 def why_no_passes(run: Run) -> str:
-    """Why a run has no compile passes to show."""
+    """Return why a run has no compile passes to show."""
     if run.plan.how == "numpy":
         return "NumPy compiles nothing."
     if run.plan.how == "eager":
         return "An op-by-op run compiles each op by itself: the details of the run list the time of each."
     if run.plan.how == "imported":
         return (
-            "This profile contains no compile, or one without phases. One that begins before the first call of a "
-            "function has it."
+            "This profile has no compilation with phases. Start the profile before the first call of a function to "
+            "record it."
         )
     if not run.over:
         return "The compile is captured after the timing, which has not finished yet."
@@ -381,7 +383,7 @@ def why_no_passes(run: Run) -> str:
 
 
 def run_of_op(session: Session, run_id: str, module: str, program: str | None) -> str | None:
-    """The run that has the HLO of an op; None if no run has it."""
+    """Return the run that has the HLO of an op; None if no run has it."""
     runs = session.runs
     run = runs.get(run_id)
     if run is not None and "hlo" in run.texts and run.plan.how != "imported":

@@ -1,1 +1,1 @@
-"""Program: the compile ledger, the time line and the findings of a recorded program."""
+"""The Program screen: the compile ledger, the findings, the lines and the time of a recorded program."""

@@ -37,7 +37,7 @@ REASON_WORDS = {
 
 
 def reason_text(row: Compiled) -> str:
-    """Why it was compiled, in words."""
+    """Return why a row of the ledger was compiled, in words."""
     return brief(row.reason) if row.reason else REASON_WORDS.get(row.reason_code, row.reason_code)
 
 
@@ -46,7 +46,7 @@ _CACHE = {"hit": "hit", "miss": "miss: it was compiled", "off": "off"}
 
 
 class CompilationDialog(TextDialog, keys="compilation"):
-    """The facts; Enter leads to the line that it was called from."""
+    """The facts of a compilation; Enter shows the line that it was called from."""
 
     def __init__(self, row: Compiled) -> None:
         keys = f"Enter shows the line, {key_of('compilation.copy')} copies, Esc closes"
@@ -68,7 +68,7 @@ class CompilationDialog(TextDialog, keys="compilation"):
 
 
 def compilation_lines(row: Compiled, width: int) -> list[Content]:
-    """The facts, broken to `width`."""
+    """Return the facts of a compilation, wrapped to `width`."""
     lines: list[Content] = []
 
     def say(label: str, text: str, style: str = "") -> None:
@@ -79,7 +79,7 @@ def compilation_lines(row: Compiled, width: int) -> list[Content]:
     say("called from", place_in_full(row.called_from) or "not known")
     say("defined at", place_in_full(row.defined_at))
     say("thread", row.thread)
-    say("together", f"{integer(row.count)} compilations, put together because there were very many" * (row.count > 1))
+    say("merged", f"{integer(row.count)} compilations in one row, because there were very many" * (row.count > 1))
     stages = (("trace", row.trace_seconds), ("lower", row.lower_seconds), ("compile", row.compile_seconds))
     say("stages", ", ".join(f"{name} {seconds(value) if value is not None else 'none'}" for name, value in stages))
     saved = f", which saved {seconds(row.saved_seconds)}" if row.saved_seconds is not None else ""
@@ -98,16 +98,16 @@ def compilation_lines(row: Compiled, width: int) -> list[Content]:
 
 def _from_numpy(leaf: SignatureLeaf) -> str:
     if leaf.zero_copy:
-        return "from NumPy, used where it is"
+        return "from NumPy, zero-copy"
     if leaf.replaced:
         return "from NumPy in the first call"
     return f"from NumPy, {bytes_(leaf.bytes)} a call"
 
 
 def _signature(row: Compiled, width: int) -> list[Content]:
-    """The arguments, a line each."""
+    """Return the arguments of a compilation, a line each."""
     if not row.signature:
-        return [Content.styled("Its arguments are not known.", "$text-muted")]
+        return [Content.styled("Arguments unknown.", "$text-muted")]
     lines = [Content.styled("arguments", "bold $primary")]
     names = [safe(leaf.name) for leaf in row.signature]
     room = min(max(map(columns, names)), max(12, width // 2)) + 2
@@ -123,17 +123,17 @@ def _signature(row: Compiled, width: int) -> list[Content]:
 
 
 _PLACE_FROM = 10
-"""Columns that must be left beside a name to show its place there."""
+"""Least columns beside a name in which its location is shown."""
 
 _CUT_FROM = 48
-"""Columns in which the beginning of a reason tells more than its kind."""
+"""Columns from which the beginning of a reason says more than its kind."""
 
 LedgerRow = FunctionCompiles | Compiled
 """A function, or one of its compilations."""
 
 
 def _ranked(function: FunctionCompiles) -> list[ReasonCount]:
-    """Its reasons, the first compilation, which no reader can avoid, last."""
+    """Return the reasons of a function; the first compilation, which cannot be avoided, comes last."""
     return sorted(function.reasons, key=lambda reason: (reason.code == "first", -reason.count))
 
 
@@ -142,12 +142,12 @@ def _times_of(reason: ReasonCount) -> str:
 
 
 def reasons_text(function: FunctionCompiles) -> str:
-    """`shape of x varies: f32[1..412] ×41; first time`."""
+    """Return the reasons in words, such as `shape of x varies: f32[1..412] ×41; first time`."""
     return "; ".join(reason.text + _times_of(reason) for reason in _ranked(function))
 
 
 def _kinds(row: LedgerRow) -> str:
-    """`shape ×41, dtype`."""
+    """Return the kinds of the reasons, such as `shape ×41, dtype`."""
     if isinstance(row, Compiled):
         return REASON_WORDS.get(row.reason_code, row.reason_code)
     listed = [reason for reason in _ranked(row) if reason.code != "first" or len(row.reasons) == 1]
@@ -155,7 +155,7 @@ def _kinds(row: LedgerRow) -> str:
 
 
 class LedgerList(TreeView[LedgerRow], keys="ledger"):
-    """Functions; inside the open ones, their compilations. What a row has no room for of its reasons stands below."""
+    """Functions and, inside the open ones, their compilations. Reasons that do not fit in a row stand below it."""
 
     UNFOLDS = True
     EMPTY = "No compilations yet."
@@ -181,7 +181,7 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         self._directory = ""
 
     def show(self, functions: Sequence[FunctionCompiles], wall_seconds: float | None, directory: str = "") -> None:
-        """Shows the functions of a program, and redraws only rows that have changed."""
+        """Show the functions of a program, and redraw only rows that have changed."""
         self._wall, self._directory = wall_seconds or 0.0, directory
         at_top = self.cursor == 0 and not self.opened
         ordered = in_order(functions, lambda function: function.rows[0].began_seconds if function.rows else 0.0)
@@ -190,7 +190,7 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
             self.move_to(0)
 
     def forget(self) -> None:
-        """Closes all functions, because another program will be shown."""
+        """Close all functions, because another program will be shown."""
         self.opened.clear()
 
     # -- hooks ------------------------------------------------------------------------------------------------
@@ -237,11 +237,11 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
         return lambda width: bar(row.seconds / self._wall if self._wall else None, width, "$phase-compile")
 
     def _stage(self, row: LedgerRow, stage: str) -> Cell:
-        """A stage of a compilation; for a function, its reasons, which start in the column of the stages."""
+        """Return a stage of a compilation; for a function, its reasons, which start in the column of the stages."""
         return _stage_seconds(row, stage) if isinstance(row, Compiled) else Span(self._reason(row))
 
     def _reason(self, row: LedgerRow) -> Cell:
-        """The reasons as a whole, or as much as there is room for: the lines below then have all of them."""
+        """Return the whole reasons, or as much as there is room for; `below` then shows all of them."""
         whole, style = _whole_reason(row), _reason_style(row)
         short = briefest(row.reason) if isinstance(row, Compiled) else ""
         forms = [form for form in (whole, short, _kinds(row)) if form]
@@ -256,12 +256,14 @@ class LedgerList(TreeView[LedgerRow], keys="ledger"):
             return hang(Content(" " * 6), _whole_reason(row), width - 1, style)
         listed = [reason for reason in _ranked(row) if reason.code != "first"]
         digits = max((len(integer(reason.count)) for reason in listed), default=1)
-        heads = [Content.styled(f"    {integer(reason.count):>{digits}} × ", "$quiet") for reason in listed]
-        lines = [hang(head, reason.text, width - 1, style) for head, reason in zip(heads, listed, strict=True)]
-        return [line for reason in lines for line in reason]
+        lines: list[Content] = []
+        for reason in listed:
+            head = Content.styled(f"    {integer(reason.count):>{digits}} × ", "$quiet")
+            lines += hang(head, reason.text, width - 1, style)
+        return lines
 
     def _reason_room(self, row: LedgerRow, width: int) -> int:
-        """The columns of a row's reasons: of a function from the stages to the edge."""
+        """Return the columns available for a row's reasons: for a function, from the stages to the edge."""
         places = {place.column.title: place for place in self._placed(width)}
         place = places.get("reason") if isinstance(row, Compiled) else places.get("trace", places.get("reason"))
         return width - place.left if place is not None else 0
@@ -317,7 +319,7 @@ def _stage_seconds(row: LedgerRow, stage: str) -> tuple[str, str]:
 
 
 def _size(row: Compiled) -> str:
-    """The bytes of its constants, else the number of its operations."""
+    """Return the bytes of a compilation's constants, else the number of its operations."""
     constants = sum(constant.bytes or 0 for constant in row.constants)
     if constants:
         return bytes_(constants, 2)

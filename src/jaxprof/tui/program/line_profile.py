@@ -1,4 +1,4 @@
-"""The lines of a program that took its time: what it did there, and their text if the file can be read here."""
+"""The lines in which a program spent its time: its states there, and their text if the file can be read here."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HotLine:
-    """One line, with the time spent there in each state."""
+    """A source line, with the time spent there in each state."""
 
     where: SourceLocation
     seconds: float
     states: tuple[tuple[str, float], ...]
     """State and seconds, the longest first."""
     call: str
-    """The call that took most of the time there; empty if none was sampled."""
+    """The call that took most of the time in the line; empty if none was sampled."""
 
 
 def hottest(lines: Iterable[LineTime], most: int) -> list[HotLine]:
-    """The lines that took the most time, the longest first."""
+    """Return the lines that took the most time, the longest first."""
     states: dict[SourceLocation, Counter[str]] = {}
     calls: dict[SourceLocation, Counter[str]] = {}
     for line in lines:
@@ -58,11 +58,11 @@ def _first(counted: Counter[str] | None) -> str:
 
 
 MOST = 200
-"""Lines that are listed; the rest took almost no time."""
+"""Most lines listed; the rest took almost no time."""
 
 
 class HotLineList(TableView["HotLine"], keys="hot_lines"):
-    """One row per line, the longest first. Source that a cell cuts stands below."""
+    """One row per line, the longest first. Source that does not fit in its cell stands below the row."""
 
     UNFOLDS = True
     EMPTY = "No lines sampled yet."
@@ -86,7 +86,7 @@ class HotLineList(TableView["HotLine"], keys="hot_lines"):
         self._directory = ""
 
     def show(self, lines: Sequence[HotLine], wall_seconds: float | None, directory: str = "") -> None:
-        """Shows these lines."""
+        """Show these lines."""
         self._wall, self._directory = wall_seconds or 0.0, directory
         self._longest = (lines[0].seconds if lines else 0.0) or 1.0
         self.show_rows({line.where: line for line in lines})
@@ -113,25 +113,20 @@ class HotLineList(TableView["HotLine"], keys="hot_lines"):
 
 
 def _main_cost(line: HotLine) -> str:
-    """The state that took most of the time there, with its share if there were several."""
+    """Return the state that took most of the time there, with its share if there were several."""
     state, spent = line.states[0] if line.states else ("", 0.0)
     share = f" {percent(spent / line.seconds)}" if len(line.states) > 1 and line.seconds else ""
     return state_title(state) + share
 
 
 def _source(line: HotLine) -> str:
-    """The text of the line, or the call that took most of its time."""
-    return _text(line) or line.call
-
-
-def _text(line: HotLine) -> str:
-    """The text of the line; empty if its file cannot be read here."""
+    """Return the text of the line if its file can be read here, else the call that took most of its time."""
     lines = _lines_around(line.where, 0)
-    return lines[0][1].strip() if lines else ""
+    return (lines[0][1].strip() if lines else "") or line.call
 
 
 def _lines_around(where: SourceLocation, around: int) -> Sequence[tuple[int, str]]:
-    """The numbered lines of the file at `where`; none if it has no line, or its file cannot be read here."""
+    """Return the numbered lines of the file at `where`; none if it has no line, or its file cannot be read here."""
     from jaxprof.hlo.analysis.origin import HloSourceLocation
     from jaxprof.tui.kit.python_source import excerpt
 
@@ -143,7 +138,7 @@ AROUND = 200
 
 
 class SourceLines(TextDialog, keys="source"):
-    """The excerpt, with the line in the middle."""
+    """Shows the source around a line."""
 
     CLASSES = "dialog help source-lines"
 
@@ -160,7 +155,7 @@ class SourceLines(TextDialog, keys="source"):
     def lines(self, width: int) -> list[Content]:
         if not self._lines:
             words = f"{self._place.text} cannot be read here: the file may be on another machine, or have moved."
-            return [Content.styled(line, "$text-muted") for line in (safe(words),)]
+            return [Content.styled(safe(words), "$text-muted")]
         from jaxprof.tui.kit.python_source import highlighted
 
         code = highlighted("\n".join(text for _, text in self._lines) + "\n#").split("\n")

@@ -1,6 +1,6 @@
 """The views of a program: ledger, findings, lines, flame graph, time and output.
 
-The stylesheet decides which are displayed.
+The stylesheet decides which of them are displayed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class AdviceList(ClaimList, keys="advice"):
 
 
 def claims_of(result: ProgramResult) -> Iterator[Claim]:
-    """The findings, then remarks that are true of most programs."""
+    """Return the findings, then remarks that are true of most programs."""
     for finding in result.findings:
         saves = f"; would save about {seconds(finding.saves_seconds, 2)}" if finding.saves_seconds else ""
         cost = seconds(finding.seconds) if finding.seconds is not None else ""
@@ -50,7 +50,7 @@ def claims_of(result: ProgramResult) -> Iterator[Claim]:
 
 
 _LOW = (16, 22)
-"""Lines of the time, and the output beside it, on a large and on a very large terminal, if the lists need the rest."""
+"""Lines of the time and the output beside it, on a large and on a very large terminal, if the lists need the rest."""
 _LEAST = 7
 """Lines that each view keeps."""
 VIEWS = {
@@ -72,7 +72,7 @@ class ProgramPanes(Guarded, Container):
         self._titles: dict[str, str] = {}
         self._main = "findings"
         self._divided = ""
-        """The rows of the grid as they were set last."""
+        """The rows of the grid that were set last."""
 
     def compose(self) -> ComposeResult:
         for name, widget in (
@@ -90,12 +90,12 @@ class ProgramPanes(Guarded, Container):
                 yield widget
 
     def forget(self) -> None:
-        """Prepares for another program."""
+        """Prepare for another program."""
         self._result = None
         self.query_one(LedgerList).forget()
 
     def show(self, session: Session, result: ProgramResult) -> None:
-        """Shows the current figures of a program."""
+        """Show the current figures of a program."""
         same = self._result is not None and self._result.run.id == result.run.id
         if self._result is not result:
             self.query_one(IciclePane).show(program_flame(result), "No time was recorded yet.", same=same)
@@ -111,12 +111,12 @@ class ProgramPanes(Guarded, Container):
         self.show_sums()
 
     def on_resize(self) -> None:
-        """Shares the height again: the first lines of the screen come and go above."""
+        """Share the height again: the first lines of the screen come and go above."""
         if self._result is not None:
             self.share_height(self._main)
 
     def share_height(self, main: str) -> None:
-        """Shares the height among the views that are side by side by what they hold; `main` is the large one."""
+        """Share the height among the views that are side by side by what they hold; `main` is the large one."""
         self._main = main
         height, screen = self.size.height, self.screen
         if not (
@@ -130,7 +130,7 @@ class ProgramPanes(Guarded, Container):
         wide = max(24, findings.size.width)
         costs = 0 if self._result is None else len(cost_lines(*program_cost(self._result), wide))
         rows["findings"] = findings.lines_wanted(wide, height) + costs + 2
-        rows["flame"] = height  # a picture takes what there is
+        rows["flame"] = height  # a picture fills any height
         time = (
             max(self.query_one(TimePane).virtual_size.height, min(self.query_one(LogPane).virtual_size.height, 14)) + 2
         )
@@ -145,7 +145,7 @@ class ProgramPanes(Guarded, Container):
         self._divide(f"{lines} 1fr {low}")
 
     def _divide(self, rows: str) -> None:
-        if rows != self._divided:  # each new value is a new layout of the screen
+        if rows != self._divided:  # each assignment makes Textual lay out the screen
             self._divided = rows
             self.styles.grid_rows = rows
 
@@ -162,7 +162,7 @@ class ProgramPanes(Guarded, Container):
 
     @on(LedgerList.Sorted)
     def show_sums(self) -> None:
-        """Shows the totals of the lists on their frames."""
+        """Show the totals of the lists on their frames."""
         result = self._result
         if result is None:
             return

@@ -1,7 +1,7 @@
-"""Program: what a user's own program does or did: its time, compile ledger, findings, lines, output.
+"""The Program screen: what a user's program does or did, as time, compile ledger, findings, lines and output.
 
-On a small terminal the views are tabs of one place; on a larger one several are side by side. Arriving events
-drive everything except the two clocks of the head, which tick while the program runs.
+On a small terminal the views are tabs; on a larger one, several are side by side. Arriving events drive everything
+except the two clocks of the head, which tick while the program runs.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from jaxprof.session import Run
 
 CANCELLING = (
-    "Interrupted, as by ctrl+c. Press {key} again to terminate it.",
-    "Asked to terminate. Press {key} again to kill it.",
-    "Killing it.",
+    "Interrupted, as by ctrl+c. Press {key} again to terminate the program.",
+    "Sent a termination signal. Press {key} again to kill the program.",
+    "Killing the program.",
 )
 EMPTY = """No program was recorded in this session.
 
 m x on Start                    runs a program from here
 jaxprof script train.py         runs a program from the shell
-jaxprof.record("run.jaxprof")   records the program in which this line stands"""
+jaxprof.record("run.jaxprof")   records the program that contains this line"""
 
 
 class ProgramScreen(ViewsScreen, keys="program"):
@@ -57,14 +57,14 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @property
     def place(self) -> str:
-        """The summary, unless the ledger is in view."""
+        """The place of this screen in the menu: the summary, unless the ledger is in view."""
         return "compiles" if self._view == "ledger" else "summary"
 
     def __init__(self) -> None:
         super().__init__()
         self._run = ""
         self._cancelled = ("", 0)
-        """The program that the user cancelled, and how often."""
+        """The program that the user has cancelled, and how often."""
 
     def compose_body(self) -> ComposeResult:
         yield Static(Content(EMPTY), id="program-empty")
@@ -84,7 +84,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         return self.profiler.session.runs.get(self._run)
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Shows the program if it has changed."""
+        """Show the program if it has changed."""
         before = self._run
         if replaced or self.run is None:
             self._choose()
@@ -94,14 +94,14 @@ class ProgramScreen(ViewsScreen, keys="program"):
             self._show()
 
     def _choose(self) -> None:
-        """Chooses the program that another screen had in view, else the last of the session."""
+        """Choose the program that another screen had in view, else the last of the session."""
         session = self.profiler.session
         wanted = session.runs.get(self.profiler.run_in_view)
         recorded = session.programs
         self._run = wanted.id if wanted is not None and wanted.is_program else recorded[-1].id if recorded else ""
 
     def come_into_view(self) -> None:
-        """Shows what changed meanwhile, and starts the clocks again."""
+        """Show what changed meanwhile, and start the clocks again."""
         super().come_into_view()
         if not self.whole:
             return
@@ -143,9 +143,11 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self.share_room()
 
     def share_room(self) -> None:
-        """Gives the views that are side by side the room for what they hold: a program that wrote nothing has no
-        output to show, until it is asked for; the last lines of one that runs stand below where its output is not in
-        view."""
+        """Share the room among the views that are side by side, by what they hold.
+
+        A program that wrote nothing has no output view until the user opens it. The last output lines of a running
+        program stand below while its output is out of view.
+        """
         if self.run is not None:
             result = program_result(self.profiler.session, self._run)
             notes = {
@@ -181,7 +183,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     def action_filter(self) -> None:
         around = self.focused.ancestors if self.focused is not None else ()
-        flame = next((each for each in around if isinstance(each, IciclePane)), None)
+        flame = next((widget for widget in around if isinstance(widget, IciclePane)), None)
         if flame is not None:
             flame.action_search()
         else:
@@ -192,7 +194,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
 
     @on(RowList.Chosen, "#ledger")
     def _compilation(self) -> None:
-        """Shows all of one compilation."""
+        """Show all of one compilation."""
         row = self.query_one(LedgerList).current_row
         if isinstance(row, Compiled):
             self.app.push_screen(CompilationDialog(row))
@@ -208,13 +210,13 @@ class ProgramScreen(ViewsScreen, keys="program"):
         self._show_source(line.where if line is not None else None)
 
     def _show_source(self, where: SourceLocation | None) -> None:
-        """Shows a line and the lines around it."""
+        """Show a line and the lines around it."""
         if where is not None:
             self.app.push_screen(SourceLines(where))
 
     @on(IciclePane.OpenRequested)
     def _line_of_frame(self, message: IciclePane.OpenRequested) -> None:
-        """Shows the source of a frame."""
+        """Show the source of a frame."""
         place = message.graph.place_of(message.node)
         if place is not None:
             self._show_source(SourceLocation(place.file, place.line))
@@ -222,7 +224,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
     # -- commands to the program ------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dims keys that have no effect now."""
+        """Dim keys that have no effect now."""
         if not self.whole:
             return super().check_action(action, parameters)
         run = self.run
@@ -275,8 +277,8 @@ class ProgramScreen(ViewsScreen, keys="program"):
         count = self._cancelled[1] + 1 if self._cancelled[0] == run.id else 1
         self._cancelled = (run.id, count)
         self.profiler.live.cancel(run.id)
-        said = CANCELLING[min(count, len(CANCELLING)) - 1].format(key=key_of("program.cancel"))
-        self.say(said, "Ending the program")
+        message = CANCELLING[min(count, len(CANCELLING)) - 1].format(key=key_of("program.cancel"))
+        self.say(message, "Ending the program")
 
     def action_again(self) -> None:
         from jaxprof.tui.kit.script_dialog import rerun_program

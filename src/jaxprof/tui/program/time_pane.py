@@ -1,4 +1,4 @@
-"""Where a program's time went: the states over time, what the devices and the arrays did meanwhile, and the table."""
+"""Where a program's time went: its states over time, devices and arrays on the same axis, and the tables."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """From the start of the program to its end, or to its last event so far. Monotonic seconds.
+    """The axis from the start of the program to its end, or to its last event so far, in monotonic seconds.
 
-    Everything that is drawn over time shares this axis, so that a dip of a device is below the compile that caused it.
+    Everything drawn over time shares this axis, so that a drop of a device's utilisation stands below the compilation
+    that caused it.
     """
 
     began_seconds: float
@@ -48,12 +49,13 @@ class TimeAxis:
         return max(0.0, self.ended_seconds - self.began_seconds)
 
     def column(self, at_seconds: float, columns: int) -> float:
-        """The column of a time, with its fraction; not clipped to the axis."""
+        """Return the column of a time, with its fraction; not clipped to the axis."""
         return (at_seconds - self.began_seconds) / self.seconds * columns if self.seconds else 0.0
 
 
 def states_by_column(sampled: Iterable[ProgramSampled], axis: TimeAxis, columns: int) -> list[dict[str, float]]:
-    """For each column, the share (0..1) of each state; the shares add up to less than 1 where nothing was recorded."""
+    """Return, for each column, the share (0..1) of each state; shares add up to less than 1 where nothing was
+    recorded."""
     shares: list[dict[str, float]] = [{} for _ in range(columns)]
     width = axis.seconds / columns if columns else 0.0
     if not width:
@@ -64,7 +66,7 @@ def states_by_column(sampled: Iterable[ProgramSampled], axis: TimeAxis, columns:
             continue
         first, last = axis.column(window.began_seconds, columns), axis.column(window.monotonic_seconds, columns)
         for column in range(max(0, int(first)), min(columns, int(last) + 1)):
-            inside = min(last, column + 1) - max(first, column)  # of a column; its states divide it in proportion
+            inside = min(last, column + 1) - max(first, column)  # in columns; the states divide it in proportion
             if inside <= 0:
                 continue
             for state, spent in window.states.items():
@@ -74,7 +76,7 @@ def states_by_column(sampled: Iterable[ProgramSampled], axis: TimeAxis, columns:
 
 
 def values_by_column(points: Sequence[tuple[float, float | None]], axis: TimeAxis, columns: int) -> list[float | None]:
-    """For each column, the mean of its values; a column without values repeats the previous column.
+    """Return, for each column, the mean of its values; a column without values repeats the previous column.
 
     Columns before the first and after the last value are None.
     """
@@ -116,7 +118,7 @@ class Track:
 
 
 def device_tracks(device: str, readings: Sequence[DeviceReading], axis: TimeAxis) -> list[Track]:
-    """Utilisation, power and memory of a device within the axis, as far as the device reports them."""
+    """Return utilisation, power and memory of a device within the axis, as far as the device reports them."""
     begin, end = axis.began_seconds - 1, axis.ended_seconds + 1
     inside = [reading for reading in readings if begin <= reading.monotonic_seconds <= end]
     if not inside:
@@ -141,7 +143,7 @@ def device_tracks(device: str, readings: Sequence[DeviceReading], axis: TimeAxis
 
 
 def array_tracks(arrays: Sequence[ArraysCounted]) -> list[Track]:
-    """The number of live arrays, and their bytes."""
+    """Return the number of live arrays, and their bytes."""
     if not arrays:
         return []
     times = [counted.monotonic_seconds for counted in arrays]
@@ -155,7 +157,7 @@ def array_tracks(arrays: Sequence[ArraysCounted]) -> list[Track]:
 def over_time(
     sampled: Sequence[ProgramSampled], tracks: Sequence[Track], axis: TimeAxis, width: int, height: int
 ) -> list[Content]:
-    """The stacked columns, the ruler below them, and the tracks; all on one axis."""
+    """Return the stacked columns, the ruler below them, and the tracks; all on one axis."""
     columns = max(1, width - LABEL - FIGURE)
     if not axis.seconds or columns < 12:
         return []
@@ -178,7 +180,7 @@ def over_time(
 
 
 def coarse(wall_seconds: float) -> tuple[int, int]:
-    """A key that changes each second at first, then each time the wall time grows by about a hundredth.
+    """Return a key that changes each second at first, then each time the wall time has grown by about a hundredth.
 
     A picture of hours adds up tens of thousands of sample windows, and looks the same a second later.
     """
@@ -195,7 +197,7 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
         yield Lines(id="time-more")
 
     def show(self, key: Hashable, result: ProgramResult, axis: TimeAxis, tracks: Sequence[Track]) -> None:
-        """Shows the time of a program; nothing is redrawn until `key` changes."""
+        """Show the time of a program; nothing is redrawn until `key` changes."""
         high = self.screen.size.height >= 34
         shares = [(share.state, share.seconds, share.exact) for share in result.timeline]
         shown = list(tracks) if high else list(tracks)[:4]
@@ -212,11 +214,11 @@ class TimePane(Guarded, VerticalScroll, can_focus=True):
 
 
 MOST = 12
-"""Rows that are shown of each table."""
+"""Most rows shown of each table."""
 
 
 def more_lines(result: ProgramResult, width: int) -> list[Content]:
-    """The tables, each below its title, without the empty ones."""
+    """Return the tables, each below its title, without the empty ones."""
     lines: list[Content] = []
     for title, rows in (
         ("loops", _loops(result, width)),

@@ -1,1 +1,1 @@
-"""Results: variants side by side, a run in full, sweeps."""
+"""The Results screen and those above it: variants side by side, a run in full, sweeps, two runs compared."""

@@ -1,6 +1,6 @@
-"""Two runs of the session compared: the verdict, what it stands on, how the environments differ, then exact facts.
+"""The comparison of two runs of the session: the verdict, its basis, how the environments differ, then exact facts.
 
-It lies over Results; Esc goes back there. The facts come from the HLO of both runs, which a thread reads.
+The screen lies over Results; Esc goes back there. The facts come from the HLO of both runs, which a thread reads.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 _NAME_WIDTH = 24
 _NAMES_SHARE = 6
-"""A name in the heading of a table takes at most this part of the width."""
+"""A name in the heading of a table takes at most the width divided by this."""
 _TWO_COLUMNS = 160
-"""From this width on tables stand beside each other."""
+"""Width from which tables stand side by side."""
 _BETWEEN = 3
 
 
 def unfit(run: Run) -> UsageError | None:
-    """Why this run is not compared here; None if it is."""
+    """Return why this run is not compared here; None if it is."""
     name = run.label
     if run.is_program:
         return UsageError(f"{name} is a recorded program", "jaxprof compare A B compares the sessions of programs.")
     if run.plan.how == "imported":
         return UsageError(f"{name} is an opened profile", "jaxprof compare A B compares profiles.")
     if not run.shown.over:
-        return UsageError(f"{name} has not ended", "It can be compared as soon as it has.")
+        return UsageError(f"{name} has not ended", "Compare it once it has ended.")
     if run.shown.status != "ok":
         advice = f"{key_of('app.mode.summary')} shows its run, {key_of('run.again')} runs it again."
         ended = "was cancelled" if run.shown.status == "cancelled" else run.shown.status
@@ -57,8 +57,8 @@ def unfit(run: Run) -> UsageError | None:
 
 
 def in_comparison(session: Session, run: Run) -> tuple[str, str] | None:
-    """A of the comparison that `run` is a side of, and that side; if `run` is A, the first other one. None for a
-    run that is no side.
+    """Return the ids of A and of the other side, for the comparison that `run` belongs to; if `run` is A, of the first
+    other side. None for a run that is no side of a comparison.
 
     Raises UsageError if one of the two cannot be compared.
     """
@@ -73,7 +73,7 @@ def in_comparison(session: Session, run: Run) -> tuple[str, str] | None:
 
 
 def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
-    """The two marked runs, the baseline first: the planned one, or else the one that was marked first.
+    """Return the two marked runs, the baseline first: the planned one, or else the one that was marked first.
 
     Raises UsageError unless there are two.
     """
@@ -87,14 +87,15 @@ def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
 
 
 def compare(session: Session, first: str, second: str) -> SessionDifference:
-    """The comparison of two runs of a session, the first one the baseline. Reads the HLO of both: for threads only."""
+    """Return the comparison of two runs of a session, the first one the baseline. Reads the HLO of both: for threads
+    only."""
     from jaxprof.analysis.session_difference import session_difference
 
     return session_difference(session, session, run_before=first, run_after=second)
 
 
 class CompareScreen(SessionScreen, keys="compare"):
-    """What differs between two runs."""
+    """Shows what differs between two runs."""
 
     MODE = "results"
     AUTO_FOCUS = "#compare-scroll"
@@ -103,7 +104,7 @@ class CompareScreen(SessionScreen, keys="compare"):
         super().__init__()
         self._runs = first, second
         self._session: Session | None = None
-        self._found: SessionDifference | None = None
+        self._difference: SessionDifference | None = None
 
     def compose_body(self) -> ComposeResult:
         with VerticalScroll(id="compare-scroll"):
@@ -113,7 +114,7 @@ class CompareScreen(SessionScreen, keys="compare"):
     # -- showing ----------------------------------------------------------------------------------------------
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Compares once, for both runs are over; closes when their session is no longer open."""
+        """Compare once, because both runs are over; close when their session is no longer open."""
         session = self.profiler.session
         if self._session is None:
             self._session = session
@@ -122,38 +123,38 @@ class CompareScreen(SessionScreen, keys="compare"):
             self.call_later(self.action_close)
 
     def _start(self) -> None:
-        self._found = None
-        self._say(Content.styled("comparing…", "$text-muted"))
+        self._difference = None
+        self._show_message(Content.styled("comparing…", "$text-muted"))
         runs, session = self._runs, self._session
         assert session is not None
         in_thread(
             self,
             lambda: compare(session, *runs),
             "compare",
-            then=lambda found: self._show(runs, found),
-            failed=lambda error: self._say(Content.styled(safe(str(error)), "$error")),
+            then=lambda difference: self._show(runs, difference),
+            failed=lambda error: self._show_message(Content.styled(safe(str(error)), "$error")),
         )
 
-    def _show(self, runs: tuple[str, str], found: SessionDifference) -> None:
-        """Shows what the thread found, unless the runs were exchanged since."""
+    def _show(self, runs: tuple[str, str], difference: SessionDifference) -> None:
+        """Show what the thread found, unless the runs were exchanged since."""
         if runs != self._runs or not self.whole:
             return
-        self._found = found
-        self.query_one("#compare-head", Lines).show(runs, lambda width: head_lines(found, width))
-        self.query_one("#compare-facts", Lines).show(runs, lambda width: fact_lines(found, width))
+        self._difference = difference
+        self.query_one("#compare-head", Lines).show(runs, lambda width: head_lines(difference, width))
+        self.query_one("#compare-facts", Lines).show(runs, lambda width: fact_lines(difference, width))
         self.query_one("#compare-scroll").scroll_home(animate=False)
         self.refresh_bindings()
 
-    def _say(self, words: Content) -> None:
+    def _show_message(self, words: Content) -> None:
         self.query_one("#compare-head", Lines).show(words.plain, lambda width: [words.truncate(width, ellipsis=True)])
         self.query_one("#compare-facts", Lines).clear()
 
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dims what needs the result."""
+        """Dim what needs the result."""
         if action in ("exchange", "copy"):
-            return True if self._found is not None else None
+            return True if self._difference is not None else None
         return super().check_action(action, parameters)
 
     def action_exchange(self) -> None:
@@ -161,12 +162,12 @@ class CompareScreen(SessionScreen, keys="compare"):
         self._start()
 
     def action_copy(self) -> None:
-        if self._found is None:
+        if self._difference is None:
             return
         from jaxprof.report.comparison_report import comparison_text
 
-        first = head_lines(self._found, 200)[0].plain.strip()
-        self.copy(f"{first}\n\n{comparison_text(self._found)}", first)
+        first = head_lines(self._difference, 200)[0].plain.strip()
+        self.copy(f"{first}\n\n{comparison_text(self._difference)}", first)
 
     def action_scroll(self, step: int) -> None:
         self.query_one("#compare-scroll").scroll_relative(y=step, animate=False)
@@ -176,7 +177,7 @@ class CompareScreen(SessionScreen, keys="compare"):
 
 
 def names(before: Run, after: Run) -> tuple[str, str]:
-    """What distinguishes two runs of a session, in a few words: the variant, the device, or the id."""
+    """Return what distinguishes two runs of a session, in a few words: the variant, the device, or the id."""
     plans = before.plan, after.plan
     if all(plan.side for plan in plans) and plans[0].side != plans[1].side:
         words = [plan.side for plan in plans]
@@ -191,13 +192,13 @@ def names(before: Run, after: Run) -> tuple[str, str]:
     return shorten(words[0], _NAME_WIDTH), shorten(words[1], _NAME_WIDTH)
 
 
-def head_lines(found: SessionDifference, width: int) -> list[Content]:
-    """The verdict, the ratio and what it stands on, what is compared, and the exact facts in one line."""
+def head_lines(difference: SessionDifference, width: int) -> list[Content]:
+    """Return the verdict, the ratio with its basis, the two sides, and the exact facts in one line."""
     from jaxprof.analysis.ab import side_title, side_versus
     from jaxprof.report.comparison import answer
     from jaxprof.report.sides import verdict_line
 
-    (pair,) = found.runs
+    (pair,) = difference.runs
     before, after = pair.before, pair.after
     ours, theirs = names(before, after)
     phase = next((phase for phase in pair.phases if phase.phase == "run"), None)
@@ -211,9 +212,9 @@ def head_lines(found: SessionDifference, width: int) -> list[Content]:
         lines += hang(Content(" "), f"{theirs} against {ours}: the times are not compared, no call was timed", width)
     else:
         words = speedup.words(ours)
-        said = f"{theirs} against {ours}: {words}" if speedup.verdict == "inconclusive" else f"{theirs} is {words}"
+        sentence = f"{theirs} against {ours}: {words}" if speedup.verdict == "inconclusive" else f"{theirs} is {words}"
         if versus is None:
-            lines += hang(Content(" "), said, width, f"bold {speedup_style(speedup)}")
+            lines += hang(Content(" "), sentence, width, f"bold {speedup_style(speedup)}")
         parts = [f"{speedup_text(speedup)}  {speedup.basis}"]
         parts.append(f"{seconds(phase.before_seconds)} → {seconds(phase.after_seconds)} a call, medians")
         if speedup.between_share is not None:
@@ -229,18 +230,17 @@ def head_lines(found: SessionDifference, width: int) -> list[Content]:
     return [*lines, *hang(Content.styled(" exact  ", "$text-muted"), answer(pair), width), Content("")]
 
 
-def fact_lines(found: SessionDifference, width: int) -> list[Content]:
-    """The tables: how the environments differ, exact facts, kernels and so on, and the phases last."""
+def fact_lines(difference: SessionDifference, width: int) -> list[Content]:
+    """Return the tables: how the environments differ, exact facts, kernels and so on, and the phases last."""
     from jaxprof.report.comparison import PHASES, environment_table, named, tables
 
-    (pair,) = found.runs
+    (pair,) = difference.runs
     ours, theirs = (shorten(name, max(9, width // _NAMES_SHARE)) for name in names(pair.before, pair.after))
-    every = list(tables(pair))
-    every.sort(key=lambda table: table.columns is PHASES)
+    sorted_tables = sorted(tables(pair), key=lambda table: table.columns is PHASES)
     room = (width - _BETWEEN) // 2 if width >= _TWO_COLUMNS else 0
     narrow: list[list[Content]] = []
     lines: list[Content] = []
-    for table in (environment_table(found), *every):
+    for table in (environment_table(difference), *sorted_tables):
         block = list(table_lines(named(table, ours, theirs), width))
         if block and all(columns(line.plain.rstrip()) <= room for line in block):
             narrow.append([*block, Content("")])
@@ -250,13 +250,13 @@ def fact_lines(found: SessionDifference, width: int) -> list[Content]:
 
 
 def _beside(blocks: Sequence[Sequence[Content]], room: int) -> Iterator[Content]:
-    """The blocks in two columns of `room`, none of whose lines is longer."""
-    for one, other in zip_longest(*halves(blocks), fillvalue=Content("")):
-        yield one.rstrip().pad_right(room + _BETWEEN - columns(one.plain.rstrip())) + other
+    """Yield the blocks in two columns of `room`; no line of theirs is longer."""
+    for left, right in zip_longest(*halves(blocks), fillvalue=Content("")):
+        yield left.rstrip().pad_right(room + _BETWEEN - columns(left.plain.rstrip())) + right
 
 
 def halves(blocks: Sequence[Sequence[Content]]) -> tuple[list[Content], list[Content]]:
-    """The blocks in their order in two columns, of which the longer one is as short as can be."""
+    """Return the blocks, in their order, in two columns, with the longer column as short as possible."""
     lengths = [len(block) for block in blocks]
     cut = min(range(len(blocks) + 1), key=lambda at: (max(sum(lengths[:at]), sum(lengths[at:])), -at))
     return [line for block in blocks[:cut] for line in block], [line for block in blocks[cut:] for line in block]

@@ -1,6 +1,6 @@
 """The facts about a run as lines of text: figures, check, memory, environment, warnings and published figures.
 
-Pure functions from values to `Content`. Unknown values are a dash; estimates are named as such.
+All functions are pure, from values to `Content`. An unknown value is a dash; an estimate is labelled as one.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 NAME = 15
 _KINDS = {"GPU": ("GPU", "T4", "V100", "A100", "P100", "K80"), "TPU": ("TPU",)}
-"""Words in a source's hardware that mean an accelerator of this kind."""
+"""Words in a source's hardware that name an accelerator of this kind."""
 _CLOSE = 70
-"""Below this width, published figures use narrow columns."""
+"""Width below which published figures use narrow columns."""
 _NOTES_FROM = 74
-"""From this width on, the table of phases has notes."""
+"""Width from which the table of phases has notes."""
 
 
 def fact(name: str, value: str | Content, width: int, note: str = "", style: str = "") -> list[Content]:
-    """A name, a value, and a dimmed note on where it comes from: one line, or more where they need them."""
+    """Return a name, a value, and a dimmed note on where it comes from: one line, or more where they need them."""
     shown = value if isinstance(value, Content) else Content.styled(safe(value), style)
     if note:
         shown = Content.assemble(shown, "  ", (safe(note), "$quiet"))
@@ -52,7 +52,7 @@ def fact(name: str, value: str | Content, width: int, note: str = "", style: str
 
 
 def wrapped(text: str, width: int, style: str = "", indent: str = "") -> list[Content]:
-    """Text from outside, made safe and wrapped to `width`."""
+    """Return text from outside, made safe and wrapped to `width`."""
     lines: list[Content] = []
     for line in safe_lines(text):
         lines += [
@@ -63,7 +63,7 @@ def wrapped(text: str, width: int, style: str = "", indent: str = "") -> list[Co
 
 
 def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
-    """The figures of the steady run, each with its interval or its source."""
+    """Return the figures of the steady run, each with its interval or its source."""
     summary, run = result.summary, result.run
     if summary is None:
         return []
@@ -84,7 +84,9 @@ def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
         lines += fact("speed-up", text, width, speedup.words(baseline) + basis)
         if result.once_seconds is not None:
             lines += fact("break-even", break_even_text(result), width, "until the one-time cost is won back")
-            lines += _one_time_lines(result, width)
+            if result.one_time_phases:
+                whole = f"{seconds(sum(result.one_time_phases.values()))}: "
+                lines += fact("one-time cost", whole + one_time_text(result), width, style="$quiet")
     if run.plan.how != "numpy":
         note = "median, until the call returned"
         lines += fact("dispatch", seconds(result.dispatch_median_seconds), width, note)
@@ -104,16 +106,8 @@ def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
     return [*lines, *check_lines(result, width)]
 
 
-def _one_time_lines(result: RunResult, width: int) -> list[Content]:
-    """The one-time cost and, whole, its parts."""
-    if not result.one_time_phases:
-        return []
-    whole = f"{seconds(sum(result.one_time_phases.values()))}: "
-    return fact("one-time cost", whole + one_time_text(result), width, style="$quiet")
-
-
 def check_lines(result: RunResult, width: int) -> list[Content]:
-    """Whether the result is right, compared with what, and within which tolerance."""
+    """Return whether the result is right, what it was compared with, and within which tolerance."""
     check = result.run.check
     if check is None:
         return []
@@ -132,7 +126,7 @@ def check_lines(result: RunResult, width: int) -> list[Content]:
 
 
 def phase_lines(result: RunResult, width: int) -> list[Content]:
-    """All phases, with start-up and copies: time, bar, bytes, rate and a note."""
+    """Return all phases, with start-up and copies: time, bar, bytes, rate and a note."""
     if not result.phase_seconds:
         return []
     longest = max((value for value in result.phase_seconds.values() if value), default=0.0)
@@ -179,7 +173,7 @@ def phase_lines(result: RunResult, width: int) -> list[Content]:
 
 
 def _phase_note(result: RunResult, phase: str) -> str:
-    """How the figure was measured, or the engine's note on it."""
+    """Return how the figure was measured, or the engine's note on it."""
     timing = result.run.phases.get(phase)
     if timing is not None and timing.note:
         return timing.note
@@ -190,7 +184,7 @@ def _phase_note(result: RunResult, phase: str) -> str:
 
 
 def memory_lines(result: RunResult, width: int) -> list[Content]:
-    """The memory of the compiled program and of the allocator."""
+    """Return the memory of the compiled program and of the allocator."""
     memory = result.run.memory
     if memory is None:
         return []
@@ -199,7 +193,7 @@ def memory_lines(result: RunResult, width: int) -> list[Content]:
         ("peak memory", peak_memory(result.run), "what the program holds while it runs, as XLA planned it"),
         ("arguments", memory.argument_bytes, analysis),
         ("outputs", memory.output_bytes, analysis),
-        ("donated", memory.alias_bytes or None, "of the outputs, in the memory of arguments"),
+        ("donated", memory.alias_bytes or None, "of the outputs, reusing the memory of arguments"),
         ("temporaries", memory.temporary_bytes, analysis),
         ("allocator peak", memory.allocator_peak_bytes, _limit(memory.allocator_limit_bytes)),
     )
@@ -211,7 +205,7 @@ def _limit(limit: int | None) -> str:
 
 
 def environment_lines(result: RunResult, width: int) -> list[Content]:
-    """The environment of the run: versions, device, settings."""
+    """Return the environment of the run: versions, device, settings."""
     environment = result.run.environment
     if environment is None:
         return []
@@ -240,7 +234,7 @@ def _plain(value: Scalar) -> str:
 
 
 def warning_lines(result: RunResult, width: int) -> list[Content]:
-    """Each warning with its advice."""
+    """Return each warning with its advice."""
     lines: list[Content] = []
     for warning in result.warnings:
         message = wrapped(warning.message, width - 2, "$warning", "  ")
@@ -251,7 +245,7 @@ def warning_lines(result: RunResult, width: int) -> list[Content]:
 
 
 def failure_lines(result: RunResult, width: int, *, traceback: bool = True) -> list[Content]:
-    """The error, its advice, and its traceback."""
+    """Return the error, its advice, and its traceback."""
     run = result.run
     if not run.shown.error or run.shown.status == "ok":
         return []
@@ -266,7 +260,7 @@ _MOST_COMPILED = 12
 
 
 def compile_lines(result: RunResult, width: int) -> list[Content]:
-    """The functions that were compiled op by op, longest first."""
+    """Return the functions that were compiled op by op, longest first."""
     totals: dict[str, list[float]] = {}
     for compiled in result.run.compiles:
         totals.setdefault(compiled.function, []).append(compiled.seconds)
@@ -283,7 +277,7 @@ def compile_lines(result: RunResult, width: int) -> list[Content]:
 def published_lines(
     figures: Iterable[Published], measured: Sequence[RunResult], parameters: dict[str, Scalar], width: int
 ) -> list[Content]:
-    """Published figures beside those measured here, and what makes the two incomparable."""
+    """Return published figures beside those measured here, and what makes the two incomparable."""
     lines: list[Content] = []
     close = width < _CLOSE
     variant_width, phase_width = (14, 10) if close else (20, 13)
@@ -314,7 +308,8 @@ def published_lines(
 
 
 def _unlike(figure: Published, parameters: dict[str, Scalar], devices: Sequence[str]) -> list[str]:
-    """Why a published figure is not the same measurement: its own caveat, another kind of device, other sizes."""
+    """Return why a published figure is not the same measurement: its own caveat, another kind of device, other
+    sizes."""
     reasons = [figure.caveat] if figure.caveat else []
     kind = next((kind for kind, names in _KINDS.items() if any(name in figure.hardware for name in names)), "CPU")
     reasons += [

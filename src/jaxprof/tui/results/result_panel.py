@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 
 
 class ResultPanel(Guarded, VerticalScroll):
-    """Displayed while there is something to show; a part is redrawn only when its data changes."""
+    """The details of a row, hidden while there is nothing to show. A part is redrawn only when its data changes."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._title = ""
         self.logarithmic = False
-        """Whether the bars of the phases have a logarithmic scale."""
+        """Whether the phase bars have a logarithmic scale."""
 
     def compose(self) -> ComposeResult:
         yield Lines(id="failure")
@@ -68,7 +68,7 @@ class ResultPanel(Guarded, VerticalScroll):
     def show(
         self, session: Session, result: RunResult | None, group: RunGroup | None, sweep: SweepGroup | None
     ) -> None:
-        """Shows a run of `session` beside the others of its group, or a sweep; hides itself without either."""
+        """Show a run of `session` beside the others of its group, or a sweep; hide itself without either."""
         self.display = result is not None or sweep is not None
         title = ""
         if sweep is not None:
@@ -124,7 +124,7 @@ class ResultPanel(Guarded, VerticalScroll):
 
 
 def _under(name: str, lines: list[Content]) -> list[Content]:
-    """Lines below a blank line and a heading; nothing without lines."""
+    """Return lines below a blank line and a heading; nothing without lines."""
     return [Content(""), Content.styled(name, "bold $primary"), *lines] if lines else []
 
 
@@ -147,7 +147,7 @@ def _published(group: RunGroup, width: int) -> list[Content]:
 
 
 def _style(sweep: SweepGroup, line: SweepLine) -> tuple[str, str]:
-    """Colour and marker of a line, the same in both plots; the baseline's is dimmed."""
+    """Return colour and marker of a line, the same in both plots; the baseline is dimmed."""
     if line is sweep.baseline:
         return STYLES[0], MARKERS[0]
     others = [other for other in sweep.lines if other is not sweep.baseline]
@@ -160,7 +160,7 @@ def _label(sweep: SweepGroup, line: SweepLine) -> str:
 
 
 def time_plot(sweep: SweepGroup, width: int, height: int) -> Content:
-    """Time of a call over size."""
+    """Return the plot of the time of a call over the size."""
     lines = []
     for line in sweep.lines:
         style, marker = _style(sweep, line)
@@ -175,7 +175,8 @@ def time_plot(sweep: SweepGroup, width: int, height: int) -> Content:
 
 
 def speedup_plot(sweep: SweepGroup, width: int, height: int) -> Content:
-    """Speed-up over the baseline, over size; the line at 1 is where both are equal, the marks are the crossovers."""
+    """Return the plot of the speed-up over the size, with a line at 1 (equal to the baseline) and marks at the
+    crossovers."""
     lines = []
     sizes = [size for line in sweep.lines for size in line.sizes]
     for line in sweep.lines:
@@ -201,12 +202,12 @@ def speedup_plot(sweep: SweepGroup, width: int, height: int) -> Content:
 
 
 def rounded(size: float) -> str:
-    """An interpolated size with two digits, which is its precision."""
+    """Return an interpolated size with two digits, which is its precision."""
     return integer(float(f"{size:.2g}"))
 
 
 def crossover_lines(sweep: SweepGroup) -> list[Content]:
-    """The crossovers of the sweep, in words."""
+    """Return the crossovers of the sweep, in words."""
     return [
         Content.assemble(("◉ ", "bold $warning"), (safe(crossover.sentence(sweep.parameter)), "bold"))
         for crossover in sweep.crossovers()
@@ -214,7 +215,7 @@ def crossover_lines(sweep: SweepGroup) -> list[Content]:
 
 
 def sweep_table(sweep: SweepGroup, width: int) -> list[Content]:
-    """A row per size, a column per variant: the median, and its speed-up."""
+    """Return a row per size, a column per variant: the median, and its speed-up."""
     sizes = sorted({size for line in sweep.lines for size in line.sizes})
     step = max(14, min(26, (width - 12) // max(1, len(sweep.lines))))
     layout = placed(
@@ -235,7 +236,7 @@ def sweep_table(sweep: SweepGroup, width: int) -> list[Content]:
 
 
 def _at_size(line: SweepLine) -> Callable[[float], Cell]:
-    """The cell of a line of the sweep: its median at a size, and the speed-up beside it."""
+    """Return the cell of a line of the sweep: its median at a size, and the speed-up beside it."""
     by_size = dict(zip(line.sizes, line.results, strict=True))
 
     def make(size: float) -> Cell:

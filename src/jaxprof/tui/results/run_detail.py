@@ -1,7 +1,7 @@
 """One run in full: its phases as a table, the distribution and order of its samples, and its break-even.
 
-The app pushes it over Run or Results; Esc goes back there. It hears of changes like any other screen, so a run can be
-watched here too.
+The app pushes the screen over Run or Results; Esc goes back there. It is notified of changes like any other screen, so
+it can also show a running run.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 
 class RunDetailScreen(RunKeys, keys="run_detail"):
-    """All details of one run."""
+    """Shows all details of one run."""
 
     AUTO_FOCUS = "#detail-scroll"
 
     def __init__(self, mode: str, run: str) -> None:
-        """`mode` is that of the screen below: Run or Results."""
+        """`mode` is the mode of the screen below: Run or Results."""
         super().__init__()
         self.MODE = mode
         self.run = run
@@ -78,7 +78,7 @@ class RunDetailScreen(RunKeys, keys="run_detail"):
         return self.profiler.session.runs.get(self.run)
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Shows the run as it is now; closes when its session is no longer open."""
+        """Show the run as it is now; close when its session is no longer open."""
         run = self.chosen
         if run is None:
             self.call_later(self.action_close)
@@ -132,19 +132,19 @@ class RunDetailScreen(RunKeys, keys="run_detail"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dims the next or previous run if there is none."""
+        """Dim the next or previous run if there is none."""
         if action == "step" and self.whole and isinstance(parameters[0], int):
-            return True if self._at(parameters[0]) else None
+            return True if self._neighbour(parameters[0]) else None
         return super().check_action(action, parameters)
 
-    def _at(self, step: int) -> str:
-        """The id of the run `step` places further, or an empty text."""
+    def _neighbour(self, step: int) -> str:
+        """Return the id of the run `step` places further, or an empty text."""
         ids = list(self.profiler.session.runs)
         index = ids.index(self.run) + step if self.run in ids else -1
         return ids[index] if 0 <= index < len(ids) else ""
 
     def action_step(self, step: int) -> None:
-        run_id = self._at(step)
+        run_id = self._neighbour(step)
         if run_id:
             self.run = self.profiler.run_in_view = run_id
             self._show(self.profiler.session.runs[run_id])
@@ -162,7 +162,7 @@ class RunDetailScreen(RunKeys, keys="run_detail"):
 
 
 def _head(session: Session, run_result: RunResult, width: int) -> list[Content]:
-    """The line that names the run; for a side of a comparison, another one that says what it is."""
+    """Return the line that names the run; for a side of a comparison, also a line that describes the side."""
     plan = run_result.run.plan
     how = {"numpy": "NumPy on the host", "eager": "op by op", "jit": "compiled as one program"}.get(plan.how, plan.how)
     precision = f" · precision {plan.precision}" if plan.precision else ""
@@ -179,7 +179,7 @@ def _head(session: Session, run_result: RunResult, width: int) -> list[Content]:
 
 
 def _phases(run_result: RunResult, width: int) -> list[Content]:
-    """The table of phases, and below it the cost of a first result, phase by phase."""
+    """Return the table of phases, and below it the cost of a first result, phase by phase."""
     table = phase_lines(run_result, width)
     bars = first_result(run_result.phase_seconds, width) if run_result.run.plan.how != "numpy" else []
     first = sum(took for phase in UNTIL_FIRST if (took := run_result.phase_seconds.get(phase)) is not None)
@@ -188,7 +188,7 @@ def _phases(run_result: RunResult, width: int) -> list[Content]:
 
 
 def break_even_plot(curve: BreakEvenCurve, width: int, height: int) -> Content:
-    """Total time over the number of calls, for a run and its baseline, and where the lines cross."""
+    """Return the plot of the total time over the number of calls, for a run and its baseline, with the break-even."""
     last = curve.calls
     ours = [(0.0, 0.0)] + [(float(calls), curve.seconds_after(calls)) for calls in (1, last)]
     theirs = ((0.0, 0.0), (float(last), last * curve.baseline_seconds))

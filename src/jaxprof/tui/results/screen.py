@@ -1,6 +1,6 @@
-"""Results: the variants side by side, and below (or beside) them the details of the row under the cursor.
+"""The Results screen: the variants side by side, and below or beside them the details of the row under the cursor.
 
-Nothing is computed here: `jaxprof.analysis` derives, the widgets draw. A row is a run, or a sweep over a parameter.
+The screen computes nothing: `jaxprof.analysis` derives, the widgets draw. A row is a run, or a sweep over a parameter.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from jaxprof.analysis.run_result import is_uncounted, prompt_cost, run_cost
 from jaxprof.errors import UsageError
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import columns, safe
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import RunKeys
 from jaxprof.tui.kit.drawing import cell, mark
 from jaxprof.tui.kit.explanation import ExplanationHead
@@ -39,7 +40,7 @@ from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.tui.kit.plots import count_tick
 from jaxprof.tui.kit.program_summary import in_a_line
-from jaxprof.tui.kit.run_list import NOTHING_MEASURED, RunHeading
+from jaxprof.tui.kit.run_list import RunHeading, nothing_measured
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
 from jaxprof.tui.kit.table_view import Heading, TableView
 from jaxprof.tui.kit.threads import in_thread
@@ -75,10 +76,10 @@ def _extra(title: str, width: int, priority: int, text: Callable[[RunResult], st
 class ResultList(TableView[RunResult]):
     """Rows of runs, headings of groups, and a row for each sweep."""
 
-    EMPTY: ClassVar[str] = NOTHING_MEASURED
     UNSORTED = "as planned"
 
     def __init__(self, *, id: str | None = None) -> None:
+        self.EMPTY = nothing_measured()  # type: ignore[misc]
         super().__init__(
             (
                 TableColumn("", self._mark, 1),
@@ -108,13 +109,13 @@ class ResultList(TableView[RunResult]):
         self._longest: dict[str, float] = {}
         self.groups: list[RunGroup] = []
         self.sweeps: dict[str, SweepGroup] = {}
-        """By workload."""
-        self._of: dict[str, RunGroup] = {}
+        """Sweeps by workload."""
+        self._group_by_run: dict[str, RunGroup] = {}
         self.marked: list[str] = []
-        """The runs to compare, in the order in which they were marked."""
+        """Ids of the runs to compare, in the order in which they were marked."""
 
     def toggle(self, run: str) -> None:
-        """Marks a run, or unmarks it."""
+        """Mark a run, or unmark it."""
         if run in self.marked:
             self.marked.remove(run)
         else:
@@ -122,7 +123,7 @@ class ResultList(TableView[RunResult]):
         self.redraw([run])
 
     def show(self, session: Session, runs: frozenset[str]) -> None:
-        """Shows `session`, in which `runs` changed. Unchanged rows are not redrawn."""
+        """Show `session`, in which `runs` changed. Unchanged rows are not redrawn."""
         if session is not self._session:
             self._session, self._results, runs = session, {}, frozenset(session.runs)
             self.marked.clear()
@@ -135,7 +136,7 @@ class ResultList(TableView[RunResult]):
         self.groups = grouped(self._results.values())
         if any(session.runs[run].over for run in runs if run in session.runs):
             self.sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
-        self._of = {run_result.run.id: group for group in self.groups for run_result in group.runs}
+        self._group_by_run = {run_result.run.id: group for group in self.groups for run_result in group.runs}
         for group in self.groups:
             names = {run_result.run.id: group.label(run_result.run) for run_result in group.runs}
             counted = Counter(names.values())
@@ -144,7 +145,7 @@ class ResultList(TableView[RunResult]):
         self.rearrange()
 
     def _count(self, session: Session) -> None:
-        """Counts FLOPs of long programs beside the screen."""
+        """Count the FLOPs of long programs in a thread."""
         late = [run for run in session.runs.values() if is_uncounted(run)]
         if not late:
             return
@@ -158,8 +159,8 @@ class ResultList(TableView[RunResult]):
         in_thread(self, count, "count FLOPs")
 
     def group_of(self, run: str) -> RunGroup | None:
-        """The group of a run; None if the run is not shown."""
-        return self._of.get(run)
+        """Return the group of a run; None if the run is not shown."""
+        return self._group_by_run.get(run)
 
     def arranged(self) -> dict[Hashable, RunResult | Heading]:
         rows: dict[Hashable, RunResult | Heading] = {}
@@ -217,11 +218,10 @@ def _speedup(run_result: RunResult) -> tuple[str, str]:
 
 
 def _break_even(run_result: RunResult) -> tuple[str, str]:
-    run = run_result.run
-    wrong = run.check is not None and run.check.passed is False
-    return "✗ wrong" if wrong else break_even_text(
-        run_result
-    ) if run_result.versus is not None else "", "$error" if wrong else ""
+    check = run_result.run.check
+    if check is not None and check.passed is False:
+        return "✗ wrong", "$error"
+    return break_even_text(run_result) if run_result.versus is not None else "", ""
 
 
 def _warnings(run_result: RunResult) -> tuple[str, str]:
@@ -259,7 +259,7 @@ class ResultsScreen(RunKeys, keys="results"):
     # -- showing ----------------------------------------------------------------------------------------------
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Shows the current figures."""
+        """Show the current figures."""
         rows = self.query_one(ResultList)
         rows.show(self.profiler.session, runs)
         if self.profiler.run_in_view:
@@ -269,7 +269,7 @@ class ResultsScreen(RunKeys, keys="results"):
 
     @on(ResultList.Sorted)
     def _show_summary(self) -> None:
-        """Shows on the frame of the list how many runs there are and how they are sorted."""
+        """Show on the frame of the list how many runs there are and how they are sorted."""
         count, order = len(self.profiler.session.runs), self.query_one(ResultList).order_in_words
         words = counted(count, "run") if count else ""
         marked = len(self.query_one(ResultList).marked)
@@ -281,13 +281,13 @@ class ResultsScreen(RunKeys, keys="results"):
             self.query_one("#results-box").border_subtitle = Content(words)
 
     def come_into_view(self) -> None:
-        """Puts the cursor on the run that another screen had in view."""
+        """Put the cursor on the run that another screen had in view."""
         super().come_into_view()
         if self.profiler.run_in_view and self.whole:
             self.query_one(ResultList).move_to_key(self.profiler.run_in_view)
 
     def on_row_list_highlighted(self, message: ResultList.Highlighted) -> None:
-        """Shows the details of another row."""
+        """Show the details of another row."""
         if not self.whole:
             return
         result = self._result()
@@ -297,7 +297,7 @@ class ResultsScreen(RunKeys, keys="results"):
         self.query_one(ResultPanel).scroll_home(animate=False)
 
     def on_row_list_chosen(self, message: ResultList.Chosen) -> None:
-        """Opens a row that was clicked twice."""
+        """Open a row that was clicked twice."""
         self.action_open()
 
     @property
@@ -322,7 +322,7 @@ class ResultsScreen(RunKeys, keys="results"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dims the keys that can do nothing now; Esc is the app's unless the panel is zoomed."""
+        """Dim the keys that can do nothing now; Esc is the app's unless the panel is zoomed."""
         if not self.whole:
             return super().check_action(action, parameters)
         result = self._result()
@@ -350,7 +350,8 @@ class ResultsScreen(RunKeys, keys="results"):
         run = result.run
         refused = unfit(run) if run.id not in rows.marked else None
         if refused is None and run.id not in rows.marked and len(rows.marked) == 2:
-            refused = UsageError("two runs are marked already", "Space on one of them unmarks it; c compares them.")
+            hint = f"{key_of('results.mark')} on one of them unmarks it; {key_of('results.compare')} compares them."
+            refused = UsageError("two runs are marked already", hint)
         if refused is not None:
             self.profiler.tell(refused)
             return
@@ -407,7 +408,7 @@ class ResultsScreen(RunKeys, keys="results"):
 
 
 def row_text(result: RunResult, baseline: str) -> str:
-    """A run in one line, for a message or a commit: names, median with interval, speed-up, break-even."""
+    """Return a run in one line, for a message or a commit: names, median with interval, speed-up, break-even."""
     run = result.run
     head = f"{safe(run.label)} {parameters_text(run.plan.parameters)}".rstrip()
     if result.summary is None:

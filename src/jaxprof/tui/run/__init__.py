@@ -1,1 +1,1 @@
-"""Run: the current runs."""
+"""The Run screen: the queue and the current run."""

@@ -1,4 +1,4 @@
-"""The current run: its phases side by side with their clocks, and its figures in words while its interval narrows."""
+"""The current run: its phases side by side with their clocks, and its figures while its interval narrows."""
 
 from __future__ import annotations
 
@@ -31,21 +31,20 @@ _START_UP = "start-up"
 
 @dataclass(frozen=True, slots=True)
 class PhaseStep:
-    """One phase: `text` is its time, a dash, or empty while it runs (then `began_seconds` is set)."""
+    """A phase in the strip: `text` is its time, a dash, or empty while it runs (`began_seconds` is set then)."""
 
     phase: str
     text: str
     reached: bool
     began_seconds: float | None = None
-    """Monotonic."""
+    """Monotonic time at which the phase began; None unless it is running."""
 
 
 def steps(result: RunResult, *, growing: bool) -> tuple[PhaseStep, ...]:
-    """The phases of this run, in order. Anything else that the engine does appears only in the list of runs."""
+    """Return the phases of this run, in order. Anything else that the engine does appears only in the list of runs."""
     run = result.run
     own = [phase for phase in SHOWN if phase in run.phases or phase == "run"] if run.plan.how == "numpy" else SHOWN
-    shown = [_START_UP, *own]
-    return tuple(_step(result, phase, growing) for phase in shown)
+    return tuple(_step(result, phase, growing) for phase in (_START_UP, *own))
 
 
 def _step(result: RunResult, phase: str, growing: bool) -> PhaseStep:
@@ -70,30 +69,30 @@ def _step(result: RunResult, phase: str, growing: bool) -> PhaseStep:
 
 
 class PhaseStrip(Guarded, Widget):
-    """Two lines: the names, and the time of each phase so far."""
+    """Two lines: the phases, and the time of each so far."""
 
     ALLOW_SELECT = False
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.shift_seconds = 0.0
-        """How far the writer's clock is ahead of ours, if another machine writes the session."""
+        """Seconds by which the writer's clock is ahead of ours, if another machine writes the session."""
         self._steps: tuple[PhaseStep, ...] = ()
         self._clock = ""
 
     def show(self, phases: tuple[PhaseStep, ...]) -> None:
-        """Shows these steps."""
+        """Show these steps."""
         if phases != self._steps:
             self._steps = phases
             self.refresh()
 
     def tick(self) -> None:
-        """Redraws the running clock if its text has changed."""
+        """Redraw the running clock if its text has changed."""
         if any(step.began_seconds is not None and self._elapsed(step) != self._clock for step in self._steps):
             self.refresh()
 
     def render(self) -> Content:
-        width = self._width()
+        width = max(6, min(16, self.content_size.width // max(1, len(self._steps))))
         names: list[Content] = []
         times: list[Content] = []
         for step in self._steps:
@@ -107,20 +106,17 @@ class PhaseStrip(Guarded, Widget):
                 times.append(cell(step.text or "·", width, "$foreground" if step.reached else "$quiet"))
         return Content.assemble(*names, "\n", *times)
 
-    def _width(self) -> int:
-        return max(6, min(16, self.content_size.width // max(1, len(self._steps))))
-
     def _elapsed(self, step: PhaseStep) -> str:
         return clock(monotonic() + self.shift_seconds - (step.began_seconds or 0.0))
 
 
 _FAILURE_LINES = 8
 _WIDTHS_SHOWN = 4
-"""Interval widths shown: the first, and the latest."""
+"""Interval widths shown: the first one, and the latest."""
 
 
 def why_no_samples(run: Run) -> str:
-    """The text in place of the samples."""
+    """Return the text in place of the samples."""
     if run.plan.how == "compile":
         return "compiled, and not run" if run.shown.over else "this is compiled, and not run"
     if run.plan.how == "imported":
@@ -129,7 +125,8 @@ def why_no_samples(run: Run) -> str:
 
 
 def launch_text(run: Run) -> str:
-    """`launch 2 of 3, in turns with 2 more` while it runs; empty where there is only one launch, or in the first."""
+    """Return `launch 2 of 3, in turns with 2 more` while a run is in progress; empty with one launch, or in the
+    first."""
     if run.shown.status != "running":
         return ""
     if run.current_phase == "run" and run.note:
@@ -139,7 +136,7 @@ def launch_text(run: Run) -> str:
 
 
 def convergence_text(widths: Sequence[IntervalWidth]) -> str:
-    """`interval so far: ± 8.1 % at 8 samples, …, 2.2 % at 128, 1.1 % at 256`; empty if there is none."""
+    """Return `interval so far: ± 8.1 % at 8 samples, …, 2.2 % at 128, 1.1 % at 256`; empty without an interval."""
     known = [width for width in widths if width.relative_halfwidth is not None]
     if not known:
         return ""
@@ -149,19 +146,19 @@ def convergence_text(widths: Sequence[IntervalWidth]) -> str:
 
 
 def figures(result: RunResult, baseline: str, so_far: str, width: int) -> list[Content]:
-    """The median with its interval, how the interval narrowed, and the comparison with the baseline."""
+    """Return the median with its interval, how the interval narrowed, and the comparison with the baseline."""
     summary = result.summary
     if summary is None:
         return []
     calls = result.run.series["run"].calls_per_sample
-    each = f" of {calls} calls" if calls > 1 else ""
+    per_sample = f" of {calls} calls" if calls > 1 else ""
     lines = [
         Content.assemble(
             ("median ", "$text-muted"),
             (seconds(summary.median), "bold"),
             f" {half_width(summary)}  ",
             (interval(summary), "$text-muted"),
-            (f"   {counted(summary.count, 'sample')}{each}" if summary.low is not None else "", "$text-muted"),
+            (f"   {counted(summary.count, 'sample')}{per_sample}" if summary.low is not None else "", "$text-muted"),
         ).truncate(width, ellipsis=True)
     ]
     if result.versus is not None:
@@ -180,7 +177,7 @@ def figures(result: RunResult, baseline: str, so_far: str, width: int) -> list[C
 
 
 def failure(run: Run, width: int) -> list[Content]:
-    """The error of a run, and its advice."""
+    """Return the error of a run, and its advice."""
     lines = [cell(line, width, "$error") for line in safe_lines(run.shown.error) if line] if run.shown.error else []
     lines += [cell(line, width, "$text-muted") for line in safe_lines(run.shown.advice) if line]
     return lines[:_FAILURE_LINES]

@@ -1,7 +1,7 @@
-"""Run: the queue, the phase of each run with its clock, the samples as they come, and the output of its process.
+"""The Run screen: the queue, the phase of each run with its clock, the samples as they arrive, and the run's output.
 
-Events drive everything but the clock of the current phase, a cell that is redrawn ten times a second. When nothing runs
-there is no timer, and nothing is sent to the terminal.
+Events drive everything but the clock of the current phase, a cell that is redrawn ten times a second. When nothing
+runs, there is no timer, and nothing is sent to the terminal.
 """
 
 from __future__ import annotations
@@ -48,12 +48,14 @@ if TYPE_CHECKING:
 
 
 _LONGEST = 800
-"""Characters of what a file would start, all of which have to be seen before the answer."""
+"""Most characters of code in the dialog: the user must see all of it before answering."""
 
 
 def run_again(app: Profiler, run: Run) -> None:
-    """Queues a run and its baseline again. Code that only a session file names is shown, and nothing of it is planned
-    or started before the answer."""
+    """Queue a run and its baseline again.
+
+    Code that only a session file names is shown first; until the user answers, nothing of it is planned or started.
+    """
     if run.is_program:
         from jaxprof.tui.kit.script_dialog import rerun_program
 
@@ -76,14 +78,14 @@ def run_again(app: Profiler, run: Run) -> None:
             app.tell(error)
 
     if shown:
-        question = f"This comes from the session file. It runs the code of:\n{shown}"
+        question = f"This run comes from the session file. It runs the code of:\n{shown}"
         Confirm("Run again", question, "Run").ask(app, start)
     else:
         start()
 
 
 def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]) -> list[PlannedRun]:
-    """The plan of the run `run_id` of `session`, its baseline first.
+    """Return the plan of the run `run_id` of `session`, its baseline first.
 
     `plans` holds the plans of this app by run id; for an opened session the plan comes from its file. Raises UsageError
     if the file does not say enough.
@@ -105,8 +107,10 @@ def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]
 
 
 def code_to_confirm(session: Session, run: Run, path: Path | None) -> str:
-    """What to show before running somebody's code that a session file names; else empty. Raises UsageError for what was
-    fetched, and for more than a dialog shows: nothing may hide below its end."""
+    """Return the code that the session file would run, to be shown first; empty if there is none.
+
+    Raises UsageError for a downloaded file, and for more than a dialog shows: nothing may hide below its end.
+    """
     from jaxprof.runner.from_file import refuse_fetched
     from jaxprof.runner.rerun import recorded_starts
 
@@ -114,7 +118,7 @@ def code_to_confirm(session: Session, run: Run, path: Path | None) -> str:
         refuse_fetched(path)
     shown = "\n".join(recorded_starts(session, run))
     if len(shown) > _LONGEST:
-        raise UsageError("what the file would start is too long for a dialog", "jaxprof run --from FILE shows it.")
+        raise UsageError("the code in the file is too long for a dialog", "jaxprof run --from FILE shows it.")
     return shown
 
 
@@ -150,7 +154,7 @@ class RunScreen(RunKeys, keys="run"):
     # -- showing ----------------------------------------------------------------------------------------------
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Shows the list and the run under the cursor; the clock ticks while a run is in progress."""
+        """Show the list and the run under the cursor; the clock ticks while a run is in progress."""
         session, rows = self.profiler.session, self.query_one(RunList)
         if replaced:
             self._convergence, self._followed = Convergence(), ""
@@ -164,13 +168,10 @@ class RunScreen(RunKeys, keys="run"):
                 rows.move_to_key(newest)
             self._followed = newest
         self._show_summary()
-        if replaced or rows.current in runs or self._baseline() in runs:
+        run = self.chosen
+        if replaced or rows.current in runs or (run is not None and run.plan.baseline in runs):
             self._show_run()
         self.set_clock(running and self.profiler.session_grows)
-
-    def _baseline(self) -> str:
-        run = self.chosen
-        return run.plan.baseline if run is not None else ""
 
     @property
     def chosen(self) -> Run | None:
@@ -178,7 +179,7 @@ class RunScreen(RunKeys, keys="run"):
         return self.profiler.session.runs.get(key) if isinstance(key, str) else None
 
     def _show_summary(self) -> None:
-        """Shows on the frame of the list how many runs are done, and about how long the others will take."""
+        """Show on the frame of the list how many runs are done, and about how long the others will take."""
         runs = self.profiler.session.runs.values()
         parts = [f"{sum(run.shown.over for run in runs)} of {len(runs)} done"] if runs else []
         if self.profiler.session_grows:
@@ -196,7 +197,7 @@ class RunScreen(RunKeys, keys="run"):
             widget.border_subtitle = Content(subtitle)
 
     def _show_run(self) -> None:
-        """Shows the run under the cursor."""
+        """Show the run under the cursor."""
         run = self.chosen
         self.set_class(run is None, "-nothing")
         self.set_class(run is not None and bool(run.log), "-wrote")
@@ -245,7 +246,7 @@ class RunScreen(RunKeys, keys="run"):
         self._show_summary()
 
     def come_into_view(self) -> None:
-        """Shows what changed out of view, and starts the clock again."""
+        """Show what changed out of view, and start the clock again."""
         super().come_into_view()
         if not self.whole:
             return
@@ -255,7 +256,7 @@ class RunScreen(RunKeys, keys="run"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def on_row_list_highlighted(self, message: RunList.Highlighted) -> None:
-        """Shows another run; the cursor stops following the queue unless it is on the current run."""
+        """Show another run; the cursor stops following the queue unless it is on the current run."""
         if not self.whole:
             return
         run = self.chosen
@@ -264,11 +265,11 @@ class RunScreen(RunKeys, keys="run"):
         self._show_run()
 
     def on_row_list_chosen(self, message: RunList.Chosen) -> None:
-        """Opens a run that was clicked twice."""
+        """Open a run that was clicked twice."""
         self.action_open()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dims the keys that can do nothing now."""
+        """Dim the keys that can do nothing now."""
         run = self.chosen if self.whole else None
         if action == "close_log":
             return self.has_class("-log")
@@ -296,7 +297,7 @@ class RunScreen(RunKeys, keys="run"):
 
     @property
     def _ours(self) -> bool:
-        """Whether the session in view is the one that this app writes."""
+        """Whether this app writes the session in view."""
         return self.profiler.session is self.profiler.live.session
 
     def action_cancel(self) -> None:
@@ -314,7 +315,7 @@ class RunScreen(RunKeys, keys="run"):
         Confirm("Cancel all runs?", question, "Cancel all").ask(self.app, cancel)
 
     def _show_cancelling(self) -> None:
-        """Shows from the key on that a run is being cancelled: its end may take a moment."""
+        """Show at once that a run is being cancelled, because its end may take a moment."""
         rows = self.query_one(RunList)
         rows.cancelling = self.profiler.live.cancelling
         rows.redraw(rows.cancelling)
@@ -338,8 +339,8 @@ class RunScreen(RunKeys, keys="run"):
 
 
 def newest_run(session: Session) -> str:
-    """The run that began last of those in progress (those before it may wait for their turn), else the one that ended
-    last; empty before the first one."""
+    """Return the run in progress that began last (earlier ones may wait for their turn), else the one that ended
+    last; empty before the first run."""
     runs = list(session.runs.values())
     running = [run.id for run in runs if run.status == "running"]
     ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]

@@ -1,1 +1,1 @@
-"""Sessions: opens, copies and deletes saved sessions."""
+"""The Sessions screen: opens, renames, copies and deletes saved sessions."""

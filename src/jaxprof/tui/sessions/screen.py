@@ -1,4 +1,7 @@
-"""Sessions: browse, open, rename, copy, delete and prune saved sessions and jobs. Listing folds no session."""
+"""The Sessions screen: browse, open, rename, copy, delete and prune saved sessions and jobs.
+
+Listing folds no session.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ _FIELDS = (
 
 
 class Prune(Dialog[list[Path]], keys="form"):
-    """Returns the files to delete, or None."""
+    """Asks what to delete; its answer is the list of files, or None."""
 
     def __init__(self, library: Library) -> None:
         super().__init__()
@@ -54,8 +57,8 @@ class Prune(Dialog[list[Path]], keys="form"):
                 with Horizontal(classes="field"):
                     yield Label(label, markup=False, classes="field-name prune-name")
                     yield Input(id=name, compact=True, placeholder=hint)
-            said = "Sessions that are being written are never deleted."
-            yield Static(said, markup=False, classes="dialog-said")
+            note = "Sessions that are being written are never deleted."
+            yield Static(note, markup=False, classes="dialog-said")
             yield Static("", id="said", markup=False, classes="dialog-said")
             with Horizontal(classes="dialog-buttons"):
                 yield Button("Cancel", id="leave", compact=True)
@@ -74,7 +77,7 @@ class Prune(Dialog[list[Path]], keys="form"):
         self.dismiss(self._doomed if event.button.id == "delete" else None)
 
     def _count(self) -> None:
-        """Shows how many sessions would be deleted."""
+        """Show how many sessions would be deleted."""
         message = self.query_one("#said", Static)
         try:
             keep, days, space = (self._number(name) for name, _, _ in _FIELDS)
@@ -112,7 +115,7 @@ class Prune(Dialog[list[Path]], keys="form"):
 
 
 class SessionsScreen(SessionScreen, keys="sessions"):
-    """A table, and below or beside it the summary of the session under the cursor."""
+    """A table of sessions, with the summary of the one under the cursor below or beside it."""
 
     MODE = "sessions"
     AUTO_FOCUS = "#sessions"
@@ -135,7 +138,7 @@ class SessionsScreen(SessionScreen, keys="sessions"):
         self.action_read()
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """Lists the sessions again when a run has ended."""
+        """List the sessions again when a run has ended."""
         session_runs = self.profiler.session.runs
         if any(run in session_runs and session_runs[run].over for run in runs):
             self.action_read()
@@ -160,7 +163,7 @@ class SessionsScreen(SessionScreen, keys="sessions"):
     def _show_summary(self) -> None:
         rows, open_path = self.query_one(SessionTable), self.profiler.session_path
         entry, key = rows.current_row, (repr(rows.current_row), open_path, rows.total)
-        if entry is None and rows.total:  # all are filtered away
+        if entry is None and rows.total:  # the filter hides all
             self.query_one("#summary", Lines).show(key, lambda width: ())
         else:
             self.query_one("#summary", Lines).show(key, lambda width: session_summary(entry, open_path, width))
@@ -195,7 +198,7 @@ class SessionsScreen(SessionScreen, keys="sessions"):
         AskText(title, "New name:", entry.name, "Enter renames").ask(self.app, rename)
 
     def _renamed(self, before: Path, after: Path) -> None:
-        """Follows the new name of a session, which may be open or still written."""
+        """Follow the new name of a session, which may be open or still written."""
         self.profiler.session_moved(before, after)
         self.query_one(SessionTable).follow(after)
 
@@ -225,15 +228,15 @@ class SessionsScreen(SessionScreen, keys="sessions"):
             count = units.counted(len(entry.job.processes), "process", "processes")
             title, what = "Delete this job?", f"{entry.path}: {words}, the sessions of {count} and their roll-ups"
         question = f"{what}, {units.bytes_(entry.size_bytes)}. This cannot be undone."
-        asked = Confirm(title, question, "Delete")
-        asked.ask(self.app, lambda yes: self._do(lambda library: library.delete(entry.path)))
+        dialog = Confirm(title, question, "Delete")
+        dialog.ask(self.app, lambda yes: self._do(lambda library: library.delete(entry.path)))
 
     def action_prune(self) -> None:
         prune = Prune(self.profiler.library())
         prune.ask(self.app, lambda doomed: self._do(lambda library: _delete_all(library, doomed)))
 
     def _do(self, what: Callable[[Library], object]) -> None:
-        """Does something with the folder, reports an error, and reads the folder again."""
+        """Call `what` with the library, report its error, and read the folder again."""
         try:
             what(self.profiler.library())
         except JaxprofError as error:

@@ -23,7 +23,7 @@ __all__ = ["jax", "jnp", "load", "np"]
 
 
 def load(module: str) -> Workload:
-    """The workload that the file `module` of this folder declares; its name has `-` for `_`."""
+    """Return the workload that the file `module` of this folder declares; its name has `-` for `_`."""
     names = vars(import_module(f"{__name__}.{module}"))
     (function,) = (value for value in names.values() if callable(value) and declaration_of(value) is not None)
     return workload_of(function, origin="built in", name=module.replace("_", "-"))

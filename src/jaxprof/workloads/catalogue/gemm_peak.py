@@ -12,7 +12,7 @@ def product_numpy(x, y):
 
 
 def inputs(random, n):
-    """Normal float32 numbers cut to bfloat16's 8 bits: the products are then exact in every precision."""
+    """Return normal float32 numbers cut to bfloat16's 8 bits, so that the products are exact in every precision."""
     x = random.standard_normal((2, n, n), dtype="float32")
     x.view(np.uint32)[...] &= 0xFFFF0000
     return x[0], x[1]

@@ -13,14 +13,14 @@ def gradient_numpy(x):
 
 
 def inputs(random, n):
-    """Normal numbers, of which the first three are the published points."""
+    """Return normal numbers, the first three of which are the published points."""
     x = random.standard_normal(n, dtype="float32")
     x[:3] = [0.0, 1.0, 2.0][:n]
     return x
 
 
 def differences(x):
-    """Central differences in float64; one step serves all points, because each term depends on its own x only."""
+    """Return central differences in float64; one step serves all points, because each term depends on its x only."""
 
     def logistic(x):
         return 1 / (1 + np.exp(-x))

@@ -8,12 +8,12 @@ from jaxprof.workloads.model import THINKING_IN_JAX, Estimate, Parameter, Varian
 
 
 def inputs(x):
-    """A Python number, as in the quickstart: no array goes to the device before the call."""
+    """Return a Python number, as in the quickstart: no array goes to the device before the call."""
     return float(x)
 
 
 def known_answer(x):
-    """s′ = s - s², hence s‴ = s′ (1 - 6 s′), in float64."""
+    """Return s‴ in float64: s′ = s - s², hence s‴ = s′ (1 - 6 s′)."""
     s = 1 / (1 + np.exp(-np.float64(x)))
     slope = s * (1 - s)
     return slope * (1 - 6 * slope)

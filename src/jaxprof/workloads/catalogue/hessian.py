@@ -20,7 +20,7 @@ def inputs():
 
 
 def differences(x):
-    """Second central differences in float64: (4, 3, 3)."""
+    """Return second central differences in float64: (4, 3, 3)."""
 
     def f(x):
         return np.stack([x[0], 5 * x[2], 4 * x[1] ** 2 - 2 * x[2], x[2] * np.sin(x[0])])

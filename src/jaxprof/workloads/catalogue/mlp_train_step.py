@@ -38,12 +38,12 @@ def train_step_numpy(learning_rate):
 
 
 def layer_shapes(features, hidden, hidden_layers, classes):
-    """Of the weights, from the input to the classes."""
+    """Return rows and columns of each layer's weights, from the input to the classes."""
     return list(pairwise([features, *[hidden] * hidden_layers, classes]))
 
 
 def inputs(random, batch, features, hidden, hidden_layers, classes):
-    """The layers as a list of (W, b), a batch, and its labels; the sums that go into a tanh are of about its range."""
+    """Return the layers as a list of (W, b), a batch and its labels; the sums that enter a tanh are in its range."""
     layers = [
         (
             random.standard_normal((rows, columns), dtype="float32") * np.float32((1 / rows) ** 0.5),

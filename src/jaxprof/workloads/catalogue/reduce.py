@@ -19,7 +19,7 @@ def sum_numpy(over):
 
 
 def inputs(random, rows, columns):
-    """Positive numbers, so that the sum is well conditioned."""
+    """Return positive numbers, so that the sum is well conditioned."""
     return random.random((rows, columns), dtype="float32")
 
 

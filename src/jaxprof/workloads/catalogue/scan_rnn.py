@@ -22,7 +22,7 @@ def rnn_loop(xs, W, U, b):
 
 
 def inputs(random, length, batch, features, hidden):
-    """Weights small enough that a rounding error dies out over the steps, instead of growing."""
+    """Return weights small enough that a rounding error dies out over the steps, instead of growing."""
     xs = random.standard_normal((length, batch, features), dtype="float32")
     W = random.standard_normal((features, hidden), dtype="float32") / features**0.5
     U = random.standard_normal((hidden, hidden), dtype="float32") / (2 * hidden**0.5)

@@ -22,12 +22,12 @@ def inputs(random, bytes):
 
 
 def aligned(inputs):
-    """x where a multiple of 64 bytes begins: what XLA wants of a buffer, and may then share on a CPU."""
+    """Return x where a multiple of 64 bytes begins: XLA prefers such a buffer, and may share it on a CPU."""
     return (place(inputs[0], 0),)
 
 
 def unaligned(inputs):
-    """x four bytes past a multiple of 64: it has to be copied."""
+    """Return x four bytes past a multiple of 64, so that it has to be copied."""
     return (place(inputs[0], 4),)
 
 

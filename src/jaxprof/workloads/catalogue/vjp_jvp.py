@@ -18,14 +18,14 @@ def products_numpy(products):
 
 
 def inputs(random, n):
-    """Normal numbers; the first point is (0.5, 1.0), and the vector there (0.5, 1.0) as well."""
+    """Return normal numbers; the first point is (0.5, 1.0), and the vector there (0.5, 1.0) as well."""
     x, y, u, v = random.standard_normal((4, n), dtype="float32")
     x[0], y[0], u[0], v[0] = 0.5, 1.0, 0.5, 1.0
     return x, y, u, v
 
 
 def differences(x, y, u, v, *, products):
-    """Central differences in float64. The Jacobian is diagonal, hence both products are the same numbers."""
+    """Return central differences in float64. The Jacobian is diagonal, hence both products are the same numbers."""
     x, y, u, v = (array.astype(np.float64) for array in (x, y, u, v))
     step = 1e-5
     along_x = u * (np.sin(x + step) - np.sin(x - step)) / (2 * step)

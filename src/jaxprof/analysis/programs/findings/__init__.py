@@ -1,8 +1,8 @@
-"""Findings about a program, as data: a code, a sentence with the figures, advice, the line, and its seconds.
+"""Findings about a program as data: a code, a sentence with the figures, advice, the line, and the seconds.
 
 Each check is one small function over the program's figures, which claims the seconds that it reports; the tables below
-list all checks, the more specific ones first. Findings are ranked by an estimate of what changing them would save. What
-is true of nearly every run (the cache is off, compiling takes most of a short run) is a remark, not a finding.
+list all checks, more specific ones first. Findings are ranked by the estimated saving of their fix. Facts about nearly
+every run (the cache is off, compiling takes most of a short run) are remarks, not findings.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.findings import arrays, compiling, loops
 from jaxprof.analysis.programs.findings.claims import Claims
-from jaxprof.analysis.programs.standstills import SIGNAL, SUSPENDED, UNKNOWN
+from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN
 from jaxprof.events import NOWHERE
 from jaxprof.text import safe
 from jaxprof.units import bytes_, seconds
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from jaxprof.events import ProgramSampled, SourceLocation
 
 _NO_MEMORY: Final = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
-_ASKED: Final = re.compile(r"(?:allocat\w*|Used) (\d{1,20}(?:\.\d{1,6})?) ?(bytes|[KMGT])", re.IGNORECASE)
-"""`allocating 1024 bytes`, `trying to allocate 1.50GiB`, `Attempting to allocate 4.00G`, `Unable to allocate 8.00 TiB`,
-`Used 21.05G of 15.48G hbm`."""
+_REQUEST: Final = re.compile(r"(?:allocat\w*|Used) (\d{1,20}(?:\.\d{1,6})?) ?(bytes|[KMGT])", re.IGNORECASE)
+"""Sizes in error messages, such as `allocating 1024 bytes`, `trying to allocate 1.50GiB`, `Attempting to allocate
+4.00G`, `Unable to allocate 8.00 TiB` or `Used 21.05G of 15.48G hbm`."""
 _SCALE: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _ERROR: Final = "Fix what the error names, and run it again: its figures end there."
 _NO_ERROR: Final = "What it wrote last on stderr says why. Its figures end there."
@@ -39,11 +39,11 @@ _LESS_MEMORY: Final = (
 
 
 def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """The exception, signal or exit code that a program ended with. One that somebody interrupted has not failed."""
+    """Yield the exception, signal or exit code that ended the program. An interrupted program has not failed."""
     run = result.run
     if run.status not in ("failed", "crashed"):
         return
-    error, where = _error(result)
+    error, where = _final_error(result)
     if _NO_MEMORY.search(error):
         asked = asked_bytes(error)
         size = f": {bytes_(asked)} were asked for" if asked is not None else ""
@@ -53,7 +53,7 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     elif error:
         yield Finding("program_failed", f"it ended with {safe(error)}", run.advice or _ERROR, (where,))
     else:
-        # an exit code is given by a line that no sample needs to have seen
+        # an exit code may come from a line that no sample has seen
         last = _last_line(result.sample_windows) if run.status == "crashed" else None
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
         yield Finding(
@@ -62,18 +62,18 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 
 
 def asked_bytes(error: str) -> int | None:
-    """How much memory an error says was asked for; None if it does not say so."""
-    found = _ASKED.search(error)
+    """Return the bytes that an error says were requested; None if it does not say so."""
+    found = _REQUEST.search(error)
     return round(float(found[1]) * _SCALE[found[2][0].lower()]) if found is not None else None
 
 
-def _error(result: ProgramResult) -> tuple[str, SourceLocation]:
-    """The exception that ended it, and the user's line; empty without one."""
+def _final_error(result: ProgramResult) -> tuple[str, SourceLocation]:
+    """Return the exception that ended the program, and the user's line; empty if there is none."""
     run = result.run
     ended = run.program.ended if run.program is not None else None
     if ended is not None and ended.error:
         return ended.error, ended.error_at
-    from jaxprof.last_words import raised_at  # only for what has failed before jax was there
+    from jaxprof.last_words import raised_at  # needed only if the program failed before jax was imported
 
     lines = [line.text for line in run.log if line.stream == "stderr"]
     number = raised_at(lines)
@@ -81,15 +81,15 @@ def _error(result: ProgramResult) -> tuple[str, SourceLocation]:
 
 
 def _last_line(windows: tuple[ProgramSampled, ...]) -> SourceLocation | None:
-    """The line that took most of the last sample window: a signal leaves no better witness."""
+    """Return the most expensive line of the last sample window, the best evidence after a signal."""
     lines = windows[-1].lines if windows else []
     most = max(lines, key=lambda line: line.seconds, default=None)
     return most.place if most is not None and most.file else None
 
 
 _MESSAGES: Final = {
-    SIGNAL: "stopped for {} by a signal, {}",
-    UNKNOWN: "stood still for {}, {}: stopped together with what recorded it, or by something that leaves no trace",
+    SIGNAL: "paused for {} by a signal, {}",
+    UNKNOWN: "paused for {}, {}: together with its recorder, or by a cause that leaves no trace",
     SUSPENDED: "the machine was suspended for {}, {}",
 }
 _ADVICE: Final = {
@@ -100,14 +100,15 @@ _ADVICE: Final = {
 
 
 def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """The stops of each cause together. Only a stop by a signal was seen; the others were concluded from clocks."""
+    """Yield the pauses of each cause together. Only a pause by a signal was observed; others are inferred from
+    clocks."""
     for cause, message in _MESSAGES.items():
-        found = [stop for stop in result.stops if stop.cause == cause]
-        if not found:
+        pauses = [stop for stop in result.stops if stop.cause == cause]
+        if not pauses:
             continue
-        took = sum(stop.seconds for stop in found)
-        first = f"{seconds(found[0].began_seconds)} after it began"
-        when = first if len(found) == 1 else f"{len(found)} times, first {first}"
+        took = sum(stop.seconds for stop in pauses)
+        first = f"{seconds(pauses[0].began_seconds)} after it began"
+        when = first if len(pauses) == 1 else f"{len(pauses)} times, first {first}"
         cost = None if cause == SUSPENDED else took
         yield Finding(
             "stopped",
@@ -120,7 +121,7 @@ def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         )
 
 
-_LOOKS: Final[dict[str, Callable[[ProgramResult, Claims], Iterator[Finding]]]] = {
+_CHECKS: Final[dict[str, Callable[[ProgramResult, Claims], Iterator[Finding]]]] = {
     "program_failed": program_failed,
     "stopped": stopped,
     "debug_settings": compiling.debug_settings,
@@ -152,20 +153,20 @@ _REMARKS: Final[dict[str, Callable[[ProgramResult], Iterator[Finding]]]] = {
     "compile_dominates": compiling.compile_dominates,
     "cache_off": compiling.cache_off,
 }
-CODES: Final = tuple(_LOOKS)
+CODES: Final = tuple(_CHECKS)
 """Every code that a finding can have."""
 REMARKS: Final = tuple(_REMARKS)
 """Every code that a remark can have."""
 
 
 def findings(result: ProgramResult) -> tuple[Finding, ...]:
-    """The findings of a program: its failure, then those whose fix would save most, last those whose saving is
-    unknown."""
+    """Return the findings of a program: its failure, then those with the largest saving, then those of unknown
+    saving."""
     claims = Claims(result)
-    every = claims.bounded([finding for look in _LOOKS.values() for finding in look(result, claims)])
+    every = claims.bounded([finding for look in _CHECKS.values() for finding in look(result, claims)])
     return tuple(sorted(every, key=lambda found: (found.code != "program_failed", -(found.saves_seconds or 0.0))))
 
 
 def remarks(result: ProgramResult) -> tuple[Finding, ...]:
-    """Remarks about the run as a whole, which no line of the program can change."""
+    """Return remarks about the run as a whole, which no line of the program can change."""
     return tuple(remark for look in _REMARKS.values() for remark in look(result))

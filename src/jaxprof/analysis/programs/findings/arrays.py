@@ -1,6 +1,5 @@
-"""What arrays cost a program: implicit copies between host and device, live arrays that keep growing in number or size,
-donated arrays that no output can reuse; and what a report says below a table of copies.
-"""
+"""Findings about arrays: implicit copies between host and device, live arrays that keep growing in number or size, and
+donated arrays that no output can reuse. Also the text below a report's table of copies."""
 
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.finding import Finding
-from jaxprof.events import SignatureLeaf, SourceLocation
 from jaxprof.text import safe
 from jaxprof.units import and_more, bytes_, integer, percent, seconds
 
@@ -22,33 +20,33 @@ if TYPE_CHECKING:
     from jaxprof.session import Run
 
 COUNTS: Final = 6
-"""Counts after the start that a slope needs."""
+"""Number of counts after the start that a slope needs."""
 START: Final = 0.25
-"""Share of the counts that belong to the start, when every program makes its arrays; they are left out."""
+"""Share of the counts that belong to the start, when every program creates its arrays; they are left out."""
 RISES: Final = 0.8
-"""Share of the counts that must be equal to or above the previous one: a cache that is filled and emptied fails
-this."""
+"""Share of the counts that must be at or above the previous one; a cache that is filled and emptied fails this."""
 GROWN: Final = 0.2
-"""Growth since just after the start, in arrays or in bytes."""
+"""Relative growth since just after the start, in arrays or in bytes."""
 GROWN_ARRAYS: Final = 50
-"""The least growth in arrays; or, for a few large ones, `GROWN_BYTES`."""
+"""Smallest growth in arrays; for a few large arrays, `GROWN_BYTES` applies instead."""
 LEAST_BYTES: Final = 1 << 20
-"""What they must hold together: some hundred scalars, kept to be fetched at the end, are no leak."""
+"""Bytes that the arrays must hold together: some hundred scalars, kept to be fetched at the end, are no leak."""
 MANY_ARRAYS: Final = 5_000
-"""Or this many arrays: each costs its Python objects, whatever it holds."""
+"""Number of arrays that is reported whatever they hold, because each has Python objects."""
 ONE_JUMP: Final = 0.5
-"""Share of the growth that one count may add in less than half of that share of the time: parameters that are joined by
-their gradients once, or by the state of an optimizer, are no leak."""
+"""Share of the growth that one count may add in less than half of that share of the time. Parameters that are joined
+once by their gradients or by an optimizer's state are no leak."""
 GROWN_BYTES: Final = 64 << 20
 UNUSED_BYTES: Final = 1 << 20
-"""Size of donated arrays below which reusing their memory gains nothing."""
+"""Bytes of donated arrays below which reusing their memory gains nothing."""
 _LEAVES_NAMED: Final = 3
 _PAIRS_OF: Final = 60
-"""Number of counts that the slope is taken from, evenly spread if there are more: the pairs grow with the square."""
+"""Number of counts that the slope is computed from, evenly spread if there are more: the number of pairs is
+quadratic."""
 
 
 def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """The number of live arrays, or their bytes, rises to the end of the program."""
+    """Yield a finding if the number of live arrays, or their bytes, rises to the end of the program."""
     if result.arrays is None:
         return
     counts = result.arrays.counts[int(START * len(result.arrays.counts)) :]
@@ -56,10 +54,10 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         return
     times = [at for at, _, _ in counts]
     numbers, sizes = [float(count) for _, count, _ in counts], [float(size) for _, _, size in counts]
-    by_number = _grows(times, numbers, GROWN_ARRAYS) and (
+    by_number = _grows_steadily(times, numbers, GROWN_ARRAYS) and (
         sizes[-1] - sizes[0] >= LEAST_BYTES or numbers[-1] - numbers[0] >= MANY_ARRAYS
     )
-    if not by_number and not _grows(times, sizes, GROWN_BYTES):
+    if not by_number and not _grows_steadily(times, sizes, GROWN_BYTES):
         return
     chosen = numbers if by_number else sizes
     slope = _slope(times, chosen)
@@ -70,7 +68,7 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
     yield Finding(
         "arrays_grow",
         f"live arrays keep growing: {integer(numbers[0])} ({bytes_(sizes[0])}) to {integer(numbers[-1])} "
-        f"({bytes_(sizes[-1])}) in {seconds(times[-1] - times[0])}, {rate} a minute; {percent(_rising(chosen))} of "
+        f"({bytes_(sizes[-1])}) in {seconds(times[-1] - times[0])}, {rate} a minute; {percent(_rise_share(chosen))} of "
         f"{len(counts)} counts rose or stayed level",
         "Something keeps what each step makes: a list of losses, states or gradients, a closure, or a cache. Keep "
         "numbers (jax.device_get every N steps) instead of arrays, and drop references to old states.",
@@ -81,7 +79,7 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 
 
 def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """Arrays were donated that no output of the program can reuse: their memory is wasted."""
+    """Yield functions with donated arrays that no output of the program can reuse, so that no memory is saved."""
     for function in result.functions:
         rows = [row for row in function.rows if row.unused_donations]
         sizes = [(sum(leaf.bytes or 0 for leaf in row.unused_donations), row) for row in rows]
@@ -102,29 +100,29 @@ def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[Finding]
         )
 
 
-def _grows(times: Sequence[float], values: Sequence[float], least: float) -> bool:
-    """Whether the numbers rise all the way: enough in total, in most counts, and in the second half as in the first.
-    `times`: when they were counted, at first more often than later."""
+def _grows_steadily(times: Sequence[float], values: Sequence[float], least: float) -> bool:
+    """Return whether the values rise all the way: enough in total, in most counts, and in the second half as in the
+    first. `times` are the times of the counts, which are more frequent at first."""
     grown = values[-1] - values[0]
-    if grown < least or grown < GROWN * values[0] or _rising(values) < RISES:
+    if grown < least or grown < GROWN * values[0] or _rise_share(values) < RISES:
         return False
     highest, lowest = list(accumulate(values, max)), list(accumulate(reversed(values), min))[::-1]
-    whole = times[-1] - times[0]
+    duration = times[-1] - times[0]
     for (began, ended), before, after in zip(pairwise(times), highest, lowest[1:], strict=False):
         share = (after - before) / grown
-        if share > ONE_JUMP and share * whole > 2 * (ended - began):
+        if share > ONE_JUMP and share * duration > 2 * (ended - began):
             return False
     half = len(values) // 2
-    return values[-1] - values[half] >= grown / 4  # growth that stops after a while is a start that took longer
+    return values[-1] - values[half] >= grown / 4  # growth that stops after a while is a longer start
 
 
-def _rising(values: Sequence[float]) -> float:
+def _rise_share(values: Sequence[float]) -> float:
     steps = list(pairwise(values))
     return sum(after >= before for before, after in steps) / len(steps)
 
 
 def _slope(times: Sequence[float], values: Sequence[float]) -> float:
-    """The median slope of all pairs, per second (Theil and Sen): a single outlier does not move it."""
+    """Return the median slope of all pairs, per second (Theil and Sen), which a single outlier does not move."""
     stride = max(1, len(times) // _PAIRS_OF)
     points = list(zip(times, values, strict=True))[::stride]
     slopes = [
@@ -137,24 +135,24 @@ def _slope(times: Sequence[float], values: Sequence[float]) -> float:
 
 
 def counted(run: Run) -> bool:
-    """Whether JAX's transfer guard was set to log every implicit copy, and was not refused."""
+    """Return whether JAX's transfer guard was set to log every implicit copy, and was not refused."""
     program = run.program
     asked = program is not None and program.started is not None and program.started.options.get("transfers") is True
     return asked and not any(warning.code == "transfers_not_counted" for warning in run.warnings)
 
 
 def size_text(rows: Sequence[Transfer]) -> str:
-    """`, 9.38 MiB` of copies that the guard counted, and how many copies have no known size."""
+    """Return text such as `, 9.38 MiB` for copies that the guard counted, and how many have no known size."""
     sizes = [row.bytes for row in rows if row.bytes is not None]
     if not sizes:
         return ""
-    silent = sum(row.count for row in rows if row.bytes is None)
+    unsized = sum(row.count for row in rows if row.bytes is None)
     size = bytes_(sum(sizes))
-    return f", {size}; JAX reports no size for {integer(silent)}" if silent else f", {size}"
+    return f", {size}; JAX reports no size for {integer(unsized)}" if unsized else f", {size}"
 
 
 def copies_remark(run: Run, rows: Sequence[Transfer]) -> str:
-    """The note below a table of copies."""
+    """Return the note below a table of copies."""
     if not counted(run) and not any(row.source == "guard" for row in rows):
         return "Samples show the lines, not the number of copies: jaxprof script --transfers counts them exactly."
     silent = any(row.source == "guard" and row.bytes is None for row in rows)
@@ -165,15 +163,16 @@ def copies_remark(run: Run, rows: Sequence[Transfer]) -> str:
 
 
 GUARD_COUNT: Final = 100
-"""Implicit copies in one direction: fewer are the set-up."""
+"""Number of implicit copies in one direction below which they are the set-up."""
 GUARD_BYTES: Final = 64 << 20
-"""Or this many bytes: some 5 ms over PCIe, and 64 MiB of host memory in any case."""
+"""Bytes in one direction from which copies are reported whatever their number: some 5 ms over PCIe, and 64 MiB of host
+memory."""
 LARGE_BYTES: Final = 1 << 20
-"""Size of NumPy arguments from which the time of a call may be the copy: some 0.2 ms."""
+"""Bytes of NumPy arguments from which the time of a call may be the copy: some 0.2 ms."""
 _COPIES: Final = ("transfer", "dispatch", "call")
-"""The other states that a call with NumPy arguments is seen in: the copy happens inside it."""
-_ASKED: Final = re.compile(r"(^|\.)device_put\(\)$|^(jnp|jax\.numpy)\.\w+\(\)$")
-"""Calls that make an array on the device: their copies are no implicit ones."""
+"""Other kinds of work in which samples see a call with NumPy arguments; the copy happens inside the call."""
+_EXPLICIT: Final = re.compile(r"(^|\.)device_put\(\)$|^(jnp|jax\.numpy)\.\w+\(\)$")
+"""Calls that create an array on the device; their copies are not implicit."""
 _LINES_NAMED: Final = 3
 
 _DIRECTIONS: Final = {
@@ -195,9 +194,11 @@ _DIRECTIONS: Final = {
 
 
 def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """A compiled function is called with NumPy arrays, which are copied to the device at every call."""
+    """Yield a finding if a compiled function is called with NumPy arrays, which are copied to the device at every
+    call."""
     loop = result.hot
-    fed = {(row.place.file, row.place.line): row for row in _given_numpy(result)}
+    calls = [_NumpyCall(row) for row in result.compiles if row.numpy_bytes >= LARGE_BYTES and row.called_from]
+    fed = {(call.place.file, call.place.line): call for call in calls}
     spots = [
         spot
         for spot in claims.free_spots(loop.spots)
@@ -226,38 +227,28 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     )
 
 
-class _Given:
+class _NumpyCall:
     """A call of a compiled function with NumPy arrays."""
 
     __slots__ = ("bytes", "function", "names", "place")
 
-    def __init__(self, row: Compiled, where: SourceLocation) -> None:
-        self.place, self.function, self.bytes = where, row.function, row.numpy_bytes
-        leaves = [leaf for leaf in row.signature if leaf.from_numpy and not _is_kept(leaf)]
+    def __init__(self, row: Compiled) -> None:
+        self.place, self.function, self.bytes = row.called_from, row.function, row.numpy_bytes
+        # arguments that are used in place, or replaced by the result, are not copied at every call
+        leaves = [leaf for leaf in row.signature if leaf.from_numpy and not (leaf.zero_copy or leaf.replaced)]
         leaves.sort(key=lambda leaf: -(leaf.bytes or 0))
         self.names = ", ".join(f"{leaf.name}: {leaf.type}" for leaf in leaves[:_LINES_NAMED])
 
 
-def _is_kept(leaf: SignatureLeaf) -> bool:
-    """Whether a NumPy argument is not copied at every call: it is used in place, or replaced by the result."""
-    return leaf.zero_copy or leaf.replaced
-
-
-def _given_numpy(result: ProgramResult) -> Iterator[_Given]:
-    for row in result.compiles:
-        if row.numpy_bytes >= LARGE_BYTES and row.called_from:
-            yield _Given(row, row.called_from)
-
-
 def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Copies in each direction: those that JAX's guard counted, with the lines that samples saw."""
+    """Yield implicit copies in each direction: those that JAX's guard counted, with the lines that samples saw."""
     for direction, (words, advice) in _DIRECTIONS.items():
         rows = [row for row in result.transfers if row.direction == direction]
         counted = [row for row in rows if row.source == "guard"]
         spots = [
             spot
             for spot in claims.free_spots(result.spots)
-            if spot.kind == "transfer" and spot.sites and not _ASKED.search(spot.call)
+            if spot.kind == "transfer" and spot.sites and not _EXPLICIT.search(spot.call)
         ]
         sampled = [row for row in rows if row.source != "guard"]
         lines = {(row.where.file, row.where.line) for row in sampled if row.where is not None}
@@ -286,6 +277,6 @@ def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Findin
 
 
 def _transfer_lines(result: ProgramResult, rows: Sequence[Transfer]) -> str:
-    """`, at train.py:88, train.py:91`; nothing for a single line, which the finding names anyway."""
+    """Return text such as `, at train.py:88, train.py:91`; empty for a single line, which the finding names anyway."""
     named = list(dict.fromkeys(row.where.short(result.directory) for row in rows if row.where is not None))
     return safe(f", at {', '.join(named[:_LINES_NAMED])}") if len(named) > 1 else ""

@@ -1,5 +1,7 @@
-"""What compiling costs a program: functions that are compiled again and again, each with the reason in the ledger and
-its fix; and the program as a whole: its share, tracing, the cache, the constants of a program.
+"""Findings about the cost of compiling.
+
+One group is about functions that are compiled again and again, each with the reason in the ledger and its fix. The
+other is about the program as a whole: the share of compiling, tracing, the cache, and constants.
 """
 
 from __future__ import annotations
@@ -25,17 +27,18 @@ if TYPE_CHECKING:
     from jaxprof.events import Compiled, ProgramSampled
 
 AGAIN: Final = 3
-"""Recompilations for one reason from which it is a finding: a last short batch and an evaluation make two."""
+"""Number of recompilations for one reason from which they are reported: a last short batch and an evaluation make
+two."""
 AGAIN_CLEARED: Final = 2
-"""The same for programs that were compiled before the caches were cleared."""
-_VARYING_NAMED: Final = 4
+"""Number of programs compiled again after the caches were cleared from which they are reported."""
+_MOST_VARYING: Final = 4
 WEAK_TYPE_SECONDS: Final = 0.25
 """Seconds from which a single compilation for a weak type is reported: a cast saves it every time."""
-DEAR_SECONDS: Final = 1.0
+COSTLY_SECONDS: Final = 1.0
 """Seconds from which a single compilation for another dtype, structure, sharding or setting is reported: it is paid at
-each start, and nothing was gained by it."""
+each start, and gains nothing."""
 _ANOTHER: Final = " → another "
-"""Words of a reason: an object that prints like the previous one, and is not equal to it."""
+"""Part of a reason: an object that prints like the previous one, but is not equal to it."""
 _OTHER_VALUE: Final = (
     "Where it is only computed with, take it out of static_argnums and pass it as an array; where it steers control "
     "flow, use lax.cond, lax.switch or fori_loop; where it sets a shape, keep to a few values."
@@ -46,32 +49,32 @@ _OTHER_OBJECT: Final = (
     "them), or make it a pytree and pass it as an argument."
 )
 _NAMED_WIDTH: Final = 100
-"""Columns of text for the arguments that vary: a function of many arrays has many of them."""
+"""Largest number of columns for the arguments that vary: a function of many arrays has many of them."""
 
 
 def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """The function object is a new one each time, so JAX finds nothing in its caches."""
-    for function, reason in _again(claims, "new_function"):
+    """Yield functions that are a new function object each time, so that JAX finds nothing in its caches."""
+    for function, reason in _recompiled(claims, "new_function"):
         if reason.count < AGAIN:
             continue
         made = reason.called_from or function.defined_at
         line = f" at {made.short(result.directory)}" if made is not None else ""
         yield Finding(
             "recompile_in_loop",
-            f"{_name(function)} was compiled again {_times(reason.count)}, each time as a new function "
-            f"object{_cost(result, reason)}",
+            f"{_name(function)} was compiled again {_times_text(reason.count)}, each time as a new function "
+            f"object{_cost_text(result, reason)}",
             f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for each "
             f"call{line} belongs before the loop or at module level; pass what changes as arguments.",
             (made, function.defined_at),
             function=function.function,
             seconds=_claim(claims, function, reason.code),
-            saves_seconds=_saved(function, reason),
+            saves_seconds=_saved_seconds(function, reason),
         )
 
 
 def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """A factory makes a new function each time, over other values: each one is a separate program."""
-    for function, reason in _again(claims, "closure"):
+    """Yield functions that a factory makes anew over other values each time, so that each is a separate program."""
+    for function, reason in _recompiled(claims, "closure"):
         if reason.count < AGAIN:
             continue
         rows = [row for row in function.rows if row.reason_code == "closure"]
@@ -79,23 +82,23 @@ def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         factory = next((row.factory for row in rows if row.factory), "")
         varying = list(dict.fromkeys(each.name for row in rows for each in row.closure))
         by = f" by `{safe(factory)}`" if factory else ""
-        over = f", over other values of {safe(shorten(', '.join(varying), _NAMED_WIDTH))}" if varying else ""
+        over = f", with other values of {safe(shorten(', '.join(varying), _NAMED_WIDTH))}" if varying else ""
         yield Finding(
             "closure_varies",
-            f"{_name(function)} was compiled again {_times(reason.count)}, made anew{by} each "
-            f"time{over}{_cost(result, reason)}",
+            f"{_name(function)} was compiled again {_times_text(reason.count)}, made anew{by} each "
+            f"time{over}{_cost_text(result, reason)}",
             f"Call {f'`{safe(factory)}`' if factory else 'what makes it'} once, before the loop, and pass what changes "
-            f"({safe(', '.join(varying[:_VARYING_NAMED])) or 'the values that it closes over'}) as an argument of the "
+            f"({safe(', '.join(varying[:_MOST_VARYING])) or 'the values that it closes over'}) as an argument of the "
             "compiled function.",
             (made, reason.called_from, function.defined_at),
             function=function.function,
             seconds=_claim(claims, function, reason.code),
-            saves_seconds=_saved(function, reason),
+            saves_seconds=_saved_seconds(function, reason),
         )
 
 
 def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """JAX's caches were cleared, and the same programs were compiled again."""
+    """Yield the compilations that were repeated because JAX's caches were cleared."""
     rows = claims.free_rows(row for row in result.compiles if row.reason_code == "caches_cleared")
     took, count = sum(map(row_seconds, rows)), sum(row.count for row in rows)
     if count < AGAIN_CLEARED or not claims.worth(took):
@@ -116,19 +119,20 @@ def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 
 def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Shapes differ from call to call, and each is a separate program. Operations outside any jit are left out."""
-    for function, reason in _again(claims, "shape"):
+    """Yield functions whose argument shapes differ between calls, so that each shape is a separate program. Operations
+    outside any jit are left out."""
+    for function, reason in _recompiled(claims, "shape"):
         if reason.count < AGAIN or function.op_by_op:
             continue
         named = "; ".join(f"{each.name} {each.summary}" for each in reason.varying) or "its arguments"
         own = _claim(claims, function, reason.code)
         beside = claims.take(rows=_operations_beside(claims, reason))
-        saved = _saved(function, reason)
+        saved = _saved_seconds(function, reason)
         besides = f"; the operations around it {seconds(beside)}" if claims.worth(beside) else ""
         yield Finding(
             "varying_shapes",
             f"{_name(function)} was compiled again for {integer(reason.count)} other shapes: "
-            f"{shorten(named, _NAMED_WIDTH)}{_cost(result, reason)}{besides}",
+            f"{shorten(named, _NAMED_WIDTH)}{_cost_text(result, reason)}{besides}",
             _shape_advice(function, reason),
             (reason.called_from, function.defined_at),
             function=function.function,
@@ -138,8 +142,8 @@ def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 
 def _operations_beside(claims: Claims, reason: ReasonCount) -> list[Compiled]:
-    """Operations outside any jit that were compiled for other shapes, too, where that function is called from: the same
-    arrays vary, and the same padding fixes it."""
+    """Return operations outside any jit that were compiled for other shapes next to the function's call. The same
+    arrays vary there, and the same padding fixes it."""
     at = reason.called_from
     rows = (row for row in claims.result.compiles if is_single(row) and row.reason_code == "shape")
     return [
@@ -150,39 +154,39 @@ def _operations_beside(claims: Claims, reason: ReasonCount) -> list[Compiled]:
 
 
 def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """A static argument takes many values, each a separate program."""
-    for function, reason in _again(claims, "static_argument"):
+    """Yield functions with a static argument that takes many values, each a separate program."""
+    for function, reason in _recompiled(claims, "static_argument"):
         if reason.count < AGAIN or function.op_by_op:
             continue
         named = "; ".join(f"{each.name} = {each.summary}" for each in function.varying if each.static) or reason.text
         yield Finding(
             "static_argument_varies",
             f"{_name(function)} was compiled again for {integer(reason.count)} other values of a static argument: "
-            f"{shorten(named, _NAMED_WIDTH)}{_cost(result, reason)}",
+            f"{shorten(named, _NAMED_WIDTH)}{_cost_text(result, reason)}",
             _OTHER_OBJECT if _ANOTHER in reason.text else _OTHER_VALUE,
             (reason.called_from, function.defined_at),
             function=function.function,
             seconds=_claim(claims, function, reason.code),
-            saves_seconds=_saved(function, reason),
+            saves_seconds=_saved_seconds(function, reason),
         )
 
 
 def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """A Python number in one call and an array in the next: two programs for one function."""
-    for function, reason in _again(claims, "weak_type"):
+    """Yield functions that get a Python number in one call and an array in the next, which makes two programs."""
+    for function, reason in _recompiled(claims, "weak_type"):
         if function.op_by_op or (reason.count < AGAIN and reason.seconds < WEAK_TYPE_SECONDS):
             continue
         yield Finding(
             "weak_type_flips",
-            f"{_name(function)} was compiled again {_times(reason.count)} because of a weak type "
-            f"({reason.text}){_cost(result, reason)}",
+            f"{_name(function)} was compiled again {_times_text(reason.count)} because of a weak type "
+            f"({reason.text}){_cost_text(result, reason)}",
             "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...), "
             "jnp.zeros((), jnp.int32) for a counter that starts at 0, or jnp.full(shape, 0.1, jnp.float32): without a "
             "dtype, jnp.full and jnp.asarray keep a Python number's weak type.",
             (reason.called_from, function.defined_at),
             function=function.function,
             seconds=_claim(claims, function, reason.code),
-            saves_seconds=_saved(function, reason),
+            saves_seconds=_saved_seconds(function, reason),
         )
 
 
@@ -209,25 +213,26 @@ _OTHER: Final = {
 
 
 def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """The other reasons for which a call compiles again, each with its own advice."""
+    """Yield functions compiled again for any other reason, each with its own advice."""
     for code, (what, advice) in _OTHER.items():
-        for function, reason in _again(claims, code):
-            if function.op_by_op or (reason.count < AGAIN and reason.seconds < DEAR_SECONDS):
+        for function, reason in _recompiled(claims, code):
+            if function.op_by_op or (reason.count < AGAIN and reason.seconds < COSTLY_SECONDS):
                 continue
             times = f"for {integer(reason.count)} other {what}" if reason.count > 1 else f"once for other {what}"
             yield Finding(
                 "arguments_vary",
-                f"{_name(function)} was compiled again {times}: {reason.text}{_cost(result, reason)}",
+                f"{_name(function)} was compiled again {times}: {reason.text}{_cost_text(result, reason)}",
                 advice,
                 (reason.called_from, function.defined_at),
                 function=function.function,
                 seconds=_claim(claims, function, reason.code),
-                saves_seconds=_saved(function, reason),
+                saves_seconds=_saved_seconds(function, reason),
             )
 
 
 def _shape_advice(function: FunctionCompiles, reason: ReasonCount) -> str:
-    """How many compilations padding would leave, and how many seconds it would have saved; counted, not guessed."""
+    """Return the advice for varying shapes, with the counted compilations that padding leaves and the seconds it
+    saves."""
     padding = function.padding
     if padding is None:
         return "Bring the arguments to one shape before the call: pad and mask, or drop the last short batch."
@@ -243,8 +248,8 @@ def _shape_advice(function: FunctionCompiles, reason: ReasonCount) -> str:
     )
 
 
-def _again(claims: Claims, code: str) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
-    """The functions that were compiled for that reason, with those compilations, where they are worth a finding."""
+def _recompiled(claims: Claims, code: str) -> Iterator[tuple[FunctionCompiles, ReasonCount]]:
+    """Yield the functions that were compiled for a reason, with those compilations, if they are worth a finding."""
     for function in claims.result.functions:
         reason = function.reason(code)
         if reason is not None and claims.worth(reason.seconds):
@@ -252,12 +257,12 @@ def _again(claims: Claims, code: str) -> Iterator[tuple[FunctionCompiles, Reason
 
 
 def _claim(claims: Claims, function: FunctionCompiles, code: str) -> float:
-    """The seconds of a function's compilations for a reason."""
+    """Claim the seconds of a function's compilations for a reason."""
     return claims.take(rows=claims.free_rows(row for row in function.rows if row.reason_code == code))
 
 
-def _saved(function: FunctionCompiles, reason: ReasonCount) -> float:
-    """All of a reason's seconds, minus what padding would leave; the first compilation has a reason of its own."""
+def _saved_seconds(function: FunctionCompiles, reason: ReasonCount) -> float:
+    """Return the seconds of a reason minus those that padding leaves; the first compilation has a reason of its own."""
     if reason.code != "shape" or function.padding is None or function.padding.buckets >= function.padding.shapes:
         return reason.seconds
     kept = 1 if function.padding.largest < 2 * function.padding.smallest else function.padding.buckets
@@ -268,44 +273,45 @@ def _name(function: FunctionCompiles) -> str:
     return f"`{safe(function.function)}`"
 
 
-def _times(count: int) -> str:
+def _times_text(count: int) -> str:
     return "once" if count == 1 else f"{integer(count)} times"
 
 
-def _cost(result: ProgramResult, reason: ReasonCount) -> str:
+def _cost_text(result: ProgramResult, reason: ReasonCount) -> str:
     share = result.of_wall(reason.seconds)
     of_wall = f", {percent(share)} of the wall time" if share is not None else ""
     return f" ({seconds(reason.seconds)}{of_wall})"
 
 
 MANY: Final = 20
-"""Number of tiny programs from which they are reported: fewer are the set-up of any script."""
+"""Number of tiny programs from which they are reported; fewer are the set-up of any script."""
 TINY_SHARE: Final = 0.05
-"""Share of the program's own time that compiling them as one program would save."""
+"""Share of the program's own time that compiling the tiny programs as one would save."""
 TINY_SECONDS: Final = 0.2
-"""What they must cost together: enough for a person to notice."""
+"""Seconds that tiny programs must cost together: enough for a person to notice."""
 DOMINATES: Final = 0.5
 """Share of the wall time from which the program mostly compiles."""
 DOMINATES_SECONDS: Final = 1.0
-"""The seconds that this must be at least: a script of half a second compiles for half of it, whatever it does."""
+"""Seconds that compiling must take at least: a script of half a second compiles for half of it, whatever it does."""
 TRACING: Final = 0.15
 """Share of the program's own time from which tracing is slow."""
 LARGE_SHARE: Final = 0.1
-"""The same for making one large program."""
+"""Share of the program's own time from which compiling one large program is reported."""
 TRACING_SECONDS: Final = 1.0
 CACHE_SECONDS: Final = 2.0
-"""Backend seconds, repeated at every start, from which the persistent cache is worth switching on."""
+"""Backend seconds, repeated at every start, from which switching on the persistent cache is recommended."""
 CACHE_KEEPS_SECONDS: Final = 1.0
-"""JAX caches what took longer than this to compile (jax_persistent_cache_min_compile_time_secs, its default)."""
+"""Compile time above which JAX caches a program (jax_persistent_cache_min_compile_time_secs, its default)."""
 THRASHES: Final = 3
-"""Misses of one program with the same arguments in one run: the second should have been a hit."""
+"""Number of cache misses of one program with the same arguments in one run; the second should have been a hit."""
 THRASHING_SECONDS: Final = 0.5
 CONSTANT_BYTES: Final = 1 << 20
-"""Size of the constants in one program; smaller ones fold in milliseconds and hardly enlarge the executable."""
+"""Bytes of constants in one program; smaller ones fold in milliseconds and hardly enlarge the executable."""
 UNROLLED_OPERATIONS: Final = 5_000
-"""A program with more operations is, more often than not, a Python loop that tracing unrolled."""
+"""Number of operations above which a program is probably a Python loop that tracing unrolled."""
 LARGE_OPERATIONS: Final = 1_000
-"""The same where making it is most of what the program does: XLA needs a millisecond or two for each operation."""
+"""Number of operations of a large program if compiling it is most of the work: XLA needs 1 or 2 ms for each
+operation."""
 MOST_SHARE: Final = 0.25
 LARGE_SECONDS: Final = 1.0
 _LINES_NAMED: Final = 3
@@ -318,14 +324,14 @@ _TRACE_LESS: Final = (
     "Tracing runs the Python code: use lax.scan or vmap instead of Python loops over layers, steps or examples, and "
     "compute what does not depend on the arguments beforehand, with NumPy."
 )
-_OF_A_LIBRARY: Final = (
+_LIBRARY_TRACED: Final = (
     "Tracing was mostly in the Python of {}, which is not yours to change: call it from fewer places and with options "
     "that trace less (fewer stages or layers), "
 )
 
 
 def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Many programs of a few operations each, including operations that were called outside any jit."""
+    """Yield a finding if many programs have few operations each, including operations called outside any jit."""
     tiny = [row for row in claims.free_rows(result.compiles) if _is_tiny(row)]
     count, took = sum(row.count for row in tiny), sum(map(row_seconds, tiny))
     saves = took * (1 - 1 / TINY_OPERATIONS)
@@ -339,7 +345,7 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     yield Finding(
         "many_tiny_jits",
         f"{integer(count)} compilations built programs of at most {TINY_OPERATIONS} operations{of_them}: "
-        f"{seconds(took)}, {percent(_share(took, result.compile_seconds))} of the compile time{most}",
+        f"{seconds(took)}, {percent(took / result.compile_seconds)} of the compile time{most}",
         "Call those in your own code (initialisation included) from one function under jax.jit: one program "
         "compiles once and is dispatched once. For those that a library calls, the persistent cache with "
         "jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start.",
@@ -350,14 +356,15 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 
 def _is_tiny(row: Compiled) -> bool:
-    """A recompilation that has a reason of its own is reported under that reason."""
+    """Return whether a row is a tiny program. A recompilation with a reason of its own is reported under that
+    reason."""
     if row.operations is not None and row.operations > TINY_OPERATIONS:
         return False
     return is_single(row) or (row.reason_code == "first" and row.operations is not None)
 
 
 def compile_dominates(result: ProgramResult) -> Iterator[Finding]:
-    """More than half of the wall time went into making programs rather than running them."""
+    """Yield a finding if more than half of the wall time went into making programs rather than running them."""
     took = result.main_compile_seconds
     share = result.of_wall(took)
     if share is None or share < DOMINATES or took < DOMINATES_SECONDS or not result.functions:
@@ -368,14 +375,14 @@ def compile_dominates(result: ProgramResult) -> Iterator[Finding]:
     yield Finding(
         "compile_dominates",
         f"tracing, lowering and compiling took {seconds(took)}, {percent(share)} of the wall time; the largest part "
-        f"for `{safe(most.function)}`{size}: {seconds(most.seconds)} in {_compilations(most.count)}",
+        f"for `{safe(most.function)}`{size}: {seconds(most.seconds)} in {_compilations_text(most.count)}",
         "Compile fewer programs (the ledger shows what is compiled again), and keep them in the persistent cache "
         "(JAX_COMPILATION_CACHE_DIR); in a longer run compiling is a smaller share.",
     )
 
 
 def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """A program of so many operations that making it takes most of the time: a Python loop that tracing unrolled."""
+    """Yield programs of so many operations that compiling takes most of the time, as after unrolling a Python loop."""
     traced = _traced_library(result)
     for function in result.functions:
         if function.library:
@@ -387,13 +394,13 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             continue
         claims.take(rows=rows)
         operations = max(row.operations or 0 for row in rows)
-        # below the larger size, a model that is as large as it has to be is as likely as an unrolled loop
+        # below the larger size, a model that needs this size is as likely as an unrolled loop
         saves = took * (1 - LARGE_OPERATIONS / (2 * operations)) * (1.0 if huge else 0.5)
         yield Finding(
             "large_program",
             f"the program of `{safe(function.function)}` has {integer(operations)} operations: tracing, lowering and "
             f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time",
-            _OF_A_LIBRARY.format(traced) + "otherwise keep the program in the persistent cache."
+            _LIBRARY_TRACED.format(traced) + "otherwise keep the program in the persistent cache."
             if traced
             else _UNROLLED,
             (function.defined_at, function.called_from),
@@ -404,7 +411,7 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 
 def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Tracing the Python code takes long; the lines are from samples."""
+    """Yield a finding if tracing the Python code takes long; its lines come from samples."""
     rows = [row for row in claims.free_rows(result.compiles) if not row.thread and row.trace_seconds]
     took = sum(row.trace_seconds or 0.0 for row in rows)
     if took < TRACING_SECONDS or took < TRACING * claims.work:
@@ -421,7 +428,7 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         "slow_tracing",
         f"tracing took {seconds(took)}, {percent(share)} of the wall time{most}"
         f"{f'; by samples: {named}' if named else ''}",
-        _OF_A_LIBRARY.format(traced) + "otherwise keep what was traced with jax.export." if traced else _TRACE_LESS,
+        _LIBRARY_TRACED.format(traced) + "otherwise keep what was traced with jax.export." if traced else _TRACE_LESS,
         (*(where for where, _ in lines), slowest.defined_at if slowest is not None else None),
         seconds=took,
         saves_seconds=took / 2,
@@ -429,7 +436,7 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 
 def _traced_library(result: ProgramResult) -> str:
-    """The library whose Python most samples of tracing were in; empty if most were in none."""
+    """Return the library whose Python most samples of tracing were in; empty if most were in none."""
     by_library: dict[str, float] = {}
     for spot in result.spots:
         if spot.kind == "trace":
@@ -439,15 +446,15 @@ def _traced_library(result: ProgramResult) -> str:
 
 
 def cache_off(result: ProgramResult) -> Iterator[Finding]:
-    """The same programs are compiled again at every start."""
+    """Yield a finding if the same programs are compiled again at every start."""
     rows = [row for row in result.compiles if row.cache == "off"]
     took = sum(row.compile_seconds or 0.0 for row in rows)
     if took < CACHE_SECONDS:
         return
-    kept = sum(row.compile_seconds or 0.0 for row in rows if _each(row) >= CACHE_KEEPS_SECONDS)
+    kept_seconds = sum(row.compile_seconds or 0.0 for row in rows if _seconds_each(row) >= CACHE_KEEPS_SECONDS)
     small = (
         " Most of them compile in under 1 s: to keep those too, set jax_persistent_cache_min_compile_time_secs to 0."
-        if kept < took / 2
+        if kept_seconds < took / 2
         else ""
     )
     yield Finding(
@@ -460,7 +467,7 @@ def cache_off(result: ProgramResult) -> Iterator[Finding]:
 
 
 def cache_thrashing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """The cache is on, and one program with the same arguments misses it again and again."""
+    """Yield programs that miss the cache again and again with the same arguments, although it is on."""
     for function in result.functions:
         missed: dict[str, list[Compiled]] = {}
         for row in function.rows:
@@ -471,7 +478,7 @@ def cache_thrashing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             if count < THRASHES or took < THRASHING_SECONDS or len(claims.free_rows(rows)) < len(rows):
                 continue
             claims.take(rows=rows)
-            kept = any(_each(row) >= CACHE_KEEPS_SECONDS for row in rows)
+            kept = any(_seconds_each(row) >= CACHE_KEEPS_SECONDS for row in rows)
             yield Finding(
                 "cache_thrashing",
                 f"`{safe(function.function)}` missed the persistent cache {integer(count)} times with the same "
@@ -496,12 +503,12 @@ _SETTINGS: Final = {
     "jax_check_tracer_leaks": "each trace is searched for leaked tracers, and none is kept",
 }
 _MOSTLY: Final = 0.5
-"""Share of the program's own time under a setting from which the program runs with it, and not a part of it."""
+"""Share of the program's own time under a setting from which the whole program counts as running with it."""
 
 
 def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
-    """Options that help to find faults were on for most of the program: its times are not those without them."""
-    worked = [(window, _worked(window)) for window in result.sample_windows]
+    """Yield debugging options that were on for most of the program, so that its times do not apply without them."""
+    worked = [(window, _work_seconds(window)) for window in result.sample_windows]
     whole = sum(took for _, took in worked)
     for name, words in _SETTINGS.items():
         took = sum(took for window, took in worked if name in window.debug_settings)
@@ -515,20 +522,20 @@ def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
             )
 
 
-def _worked(window: ProgramSampled) -> float:
+def _work_seconds(window: ProgramSampled) -> float:
     return sum(took for state, took in window.states.items() if state != "import")
 
 
 def captured_constants(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
-    """Arrays that a function closed over became constants of its program."""
+    """Yield functions whose closed-over arrays became constants of their program."""
     for function in result.functions:
-        holding = [row for row in function.rows if row.constants and _constant_bytes(row) >= CONSTANT_BYTES]
-        if not holding:
+        rows = [row for row in function.rows if row.constants and _constant_bytes(row) >= CONSTANT_BYTES]
+        if not rows:
             continue
-        row = max(holding, key=_constant_bytes)
+        row = max(rows, key=_constant_bytes)
         types = [constant.type for constant in row.constants]
         named = ", ".join(types[:_LINES_NAMED]) + (", …" if len(types) > _LINES_NAMED else "")
-        copies = sum(each.count for each in holding)
+        copies = sum(each.count for each in rows)
         again = f", in each of its {integer(copies)} compilations" if copies > 1 else ""
         yield Finding(
             "captured_constants",
@@ -546,13 +553,9 @@ def _constant_bytes(row: Compiled) -> int:
     return sum(constant.bytes or 0 for constant in row.constants)
 
 
-def _each(row: Compiled) -> float:
+def _seconds_each(row: Compiled) -> float:
     return (row.compile_seconds or 0.0) / max(1, row.count)
 
 
-def _share(part: float, whole: float) -> float | None:
-    return part / whole if whole > 0 else None
-
-
-def _compilations(count: int) -> str:
+def _compilations_text(count: int) -> str:
     return "one compilation" if count == 1 else f"{integer(count)} compilations"

@@ -1,8 +1,8 @@
 """FLOPs and transcendentals of instructions, from their shapes: a table from the opcode to the formula.
 
 The convention is that of XLA's own `HloCostAnalysis`, so that totals can be compared with `compiled.cost_analysis()`:
-one FLOP an element for every elementwise operation of whatever dtype, two for a multiplication and an addition of a
-dot, transcendentals apart. Where this module departs from it (`docs/hlo.md` lists the places) it is because XLA counts
+one FLOP per element for every elementwise operation of any dtype, two for a multiplication and an addition of a dot;
+transcendentals are counted separately. This module departs from it (`docs/hlo.md` lists the places) where XLA counts
 nothing, or counts once what runs many times. What the text does not show is counted as opaque, never as 0.
 """
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of computing, without that of moving data (`jaxprof.hlo.analysis.cost.traffic`)."""
+    """Cost of computing, without that of moving data (`jaxprof.hlo.analysis.cost.traffic`)."""
 
     flops: float = 0.0
     transcendentals: float = 0.0
-    """exp, tanh, sqrt and similar: one for each element, not in `flops`."""
+    """exp, tanh, sqrt and similar: one per element, not included in `flops`."""
     estimated: bool = False
-    """Whether a part of it depends on the library's algorithm (sort, FFT, factorisations), or on the data."""
+    """Whether a part of the cost depends on the library's algorithm (sort, FFT, factorisations) or on the data."""
     opaque: int = 0
-    """Number of operations in it whose cost the text does not show: with any, the figures are a lower bound."""
+    """Number of operations whose cost the text does not show; if there are any, the figures are a lower bound."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -53,7 +53,7 @@ class Cost:
         )
 
     def times(self, count: float) -> Cost:
-        """The cost of `count` executions."""
+        """Return the cost of `count` executions."""
         return Cost(self.flops * count, self.transcendentals * count, self.estimated, self.opaque)
 
 
@@ -61,7 +61,7 @@ NOTHING: Final = Cost()
 OPAQUE: Final = Cost(opaque=1)
 _COMPLEX_FLOPS: Final = {"add": 2, "subtract": 2, "multiply": 6, "divide": 11, "abs": 3}
 DEEPEST: Final = 100
-"""Calls within calls that are followed. XLA's own modules have a few; a file may nest deeper than Python's stack."""
+"""Most nested calls that are followed. XLA's own modules have a few; a file may nest deeper than Python's stack."""
 _ZERO: Final = FREE | MOVING | FINISHING
 
 
@@ -73,12 +73,12 @@ class CostModel:
         self._depth = 0
 
     def computation(self, computation: Computation | None) -> Cost:
-        """The cost of running every instruction of it once."""
+        """Return the cost of running every instruction of the computation once."""
         if computation is None or self._depth > DEEPEST:
             return OPAQUE
         cost = self._known.get(computation.name)
         if cost is None:
-            self._known[computation.name] = OPAQUE  # a computation that calls itself (broken text) ends here
+            self._known[computation.name] = OPAQUE  # a computation that calls itself (malformed text) ends here
             flops = transcendentals = 0.0
             estimated, opaque = False, 0
             self._depth += 1
@@ -93,7 +93,7 @@ class CostModel:
         return cost
 
     def instruction(self, instruction: Instruction) -> Cost:
-        """The cost of one execution; for a fusion, call or loop body the sum of its instructions, each once."""
+        """Return the cost of one execution; for a fusion, call or loop body the sum of its instructions, each once."""
         opcode = instruction.opcode
         if opcode in _ZERO:
             return NOTHING
@@ -122,7 +122,7 @@ class CostModel:
         return OPAQUE
 
     def called(self, instruction: Instruction, number: int = 0) -> Cost:
-        """The cost of one run of the computation that it applies (a reducer, a comparator)."""
+        """Return the cost of one run of the computation that the instruction applies (a reducer, a comparator)."""
         names = instruction.called
         if number >= len(names):
             return OPAQUE
@@ -167,10 +167,10 @@ def _reduce(model: CostModel, instruction: Instruction) -> Cost:
 
 
 def _reduce_window(model: CostModel, instruction: Instruction) -> Cost:
-    """One operation less than the window has positions, for each element of the result, padding included as in XLA.
+    """Count one operation less than the window has positions, per element of the result, including padding as XLA does.
 
     XLA for TPUs writes a reduction whose result is broadcast again as a window that sees the whole dimension from every
-    position: that costs a reduction.
+    position; that costs one reduction.
     """
     source, result = _operand_shape(instruction, 0), instruction.shape.leaves()
     if source is None or not result:
@@ -202,7 +202,8 @@ def _map(model: CostModel, instruction: Instruction) -> Cost:
 
 
 def _sort(model: CostModel, instruction: Instruction) -> Cost:
-    """Comparisons of a merge sort: n ceil(log2 n) in each row. An estimate: a radix sort compares nothing."""
+    """Count the comparisons of a merge sort: n ceil(log2 n) per row. This is an estimate, because a radix sort compares
+    nothing."""
     keys = _operand_shape(instruction, 0)
     along = instruction.integers("dimensions")
     if keys is None or not along or not 0 <= along[0] < keys.rank:
@@ -213,7 +214,7 @@ def _sort(model: CostModel, instruction: Instruction) -> Cost:
 
 
 def _fft(_: CostModel, instruction: Instruction) -> Cost:
-    """5 n log2 n for n complex points (Cooley and Tukey, radix 2), half of that where one side is real."""
+    """Count 5 n log2 n for n complex points (Cooley and Tukey, radix 2), half of that if one side is real."""
     source = _operand_shape(instruction, 0)
     points = prod(instruction.integers("fft_length"))
     if source is None or points < 1:
@@ -245,7 +246,7 @@ def _top_k(_: CostModel, instruction: Instruction) -> Cost:
 
 
 def _random(_: CostModel, instruction: Instruction) -> Cost:
-    """One transcendental an element, XLA's own convention for a generator."""
+    """Count one transcendental per element, XLA's own convention for a generator."""
     leaves = instruction.shape.leaves()
     return Cost(transcendentals=float(leaves[-1].elements), estimated=True) if leaves else OPAQUE
 

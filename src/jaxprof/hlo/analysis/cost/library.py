@@ -1,9 +1,9 @@
 """Library calls: what a `custom-call` target computes, in words, and what it costs.
 
 XLA hands GEMMs, convolutions, attention, sorts and factorisations to libraries and counts nothing for them. Their
-shapes and `backend_config` say enough to count: the dimension numbers of a GEMM, the window of a convolution, the
-shape of attention's scores. Factorisations follow the operation counts of LAPACK Working Note 41 (leading terms).
-A target in no table is a library call of unknown cost.
+shapes and `backend_config` suffice: the dimension numbers of a GEMM, the window of a convolution, the shape of
+attention's scores. Factorisations follow the operation counts of LAPACK Working Note 41 (leading terms). A target in no
+table is a library call of unknown cost.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ ANNOTATIONS: Final = frozenset(
         "xla.sdy.LocalToGlobalShape",
     }
 )  # fmt: skip
-"""Targets that run nothing: they mark a value, or name memory."""
+"""Targets that run nothing: they annotate a value, or name memory."""
 
 
 def kind_of(target: str) -> str:
-    """What a target computes, in words; `library call` where the table does not know it."""
+    """Return what a target computes, in words; `library call` for an unknown target."""
     for pattern, kind in _PATTERNS:
         if pattern.fullmatch(target):
             return kind
@@ -74,7 +74,7 @@ def kind_of(target: str) -> str:
 
 
 def cost_of(instruction: Instruction) -> LibraryCost | None:
-    """The cost of one call, or None where target, shapes and settings do not tell it."""
+    """Return the cost of one call; None if target, shapes and settings do not show it."""
     declared = _declared(instruction.backend_config)
     if declared is not None:
         return declared
@@ -86,7 +86,7 @@ def cost_of(instruction: Instruction) -> LibraryCost | None:
 
 
 def _declared(config: Mapping[str, object]) -> LibraryCost | None:
-    """What the author of a Pallas kernel states in `pl.CostEstimate`."""
+    """Return the cost that the author of a Pallas kernel states in `pl.CostEstimate`."""
     inner = config.get("custom_call_config", config)
     stated = inner.get("cost_estimate") if isinstance(inner, dict) else None
     if not isinstance(stated, dict):
@@ -114,7 +114,8 @@ def _result(instruction: Instruction) -> Shape | None:
 
 
 def gemm_dimensions(instruction: Instruction) -> Mapping[str, object]:
-    """`dot_dimension_numbers` in a GEMM call's settings, in the old or the new form; empty if there are none."""
+    """Return `dot_dimension_numbers` from a GEMM call's settings, in the old or the new form; empty if there are
+    none."""
     config = instruction.backend_config
     for key in ("gemm_backend_config", "onednn_matmul_config", "grouped_gemm_backend_config"):
         inner = config.get(key)
@@ -126,7 +127,7 @@ def gemm_dimensions(instruction: Instruction) -> Mapping[str, object]:
 
 
 def integers(values: object) -> list[int]:
-    """A list of dimension numbers as JSON has them: `["1"]` or `[1]`."""
+    """Return a list of dimension numbers from its JSON form, `["1"]` or `[1]`."""
     if not isinstance(values, list):
         return []
     return [number for value in values if (number := whole_number(str(value))) is not None]
@@ -146,7 +147,7 @@ def _convolution(instruction: Instruction, target: str) -> LibraryCost | None:
     operands, result = _shapes(instruction), _result(instruction)
     if len(operands) < 2 or result is None:
         return None
-    # The window and the labels of a backward call are those of the forward convolution that it belongs to.
+    # The window and labels of a backward call are those of the forward convolution that it belongs to.
     source, kernel, output = operands[0], operands[1], result
     if "BackwardInput" in target:
         source, output = result, operands[0]
@@ -157,10 +158,10 @@ def _convolution(instruction: Instruction, target: str) -> LibraryCost | None:
 
 
 def _attention(instruction: Instruction, target: str) -> LibraryCost | None:
-    """Two GEMMs over the scores (b, h, q, k) and one exponential each; backwards five GEMMs.
+    """Count two GEMMs over the scores (b, h, q, k) and one exponential each; five GEMMs backwards.
 
-    cuDNN's settings hold the shape of the scores; Transformer Engine's hold heads and lengths. A causal mask would
-    halve it, and is not taken into account: an estimate.
+    cuDNN's settings hold the shape of the scores; Transformer Engine's hold heads and lengths. A causal mask, which
+    would halve the cost, is ignored: the result is an estimate.
     """
     config = instruction.backend_config.get("cudnn_fmha_backend_config")
     operands = _shapes(instruction)
@@ -188,7 +189,7 @@ _SETTING = re.compile(r"(\w+) = (\d{1,15})\b")
 
 
 def top_k_flops(source: Shape, result: Shape) -> float:
-    """One heap of k for each row: n log2 k comparisons."""
+    """Return n log2 k comparisons: one heap of k for each row."""
     return source.elements * max(1.0, log2(max(2, result.dimensions[-1])))
 
 
@@ -207,7 +208,7 @@ def _sort(instruction: Instruction, _: str) -> LibraryCost | None:
 
 
 def _scale(matrix: Shape) -> float:
-    """4 for complex numbers: a complex multiplication and addition are 8 FLOPs instead of 2."""
+    """Return 4 for complex numbers, whose multiplication and addition are 8 FLOPs instead of 2; else 1."""
     return multiply_add_flops(matrix.dtype) / 2
 
 
@@ -216,12 +217,12 @@ def _batch(matrix: Shape) -> int:
 
 
 def cholesky_flops(matrix: Shape) -> float:
-    """n^3 / 3 for each matrix of the batch."""
+    """Return n^3 / 3 for each matrix of the batch."""
     return _scale(matrix) * _batch(matrix) * matrix.dimensions[-1] ** 3 / 3
 
 
 def triangular_solve_flops(matrix: Shape, right: Shape) -> float:
-    """n for each element of the right-hand sides: half of n multiplications and additions, on the average."""
+    """Return n for each element of the right-hand sides: on average half of n multiplications and additions."""
     return _scale(matrix) * right.elements * matrix.dimensions[-1]
 
 
@@ -247,8 +248,9 @@ _FACTORISATIONS: Final[dict[str, Callable[[int, int], float]]] = {
     "SVD": _svd_flops,
     "eigenvalues": lambda _m, n: 9.0 * n**3,
 }
-"""Leading terms for one m x n matrix. SVD and eigenvalues iterate: these are the usual figures with vectors
-(Golub and Van Loan, Matrix Computations, 4th ed., 8.3 and 8.6), and estimates."""
+"""Leading terms for one m x n matrix. SVD and eigenvalues iterate, so these are estimates: the usual figures with
+vectors (Golub and Van Loan, Matrix Computations, 4th ed., 8.3 and 8.6).
+"""
 
 
 def _factorisation(kind: str) -> Callable[[Instruction, str], LibraryCost | None]:
@@ -269,7 +271,7 @@ def _triangular(instruction: Instruction, _: str) -> LibraryCost | None:
 
 
 def _callback(instruction: Instruction, _: str) -> LibraryCost | None:
-    """A call of Python on the host that gives no array back (`jax.debug.print`) computes nothing of the program."""
+    """Return no cost for a Python callback on the host that returns no array (`jax.debug.print`)."""
     return None if any(leaf.is_array for leaf in instruction.shape.leaves()) else LibraryCost(0.0)
 
 

@@ -1,7 +1,7 @@
 """FLOPs of the operations that multiply and add: dots and convolutions, from shapes and dimension numbers.
 
-A multiplication and an addition are two FLOPs; of complex numbers eight. Nothing is counted for the padding and the
-holes of a convolution's window: these positions are known to be zero and no library visits them.
+A multiplication and an addition are two FLOPs; eight for complex numbers. Nothing is counted for the padding and the
+holes of a convolution's window: these positions are known to be zero, and no library visits them.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ if TYPE_CHECKING:
 _COMPLEX: Final = frozenset({"c64", "c128"})
 _DOTS: Final = frozenset({"dot", "ragged-dot", "scaled-dot"})
 _LONGEST_WINDOW: Final = 1 << 17
-"""Window positions that are counted one by one; a longer window is taken as if nothing lay outside."""
+"""Most window positions that are counted one by one; a longer window is treated as if nothing lay outside."""
 
 
 def multiply_add_flops(dtype: str) -> int:
-    """FLOPs of one multiplication and one addition: 2, or 8 for complex numbers."""
+    """Return the FLOPs of one multiplication and one addition: 2, or 8 for complex numbers."""
     return 8 if dtype in _COMPLEX else 2
 
 
 def dot_flops(lhs: Shape, result: Shape, contracting: Sequence[int]) -> float:
-    """2 x elements of the result x the sizes that are summed over; `contracting` are dimension numbers of `lhs`."""
+    """Return 2 x elements of the result x the sizes that are summed over; `contracting` are dimension numbers of
+    `lhs`."""
     depth = prod(lhs.dimensions[number] for number in contracting if 0 <= number < lhs.rank)
     return float(multiply_add_flops(lhs.dtype) * result.elements * depth)
 
 
 def matmul_flops(lhs: Shape, rhs: Shape, result: Shape) -> float:
-    """The same where no dimension numbers are given: (b, m, k) x (b, k, n) -> (b, m, n), from the sizes alone.
+    """Return the FLOPs of (b, m, k) x (b, k, n) -> (b, m, n) from the sizes alone, without dimension numbers.
 
-    The elements of the three arrays give k: `lhs x rhs = k^2 x result x b`. Leading dimensions that all three share
-    are taken for the batch.
+    The elements of the three arrays give k: `lhs x rhs = k^2 x result x b`. Leading dimensions that all three share are
+    taken as the batch.
     """
     batch = 1
     if lhs.rank == rhs.rank == result.rank:
@@ -53,14 +54,15 @@ def matmul_flops(lhs: Shape, rhs: Shape, result: Shape) -> float:
 
 
 def is_matmul(convolution: Instruction) -> bool:
-    """How XLA for TPUs writes a dot: a convolution without a window, or whose window stands for the batch."""
+    """Return whether this is a dot as XLA for TPUs writes it: a convolution without a window, or whose window stands
+    for the batch."""
     if "size=" not in convolution.attributes.get("window", ""):
         return True
     return convolution.metadata.op_name.partition(";")[0].endswith("/dot_general")
 
 
 def is_product(instruction: Instruction) -> bool:
-    """A matrix product, also as XLA for TPUs writes one."""
+    """Return whether the instruction is a matrix product, including one that XLA for TPUs writes as a convolution."""
     return instruction.opcode in _DOTS or (instruction.opcode == "convolution" and is_matmul(instruction))
 
 
@@ -72,11 +74,11 @@ class ConvolutionWindow:
     stride: int = 1
     pad_low: int = 0
     base_dilation: int = 1
-    """Of the input: `n - 1` holes between its elements."""
+    """Dilation of the input: `n - 1` holes between its elements."""
     window_dilation: int = 1
 
     def sees_all(self, input_size: int) -> bool:
-        """Every position of the window, from the first that padding allows, takes in the whole input."""
+        """Return whether every position of the window, from the first that padding allows, takes in the whole input."""
         plain = self.stride == self.base_dilation == self.window_dilation == 1
         return plain and self.pad_low >= input_size - 1 and self.size >= 2 * input_size - 1
 
@@ -85,7 +87,7 @@ _FIELD = re.compile(r"(\w+)=([-\dx_]+)")
 
 
 def windows(instruction: Instruction) -> tuple[ConvolutionWindow, ...]:
-    """The windows of a convolution or a reduce-window, one for each dimension; empty where it has none."""
+    """Return the windows of a convolution or a reduce-window, one per dimension; empty if there are none."""
     fields = dict(_FIELD.findall(instruction.attributes.get("window", "")))
     sizes = _numbers(fields.get("size", ""))
     count = len(sizes)
@@ -103,8 +105,8 @@ def windows(instruction: Instruction) -> tuple[ConvolutionWindow, ...]:
 
 
 def is_spread_reduction(window: Instruction) -> bool:
-    """A window that sees each of its dimensions whole, wherever it stands: how XLA for TPUs writes a reduction whose
-    result every element of the row gets."""
+    """Return whether the window covers each of its dimensions completely from every position: how XLA for TPUs writes a
+    reduction whose result goes to every element of the row."""
     operand = window.operand(0)
     sliding = windows(window)
     if window.opcode != "reduce-window" or operand is None or len(sliding) != operand.shape.rank:
@@ -114,13 +116,14 @@ def is_spread_reduction(window: Instruction) -> bool:
 
 
 def _numbers(written: str) -> list[int]:
-    """`1x3` gives [1, 3]; of `1_2x0_1` (padding low and high) the low ones."""
+    """Return [1, 3] for `1x3`; for `1_2x0_1` (padding low and high) the low ones."""
     parts = (part.split("_")[0] for part in written.split("x")) if written else ()
     return [int(part) for part in parts if part.lstrip("-").isdecimal() and len(part) < 19]
 
 
 def positions(window: ConvolutionWindow, input_size: int, output_size: int) -> int:
-    """Pairs (output position, window position) that meet an element of the input, not padding and not a hole."""
+    """Count the pairs (output position, window position) that meet an element of the input rather than padding or a
+    hole."""
     if window.size > _LONGEST_WINDOW:
         return window.size * output_size
     span = (input_size - 1) * window.base_dilation + 1
@@ -130,7 +133,7 @@ def positions(window: ConvolutionWindow, input_size: int, output_size: int) -> i
 
 
 def _meeting(offset: int, window: ConvolutionWindow, span: int, output_size: int) -> int:
-    """Outputs o with 0 <= o * stride + offset < span at a multiple of the base dilation."""
+    """Count the outputs o with 0 <= o * stride + offset < span at a multiple of the base dilation."""
     stride, dilation = window.stride, window.base_dilation
     first = max(0, -(offset // stride))
     last = min(output_size - 1, (span - 1 - offset) // stride)
@@ -142,16 +145,16 @@ def _meeting(offset: int, window: ConvolutionWindow, span: int, output_size: int
     if offset % divisor:
         return 0
     period = dilation // divisor
-    place = -(offset // divisor) * pow(stride // divisor, -1, period) % period  # of the outputs that meet an element
+    place = -(offset // divisor) * pow(stride // divisor, -1, period) % period  # first output that meets an element
     start = first + (place - first) % period
     return (last - start) // period + 1 if start <= last else 0
 
 
 def convolution_flops(instruction: Instruction, source: Shape, kernel: Shape, result: Shape) -> float | None:
-    """2 x multiplications of the convolution that takes `source` and `kernel` to `result`.
+    """Return 2 x multiplications of the convolution that takes `source` and `kernel` to `result`.
 
-    The shapes are given apart from the instruction, because a library's backward call states the window of the
-    forward convolution and has its arrays in other places. None where the dimension labels cannot be read.
+    The shapes are passed separately from the instruction, because a library's backward call states the window of the
+    forward convolution and has its arrays in other places. None if the dimension labels cannot be read.
     """
     labels = re.fullmatch(r"([^_]+)_([^-]+)->(.+)", instruction.attributes.get("dim_labels", ""))
     if labels is None:

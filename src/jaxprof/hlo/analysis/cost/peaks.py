@@ -1,12 +1,12 @@
-"""The limits of devices: memory, bandwidth, peak rates and links, from their vendors' figures.
+"""Limits of devices: memory, bandwidth, peak rates and links, from their vendors' figures.
 
-A device is what JAX calls one: a GPU, a TPU chip, and of the TPUs that JAX sees as two devices a chip (v2, v3, TPU7x) a
+A device is what JAX calls one: a GPU, a TPU chip, or, for TPUs that JAX sees as two devices per chip (v2, v3, TPU7x), a
 TensorCore with its half of the chip. `jaxprof.devices.targets.machine` describes how devices are connected.
 
 Rates are dense (no structured sparsity), at boost clock, as the vendor states them; a device never exceeds them and
 rarely reaches them. `matrix` rates are those of matrix units (tensor cores, MFMA, MXU), `vector` rates those of
-everything else. A rate that the vendor does not publish is absent, never guessed.
-Memory sizes are in GiB, which vendors write as GB. Adding a device is adding a row.
+everything else. A rate that the vendor does not publish is absent, never guessed. Memory sizes are in GiB, which
+vendors write as GB. To add a device, add a row.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ class DevicePeaks:
     """One accelerator, as JAX sees it."""
 
     name: str
-    """As it is given on the command line: `h100`, `tpu-v5e`."""
+    """Name on the command line: `h100`, `tpu-v5e`."""
     title: str
     vendor: str
     memory_bytes: int
     bandwidth: float
-    """Bytes a second between the chip and its main memory."""
+    """Bytes per second between the chip and its main memory."""
     matrix: Mapping[str, float]
-    """Dense FLOP/s of the matrix units by dtype; `tf32` is float32 at the reduced precision of the default."""
+    """Dense FLOP/s of the matrix units by dtype; `tf32` is float32 at the reduced default precision."""
     vector: Mapping[str, float]
     """FLOP/s outside the matrix units by dtype."""
     link_bandwidth: float | None
-    """Bytes a second that it can send to its neighbours, in one direction over all links; None: no such link."""
+    """Bytes per second that the device can send to its neighbours, in one direction over all links; None if it has no
+    such link."""
     link: str
     source: str
     """The vendor's document that the figures come from, and its date."""
     devices_per_chip: int = 1
-    """Devices that share a chip, its links with it."""
+    """Number of devices that share a chip and its links."""
 
     def peak(self, dtype: str, *, matrix: bool, precision: str = "default") -> float | None:
-        """The ceiling in FLOP/s for a kernel that computes with `dtype`; None where no figure is known."""
+        """Return the ceiling in FLOP/s for a kernel that computes with `dtype`; None if no figure is known."""
         if matrix:
             for key in _matrix_keys(dtype, precision):
                 if key in self.matrix:
@@ -68,8 +69,8 @@ _BF16_PASSES: Final = {"high": 3, "highest": 6}
 
 
 def _matrix_keys(dtype: str, precision: str) -> tuple[str, ...]:
-    """The rates that apply to a dtype, the best first: narrower formats run as the next wider format that the device
-    has."""
+    """Return the rates that apply to a dtype, the best first: narrower formats run as the next wider format of the
+    device."""
     if dtype in ("f32", "c64"):
         return ("f32",) if precision in ("high", "highest", "dot_f32_f32_f32") else ("tf32", "f32")
     if dtype in ("f64", "c128"):
@@ -87,8 +88,8 @@ def _row(
     vendor: str, name: str, title: str, gibibytes: float, bandwidth: float, matrix: Mapping[str, float],
     vector: Mapping[str, float], link: float | None, link_name: str, source: str, devices: int = 1,
 ) -> DevicePeaks:  # fmt: skip
-    """A row of the table, from figures of the chip, which has so many devices: memory in GiB, rates in GB/s and
-    TFLOP/s."""
+    """Return a row of the table from figures of the chip (memory in GiB, rates in GB/s and TFLOP/s), which has
+    `devices` devices."""
     return DevicePeaks(
         name, title, vendor, int(gibibytes / devices * _GIB), bandwidth / devices * _GB,
         {key: value / devices * _T for key, value in matrix.items()},
@@ -182,7 +183,7 @@ _ROWS: Final = (
 )
 # fmt: on
 DEVICES: Final[Mapping[str, DevicePeaks]] = {device.name: device for device in _ROWS}
-"""Every device of the table, by the name that is given on the command line."""
+"""Every device of the table, by its name on the command line."""
 _OTHER_NAMES: Final = {
     "tpu7x": "tpu-v7x", "tpu-7x": "tpu-v7x", "tpu-v7": "tpu-v7x", "v7": "tpu-v7x", "ironwood": "tpu-v7x",
     "trillium": "tpu-v6e", "v5litepod": "tpu-v5e", "a100-80gb": "a100", "a100-sxm": "a100", "a100-sxm4": "a100",
@@ -198,18 +199,18 @@ _REPORTED: Final = (
     (r"TPU v5 ?lite|TPU v5e", "tpu-v5e"), (r"TPU v5p?", "tpu-v5p"), (r"TPU v6 ?lite|TPU v6e", "tpu-v6e"),
     (r"TPU ?v?7x?", "tpu-v7x"),
 )  # fmt: skip
-"""What drivers and JAX call a device (`device_kind`), and its row; the first match counts."""
+"""Names that drivers and JAX use for a device (`device_kind`), and its row; the first match counts."""
 
 
 def device_name(name: str) -> str:
-    """The name that the table has for `name`, whatever the case (`H100`, `v5e`, `trillium`); as it stands if none."""
+    """Return the table's name for `name` in any case (`H100`, `v5e`, `trillium`); `name` itself if there is none."""
     key = name.strip().lower().replace("_", "-")
     key = _OTHER_NAMES.get(key, key)
     return f"tpu-{key}" if f"tpu-{key}" in DEVICES else key
 
 
 def device(name: str) -> DevicePeaks:
-    """The device of that name, whatever the case (`h100`, `TPU-v5e`, `v5e`). Raises UsageError for an unknown one."""
+    """Return the device of that name in any case (`h100`, `TPU-v5e`, `v5e`). Raises UsageError for an unknown one."""
     peaks = DEVICES.get(device_name(name))
     if peaks is None:
         raise unknown_name("device", name, DEVICES)
@@ -217,5 +218,5 @@ def device(name: str) -> DevicePeaks:
 
 
 def device_of_kind(kind: str) -> DevicePeaks | None:
-    """The row for JAX's `device_kind` (`NVIDIA H100 80GB HBM3`, `TPU v5 lite`); None where the table has none."""
+    """Return the row for JAX's `device_kind` (`NVIDIA H100 80GB HBM3`, `TPU v5 lite`); None if the table has none."""
     return next((DEVICES[name] for pattern, name in _REPORTED if re.search(pattern, kind, re.IGNORECASE)), None)

@@ -1,9 +1,9 @@
 """The roofline of a kernel on a device: the least time that it could take, and what bounds it.
 
 Williams, Waterman and Patterson, "Roofline" (CACM 52(4), 2009): a kernel that computes F FLOPs and moves B bytes takes
-at least max(F / peak, B / bandwidth). The ceilings are the vendor's (`peaks` beside this file) or those that were
-measured on the machine. It is a bound, not a forecast: it ignores launch overhead, latency, caches, and
-transcendentals, whose rate no vendor states.
+at least max(F / peak, B / bandwidth). The ceilings are the vendor's (`peaks` beside this file) or those measured on the
+machine. It is a bound, not a forecast: it ignores launch overhead, latency, caches, and transcendentals, whose rate no
+vendor states.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ class Roofline:
     """One execution of a kernel under a device's ceilings."""
 
     least_seconds: float | None
-    """Least seconds; None where neither bytes nor FLOPs give a bound."""
+    """Least seconds; None if neither bytes nor FLOPs give a bound."""
     bound: str
-    """`memory`, `compute`, or empty where it is not known: FLOPs or the ceiling are unknown or an estimate."""
+    """`memory`, `compute`, or empty if unknown: FLOPs or the ceiling are unknown or an estimate."""
     intensity: float | None
-    """FLOPs for each byte."""
+    """FLOPs per byte."""
     ridge: float | None
-    """The intensity at which the device's two ceilings meet: below it a kernel is bound by memory."""
+    """Intensity at which the device's two ceilings meet; a kernel below it is bound by memory."""
     peak: float | None
-    """The ceiling in FLOP/s for this kernel's dtype."""
+    """Ceiling in FLOP/s for this kernel's dtype."""
     attainable: float | None
-    """The most FLOP/s that it can reach: the lower ceiling at its intensity."""
+    """Most FLOP/s that the kernel can reach: the lower ceiling at its intensity."""
 
 
 def roofline(kernel: Kernel, device: DevicePeaks) -> Roofline:
-    """Places `kernel` under the ceilings of `device`."""
+    """Place `kernel` under the ceilings of `device`."""
     peak = device.peak(kernel.dtype, matrix=kernel.uses_matrix_units, precision=kernel.precision or "default")
     memory_seconds = kernel.bytes / device.bandwidth
     ridge = peak / device.bandwidth if peak else None
@@ -57,8 +57,8 @@ def roofline(kernel: Kernel, device: DevicePeaks) -> Roofline:
 def with_measured(
     device: DevicePeaks, source: str, bandwidth: float | None, products: Mapping[str, float]
 ) -> DevicePeaks:
-    """`device` with the ceilings that were measured in place of the vendor's: B/s, and FLOP/s of products by dtype.
-    `source` says how."""
+    """Return `device` with measured ceilings in place of the vendor's: B/s, and FLOP/s of products by dtype. `source`
+    says how they were measured."""
     return replace(
         device,
         bandwidth=bandwidth or device.bandwidth,
@@ -70,5 +70,6 @@ def with_measured(
 def measured_device(
     name: str, source: str, memory_bytes: int, bandwidth: float, peaks: Mapping[str, float]
 ) -> DevicePeaks:
-    """A device that is in no table (a CPU), from measured ceilings: B/s, and FLOP/s by dtype. `source` says how."""
+    """Return a device that is in no table (a CPU), from measured ceilings: B/s, and FLOP/s by dtype. `source` says how
+    they were measured."""
     return DevicePeaks(name, name, "", memory_bytes, bandwidth, dict(peaks), dict(peaks), None, "", source)

@@ -1,11 +1,11 @@
 """Bytes that a kernel reads from memory and writes to it.
 
-Every operand counts once, however often it is used inside; what is computed inside a fusion costs no traffic. Only the
+Every operand counts once, however often it is used inside; what is computed inside a fusion causes no traffic. Only the
 used part of an operand counts: a slice, dynamic slice or gather reads what it yields, and an update in place reads and
 writes what it updates. The parts are fractions of elements, carried from the root of a fusion back to its parameters;
-where two uses may overlap they are added, and never exceed the whole. Caches are not modelled: the figure is the least
-traffic of a kernel that finds nothing in a cache, and reads nothing twice. On a TPU arrays take whole tiles, and those
-that XLA placed in on-chip memory cause no traffic.
+if two uses may overlap they are added, up to the whole. Caches are not modelled: the figure is the least traffic of a
+kernel that finds nothing in a cache and reads nothing twice. On a TPU arrays take whole tiles, and arrays that XLA
+placed in on-chip memory cause no traffic.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Traffic:
     read: int
     written: int
     operands: tuple[tuple[str, int], ...] = ()
-    """The bytes that are read of each operand, by name and once."""
+    """Bytes read of each distinct operand, by name."""
 
 
 _ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL | SAME_PLACE
@@ -37,10 +37,10 @@ _UPDATING: Final = frozenset({"dynamic-update-slice", "scatter"})
 
 
 class TrafficModel:
-    """Traffic of the kernels of one module; a fused computation is walked once."""
+    """Traffic of the kernels of one module; each fused computation is walked once."""
 
     def __init__(self, missing: set[str], *, tiled: bool = False) -> None:
-        """Names of operands without an instruction are added to `missing`."""
+        """Add the names of operands without an instruction to `missing`."""
         self._known: dict[str, tuple[tuple[float, ...], int, int]] = {}
         self._size = _tiled_bytes if tiled else _plain_bytes
         """Bytes of a shape in main memory; `tiled` for TPU modules, whose layouts name tiles and memory spaces."""
@@ -48,7 +48,7 @@ class TrafficModel:
         self._depth = 0
 
     def kernel(self, instruction: Instruction) -> Traffic:
-        """What one execution of `instruction`, a kernel, moves."""
+        """Return the bytes that one execution of `instruction`, a kernel, moves."""
         fractions, constants, written = self._parts(instruction)
         used: dict[str, float] = {}
         for number, name in enumerate(instruction.operands):
@@ -64,7 +64,7 @@ class TrafficModel:
         return Traffic(sum(size for _, size in operands) + constants, written, tuple(operands))
 
     def _parts(self, instruction: Instruction) -> tuple[tuple[float, ...], int, int]:
-        """The used fraction of each operand, bytes of constants inside, and bytes written."""
+        """Return the used fraction of each operand, the bytes of constants inside, and the bytes written."""
         opcode = instruction.opcode
         if opcode in ("fusion", "async-start"):
             called = instruction.called_computations()
@@ -77,12 +77,12 @@ class TrafficModel:
         return fractions, 0, self._written(instruction, opcode)
 
     def computation(self, computation: Computation) -> tuple[tuple[float, ...], int, int]:
-        """The same for a fused computation, whose parameters are the operands."""
+        """Return the same three values as `_parts` for a fused computation, whose parameters are the operands."""
         parts = self._known.get(computation.name)
         if parts is None:
             if self._depth > DEEPEST:
                 return (), 0, 0  # every operand is read whole
-            self._known[computation.name] = ((), 0, 0)  # a computation that calls itself (broken text) ends here
+            self._known[computation.name] = ((), 0, 0)  # a computation that calls itself (malformed text) ends here
             self._depth += 1
             parts = self._known[computation.name] = self._walk(computation)
             self._depth -= 1
@@ -116,7 +116,7 @@ class TrafficModel:
                     part = _demand(instruction, number, min(1.0, need), instruction.name in in_place)
                 used[name] = min(1.0, used.get(name, 0.0) + part)
         self._missing.update(name for name in used if computation.get(name) is None)
-        # Parameters are numbered from 0 without gaps; a text from outside may number one 10**12.
+        # Parameters are numbered from 0 without gaps, but a text from outside may number one 10**12.
         count = len(fractions) if all(number < len(fractions) for number in fractions) else 0
         written = sum(self._written_of(output) for output in outputs)
         return tuple(fractions.get(number, 0.0) for number in range(count)), constants, written
@@ -130,11 +130,12 @@ class TrafficModel:
         whole = self._size(instruction.shape)
         if update is None or not instruction.shape.elements:
             return whole
-        # The update may lie on the chip, where its own bytes count nothing: what is written is its share of the array.
+        # The update may be on the chip, where its own bytes do not count, so take its share of the array.
         return min(whole, round(whole * update.shape.elements / instruction.shape.elements))
 
     def _written(self, instruction: Instruction, opcode: str) -> int:
-        """Bytes that a single instruction writes, without the operands that an asynchronous start repeats."""
+        """Return the bytes that a single instruction writes, without the operands that an asynchronous start
+        repeats."""
         shape = instruction.shape
         if opcode in _UPDATING:
             return self._updated(instruction)
@@ -154,12 +155,12 @@ def _nests(instruction: Instruction) -> bool:
 
 
 def _outputs(root: Instruction) -> list[Instruction]:
-    """What a computation writes: its root, or the members of the tuple that its root makes."""
+    """Return what a computation writes: its root, or the members of the tuple that its root makes."""
     return list(root.operand_instructions()) if root.opcode == "tuple" else [root]
 
 
 def _through_bitcasts(instruction: Instruction) -> Instruction:
-    for _ in range(_MOST_BITCASTS):  # each may be the operand of the other, in a broken text
+    for _ in range(_MOST_BITCASTS):  # in malformed text, two bitcasts may be each other's operand
         if instruction.opcode not in ("bitcast", "reshape"):
             break
         operand = instruction.operand(0)
@@ -170,9 +171,10 @@ def _through_bitcasts(instruction: Instruction) -> Instruction:
 
 
 def updates_in_place(instruction: Instruction) -> bool:
-    """Whether it is a dynamic-update-slice or scatter into a parameter, so that only what it updates is touched.
+    """Return whether the instruction is a dynamic-update-slice or scatter into a parameter, so only what it updates is
+    touched.
 
-    XLA puts a copy before it where the old value is still needed, and that copy is a kernel of its own.
+    If the old value is still needed, XLA puts a copy before it, which is a kernel of its own.
     """
     if instruction.opcode not in _UPDATING:
         return False
@@ -185,8 +187,8 @@ def _plain_bytes(shape: Shape) -> int:
 
 
 def _tiled_bytes(shape: Shape) -> int:
-    """Bytes in whole tiles, and 0 for arrays on the chip: `S(1)` and every other space except main memory and the
-    host."""
+    """Return bytes in whole tiles; 0 for arrays on the chip (`S(1)` and every other space except main memory and the
+    host)."""
     return sum(
         leaf.padded_bytes if leaf.rank else leaf.bytes
         for leaf in shape.leaves()
@@ -200,7 +202,8 @@ _HOST_MEMORY: Final = 5
 
 
 def _results(custom_call: Instruction) -> tuple[Shape, ...]:
-    """All results but the scratch memory, a last one-dimensional array of bytes, that NVIDIA's and AMD's calls have."""
+    """Return all results except the scratch memory of NVIDIA's and AMD's calls, a last one-dimensional array of
+    bytes."""
     leaves = custom_call.shape.leaves()
     target = custom_call.string("custom_call_target")
     if len(leaves) > 1 and target.startswith("__cu") and leaves[-1].dtype in ("s8", "u8") and leaves[-1].rank == 1:
@@ -213,12 +216,12 @@ def _share(part: Shape, whole: Shape, need: float) -> float:
 
 
 def _demand(user: Instruction, number: int, need: float, in_place: bool) -> float:
-    """The fraction of operand `number` that `user` reads, of whose own value the fraction `need` is wanted."""
+    """Return the fraction of operand `number` that `user` reads if the fraction `need` of its own value is needed."""
     opcode = user.opcode
     if opcode in _ELEMENTWISE or opcode in ("concatenate", "pad"):
         return need
     if opcode == "custom-call":
-        return _custom_call_demand(user, number)
+        return 0.0 if _is_new_buffer(user.operand(number)) else 1.0
     operand = user.operand(number)
     if operand is None:
         return need
@@ -240,16 +243,12 @@ def _demand(user: Instruction, number: int, need: float, in_place: bool) -> floa
 
 
 def _combines(scatter: Instruction) -> bool:
-    """Whether its combiner reads the old value (`add`) instead of just overwriting it."""
-    called = scatter.called_computations()
-    root = called[0].root if called else None
+    """Return whether the scatter's combiner reads the old value (`add`) instead of just overwriting it."""
+    root = scatter.called_root
     return root is None or root.opcode != "parameter"
 
 
-def _custom_call_demand(user: Instruction, number: int) -> float:
-    operand = user.operand(number)
-    return 0.0 if operand is not None and operand.opcode == "custom-call" and _is_buffer(operand) else 1.0
-
-
-def _is_buffer(operand: Instruction) -> bool:
+def _is_new_buffer(operand: Instruction | None) -> bool:
+    if operand is None or operand.opcode != "custom-call":
+        return False
     return operand.string("custom_call_target") in ("AllocateBuffer", "CreateBuffer")

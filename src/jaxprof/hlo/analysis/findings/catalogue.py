@@ -1,7 +1,7 @@
 """What is worth looking at in a module, as data: a code, a sentence with the figures, advice, and where.
 
 A finding states what is there, not that it is wrong: a layout copy may be the price of a faster GEMM. Thresholds are
-constants with their reasons; what lies below them is not reported.
+constants with their reasons; anything below them is not reported.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LOOKS: Final[tuple[Callable[[Scene], Iterator[HloFinding]], ...]] = (
     sharding.resharded, precision.narrow_sums,
 )  # fmt: skip
 _BEFORE_OPTIMISATION: Final = (compute.rematerialised, traffic.constants, traffic.host)
-"""The findings that apply to a module in which nothing is fused yet."""
+"""Findings that apply to a module in which nothing is fused yet."""
 
 
 def findings(module: Module, platform: str = "") -> tuple[HloFinding, ...]:
-    """What is worth looking at in a module, in the order of `_LOOKS`.
+    """Return what is worth looking at in a module, in the order of `_LOOKS`.
 
     `platform` (`cpu`, `gpu`, `tpu`) is derived from the text if it is not given.
     """
@@ -43,5 +43,5 @@ def findings(module: Module, platform: str = "") -> tuple[HloFinding, ...]:
 
 
 def _by_platform(_module: Module) -> dict[str, tuple[HloFinding, ...]]:
-    """The findings so far."""
+    """Return a cache for a module's findings, by platform."""
     return {}

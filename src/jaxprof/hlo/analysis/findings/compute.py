@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 TINY_BYTES: Final = 32 << 10
 TINY_FLOPS: Final = 1e5
-"""A GPU kernel below both runs for less time than its launch takes (some 2 to 5 µs)."""
+"""FLOPs, with `TINY_BYTES`, below which a GPU kernel runs for less time than its launch takes (some 2 to 5 µs)."""
 _TINY_IN_LOOP: Final = {"gpu": (TINY_BYTES, TINY_FLOPS), "cpu": (1 << 10, 1e3)}
-"""Bytes and FLOPs below which a kernel of a loop body takes less time than the loop's own steps: a CPU takes some
-0.1 µs from one kernel to the next. A TPU runs the whole loop without a launch: nothing is reported."""
+"""Bytes and FLOPs below which a kernel of a loop body takes less time than the loop's own steps: a CPU takes some 0.1
+µs from one kernel to the next. A TPU runs the whole loop without a launch, so nothing is reported.
+"""
 FEW: Final = 10
 """Number of tiny launches in one run from which they are reported: 10 take some 30 µs."""
 LARGE_GEMM_FLOPS: Final = 1e7
-"""A GEMM below this is launch-bound, and its sizes do not matter."""
+"""FLOPs below which a GEMM is launch-bound, so that its sizes do not matter."""
 
 
 def float64(scene: Scene) -> Iterator[HloFinding]:
@@ -39,7 +40,7 @@ def float64(scene: Scene) -> Iterator[HloFinding]:
 
 
 def tiny(scene: Scene) -> Iterator[HloFinding]:
-    """Mostly tiny kernels, on a GPU: elsewhere a kernel is not launched one by one from the host."""
+    """Find runs of mostly tiny kernels, on a GPU only: elsewhere the host does not launch kernels one by one."""
     if scene.platform != "gpu":
         return
     tiny = [
@@ -65,7 +66,7 @@ def tiny(scene: Scene) -> Iterator[HloFinding]:
 
 
 def odd_sizes(scene: Scene) -> Iterator[HloFinding]:
-    """Sizes of GEMMs that leave a part of each matrix tile empty; only where there are matrix units."""
+    """Find GEMM sizes that leave a part of each matrix tile empty; only on devices with matrix units."""
     if not scene.on_accelerator:
         return
     kernels: list[Kernel] = []
@@ -86,11 +87,11 @@ def odd_sizes(scene: Scene) -> Iterator[HloFinding]:
 
 
 _GPU_MULTIPLE: Final = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, "f8e5m2": 16}
-"""Elements in 16 bytes: the alignment that tensor cores want (NVIDIA, Matrix Multiplication Background, section 4)."""
+"""Elements in 16 bytes: the alignment that tensor cores need (NVIDIA, Matrix Multiplication Background, section 4)."""
 
 
 def _gemm_sizes(instruction: Instruction) -> set[int]:
-    """The last two sizes of the operands and of the result of the product, without sizes of 1."""
+    """Return the last two sizes of the operands and of the result of the product, without sizes of 1."""
     held = fused(instruction) if instruction.opcode == "fusion" else [instruction]
     product = next((inner for inner in held if inner.opcode in ("dot", "convolution")), instruction)
     shapes = [leaf for operand in product.operand_instructions()[:2] for leaf in operand.shape.leaves()]
@@ -99,11 +100,11 @@ def _gemm_sizes(instruction: Instruction) -> set[int]:
 
 
 def rematerialised(scene: Scene) -> Iterator[HloFinding]:
-    """Kernels that compute a second time what the forward pass computed."""
+    """Find kernels that compute a second time what the forward pass computed."""
     kernels = recomputed(scene)
     flops = _flops(kernels)
     share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := _flops([each for each, _ in scene.pairs])) else ""
-    rest = f"what was not kept: {scaled(flops, 'FLOP')}{share}, {{bytes}} a run"
+    rest = f"values that the forward pass did not keep: {scaled(flops, 'FLOP')}{share}, {{bytes}} a run"
     yield from gather("rematerialisation", kernels, "kernel recomputes", "kernels recompute", rest)
 
 
@@ -112,10 +113,10 @@ def _flops(kernels: Sequence[Kernel]) -> float:
 
 
 def recomputed(scene: Scene) -> list[Kernel]:
-    """The kernels that compute a second time what the forward pass computed.
+    """Return the kernels that compute a second time what the forward pass computed.
 
-    JAX marks the second computation in `op_name`. Where the first one is no longer in the program (the value of the
-    loss is not used), or XLA has merged the two again, nothing is computed twice, and nothing is reported.
+    JAX marks the second computation in `op_name`. If the first one is no longer in the program (the value of the loss
+    is not used), or XLA has merged the two again, nothing is computed twice, and nothing is reported.
     """
     module = scene.table.module
     if not any(module.source.text.find(mark, *module.span) >= 0 for mark in (".remat", "rematted_computation")):
@@ -134,7 +135,7 @@ def _is_second(kernel: Kernel, first: set[tuple[str, HloSourceLocation | None]])
 
 
 def loops(scene: Scene) -> Iterator[HloFinding]:
-    """Loops in which every iteration runs only tiny kernels."""
+    """Find loops in which every iteration runs only tiny kernels."""
     if scene.platform not in _TINY_IN_LOOP:
         return
     tiny_bytes, tiny_flops = _TINY_IN_LOOP[scene.platform]

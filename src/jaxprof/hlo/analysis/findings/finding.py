@@ -1,4 +1,4 @@
-"""A finding as a value, the advice that belongs to each code, and what the findings examine."""
+"""A finding as a value, the advice for each code, and what the findings examine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class HloFinding:
     where: tuple[str, ...]
     """Names of kernels or instructions, those with the most weight first."""
     bytes: int | None = None
-    """Traffic of one run that it accounts for, where that is its measure."""
+    """Traffic of one run that the finding accounts for; None if traffic is not its measure."""
 
 
 ADVICE: Final[dict[str, str]] = {
@@ -38,15 +38,15 @@ ADVICE: Final[dict[str, str]] = {
     "cast at each step can be kept in the narrow dtype as well.",
     "float64-on-accelerator": "Use float32 unless the result needs more: TPUs emulate float64, and most GPUs have "
     "1/32 or 1/64 of their rate for it. Look for a NumPy constant or jax_enable_x64.",
-    "broadcast-materialised": "Compute with the small array and let XLA broadcast inside the kernel that uses it; a "
-    "library call or a sort takes only whole arrays.",
+    "broadcast-materialised": "Pass the small array and let XLA broadcast it inside the kernel that uses it; library "
+    "calls and sorts need whole arrays.",
     "tiny-kernels": "Stack the small arrays and process them together (vmap, one concatenated array), or let one "
-    "turn of a scan take several steps (unroll).",
+    "scan iteration do several steps (unroll).",
     "padding": "Choose sizes that need no padding, or pad once, outside the hot path.",
     "odd-sizes": "Make the sizes multiples of the matrix unit's tile: a vocabulary of 50304 costs less than one of "
     "50257.",
-    "rematerialisation": "Memory was bought with time. Where memory allows, checkpoint less (a policy such as "
-    "dots_saveable), or not at all.",
+    "rematerialisation": "Recomputation trades time for memory. If memory allows, checkpoint less (a policy such as "
+    "dots_saveable) or not at all.",
     "large-constant": "Pass the array as an argument: as a constant it is compiled into the program, copied by every "
     "compilation, and can take minutes to fold.",
     "unused-output": "Compute only what is used: a sort without its keys, a decomposition without its vectors.",
@@ -55,20 +55,20 @@ ADVICE: Final[dict[str, str]] = {
     "so that the scores stay small.",
     "needless-results": "Return only what was computed: the caller already has the argument, the constant or the "
     "other result; donate (donate_argnums) an argument that is returned as a result.",
-    "lost-donation": "Donate what is replaced: jax.jit(step, donate_argnums=...) lets a result take the memory of the "
-    "argument that it updates. Only where the caller does not use the old array again.",
+    "lost-donation": "Donate the arguments that are replaced: jax.jit(step, donate_argnums=...) lets a result reuse "
+    "the memory of the argument that it updates. Only if the caller does not use the old array again.",
     "upcast-product": "Give the product the 16-bit arrays themselves: jnp.matmul(a, b, "
-    "preferred_element_type=jnp.float32) accumulates in float32 all the same, at twice the rate or more.",
-    "precise-product": "Use the default precision where the result allows it: jax_default_matmul_precision, or "
-    "precision=None on the product. On a TPU `highest` takes six passes; on a GPU it rules out TF32.",
-    "narrow-sum": "Add up in float32, and round the result once: jnp.sum does so by itself; give a loop's state, such "
-    "as accumulated gradients, and lax.reduce float32 (x.astype(jnp.float32)).",
+    "preferred_element_type=jnp.float32) still accumulates in float32, at twice the rate or more.",
+    "precise-product": "Use the default precision if the result stays accurate enough: jax_default_matmul_precision, "
+    "or precision=None on the product. On a TPU `highest` takes six passes; on a GPU it rules out TF32.",
+    "narrow-sum": "Accumulate in float32 and round once: jnp.sum does this by default; use float32 for the state of a "
+    "loop (such as accumulated gradients) and for lax.reduce (x.astype(jnp.float32)).",
     "host-transfer": "Keep the loop on the device: call back less often, or after the step; io_callback and "
-    "pure_callback stop the device until the host has answered. Arrays that lie in the host's memory (pinned_host) are "
-    "copied in each run: keep those on the device that fit there.",
+    "pure_callback block the device until the host returns. Arrays in host memory (pinned_host) are copied in each "
+    "run: keep those that fit on the device.",
     "resharding": "Let the operations on both sides split the array along the same dimension: give parameters, "
     "inputs and jax.lax.with_sharding_constraint the same axes, or split a dimension that the operation does not work "
-    "over. Where it is needed, do it where the array is smallest, or narrowest.",
+    "over. If resharding is needed, do it where the array is smallest or has the narrowest dtype.",
     "small-loop-body": "Do more in each iteration: unroll the scan, batch over another axis, or write the recurrence "
     "as an associative scan.",
 }
@@ -76,11 +76,13 @@ ADVICE: Final[dict[str, str]] = {
 
 
 LARGE_BYTES: Final = 1 << 20
-"""A megabyte takes some 0.3 µs of an accelerator's bandwidth, less than a launch: below it traffic hardly matters."""
+"""Bytes below which traffic hardly matters: a megabyte takes some 0.3 µs of an accelerator's bandwidth, less than a
+launch.
+"""
 
 
 class Scene:
-    """The module with what several findings need."""
+    """The module, with what several findings need."""
 
     def __init__(self, module: Module, platform: str) -> None:
         self.table = analysis_of(module)
@@ -94,7 +96,7 @@ class Scene:
         return self.table.pairs
 
     def opcodes(self, kernel: Kernel, instruction: Instruction) -> frozenset[str]:
-        """The operations in a kernel, without those that cost nothing."""
+        """Return the operations in a kernel, without those that cost nothing."""
         opcodes = self._working.get(kernel.likeness)
         if opcodes is None:
             held = fused(instruction) if instruction.opcode == "fusion" else [instruction]
@@ -111,8 +113,8 @@ def total(kernel: Kernel) -> int:
 
 
 def gather(code: str, kernels: Sequence[Kernel], one: str, many: str, rest: str) -> Iterator[HloFinding]:
-    """One finding over all the kernels that show it; `one` or `many` stands after their number, and
-    `rest` has a placeholder for their bytes."""
+    """Yield one finding over all the kernels that show it; `one` or `many` follows their number, and `rest` has a
+    placeholder for their bytes."""
     if not kernels:
         return
     ordered = sorted(kernels, key=lambda kernel: -total(kernel))

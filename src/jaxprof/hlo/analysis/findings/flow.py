@@ -1,5 +1,6 @@
 """Findings that follow the data through kernels: attention whose scores go through memory, results that the caller
-already has."""
+already has, and arguments that are updated without being donated.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def attention_scores(scene: Scene) -> Iterator[HloFinding]:
-    """Attention in several kernels, with arrays of the size of the scores between them."""
+    """Find attention in several kernels, with arrays of the size of the scores between them."""
     attentions = list(_attentions(scene))
     if not attentions:
         return
@@ -60,7 +61,7 @@ def attention_scores(scene: Scene) -> Iterator[HloFinding]:
 
 
 def _attentions(scene: Scene) -> Iterator[Attention]:
-    # Without a reduction there is no softmax, and each search back from a product visits up to 512 values in vain.
+    # Without a reduction there is no softmax, and each search back from a product would visit up to 512 values in vain.
     if " reduce" not in scene.table.module.text:
         return
     for kernel, instruction in scene.pairs:
@@ -69,13 +70,13 @@ def _attentions(scene: Scene) -> Iterator[Attention]:
         values = values_in((instruction,)) if instruction.opcode == "fusion" else [Value(instruction)]
         for value in values:
             attention = attention_before(value) if is_any_product(value.instruction) else None
-            # Where the scores are the smaller array, storing them is cheap.
+            # If the scores are the smaller array, storing them is cheap.
             if attention is not None and attention.scores.elements > value.elements:
                 yield attention
 
 
 def _between(attention: Attention) -> list[Instruction]:
-    """The kernels from the first product to the second, each once."""
+    """Return the distinct kernels from the first product to the second."""
     kernels: dict[int, Instruction] = {}
     for operand in sources(attention.second)[:2]:
         for value in upstream(operand, same_elements):
@@ -90,7 +91,7 @@ _MADE_OF_NOTHING: Final = frozenset({"constant", "iota"})
 
 
 def results(scene: Scene) -> Iterator[HloFinding]:
-    """Results that the caller already has: an unchanged argument, the same array twice, a constant."""
+    """Find results that the caller already has: an unchanged argument, the same array twice, a constant."""
     module = scene.table.module
     root = module.entry.root if module.entry is not None else None
     if root is None or root.opcode != "tuple":
@@ -114,9 +115,9 @@ def results(scene: Scene) -> Iterator[HloFinding]:
     total = sum(size for size, _, _ in needless)
     if total >= LARGE_BYTES:
         needless.sort(reverse=True)
-        what = ", ".join(dict.fromkeys(why for _, _, why in needless))
+        reasons = ", ".join(dict.fromkeys(why for _, _, why in needless))
         holding = counted(len(needless), "result of the program holds", "results of the program hold")
-        message = f"{holding} nothing new ({what})"
+        message = f"{holding} nothing new ({reasons})"
         names = tuple(dict.fromkeys(name for _, name, _ in needless))
         yield HloFinding(
             "needless-results", f"{message}: {bytes_(total)} a run", ADVICE["needless-results"], names, total
@@ -124,7 +125,7 @@ def results(scene: Scene) -> Iterator[HloFinding]:
 
 
 def _aliases(module: Module) -> dict[tuple[int, ...], int]:
-    """The parameter whose memory a result takes, by the result's place."""
+    """Return the parameter whose memory a result takes, by the result's place."""
     return {
         tuple(int(number) for number in re.findall(r"\d{1,18}", index)): int(parameter)
         for index, parameter in _ALIAS.findall(", ".join(module.aliases))
@@ -132,14 +133,14 @@ def _aliases(module: Module) -> dict[tuple[int, ...], int]:
 
 
 UPDATED_BYTES: Final = 16 << 20
-"""Memory of replaced arguments from which their donation is worth a word."""
+"""Memory of replaced arguments from which their donation is worth reporting."""
 _UPDATED: Final = 2
-"""Updated arguments that tell a step, which replaces its state, from a function of an array."""
+"""Number of updated arguments that identify a step, which replaces its state, rather than a function of an array."""
 
 
 def lost_donation(scene: Scene) -> Iterator[HloFinding]:
-    """Results that are updates of arguments, each element of the same element, and that do not take their memory: the
-    old and the new state are held at once."""
+    """Find results that update arguments element by element but do not take their memory, so that the old and the new
+    state are held at once."""
     module = scene.table.module
     root = module.entry.root if module.entry is not None else None
     if root is None or root.opcode != "tuple" or "buffer_donor" in module.attributes:
@@ -151,7 +152,9 @@ def lost_donation(scene: Scene) -> Iterator[HloFinding]:
         value = resolved(Value(result))
         if value is None or (number,) in own or value.opcode == "parameter" or value.shape.bytes < LARGE_BYTES:
             continue
-        argument = next((each for each in upstream(value, same_elements) if _is_argument(each, value, taken)), None)
+        argument = next(
+            (source for source in upstream(value, same_elements) if _is_argument(source, value, taken)), None
+        )
         if argument is not None:
             taken.add(argument.instruction.parameter_number or 0)
             updated.append((value.shape.bytes, argument.instruction.name))
@@ -173,7 +176,7 @@ def _is_argument(value: Value, result: Value, taken: set[int]) -> bool:
 
 
 def _uncopied(value: Value) -> Value | None:
-    """The value that a result is a mere copy of."""
+    """Return the value that a result is a mere copy of."""
     source = resolved(value)
     for _ in range(16):
         if source is None or source.opcode not in ("copy", "copy-start"):
@@ -184,7 +187,7 @@ def _uncopied(value: Value) -> Value | None:
 
 
 def _is_constant(value: Value) -> bool:
-    """Whether it is the same in each run: broadcast from a constant, or an iota."""
+    """Return whether a value is the same in each run: broadcast from a constant, or an iota."""
     for _ in range(8):
         if value.opcode in _MADE_OF_NOTHING:
             return True

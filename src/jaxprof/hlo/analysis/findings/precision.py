@@ -1,5 +1,6 @@
-"""Findings about precision: products with more of it than their operands have, or than one pass gives, and sums with
-too little."""
+"""Findings about precision: products with more than their operands have or than one pass gives, and sums with too
+little.
+"""
 
 from __future__ import annotations
 
@@ -21,26 +22,29 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Computation, Instruction
 
 LARGE_PRODUCT_FLOPS: Final = 1e7
-"""A product below this is bound by its launch, and its precision does not matter."""
+"""FLOPs below which a product is launch-bound, so that its precision does not matter."""
 _NARROW: Final = frozenset({"bf16", "f16"})
 _REARRANGING: Final = frozenset({"copy", "transpose", "reshape", "broadcast", "slice"})
 _PRECISE: Final = re.compile(r"high|highest|dot_f32_f32_f32|.*_x[369]")
-"""Precisions for which a TPU adds up several bfloat16 products, and a GPU leaves its matrix units or does the same."""
+"""Precisions for which a TPU adds up several bfloat16 products, and a GPU does the same or does not use its matrix
+units.
+"""
 
 
 def upcast_products(scene: Scene) -> Iterator[HloFinding]:
-    """Products of float32 arrays that were bfloat16 or float16 just before: nothing is gained by the wider product."""
+    """Find products of float32 arrays that were bfloat16 or float16 just before, where the wider product gains
+    nothing."""
     if not scene.on_accelerator:
         return
     kernels = [kernel for kernel, instruction in _products(scene) if any(map(_is_upcast, _in_kernel(instruction)))]
     yield from gather(
         "upcast-product", kernels, "product computes", "products compute",
-        "in float32 with operands that hold 16-bit floats: {bytes} a run",
+        "in float32 with operands converted from 16-bit floats: {bytes} a run",
     )  # fmt: skip
 
 
 def precise_products(scene: Scene) -> Iterator[HloFinding]:
-    """Products of float32 arrays at a precision that takes several passes."""
+    """Find products of float32 arrays at a precision that takes several passes."""
     if not scene.on_accelerator:
         return
     kernels = [
@@ -53,12 +57,12 @@ def precise_products(scene: Scene) -> Iterator[HloFinding]:
 
 
 def narrow_sums(scene: Scene) -> Iterator[HloFinding]:
-    """Sums that are rounded to 16 bits at each addition, of more numbers than such a sum can take up.
+    """Find sums that are rounded to 16 bits at each addition, over more numbers than such a sum can take up.
 
-    A sum of n numbers of one size is n times as large as the next of them. With p significant bits (8 of bfloat16, 11
-    of float16) it no longer changes once n reaches 2 ** p: half a unit in its last place is then as large as the
+    A sum of n numbers of one size is n times as large as the next of them. With p significant bits (8 for bfloat16, 11
+    for float16) it no longer changes once n reaches 2 ** p: half a unit in its last place is then as large as the
     number (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, section 4.2). That is what the HLO
-    says: a backend that adds up in parts, or keeps more bits on the way, loses less.
+    says: a backend that sums in parts, or keeps more bits on the way, loses less.
     """
     found: dict[str, tuple[int, str]] = {}
     for kernel, instruction in scene.pairs:
@@ -79,9 +83,8 @@ def narrow_sums(scene: Scene) -> Iterator[HloFinding]:
     most, dtype = found[ordered[0]]
     yield HloFinding(
         "narrow-sum",
-        f"{counted(len(found), 'sum rounds', 'sums round')} to 16 bits at each addition, as the HLO has it, of up to "
-        f"{integer(most)} numbers: in {dtype} the next number no longer changes a sum of {integer(_TAKEN_UP[dtype])} "
-        "of its size",
+        f"{counted(len(found), 'sum rounds', 'sums round')} to 16 bits at each addition, according to the HLO, over up "
+        f"to {integer(most)} numbers: a {dtype} sum of {integer(_TAKEN_UP[dtype])} equal numbers no longer changes",
         ADVICE["narrow-sum"],
         tuple(ordered),
     )
@@ -92,21 +95,22 @@ _TAKEN_UP: Final = {"bf16": 1 << 8, "f16": 1 << 11}
 
 
 def _reduced(reduction: Instruction) -> tuple[int, str]:
-    """How many numbers each sum of a reduction takes, and the 16-bit dtype that it is rounded to; empty if none."""
+    """Return how many numbers each sum of a reduction takes, and the 16-bit dtype that it is rounded to, empty if
+    none."""
     if reduction.opcode != "reduce" or reduction.shape.is_tuple or not reduction.operands:
         return 0, ""
     called, operand = reduction.called_computations(), reduction.operand(0)
     inside = called[0].instructions if called else ()
-    adding = [each for each in inside if each.opcode == "add"]
-    working = {each.opcode for each in inside} - {"parameter"}
-    narrow = [each.shape.dtype for each in inside if each.shape.dtype in _NARROW]
+    adding = [instruction for instruction in inside if instruction.opcode == "add"]
+    working = {instruction.opcode for instruction in inside} - {"parameter"}
+    narrow = [instruction.shape.dtype for instruction in inside if instruction.shape.dtype in _NARROW]
     if operand is None or len(adding) != 1 or not working <= {"add", "convert"} or not narrow:
         return 0, ""
     return operand.shape.elements // max(1, reduction.shape.elements), narrow[0]
 
 
 def _carried_sum(body: Computation | None) -> str:
-    """The 16-bit dtype of an element of a loop's state to which each iteration adds; empty if there is none."""
+    """Return the 16-bit dtype of an element of a loop's state to which each iteration adds; empty if there is none."""
     root = body.root if body is not None else None
     if root is None or root.opcode != "tuple":
         return ""
@@ -122,7 +126,7 @@ def _carried_sum(body: Computation | None) -> str:
 
 
 def _unconverted(value: Value | None) -> Value | None:
-    """What a value was converted from, or itself."""
+    """Return the value that a value was converted from, or the value itself."""
     for _ in range(4):
         if value is None or value.opcode != "convert":
             break
@@ -148,7 +152,7 @@ def _is_upcast(product: Value) -> bool:
 
 
 def _held_narrow(value: Value) -> bool:
-    """Whether a float32 array is a 16-bit one that was converted, and at most rearranged since."""
+    """Return whether a float32 array is a converted 16-bit one, at most rearranged since."""
     for _ in range(8):
         made_of = sources(value)
         if value.opcode == "convert" and value.shape.dtype == "f32":

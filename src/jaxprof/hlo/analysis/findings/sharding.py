@@ -1,7 +1,7 @@
 """Findings about programs on several devices: arrays that change their sharding between two operations.
 
-Told from the collectives that XLA's partitioner made. Those that the program asks for (`psum`, `all_gather`,
-`ppermute`, ... in `shard_map` or `pmap`) carry the name of their primitive, and are its own business.
+They are derived from the collectives that XLA's partitioner made. Collectives that the program requests (`psum`,
+`all_gather`, `ppermute`, ... in `shard_map` or `pmap`) carry the name of their primitive, and are not reported.
 """
 
 from __future__ import annotations
@@ -20,38 +20,40 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Instruction
 
 _ASKED_FOR: Final = ("shard_map", "pmap(", "xmap(")
-"""What stands in the `op_name` of a collective that the program has itself."""
+"""Parts of the `op_name` of a collective that the program itself requests."""
 _REARRANGING: Final = frozenset(
     {"convert", "copy", "transpose", "reshape", "bitcast-convert", "slice", "dynamic-slice", "get-tuple-element"}
 )
 _PARTS: Final = frozenset({"slice", "dynamic-slice", "pad", "concatenate"})
-"""What a permute of a border (of a convolution, a roll) begins with: a part of the array, which keeps its sharding."""
+"""Opcodes with which a permute of a border (of a convolution, a roll) begins: they take a part of the array, which
+keeps its sharding.
+"""
 _MOST: Final = 16
 
 
 def resharded(scene: Scene) -> Iterator[HloFinding]:
-    """Arrays that XLA moves from the sharding in which one operation leaves them to the one in which the next takes
+    """Find arrays that XLA moves from the sharding in which one operation leaves them to that in which the next takes
     them.
 
-    An all-to-all of the partitioner moves the split from one dimension to another, a permute of a whole array the parts
-    to other devices, and an all-gather makes an array whole. Of arguments only those count that the program does not
-    give back in their own shape: state that is split to save memory (FSDP) is gathered on purpose. Neither counts one
-    whose array is a result, nor an all-reduce or reduce-scatter, which add up.
+    The partitioner's all-to-all moves the split from one dimension to another, its permute of a whole array moves the
+    parts to other devices, and its all-gather makes an array whole. An argument counts only if the program does not
+    return it in its own shape, because state that is split to save memory (FSDP) is gathered on purpose. Collectives
+    whose array is a result do not count, nor do all-reduce and reduce-scatter, which add up.
     """
     module = scene.table.module
     root = module.entry.root if module.entry is not None else None
     given_back = {str(leaf.without_layout()) for leaf in root.shape.leaves()} if root is not None else set()
-    found = [
+    resharding = [
         collective
         for collective in collectives(module)
         if total(collective.kernel) >= LARGE_BYTES
         and _is_partitioners(collective)
         and _reshards(collective, given_back)
     ]
-    words = ", ".join(dict.fromkeys(collective.opcode for collective in found))
+    words = ", ".join(dict.fromkeys(collective.opcode for collective in resharding))
     yield from gather(
         "resharding",
-        [collective.kernel for collective in found],
+        [collective.kernel for collective in resharding],
         "collective moves",
         "collectives move",
         f"arrays from one sharding to another ({words}): {{bytes}} a run",
@@ -59,7 +61,8 @@ def resharded(scene: Scene) -> Iterator[HloFinding]:
 
 
 def _is_partitioners(collective: Collective) -> bool:
-    """Whether XLA made it of an operation of another kind; one without a name may be anybody's."""
+    """Return whether XLA made the collective from an operation of another kind. One without a name may have any
+    origin."""
     name = collective.kernel.op_name
     return bool(name) and collective.kernel.path.primitive not in _OWN and not any(word in name for word in _ASKED_FOR)
 
@@ -90,7 +93,8 @@ def _reshards(collective: Collective, given_back: set[str]) -> bool:
 
 
 def _moved(instruction: Instruction) -> Value | None:
-    """What a collective takes; None where it is in a fusion or an asynchronous call, whose inside says."""
+    """Return the array that a collective takes; None if it is in a fusion or an asynchronous call, whose inside shows
+    it."""
     if instruction.opcode in ("fusion", "async-start") or not instruction.operands:
         return None
     made_of = sources(Value(instruction))
@@ -98,7 +102,8 @@ def _moved(instruction: Instruction) -> Value | None:
 
 
 def _argument(value: Value) -> Value | None:
-    """The argument or constant that it is, at most rearranged, also in a loop; None for what was computed."""
+    """Return the argument or constant that the value is, at most rearranged, also in a loop; None if it was
+    computed."""
     for _ in range(_MOST):
         if value.opcode == "parameter" or value.opcode == "constant":
             return value
@@ -110,7 +115,7 @@ def _argument(value: Value) -> Value | None:
 
 
 def _is_result(instruction: Instruction) -> bool:
-    """Whether all that takes it is the result of the program: its sharding was asked for."""
+    """Return whether only the program's result takes the array, so that its sharding was requested."""
     waiting, seen = [instruction], 0
     while waiting and seen < _MOST:
         current, seen = waiting.pop(), seen + 1

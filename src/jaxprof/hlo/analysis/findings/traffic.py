@@ -1,4 +1,6 @@
-"""Findings about arrays that are moved needlessly: copies, casts, broadcasts, padding, constants, the host."""
+"""Findings about arrays that are moved needlessly: copies, casts, broadcasts, padding, constants, transfers to the
+host.
+"""
 
 from __future__ import annotations
 
@@ -60,18 +62,22 @@ def broadcasts(scene: Scene) -> Iterator[HloFinding]:
             kernels.append(kernel)
     kernels = _read_whole(scene.flow, kernels) if kernels else kernels
     yield from gather(
-        "broadcast-materialised", kernels, "kernel writes", "kernels write", "out a broadcast array: {bytes} a run"
+        "broadcast-materialised",
+        kernels,
+        "kernel writes",
+        "kernels write",
+        "a broadcast array to memory: {bytes} a run",
     )
 
 
 def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
-    """The broadcasts that another kernel reads: not the empty buffer that a loop or a scatter fills (or a copy of
-    one)."""
-    asked = {id(kernel) for kernel in kernels}
+    """Return the broadcasts that another kernel reads, except the empty buffer that a loop or a scatter fills (or a
+    copy of one)."""
+    candidates = {id(kernel) for kernel in kernels}
     read = {
         id(passage.producer)
         for passage in flow.passages
-        if id(passage.producer) in asked
+        if id(passage.producer) in candidates
         and passage.bytes_read * 2 >= passage.producer.bytes_written
         and passage.consumer.kind not in ("scatter", "copy")
         and not passage.value.crossed
@@ -110,7 +116,8 @@ _CONSTANT = re.compile(r"= (\w+\[[\d,]*+\])[^\s]*+\s++constant\(")
 
 
 def _has_large_constant(module: Module) -> bool:
-    """Whether it is worth reading every instruction for them; it is where the text is not in the plain form."""
+    """Return whether the module may have a large constant, so that reading every instruction is worthwhile; True if the
+    text is not in the plain form."""
     text = module.source.text
     plain = 0
     for match in _CONSTANT.finditer(text, *module.span):

@@ -1,1 +1,1 @@
-"""The timeline: its data as arrays (lanes, frame, search), the state of its view (browse), its widgets (pane, view)."""
+"""The timeline: the state of its view (`browse`), lines (`drawing`), texts (`facts`), and widgets (`pane`, `view`)."""

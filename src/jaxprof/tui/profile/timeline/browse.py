@@ -1,6 +1,6 @@
-"""The state of a timeline in view: the window, the line and the time of the cursor, which lanes are open.
+"""The state of a timeline in view: the window, the line and the time of the cursor, and which lanes are open.
 
-It knows no widget, only how many columns and lines there are, and no numpy.
+The state is without widgets (it has only the number of columns and lines) and without numpy.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 LEAST_NS = 200
-"""The shortest window."""
+"""Length of the shortest window, in nanoseconds."""
 ZOOM = 2.0
 PAN = 0.1
-"""Share of the window that each press of an arrow pans."""
+"""Share of the window by which each press of an arrow pans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,19 @@ class Browse:
         self.whole = AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
         self.window = self.whole
         self.time = lanes.begin
-        """The time of the cursor."""
+        """Time of the cursor."""
         self.line = 0
-        """The line of the cursor, an index of `places`."""
+        """Line of the cursor, an index of `places`."""
         self.places: list[TimelineRow] = []
         """All lines, the pinned lanes first."""
         self.top = 0
-        """How many of the scrolling lines, which are below the pinned ones, are scrolled out of view at the top."""
+        """Number of scrolling lines (those below the pinned ones) that are out of view at the top."""
         self.pinned = 0
-        """How many of the first lines stay in view because they are pinned."""
+        """Number of lines at the top that stay in view because they are pinned."""
         self.anchor: int | None = None
-        """Where the range starts; None without a range."""
+        """Start of the range; None without a range."""
         self.fixed: int | None = None
-        """Where the range ends; None while it ends at the cursor."""
+        """End of the range; None while the range ends at the cursor."""
         self.links = Links.of(lanes)
         self._hidden: set[int] = set()
         self._pins: list[int] = []
@@ -64,20 +64,20 @@ class Browse:
         self.width, self._room = width, room
         self._open: set[int] = set()
         self._chosen = False
-        """Whether the user has opened or closed a lane; until then as many are open as fit."""
+        """Whether the user has opened or closed a lane; until then, as many lanes are open as fit."""
         self._arrange()
         self.line = next((n for n, place in enumerate(self.places) if lanes.lanes[place.lane].on_device), 0)
 
     @property
     def under_cursor(self) -> tuple[LaneGroup, LaneRow, int | None] | None:
-        """The lane and row under the cursor, and the index of the interval there; None for it in a gap."""
+        """The lane and row under the cursor, and the index of the interval there; None for the index in a gap."""
         if not self.places:
             return None
         lane, row = self.row(self.places[self.line])
         return lane, row, row.at(self.time)
 
     def bring_into_view(self) -> None:
-        """Scrolls so that the line of the cursor is in view and no line at the end stays empty."""
+        """Scroll so that the line of the cursor is in view and no line at the end stays empty."""
         room = max(1, self._room - self.pinned)
         line = self.line - self.pinned
         if line >= 0:
@@ -85,29 +85,29 @@ class Browse:
         self.top = max(0, min(self.top, len(self.places) - self.pinned - room))
 
     def line_at(self, y: int) -> int | None:
-        """The line that is shown `y` lines below the ruler; None if there is none."""
+        """Return the line that is shown `y` lines below the ruler; None if there is none."""
         line = y if y < self.pinned else y + self.top
         return line if line < len(self.places) else None
 
     def shown_at(self, line: int) -> int | None:
-        """How many lines below the ruler a line is shown; None if it is not in view."""
+        """Return how many lines below the ruler a line is shown; None if it is out of view."""
         y = line if line < self.pinned else line - self.top
         return y if y >= min(line, self.pinned) and y < self._room else None
 
     def row(self, place: TimelineRow) -> tuple[LaneGroup, LaneRow]:
-        """The lane of a line, and its row or summary."""
+        """Return the lane of a line, and its row or summary."""
         lane = self.lanes.lanes[place.lane]
         return lane, lane.summary if place.row < 0 else lane.rows[place.row]
 
     def resize(self, width: int, room: int) -> None:
-        """Takes over a new number of columns and lines."""
+        """Take over a new number of columns and lines."""
         self.width, self._room = width, room
         self._arrange()
 
     def _arrange(self) -> None:
-        """Rebuilds the lines from the open, hidden and pinned lanes; the cursor stays on its lane."""
+        """Rebuild the lines from the open, hidden and pinned lanes; the cursor stays on its lane."""
         lanes = self.lanes.lanes
-        if not self._chosen and self.anchor is None:  # the totals of a range take lines, and no lane closes for them
+        if not self._chosen and self.anchor is None:  # a range's totals take lines; lanes stay open
             self._open = fitting(lanes, self._room)
         before = self.places[self.line] if self.line < len(self.places) else None
         self.places = [
@@ -116,14 +116,14 @@ class Browse:
             if at not in self._hidden
             for row in (range(len(lanes[at].rows)) if at in self._open and lanes[at].opens else (-1,))
         ]
-        # At least one line scrolls, however many are pinned: else the other lanes could not be reached.
+        # At least one line scrolls, however many are pinned; otherwise the other lanes could not be reached.
         self.pinned = min(sum(place.lane in self._pins for place in self.places), self._room - 1)
         if before is not None:
-            same = [n for n, place in enumerate(self.places) if place.lane == before.lane]
-            self.line = same[0] if same else max(0, min(self.line, len(self.places) - 1))
+            of_lane = (n for n, place in enumerate(self.places) if place.lane == before.lane)
+            self.line = next(of_lane, max(0, min(self.line, len(self.places) - 1)))
 
     def go(self, place: TimelineRow, time: int) -> None:
-        """Moves the cursor to a row of a lane, opens the lane if needed, and brings the time into view."""
+        """Move the cursor to a row of a lane, open the lane if needed, and bring the time into view."""
         self._hidden.discard(place.lane)
         if place not in self.places:
             lane = self.lanes.lanes[place.lane]
@@ -139,21 +139,21 @@ class Browse:
     # -- the window -------------------------------------------------------------------------------------------
 
     def zoom_by(self, step: int) -> None:
-        """Shows twice or half the time around the cursor."""
+        """Show twice or half the time around the cursor."""
         self.zoom(ZOOM**-step, self.time)
 
     def zoom(self, factor: float, around: int) -> None:
-        """Shows `factor` times the time; `around` stays in its column."""
+        """Show `factor` times the time; `around` stays in its column."""
         self.window = self.window.zoomed(factor, around, self.whole, LEAST_NS)
         if not self.window.start <= self.time < self.window.end:
             self.time = min(max(self.time, self.window.start), self.window.end - 1)
 
     def show_whole(self) -> None:
-        """Shows the whole recording."""
+        """Show the whole recording."""
         self.window = self.whole
 
     def fit(self) -> None:
-        """Zooms to the range, or else to the interval or the idle stretch under the cursor, with a little around it."""
+        """Zoom to the range, or else to the interval or the idle time under the cursor, with a small margin."""
         under = self.under_cursor
         if under is None:
             return
@@ -164,11 +164,11 @@ class Browse:
             self.window = AxisWindow(begin, begin + LEAST_NS).within(self.whole)
 
     def begin_at(self, start: int) -> None:
-        """Moves the start of the window to a time; the cursor keeps its time."""
+        """Move the start of the window to a time; the cursor keeps its time."""
         self.window = self.window.moved(start - self.window.start, self.whole)
 
     def pan(self, step: int) -> None:
-        """Pans by a tenth of the window; at either end, moves the cursor."""
+        """Pan by a tenth of the window; at either end, move the cursor."""
         moved = self.window.moved(round(step * self.window.span * PAN), self.whole)
         shift = moved.start - self.window.start
         if shift == 0:
@@ -180,14 +180,14 @@ class Browse:
     # -- the cursor -------------------------------------------------------------------------------------------
 
     def step(self, step: int) -> None:
-        """Moves the cursor by a column; the window follows."""
+        """Move the cursor by a column; the window follows."""
         time = self.window.time_at(self.window.column_of(self.time, self.width) + step, self.width)
         self.time = min(max(time, self.whole.start), self.whole.end - 1)
         if not self.window.start <= self.time < self.window.end:
             self.window = self.window.moved(round(step * self.window.span * PAN), self.whole)
 
     def event(self, step: int) -> None:
-        """Goes to the next or the previous interval of the row."""
+        """Go to the next or the previous interval of the row."""
         under = self.under_cursor
         if under is None:
             return
@@ -198,21 +198,21 @@ class Browse:
             self.look_at(int(row.starts[index]))
 
     def look_at(self, time: int) -> None:
-        """Moves the cursor to a time, and brings it into view."""
+        """Move the cursor to a time, and bring it into view."""
         self.time = time
         self.window = self.window.showing(time, self.whole)
 
     def edge(self, step: int) -> None:
-        """Goes to the start or the end of the recording."""
+        """Go to the start or the end of the recording."""
         self.look_at(self.whole.start if step < 0 else self.whole.end - 1)
 
     def move(self, step: int) -> None:
-        """Goes a line up or down."""
+        """Go a line up or down."""
         if self.places:
             self.line = max(0, min(self.line + step, len(self.places) - 1))
 
     def open(self) -> None:
-        """Opens or closes the lane under the cursor."""
+        """Open or close the lane under the cursor."""
         lane = self.places[self.line].lane if self.places else None
         if lane is not None and self.lanes.lanes[lane].opens:
             self._open ^= {lane}
@@ -223,15 +223,15 @@ class Browse:
 
     @property
     def hidden(self) -> int:
-        """How many lanes are hidden."""
+        """Number of hidden lanes."""
         return len(self._hidden)
 
     def is_pinned(self, lane: int) -> bool:
-        """Whether a lane stays above the others."""
+        """Return whether a lane stays above the others."""
         return lane in self._pins
 
     def hide(self) -> None:
-        """Hides the lane under the cursor; the last one stays."""
+        """Hide the lane under the cursor; the last one stays."""
         if self.places and len({place.lane for place in self.places}) > 1:
             lane = self.places[self.line].lane
             self._hidden.add(lane)
@@ -240,12 +240,12 @@ class Browse:
             self._arrange()
 
     def show_all(self) -> None:
-        """Shows the hidden lanes again."""
+        """Show the hidden lanes again."""
         self._hidden.clear()
         self._arrange()
 
     def pin(self) -> None:
-        """Pins the lane under the cursor above the others, or unpins it."""
+        """Pin the lane under the cursor above the others, or unpin it."""
         if not self.places:
             return
         lane = self.places[self.line].lane
@@ -271,7 +271,7 @@ class Browse:
         return self.window.start, self.window.end
 
     def mark(self) -> None:
-        """Starts a range at the cursor, ends it there, and clears it."""
+        """Start a range at the cursor, end it there, or clear it, in turn."""
         if self.anchor is None:
             self.anchor = self.time
         elif self.fixed is None and self.time != self.anchor:
@@ -280,19 +280,20 @@ class Browse:
             self.clear_range()
 
     def select(self, begin: int) -> None:
-        """Starts a range, which ends at the cursor."""
+        """Start a range, which ends at the cursor."""
         self.anchor, self.fixed = begin, None
 
     def fix_range(self) -> None:
-        """Ends the range at the cursor, which can then go elsewhere."""
+        """End the range at the cursor, which can then go elsewhere."""
         self.fixed = self.time
 
     def clear_range(self) -> None:
-        """Selects nothing."""
+        """Clear the range."""
         self.anchor = self.fixed = None
 
     def step_back(self) -> bool:
-        """Undoes one thing: the range, else the zoom, else what was opened, closed or hidden; False without any."""
+        """Undo one thing: the range, else the zoom, else what was opened, closed or hidden. Return False if there is
+        none."""
         if self.anchor is not None:
             self.clear_range()
         elif self.window != self.whole:
@@ -319,7 +320,7 @@ class Browse:
         return self.links.other_end(self.lanes, End(self.places[self.line].lane, number, index))
 
     def follow(self) -> None:
-        """Goes to the other end of the link under the cursor."""
+        """Go to the other end of the link under the cursor."""
         end = self.linked
         if end is not None:
             row = self.lanes.lanes[end.lane].rows[end.row]
@@ -327,7 +328,7 @@ class Browse:
 
 
 def fitting(lanes: Sequence[LaneGroup], room: int) -> set[int]:
-    """The lanes that can be open while every lane is in view; device lanes are opened first."""
+    """Return the lanes that can be open while every lane is in view; device lanes are opened first."""
     free, opened = room - len(lanes), set()
     for at in sorted(range(len(lanes)), key=lambda at: (not lanes[at].on_device, at)):
         if lanes[at].opens and len(lanes[at].rows) - 1 <= free:
@@ -337,7 +338,7 @@ def fitting(lanes: Sequence[LaneGroup], room: int) -> set[int]:
 
 
 def extent(row: LaneRow, time: int, whole: AxisWindow) -> tuple[int, int]:
-    """Begin and end of the interval at a time, or of the gap there."""
+    """Return the begin and end of the interval at a time, or of the gap there."""
     at = row.at(time)
     if at is not None:
         return int(row.starts[at]), int(row.ends[at])
@@ -348,50 +349,50 @@ def extent(row: LaneRow, time: int, whole: AxisWindow) -> tuple[int, int]:
 
 
 class Jumps:
-    """Where the cursor of one timeline can go, and where it has gone."""
+    """Moves the cursor of one timeline to idle times, to the longest intervals, and to intervals of the same kernel."""
 
     def __init__(self, browse: Browse) -> None:
         self._browse = browse
         self._longest: tuple[str, TimelineRow, Stretch] | None = None
-        """The last jump to a longest: of what, in which row, and where."""
+        """The last jump to a longest interval or idle time: its kind, its row, and its target."""
         self._same: tuple[object, Matches] | None = None
-        """What is the same as the last interval that this was asked of."""
+        """The intervals of the last kernel for which they were requested, with the key of that kernel."""
 
     def idle(self, step: int) -> bool:
-        """Goes to the next or the previous idle stretch of the row that is at least a column wide."""
+        """Go to the next or the previous idle time of the row that is at least a column wide."""
         browse = self._browse
         under = browse.under_cursor
         least = max(1, browse.window.span // browse.width)
-        found = next_idle(under[1], browse.time, step, least) if under is not None else None
-        if found is not None:
-            browse.look_at(found.begin)
-        return found is not None
+        idle = next_idle(under[1], browse.time, step, least) if under is not None else None
+        if idle is not None:
+            browse.look_at(idle.begin)
+        return idle is not None
 
     def longest(self, kind: str) -> bool:
-        """Goes to the longest `interval`, or `idle` stretch, of the row; from there to the next longest."""
+        """Go to the longest `interval` or `idle` time of the row; from there to the next longest."""
         browse = self._browse
         under, before = browse.under_cursor, self.rank
         if under is None:
             return False
         find = longest_idle if kind == "idle" else longest_interval
-        found = find(under[1], before if self._longest is not None and self._longest[0] == kind else None)
-        if found is not None:
-            browse.look_at(found.begin)
-            self._longest = kind, browse.places[browse.line], found
-        return found is not None
+        target = find(under[1], before if self._longest is not None and self._longest[0] == kind else None)
+        if target is not None:
+            browse.look_at(target.begin)
+            self._longest = kind, browse.places[browse.line], target
+        return target is not None
 
     @property
     def rank(self) -> Stretch | None:
-        """Where the last jump to a longest went; None once the cursor has left it."""
+        """The target of the last jump to a longest; None once the cursor has left it."""
         browse = self._browse
         if self._longest is None or not browse.places:
             return None
-        _, row, found = self._longest
-        return found if (row, found.begin) == (browse.places[browse.line], browse.time) else None
+        _, row, target = self._longest
+        return target if (row, target.begin) == (browse.places[browse.line], browse.time) else None
 
     @property
     def same(self) -> tuple[Matches, int] | None:
-        """What is the same as the interval under the cursor, and which of them it is; None in an idle stretch."""
+        """The intervals of the kernel under the cursor, and the index of this one; None in an idle time."""
         browse = self._browse
         under = browse.under_cursor
         if under is None or under[2] is None or under[1].values is not None:
@@ -405,11 +406,12 @@ class Jumps:
         return matches, matches.place_of(int(row.starts[at]), browse.places[browse.line].lane)
 
     def again(self, step: int) -> bool:
-        """Goes to the next or the previous interval that is the same as the one under the cursor."""
-        found = self.same
-        if found is None or not 0 <= found[1] + step < len(found[0]):
+        """Go to the next or the previous interval of the same kernel as the one under the cursor."""
+        if (same_kernel := self.same) is None:
             return False
-        matches, at = found[0], found[1] + step
+        matches, at = same_kernel[0], same_kernel[1] + step
+        if not 0 <= at < len(matches):
+            return False
         lane, row = int(matches.lane[at]), int(matches.row[at])
         closed = TimelineRow(lane, -1)
         outermost = self._browse.lanes.lanes[lane].rows[row].level == 0
@@ -430,20 +432,20 @@ class TimelineKeys(Browsing, keys="timeline"):
         return self.browse.lanes if self.browse is not None else None
 
     def clear_range(self) -> bool:
-        """Clears the range; False if there is none."""
+        """Clear the range; return False if there is none."""
         if self.browse is None or self.browse.anchor is None:
             return False
         self.change(Browse.clear_range)
         return True
 
     def step_back(self) -> bool:
-        """Undoes the range, the zoom, or what was opened and hidden; False if there is nothing to undo."""
+        """Undo the range, the zoom, or what was opened and hidden; return False if there is nothing to undo."""
         undone = self.browse is not None and self.browse.step_back()
         self.changed()
         return undone
 
     def go(self, place: TimelineRow, time: int) -> None:
-        """Moves the cursor to a row of a lane, opens the lane if needed, and brings the time into view."""
+        """Move the cursor to a row of a lane, open the lane if needed, and bring the time into view."""
         self.change(lambda browse: browse.go(place, time))
 
     def changed(self) -> None:
@@ -453,21 +455,21 @@ class TimelineKeys(Browsing, keys="timeline"):
 
     def action_idle(self, step: int) -> None:
         where = "later" if step > 0 else "earlier"
-        why_not = f"No idle stretch {where} in this lane is a column wide. Zoom in for shorter ones."
+        why_not = f"No idle period {where} in this lane is at least a column wide. Zoom in for shorter ones."
         self._jump(lambda jumps: jumps.idle(step), why_not)
 
     def action_longest(self, kind: str) -> None:
-        self._jump(lambda jumps: jumps.longest(kind), "This lane has no idle stretch between its events.")
+        self._jump(lambda jumps: jumps.longest(kind), "This lane has no idle period between its events.")
 
     def action_again(self, step: int) -> None:
         which = "last" if step > 0 else "first"
         if self.jumps is not None and self.jumps.same is None:
             self.say("There is no event under the cursor.")
         else:
-            self._jump(lambda jumps: jumps.again(step), f"This is the {which} of them.")
+            self._jump(lambda jumps: jumps.again(step), f"This is the {which} event of this name.")
 
     def _jump(self, jump: Callable[[Jumps], bool], why_not: str) -> None:
-        """Moves the cursor, or says why it stays."""
+        """Move the cursor, or explain why it stays."""
         if self.jumps is not None and not jump(self.jumps):
             self.say(why_not)
         self.changed()

@@ -1,6 +1,6 @@
-"""The lines of the timeline: the ruler, the titles, the cells, and what is drawn over them: range, link, cursor.
+"""The lines of the timeline: the ruler, the titles, the cells, and the overlays: range, link and cursor.
 
-Nothing here knows a colour: text comes with names of styles, and an overlay asks for its style by name.
+This module has no colours: text comes with names of styles, and an overlay looks up its style by name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 NAMED_COLUMNS = 4
-"""An interval of fewer columns carries no name."""
+"""Least columns of an interval that carries its name."""
 _NOTHING = -1
 
 
@@ -62,12 +62,12 @@ class Columns:
 
 
 def edges(window: AxisWindow, width: int) -> Ints:
-    """The borders of `width` columns."""
+    """Return the borders of `width` columns."""
     return window.start + (np.arange(width + 1, dtype=np.int64) * window.span) // width
 
 
 def columns_of(lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int, hits: Busy | None = None) -> Columns:
-    """The part of `row` that is in `window`, in `width` columns."""
+    """Return the part of `row` that is in `window`, in `width` columns."""
     borders = edges(window, width)
     if row.values is not None:
         return _counted(row, borders)
@@ -88,11 +88,11 @@ def columns_of(lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int, hi
 
 
 def _counted(row: LaneRow, borders: Ints) -> Columns:
-    """The columns of a counter: the highest value in each column as a share of its highest value of all."""
+    """Return the columns of a counter: the highest value in each column as a share of its highest value of all."""
     assert row.values is not None
     first = np.maximum(np.searchsorted(row.starts, borders[:-1], "right") - 1, 0)
     last = np.searchsorted(row.starts, borders[1:], "left")
-    # The maximum of each piece: every other border is an end for reduceat, which gives an empty piece its first value.
+    # The maximum of each piece. Every other result is between two pieces; an empty piece yields its first value.
     pieces = np.stack([first, last], axis=1).ravel()
     high = np.maximum.reduceat(np.append(row.values, -np.inf), pieces)[::2]
     there = borders[1:] > row.starts[0]
@@ -120,7 +120,7 @@ def _named(lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int) -> lis
 
 
 def busy_share(row: LaneRow, window: AxisWindow) -> float:
-    """Share of the window in which the row was busy; for several threads, their mean."""
+    """Return the share of the window in which the row was busy; for several threads, their mean."""
     borders = np.array([window.start, window.end], np.int64)
     busy = sum(int(np.diff(of_kind.until(borders))[0]) for of_kind in row.busy.values())
     return busy / max(1, window.span * row.capacity)
@@ -129,8 +129,7 @@ def busy_share(row: LaneRow, window: AxisWindow) -> float:
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _FREE = re.compile(r" {2,}|^ | $")
-"""What no label of the ruler takes: a label has single spaces."""
-_WORDY = re.compile(r"\s+")
+"""Spaces that belong to no label of the ruler: inside a label, spaces are single."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +138,13 @@ class StyledColumns:
 
     text: str
     style: str
-    """The name of a kind, or `hit`, `gap`, `map`, `map-window`."""
+    """Name of the style: a kind, or `hit`, `gap`, `map`, `map-window`."""
     solid: bool = False
     """Whether the text is drawn on the colour, not in it: a name on its interval."""
 
 
 def with_range(text: str, first: int, last: int) -> str:
-    """A ruler with the columns of a range between brackets, which show without colours too; the labels stay.
+    """Return a ruler with the columns of a range between brackets, which show without colours too; the labels stay.
 
     A bracket is left out where the range goes on outside of the ruler: `first` below 0, or `last` beyond its end.
     """
@@ -156,13 +155,14 @@ def with_range(text: str, first: int, last: int) -> str:
 
 
 def ruler_time(value: float, step: float) -> str:
-    """A round time of a ruler whose marks are `step` nanoseconds apart, in a unit that needs no fraction."""
+    """Return a round time of a ruler whose marks are `step` nanoseconds apart, in a unit that needs no fraction."""
     scale, unit = next(((scale, unit) for scale, unit in _UNITS if step >= scale), _UNITS[-1])
     return f"{integer(round(value / scale))} {unit}"
 
 
 def title(lane: LaneGroup, name: str, number: int, row: LaneRow, room: int, *, pinned: bool = False) -> str:
-    """The title of a line in `room` columns: a lane (`number` -1) by name, a thread by number, or a deeper level.
+    """Return the title of a line in `room` columns: a lane (`number` -1) by name, a thread by number, or a deeper
+    level.
 
     The details show the name of a thread.
     """
@@ -184,7 +184,7 @@ def title(lane: LaneGroup, name: str, number: int, row: LaneRow, room: int, *, p
 
 
 def cells(lane: LaneGroup, row: Columns) -> list[StyledColumns]:
-    """The columns of a row; neighbours of the same style are joined."""
+    """Return the columns of a row; neighbours of the same style are joined."""
     kinds, heights = row.kind.tolist(), row.height.tolist()
     gaps, hits = row.gap.tolist(), row.hit.tolist()
     glyphs: list[str] = []
@@ -205,12 +205,12 @@ def cells(lane: LaneGroup, row: Columns) -> list[StyledColumns]:
 
 
 def bars(shares: Sequence[float]) -> list[str]:
-    """A character for each share, 0..1, as high as it; a space for none."""
+    """Return a character for each share, 0..1, as high as it; a space for none."""
     return [_HEIGHTS[min(7, int(share * 8))] if share > 0 else " " for share in shares]
 
 
 def joined(glyphs: Sequence[str], styles: Sequence[str]) -> list[StyledColumns]:
-    """A line of characters, each with the name of its style; neighbours of the same style are joined."""
+    """Return a line of characters, each with the name of its style; neighbours of the same style are joined."""
     return _joined(glyphs, [(style, False) for style in styles])
 
 
@@ -226,9 +226,9 @@ def _joined(glyphs: Sequence[str], styles: Sequence[tuple[str, bool]]) -> list[S
 
 
 def _label(name: str, room: int, *, begins: bool) -> list[str]:
-    """A name in exactly `room` columns, after a thin line if the interval begins here."""
+    """Return a name in exactly `room` columns, after a thin line if the interval begins here."""
     mark = "▏" if begins else " "
-    text = shorten(_plain(name), max(1, room - 1))
+    text = shorten(re.sub(r"\s+", " ", safe(name)), max(1, room - 1))
     cells: list[str] = []
     for character in text:
         width = columns(character)
@@ -241,17 +241,13 @@ def _label(name: str, room: int, *, begins: bool) -> list[str]:
     return [mark, *cells, *[" "] * (room - 1 - len(cells))]
 
 
-def _plain(name: str) -> str:
-    return _WORDY.sub(" ", safe(name))
-
-
 _STREAM = re.compile(r"Stream #(\d+)(?:\((.*)\))?$", re.DOTALL)
 _PREFIX = re.compile(r"^(tf_)?(XLA(?=[A-Z]))?")
-"""The common prefix of the threads of XLA's pools."""
+"""The common prefix of threads of XLA's pools."""
 
 
 def lane_name(lane: LaneGroup) -> str:
-    """The whole name of a lane, its most distinctive part first: `gpu:0 #13 Compute` for a stream."""
+    """Return the whole name of a lane, its most distinctive part first: `gpu:0 #13 Compute` for a stream."""
     host, _, device = lane.device.rpartition("/")
     stream = _STREAM.match(lane.title)
     title = f"#{stream[1]} {stream[2] or ''}".strip() if stream else _PREFIX.sub("", lane.title) or lane.title
@@ -261,39 +257,39 @@ def lane_name(lane: LaneGroup) -> str:
 
 
 def threads_of(lane: LaneGroup) -> str:
-    """The number of threads of a lane, as shown behind its name; empty for one."""
+    """Return the number of threads of a lane, as shown behind its name; empty for one."""
     return f" ×{lane.summary.capacity}" if lane.summary.capacity > 1 else ""
 
 
 def lane_names(lanes: Sequence[LaneGroup], room: int) -> list[str]:
-    """The names in `room` columns; a lane of several threads leaves columns for their number.
+    """Return the names in `room` columns; a lane of several threads leaves columns for their number.
 
     If shortening makes two names equal, their common part is left out; if they are still equal, they get numbers.
     """
     whole = [lane_name(lane) for lane in lanes]
     rooms = [max(4, room - columns(threads_of(lane))) for lane in lanes]
-    names = [shorten(name, own) for name, own in zip(whole, rooms, strict=True)]
-    for same in _equal(names):
-        common = _in_common([whole[at] for at in same])
+    names = [shorten(name, width) for name, width in zip(whole, rooms, strict=True)]
+    for same in _duplicates(names):
+        common = _common_prefix_length([whole[at] for at in same])
         for at in same:
             kept = whole[at].split(" ", 1)[0][: max(0, rooms[at] // 2 - 1)] if " " in whole[at][:common] else ""
             rest = whole[at][common:]
             names[at] = shorten(f"{kept} …{rest}" if kept else f"…{rest}", rooms[at])
-    for same in _equal(names):
+    for same in _duplicates(names):
         for number, at in enumerate(same, 1):
             mark = f" {number}"
             names[at] = shorten(names[at], max(1, rooms[at] - columns(mark))) + mark
     return names
 
 
-def _in_common(names: Sequence[str]) -> int:
-    """The length of the common prefix, which is shorter than the shortest name."""
+def _common_prefix_length(names: Sequence[str]) -> int:
+    """Return the length of the common prefix, which is shorter than the shortest name."""
     shortest = min(map(len, names))
     return next((at for at in range(shortest) if len({name[at] for name in names}) > 1), max(0, shortest - 1))
 
 
-def _equal(names: Sequence[str]) -> list[list[int]]:
-    """The indices of lanes with the same name, for each name that several lanes have."""
+def _duplicates(names: Sequence[str]) -> list[list[int]]:
+    """Return the indices of lanes with the same name, for each name that several lanes have."""
     places: dict[str, list[int]] = {}
     for at, name in enumerate(names):
         places.setdefault(name, []).append(at)
@@ -302,25 +298,25 @@ def _equal(names: Sequence[str]) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Overlays:
-    """The overlays of one drawing of the view."""
+    """The overlays of one drawing of the timeline."""
 
     browse: Browse
     gutter: int
-    """Columns of the names."""
+    """Columns of the lane names."""
     width: int
     """Columns of the lanes, to the right of the gutter and its rule."""
     room: int
-    """Lines that there are for the lanes."""
+    """Lines available for the lanes."""
     style: Callable[..., Style]
 
     def _columns(self, begin: int, end: int) -> tuple[int, int]:
-        """First and last column (exclusive) of a time span in view, counted from the left edge of the gutter."""
+        """Return the first and last column (exclusive) of a time span, counted from the left edge of the gutter."""
         first = max(0, self.browse.window.column_of(begin, self.width))
         last = min(self.width, self.browse.window.column_of(end, self.width) + 1)
         return self.gutter + 1 + first, self.gutter + 1 + max(first, last)
 
     def in_range(self, strip: Strip) -> Strip:
-        """Draws the columns of the selected range on another background; a name keeps that of its interval."""
+        """Draw the columns of the selected range on another background; a name keeps that of its interval."""
         if self.browse.range is None:
             return strip
         first, last = self._columns(*self.browse.range)
@@ -338,7 +334,7 @@ class Overlays:
         return Strip.join([before, Strip(lit), after])
 
     def link(self, strip: Strip, y: int) -> Strip:
-        """Draws an arrow to the other end of the link under the cursor, in the column where that end begins."""
+        """Draw an arrow to the other end of the link under the cursor, in the column where that end begins."""
         end = self.browse.linked
         if end is None:
             return strip
@@ -359,7 +355,7 @@ class Overlays:
         return Strip.join([before, Strip([Segment(mark, self.style("link"))]), after])
 
     def cursor(self, strip: Strip, character: str = "") -> Strip:
-        """Draws the column of the cursor, with `character` if one is given."""
+        """Draw the column of the cursor, with `character` if one is given."""
         column = self.browse.window.column_of(self.browse.time, self.width)
         if not 0 <= column < self.width:
             return strip
@@ -369,7 +365,7 @@ class Overlays:
 
 
 class Minimap:
-    """The whole of one recording in `width` columns."""
+    """A map of the whole recording in `width` columns."""
 
     def __init__(self, lanes: Lanes, whole: AxisWindow, width: int) -> None:
         self.lanes, self.whole, self.width = lanes, whole, width
@@ -384,7 +380,7 @@ class Minimap:
         self._hits: tuple[Matches | None, NDArray[np.bool_]] = (None, np.zeros(width, np.bool_))
 
     def lines(self, window: AxisWindow, count: int, matches: Matches | None = None) -> list[list[StyledColumns]]:
-        """The map in one or two lines."""
+        """Return the map in one or two lines."""
         first, last = self._columns(window)
         inside = [first <= column <= last for column in range(self.width)]
         hits = self._hit(matches)
@@ -399,7 +395,7 @@ class Minimap:
         return [joined(glyphs, styles)]
 
     def _columns(self, window: AxisWindow) -> tuple[int, int]:
-        """The first and the last column of a window."""
+        """Return the first and the last column of a window."""
         first = min(self.width - 1, self.whole.column_of(window.start, self.width))
         return first, max(first, min(self.width - 1, self.whole.column_of(window.end - 1, self.width)))
 
@@ -409,10 +405,10 @@ class Minimap:
 
     def _hit(self, matches: Matches | None) -> list[bool]:
         if matches is not self._hits[0]:
-            columns = np.zeros(self.width, np.bool_)
+            hits = np.zeros(self.width, np.bool_)
             if matches is not None:
-                found = (matches.starts - self.whole.start) * self.width // self.whole.span
-                columns[np.clip(found, 0, self.width - 1)] = True
-            self._hits = matches, columns
-        hits: list[bool] = self._hits[1].tolist()
-        return hits
+                hit_columns = (matches.starts - self.whole.start) * self.width // self.whole.span
+                hits[np.clip(hit_columns, 0, self.width - 1)] = True
+            self._hits = matches, hits
+        hit: list[bool] = self._hits[1].tolist()
+        return hit

@@ -1,4 +1,4 @@
-"""Texts beside the timeline: the legend of the colours, what is under the cursor, where the time of its step went."""
+"""Texts around the timeline: the legend of the colours, what is under the cursor, and the parts of its step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 NS = 1e-9
-"""A nanosecond, in seconds."""
+"""Seconds in a nanosecond."""
 
 STYLES: Mapping[str, str] = {
     "matmul": "$phase-compile", "fusion": "$phase-run", "reduction": "$phase-lower", "move": "$phase-transfer",
@@ -38,7 +38,7 @@ STYLES: Mapping[str, str] = {
 
 
 def legend(lanes: Lanes, width: int) -> Content:
-    """The colours of the kinds that occur, as many as fit."""
+    """Return the colours of the kinds that occur, as many as fit."""
     line = Content("")
     for kind in lanes.kinds:
         item = Content.assemble(("■", STYLES[KINDS[kind]]), f" {WORDS.get(KINDS[kind], KINDS[kind])}  ")
@@ -49,7 +49,8 @@ def legend(lanes: Lanes, width: int) -> Content:
 
 
 def link_words(lanes: Lanes, lane: LaneGroup, end: End, begin: int) -> str:
-    """The other end of a launch or a kernel, and how much later or earlier it begins; with the key that goes there."""
+    """Return the other end of a launch or a kernel, how much later or earlier it begins, and the key that goes
+    there."""
     other = lanes.lanes[end.lane]
     row = other.rows[end.row]
     name = shorten(other.labels[int(row.label[end.index])][0], 40)
@@ -69,10 +70,10 @@ def cursor_lines(
     rank: Stretch | None = None,
     same: tuple[Matches, int] | None = None,
 ) -> list[Content]:
-    """The interval, idle stretch or counter value at a time in a row of `window`.
+    """Return the interval, idle time or counter value at a time in a row of `window`.
 
-    `link` is the other end of the launch or kernel there; `rank` its place among the longest, if that is known; `same`
-    are the intervals of the same kernel, and which of them this is.
+    `link` is the other end of the launch or kernel there; `rank` is its place among the longest, if known; `same` are
+    the intervals of the same kernel, and the index of this one.
     """
     from jaxprof.tui.profile.timeline.drawing import busy_share
 
@@ -94,13 +95,13 @@ def cursor_lines(
             if name
         )
         word = "idle" if lane.left_out == 0 else "idle, or short events that were left out"
-        head = Content.assemble((word, "bold $warning"), f"  {times}", (_rank(rank), "$accent"))
+        head = Content.assemble((word, "bold $warning"), f"  {times}", (_rank_text(rank), "$accent"))
         around = Content.styled(" · ".join(filter(None, (between, where, share))), "$text-muted")
         return [head.truncate(width, ellipsis=True), around.truncate(width, ellipsis=True)]
     label = int(row.label[at])
     name, op = lane.labels[label]
     kind = KINDS[lane.kind_of_label[label]]
-    place = _rank(rank)
+    place = _rank_text(rank)
     again = _occurrence(*same) if same is not None and len(same[0]) > 1 else ""
     if not place and len(name) + len(times) + len(kind) + len(again) + 10 <= width:
         place, again = f"  {again}", ""
@@ -113,26 +114,27 @@ def cursor_lines(
     if link is not None:
         parts.insert(0, link_words(lanes, lane, link, begin))
     if op is not None:
-        of = lanes.ops[op]
-        parts.insert(0, safe(f"op {of.name}" if of.name != name else "op") + safe(f" of {of.module or '-'}"))
+        hlo_op = lanes.ops[op]
+        op_name = f"op {hlo_op.name}" if hlo_op.name != name else "op"
+        parts.insert(0, safe(f"{op_name} of {hlo_op.module or '-'}"))
     return [head.truncate(width, ellipsis=True),
             Content.styled(" · ".join(parts), "$text-muted").truncate(width, ellipsis=True)]  # fmt: skip
 
 
-def _rank(rank: Stretch | None) -> str:
-    """The place among the longest of the row; empty if it is not known."""
+def _rank_text(rank: Stretch | None) -> str:
+    """Return the place among the longest intervals of the row; empty if not known."""
     if rank is None:
         return ""
     return f"  the longest of {integer(rank.of)}" if rank.rank == 1 else f"  longest {rank.rank} of {integer(rank.of)}"
 
 
 def _occurrence(same: Matches, at: int) -> str:
-    """Which of the intervals of the same kernel this is, and how long half of them take."""
+    """Return the index of this interval among those of the same kernel, and their median."""
     return f"{integer(at + 1)} of {integer(len(same))}, median {seconds(same.median_ns * NS)}"
 
 
 def _counter_lines(lane: LaneGroup, row: LaneRow, time: int, width: int) -> list[Content]:
-    """The value of a counter, and its highest value."""
+    """Return the value of a counter, and its highest value."""
     assert row.values is not None
     at = row.at(time)
     value = _quantity(float(row.values[at]), lane.unit) if at is not None else UNKNOWN
@@ -159,7 +161,7 @@ PARTS = {
     "launch_gaps": ("launch gaps", "░", "$phase-compile"),
     "idle": ("idle", "·", "$quiet"),
 }
-"""Name in the events → label, character and colour."""
+"""By name in the events: label, character and colour."""
 FOUND_BY = {
     "annotation": "found by their annotations",
     "modules": "found by the executions of the program",
@@ -168,22 +170,22 @@ FOUND_BY = {
 
 
 _NOTHING = StepTimes(start_seconds=0.0, seconds=0.0, parts=StepParts())
-"""The step under a cursor that is between two steps."""
+"""Shown while the cursor is between two steps."""
 
 
 def steps_of(event: StepsMeasured | None) -> list[StepTimes]:
-    """The steps that took any time, which can be drawn."""
+    """Return the steps that took any time, which can be drawn."""
     return [step for step in event.steps if step.seconds > 0] if event is not None else []
 
 
 def step_at(steps: Sequence[StepTimes], time: float, device: str) -> StepTimes | None:
-    """The step at `time` (seconds), on `device` if that has one, else on another device."""
+    """Return the step at `time` (seconds), on `device` if that has one, else on another device."""
     around = [step for step in steps if step.start_seconds <= time < step.start_seconds + step.seconds]
     return next((step for step in around if step.device == device), around[0] if around else None)
 
 
 def step_lines(event: StepsMeasured | None, time: float, device: str, width: int) -> list[Content]:
-    """The step under the cursor, the mean of all complete steps, and a legend of the parts."""
+    """Return the step under the cursor, the mean of all complete steps, and a legend of the parts."""
     steps = steps_of(event)
     if event is None or not steps:
         return [Content.styled("The parts of a step are unknown: no steps and no kernels were found.", "$text-muted")]
@@ -191,7 +193,7 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
     whole = [step for step in steps if step.complete] or steps
     average = mean_step(whole)
     shown = here if here is not None else average
-    rows = [(f"{_count(whole)}, mean", average)]
+    rows = [(f"{_step_count(whole)}, mean", average)]
     if here is not None:
         note = "" if here.complete else " (not whole)"
         rows.insert(0, (f"{here.name}{note}", here))
@@ -201,11 +203,11 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
     return [*lines, _legend(shown, width), _found_by(event, shown, width)]
 
 
-def _count(steps: Sequence[StepTimes]) -> str:
-    """`10 steps`, or `10×4 steps` if each of four devices took ten."""
+def _step_count(steps: Sequence[StepTimes]) -> str:
+    """Return `10 steps`, or `10×4 steps` if each of four devices took ten."""
     devices = len({step.device for step in steps})
-    each = f"{len(steps) // devices}×{devices}" if devices > 1 and len(steps) % devices == 0 else str(len(steps))
-    return f"{each} step{'s' if len(steps) != 1 else ''}"
+    count = f"{len(steps) // devices}×{devices}" if devices > 1 and len(steps) % devices == 0 else str(len(steps))
+    return f"{count} step{'s' if len(steps) != 1 else ''}"
 
 
 def _bar_line(name: str, step: StepTimes, width: int) -> Content:
@@ -221,7 +223,7 @@ def _bar_line(name: str, step: StepTimes, width: int) -> Content:
 
 
 def _legend(step: StepTimes, width: int) -> Content:
-    """Each part that took any time, with its share if there is room for all of them."""
+    """Return the legend: each part that took any time, with its share if there is room for all shares."""
     parts = [(name, getattr(step.parts, name)) for name in PARTS]
     shown = [(name, part) for name, part in parts if part or name == "kernels"]
     line = Content("")
@@ -254,13 +256,15 @@ Item = TypeVar("Item")
 _GAP = 3
 """Columns between the two tables."""
 _TIME, _SHARE, _COUNT = 8, 8, 8
-"""Columns of a time, a share and a number, with a space before it."""
+"""Columns of a time, a share and a count, each with a space before it."""
 
 
 def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height: int, name: str, keys: str) -> Content:
-    """The totals of a range, called `name`, in `width` by `height`. Beside each other stand the lanes, the one under
-    the cursor first, and the names that took most of the time: of its device's kernels or, on a host, of the lane
-    itself. `keys` says what can be done with the range."""
+    """Return the totals of a range, called `name`, in `width` by `height`.
+
+    On the left stand the lanes, the one under the cursor first; on the right the names that took most of the time:
+    kernels of its device or, on a host, names of the lane itself. `keys` explains what can be done with the range.
+    """
     head = Content.assemble(
         (name, "bold $accent"), f"  {seconds(totals.span_ns * NS)}  from {seconds(totals.begin * NS, 5)} "
         f"to {seconds(totals.end * NS, 5)}",
@@ -269,44 +273,45 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
         head += Content.styled(f"   {keys}", "$text-muted")
     left = max(24, (width - _GAP) // 2)
     right = width - _GAP - left
-    of = lanes.lanes[lane]
+    group = lanes.lanes[lane]
     here = totals.of(lane)
-    if of.on_device:
-        names, title = totals.kernels(lanes, of.device), f"kernels of {of.device}"
+    if group.on_device:
+        names, title = totals.kernels(lanes, group.device), f"kernels of {group.device}"
         names = names or (here.names if here is not None else ())
     else:
-        names, title = (here.names if here is not None else ()), lane_name(of)
+        names, title = (here.names if here is not None else ()), lane_name(group)
     rows = max(1, height - 1)
-    beside = zip(
+    table_lines = zip(
         _lane_table(lanes, totals, lane, left, rows),
         _name_table(names, title, totals.span_ns, right, rows),
         strict=True,
     )
-    lines = [head.truncate(width, ellipsis=True), *(one + Content(" " * _GAP) + other for one, other in beside)]
+    joined = (lane_line + Content(" " * _GAP) + name_line for lane_line, name_line in table_lines)
+    lines = [head.truncate(width, ellipsis=True), *joined]
     return Content("\n").join(lines[:height])
 
 
 def _lane_table(lanes: Lanes, totals: RangeTotals, lane: int, width: int, rows: int) -> list[Content]:
-    """A heading and a line for each lane that did anything, with busy and idle time; exactly `rows` lines."""
-    ran = [found for found in totals.lanes if found.count or found.lane == lane]
+    """Return a heading and a line for each lane that did anything, with busy and idle time; exactly `rows` lines."""
+    ran = [total for total in totals.lanes if total.count or total.lane == lane]
     device = lanes.lanes[lane].device
-    listed = sorted(ran, key=lambda found: (found.lane != lane, (other := lanes.lanes[found.lane]).device != device,
+    listed = sorted(ran, key=lambda total: (total.lane != lane, (other := lanes.lanes[total.lane]).device != device,
                                             not other.on_device))  # fmt: skip
-    quiet = sum(found.left_out == 0 for found in totals.lanes if found not in ran)
+    quiet = sum(total.left_out == 0 for total in totals.lanes if total not in ran)
     name = width - 2 * _TIME - _SHARE - _COUNT
     events = name >= 12
     name += 0 if events else _COUNT
 
-    def line(found: LaneTotals) -> Content:
-        words = lane_name(lanes.lanes[found.lane])
-        threads = f" ×{found.threads}" if found.threads > 1 else ""
+    def line(total: LaneTotals) -> Content:
+        words = lane_name(lanes.lanes[total.lane])
+        threads = f" ×{total.threads}" if total.threads > 1 else ""
         return Content.assemble(
             cell(shorten(words, max(4, name - len(threads) - 1)) + threads, name,
-                 "bold" if found.lane == lane else "$foreground"),
-            cell(percent_or_less(found.busy_share), _SHARE, "bold", right=True),
-            cell(seconds(found.busy_ns * NS), _TIME, right=True),
-            cell(seconds(found.idle_ns and found.idle_ns * NS), _TIME, "$text-muted", right=True),
-            cell(integer(found.count), _COUNT if events else 0, "$text-muted", right=True),
+                 "bold" if total.lane == lane else "$foreground"),
+            cell(percent_or_less(total.busy_share), _SHARE, "bold", right=True),
+            cell(seconds(total.busy_ns * NS), _TIME, right=True),
+            cell(seconds(total.idle_ns and total.idle_ns * NS), _TIME, "$text-muted", right=True),
+            cell(integer(total.count), _COUNT if events else 0, "$text-muted", right=True),
         )  # fmt: skip
 
     heading = _heading("lane", name, (("busy", _SHARE), ("", _TIME), ("idle", _TIME), ("events", _COUNT * events)))
@@ -315,7 +320,7 @@ def _lane_table(lanes: Lanes, totals: RangeTotals, lane: int, width: int, rows: 
 
 
 def _name_table(names: Sequence[NameTotal], title: str, span: int, width: int, rows: int) -> list[Content]:
-    """A heading and a line for each name, the longest first; exactly `rows` lines."""
+    """Return a heading and a line for each name, the longest first; exactly `rows` lines."""
     share = _SHARE if width >= _TIME + _SHARE + _COUNT + 20 else 0
     name = width - _TIME - share - _COUNT - 2
     most = names[0].self_ns if names else 0
@@ -353,8 +358,10 @@ def _filled(
     what: str,
     rest: str,
 ) -> list[Content]:
-    """The heading, as many lines as fit, and how many more there are; empty lines up to `rows`. Only the lines that
-    fit are made: a lane may have thousands of names."""
+    """Return the heading, as many lines as fit, and how many more there are; empty lines up to `rows`.
+
+    Only the lines that fit are made: a lane may have thousands of names.
+    """
     fit = len(items) if len(items) < rows else max(0, rows - 2)
     if fit < len(items):
         more = counted(len(items) - fit, f"more {what}")
@@ -363,4 +370,4 @@ def _filled(
     if rest and len(shown) < rows:
         shown.append(Content.styled(shorten(rest, width), "$text-muted"))
     shown += [Content("")] * (rows - len(shown))
-    return [one.truncate(width, ellipsis=True).pad_right(max(0, width - one.cell_length)) for one in shown[:rows]]
+    return [text.truncate(width, ellipsis=True).pad_right(max(0, width - text.cell_length)) for text in shown[:rows]]

@@ -1,4 +1,4 @@
-"""The timeline with its search line; below it, what is under the cursor and where the time of its step went."""
+"""The timeline with its search line; below it, what is under the cursor and the parts of its step."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 FACTS = 8
-"""The least lines of the lower box, with its frame."""
+"""Least lines of the lower box, with its frame."""
 LEAST_TABLE = 3
-"""The least lines of the totals: two headings and a row."""
+"""Least lines of the totals: two headings and a row."""
 
 
 class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
@@ -52,12 +52,12 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._steps: StepsMeasured | None = None
-        self._of = ""
+        self._run_id = ""
         self._matches: Matches | None = None
         self._pattern = ""
         self._search_state = ""
         self._totals: tuple[Lanes, RangeTotals] | None = None
-        """The last totals, with their lanes."""
+        """The totals shown last, with their lanes."""
         self._kernel = ""
         """The kernel to go to once the timeline has been read."""
 
@@ -79,11 +79,11 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         return self.query_one(TimelineView)
 
     def show(self, session: Session, run: str, steps: StepsMeasured | None, words: str) -> None:
-        """Reads the timeline of `run` in a thread; without a `run`, shows `words`, which explain why there is none."""
+        """Read the timeline of `run` in a thread; without a `run`, show `words`, which explain why there is none."""
         self._steps = steps
-        if run == self._of and run:
+        if run == self._run_id and run:
             return
-        self._of, self._matches, self._pattern, self._search_state = run, None, "", ""
+        self._run_id, self._matches, self._pattern, self._search_state = run, None, "", ""
         self.workers.cancel_group(self, "timeline")
         self.view.show(None, "Reading the timeline…" if run else words)
         if run:
@@ -95,22 +95,22 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
             )
 
     def _read(self, session: Session, run: str) -> None:
-        """Runs in a thread: posts the lanes with kinds guessed from names, then with the kinds from the HLO."""
+        """Post the lanes with kinds guessed from names, then with the kinds from the HLO. Runs in a thread."""
         from jaxprof.analysis.lanes.rows import lanes_of
         from jaxprof.analysis.timeline import TEXT_NAME, read_timeline, readings_within
 
         timeline = read_timeline(session.text(run, TEXT_NAME) or "")
         readings = readings_within(session, timeline)
         lanes = lanes_of(timeline, readings=readings)
-        if run != self._of:
+        if run != self._run_id:
             return
         self.call_later(self._take, run, lanes)
         kinds = kernel_kinds(session, run)
-        if kinds and run == self._of:
+        if kinds and run == self._run_id:
             self.call_later(self._take, run, lanes_of(timeline, kinds, readings))
 
     def _take(self, run: str, lanes: Lanes | None, error: JaxprofError | None = None) -> None:
-        if run != self._of:  # read before another run came into view
+        if run != self._run_id:  # another run has come into view since
             return
         if lanes is None:
             self.view.show(None, f"{error.what} {error.hint}".strip() if error is not None else "")
@@ -153,7 +153,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
             lane, row, at = under
             time, link, jumps = browse.time, browse.linked, self.view.jumps
             rank, same = (jumps.rank, jumps.same) if jumps is not None else (None, None)
-            key = (self._of, id(lanes), lane.title, row.name, row.level, at, time, window, rank)
+            key = (self._run_id, id(lanes), lane.title, row.name, row.level, at, time, window, rank)
             facts = self.query_one("#cursor-facts", Lines)
             facts.show(key, lambda width: cursor_lines(lanes, window, time, under, width, link, rank, same))
             steps = self._steps
@@ -163,7 +163,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self.refresh_bindings()
 
     def _fit(self, browse: Browse | None) -> None:
-        """Makes the upper box as high as its lanes; what is below has the rest, and more of it for a range."""
+        """Make the upper box as high as its lanes; the lower box takes the rest, and more of it for a range."""
         box = self.query_one("#lane-box")
         if browse is None:
             box.styles.height = "1fr"
@@ -175,7 +175,8 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         box.styles.height = frame + self.view.fit(max(4, self.size.height - below - frame))
 
     def _show_totals(self, browse: Browse) -> None:
-        """Shows the totals of the range, or below what is under the cursor, if there is room, those of the view."""
+        """Show the totals of the range; without a range, those of the view if there is room below what is under the
+        cursor."""
         chosen = browse.range
         self.set_class(chosen is not None, "-range")
         self.query_one("#timeline-facts").border_title = Content("Range" if chosen else "Under the cursor")
@@ -195,7 +196,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self.query_one("#totals", Picture).show((id(lanes), name, span, lane), draw)
 
     def _totals_of(self, lanes: Lanes, span: tuple[int, int]) -> RangeTotals:
-        """The totals of a range, which are kept: most keys leave it as it is."""
+        """Return the totals of a range. They are cached, because most keys leave the range as it is."""
         from jaxprof.analysis.lanes.totals import range_totals
 
         if self._totals is None or self._totals[0] is not lanes or (self._totals[1].begin, self._totals[1].end) != span:
@@ -205,7 +206,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
     # -- keys -------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enables HLO for an interval of an op, and the next match if there are matches."""
+        """Enable HLO on an interval of an op, and the next match if there are matches."""
         if not self.is_mounted:
             return super().check_action(action, parameters)
         if action == "hlo":
@@ -222,11 +223,11 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         if browse is None or under is None or under[2] is None:
             return None
         lane, row, at = under
-        op = lane.labels[int(row.label[at])][1]
-        if op is None:
+        index = lane.labels[int(row.label[at])][1]
+        if index is None:
             return None
-        of = browse.lanes.ops[op]
-        return of.name, of.module, of.program
+        op = browse.lanes.ops[index]
+        return op.name, op.module, op.program
 
     def action_hlo(self) -> None:
         op = self._op()
@@ -256,7 +257,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         self.refresh_bindings()
 
     def _show_search_state(self, text: str) -> None:
-        """Shows the state of the search on the frame; without a search, the time in view."""
+        """Show the state of the search on the frame; without a search, the time in view."""
         self._search_state = text
         self._show_facts()
 
@@ -280,7 +281,8 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         )
 
     def step_back(self) -> bool:
-        """Undoes one thing: the range, else the search, the zoom, what was opened and hidden; False without any."""
+        """Undo one thing: the range, else the search, the zoom, what was opened or hidden. Return False if there is
+        none."""
         return self.view.clear_range() or self._clear_search() or self.view.step_back()
 
     def _clear_search(self) -> bool:
@@ -293,7 +295,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
         return True
 
     def want_kernel(self, name: str) -> None:
-        """Goes to the first execution of a kernel, once the timeline has been read."""
+        """Go to the first execution of a kernel, once the timeline has been read."""
         self._kernel = name
         self._take_kernel()
 
@@ -320,7 +322,7 @@ class TimelinePane(Guarded, Vertical, keys="timeline_pane"):
 
 
 def kernel_kinds(session: Session, run: str) -> dict[str, str]:
-    """The kind of each kernel of a run by name, from the HLO; empty if the run has no HLO of its own."""
+    """Return the kind of each kernel of a run by name, from the HLO; empty if the run has no HLO of its own."""
     if "hlo" not in session.runs[run].texts:
         return {}
     from jaxprof.analysis.measured import kernels_of

@@ -1,4 +1,4 @@
-"""The timeline: a minimap, a ruler, a row for each lane, a cursor. Drawn line by line, from what is in the window only.
+"""The timeline: a minimap, a ruler, a row for each lane, and a cursor. Each line is drawn only from the current window.
 
 A lane of several threads or levels is closed at first if there is no room for all of it: its one line then shows how
 many of its threads were busy. The view reports cursor moves; the screen interprets them.
@@ -31,7 +31,7 @@ Gesture = Literal["pan", "select", "map"]
 
 
 class Drag:
-    """One press of a button, at a column of the lanes."""
+    """One drag of the mouse, from the press of a button at a column of the lanes."""
 
     def __init__(self, browse: Browse, gesture: Gesture, column: int) -> None:
         self._browse, self._gesture, self._column = browse, gesture, column
@@ -45,7 +45,7 @@ class Drag:
             browse.select(browse.time)
 
     def to(self, column: int) -> None:
-        """The mouse has moved to a column, which may be outside of the lanes."""
+        """Follow the mouse to a column, which may be outside of the lanes."""
         browse = self._browse
         self._moved |= column != self._column
         if self._gesture == "pan":
@@ -58,14 +58,14 @@ class Drag:
             browse.time = browse.window.time_at(column, browse.width)
 
     def release(self) -> None:
-        """A range ends where the button was released; a click without a move selects nothing."""
+        """End the range where the button was released; a click without a move selects nothing."""
         if not self._moved and self._gesture != "map":
             self._browse.clear_range()
         elif self._gesture == "select":
             self._browse.fix_range()
 
     def _move_window(self, column: int) -> None:
-        """Puts the middle of the window, and the cursor, at a column of the whole."""
+        """Put the middle of the window, and the cursor, at a column of the whole."""
         browse = self._browse
         time = browse.whole.time_at(column, browse.width)
         browse.begin_at(time - browse.window.span // 2)
@@ -74,11 +74,11 @@ class Drag:
 
 WHEEL_ZOOM = 1.25
 SHORT = 14
-"""Below this height the minimap has one line."""
+"""Height below which the minimap has one line."""
 
 
 class TimelineView(TimelineKeys):
-    """Lanes over time."""
+    """Draws lanes over time."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"timeline--{kind}" for kind in KINDS),
@@ -91,21 +91,21 @@ class TimelineView(TimelineKeys):
         super().__init__(id=id)
         self._matches: Matches | None = None
         self._words = ""
-        self._named: tuple[tuple[int, int], list[str]] = ((0, 0), [])
-        """The names of the lanes, with the lanes and the width that they were made for."""
-        self._kept: dict[TimelineRow, list[Segment]] = {}
-        """What was drawn of each row of the present lanes and matches, in the window of `_kept_of`."""
-        self._kept_of: object = None
+        self._name_cache: tuple[tuple[int, int], list[str]] = ((0, 0), [])
+        """The names of the lanes, with the key (lanes and width) that they were made for."""
+        self._row_cache: dict[TimelineRow, list[Segment]] = {}
+        """What was drawn of each row for the present lanes and matches, in the window of `_row_cache_key`."""
+        self._row_cache_key: object = None
         self._map: Minimap | None = None
-        self._most = 0
-        """The most lines that there are for it."""
+        self._height_limit = 0
+        """Lines available for the view."""
         self._drag: Drag | None = None
-        """While a button of the mouse is pressed."""
+        """The drag in progress; None while no button of the mouse is pressed."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def show(self, lanes: Lanes | None, words: str = "") -> None:
-        """Shows other lanes from start to end, or `words` if there are none."""
+        """Show other lanes from start to end, or `words` if there are none."""
         self.browse = self.jumps = None
         if lanes is not None:
             from jaxprof.tui.profile.timeline.browse import Jumps
@@ -113,25 +113,26 @@ class TimelineView(TimelineKeys):
             self.browse = Browse(lanes, self._width, self._room)
             self.jumps = Jumps(self.browse)
         self._words, self._matches = words, None
-        self._kept.clear()
+        self._row_cache.clear()
         self.changed()
 
     def recolour(self, lanes: Lanes) -> None:
-        """Replaces the lanes by the same lanes with better known kinds; cursor, window and open lanes stay."""
+        """Replace the lanes by the same lanes with more exact kinds; cursor, window and open lanes stay."""
         if self.browse is not None:
             self.browse.lanes = lanes
-        self._kept.clear()
+        self._row_cache.clear()
         self.changed()
 
     def show_matches(self, matches: Matches | None) -> None:
-        """Marks the matches of a search; None marks nothing."""
+        """Mark the matches of a search; None marks nothing."""
         self._matches = matches
-        self._kept.clear()
+        self._row_cache.clear()
         self.refresh()
 
     def fit(self, most: int) -> int:
-        """Takes the most lines that there are for it, and answers how many it needs; opens as many lanes as fit."""
-        self._most = most
+        """Take the greatest height that is available, open as many lanes as fit, and return the height that the view
+        needs."""
+        self._height_limit = most
         if self.browse is None:
             return most
         self.browse.resize(self._width, self._room)
@@ -140,7 +141,7 @@ class TimelineView(TimelineKeys):
 
     @property
     def _map_lines(self) -> int:
-        return 1 if self._most < SHORT else 2
+        return 1 if self._height_limit < SHORT else 2
 
     @property
     def _head(self) -> int:
@@ -149,7 +150,7 @@ class TimelineView(TimelineKeys):
 
     @property
     def _room(self) -> int:
-        return max(1, self._most - self._head)
+        return max(1, self._height_limit - self._head)
 
     @property
     def _gutter(self) -> int:
@@ -157,13 +158,14 @@ class TimelineView(TimelineKeys):
 
     @property
     def _width(self) -> int:
-        """Columns that the lanes have beside the gutter."""
+        """Columns for the lanes, beside the gutter."""
         return max(8, self.size.width - self._gutter - 1)
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
     def _style(self, name: str, *, solid: bool = False, ground: bool = False) -> Style:
-        """A style by name. `solid` draws text on the colour, not in it; `ground` is the background colour alone."""
+        """Return a style by name. `solid` draws text on the colour, not in it; `ground` is the background colour
+        alone."""
         style = self.get_component_rich_style(f"timeline--{name}")
         if ground:
             return Style(bgcolor=style.bgcolor, reverse=self.app.no_color or None)
@@ -189,7 +191,7 @@ class TimelineView(TimelineKeys):
         return over.cursor(strip) if line == browse.line else strip
 
     def _map_line(self, browse: Browse, y: int) -> Strip:
-        """A line of the minimap, with the length of the whole beside it."""
+        """Return a line of the minimap, with the length of the whole beside it."""
         from jaxprof.tui.profile.timeline.drawing import Minimap
 
         if self._map is None or self._map.lanes is not browse.lanes or self._map.width != self._width:
@@ -201,21 +203,21 @@ class TimelineView(TimelineKeys):
         )
 
     def _titled(self, words: str, line: list[Segment]) -> Strip:
-        """A line above the lanes, with words in place of a lane's name."""
+        """Return a line above the lanes, with words in place of a lane's name."""
         title = f"  {words}"[: self._gutter].ljust(self._gutter)
         return Strip([Segment(title, self._style("ruler")), Segment(" "), *line])
 
     def _names(self, browse: Browse) -> list[str]:
-        """The names of all lanes, shortened to the gutter; made once for each set of lanes and each width."""
+        """Return the names of all lanes, shortened to the gutter. They are cached by lanes and width."""
         from jaxprof.tui.profile.timeline.drawing import lane_names
 
         key = (id(browse.lanes), self._gutter)
-        if self._named[0] != key:
-            self._named = (key, lane_names(browse.lanes.lanes, self._gutter - 2))
-        return self._named[1]
+        if self._name_cache[0] != key:
+            self._name_cache = (key, lane_names(browse.lanes.lanes, self._gutter - 2))
+        return self._name_cache[1]
 
     def _ruler(self, browse: Browse) -> Strip:
-        """Round times above the lanes, with a mark at the cursor."""
+        """Return round times above the lanes, with a mark at the cursor."""
         text = ruler(Scale(browse.window.start, browse.window.end), self._width, ruler_time, "╷")
         if browse.range is not None:
             text = with_range(text, *(browse.window.column_of(time, self._width) for time in browse.range))
@@ -238,22 +240,21 @@ class TimelineView(TimelineKeys):
         )
 
     def _drawn(self, browse: Browse, place: TimelineRow) -> list[Segment]:
-        """The columns of a row, which are drawn once for each window: most keys move the cursor alone."""
+        """Return the columns of a row. They are cached by window, because most keys move only the cursor."""
         from jaxprof.tui.profile.timeline.drawing import columns_of
 
-        of = (browse.window, self._width, self.app.theme)
-        if self._kept_of != of:
-            self._kept_of = of
-            self._kept.clear()
-        kept = self._kept
-        if place not in kept:
+        key = (browse.window, self._width, self.app.theme)
+        if self._row_cache_key != key:
+            self._row_cache_key = key
+            self._row_cache.clear()
+        if place not in self._row_cache:
             lane, row = browse.row(place)
             hits = None
             if self._matches is not None:
                 hits = self._matches.busy.get((place.lane, place.row if lane.opens else -1))
             drawn = cells(lane, columns_of(lane, row, browse.window, self._width, hits))
-            kept[place] = [Segment(cell.text, self._style(cell.style, solid=cell.solid)) for cell in drawn]
-        return kept[place]
+            self._row_cache[place] = [Segment(cell.text, self._style(cell.style, solid=cell.solid)) for cell in drawn]
+        return self._row_cache[place]
 
     def _overlays(self, browse: Browse) -> Overlays:
         return Overlays(browse, self._gutter, self._width, self._room, self._style)
@@ -264,7 +265,7 @@ class TimelineView(TimelineKeys):
     # -- mouse ------------------------------------------------------------------------------------------------
 
     def _column(self, event: events.MouseEvent) -> int | None:
-        """The column of the lanes under the mouse; None over the names."""
+        """Return the column of the lanes under the mouse; None over the names."""
         offset = event.get_content_offset(self)
         return offset.x - self._gutter - 1 if offset is not None and offset.x > self._gutter else None
 
@@ -283,7 +284,7 @@ class TimelineView(TimelineKeys):
         self.action_browse("pan", 1)
 
     def _wheel(self, event: events.MouseEvent, step: int) -> None:
-        """Zooms around the mouse; over the names, goes a lane up or down; with shift, or on the minimap, pans."""
+        """Zoom around the mouse; over the names, go a lane up or down; with shift, or on the minimap, pan."""
         column = self._column(event)
         event.stop()
         if column is None:

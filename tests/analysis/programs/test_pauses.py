@@ -6,7 +6,7 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.programs.standstills import SIGNAL, SUSPENDED, UNKNOWN, standstills
+from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN, pauses
 
 RUN, BEGAN = program_events.RUN, program_events.BEGAN
 
@@ -17,7 +17,7 @@ def stop(at: float, seconds: float, found_by: str = "state") -> e.ProgramStopped
 
 
 def found(*seen: e.ProgramStopped) -> list[tuple[float, float, str]]:
-    rows = standstills(seen, BEGAN)
+    rows = pauses(seen, BEGAN)
     return [(round(row.began_seconds, 6), round(row.seconds, 6), row.cause) for row in rows]
 
 
@@ -53,19 +53,19 @@ def messages(*seen: e.ProgramStopped) -> list[str]:
 
 
 def test_a_processor_that_was_given_to_others_is_no_stop() -> None:
-    assert standstills([e.ProgramStopped(began_seconds=102.0, seconds=3.0, found_by="pressure")], 100.0) == ()
+    assert pauses([e.ProgramStopped(began_seconds=102.0, seconds=3.0, found_by="pressure")], 100.0) == ()
 
 
 def test_a_stop_is_a_finding_of_its_own() -> None:
-    assert messages(stop(4.0, 1.0)) == ["stopped for 1.00 s by a signal, 4.00 s after it began"]
+    assert messages(stop(4.0, 1.0)) == ["paused for 1.00 s by a signal, 4.00 s after it began"]
     assert messages() == []
 
 
 def test_several_are_one_finding_for_each_cause() -> None:
     seen = (stop(4.0, 1.0), stop(7.0, 2.0), stop(12.0, 1.0, "standstill"), stop(20.0, 60.0, "clock"))
     by_signal, still, slept = messages(*seen)
-    assert by_signal == "stopped for 3.00 s by a signal, 2 times, first 4.00 s after it began"
-    assert still.startswith("stood still for 1.00 s, 12.0 s after it began")
+    assert by_signal == "paused for 3.00 s by a signal, 2 times, first 4.00 s after it began"
+    assert still.startswith("paused for 1.00 s, 12.0 s after it began")
     assert slept == "the machine was suspended for 60.0 s, 20.0 s after it began"
     costs = [each.seconds for each in result(*seen).findings if each.code == "stopped"]
     assert sorted(costs, key=str) == [1.0, 3.0, None]  # what the machine slept is in no other time

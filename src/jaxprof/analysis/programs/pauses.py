@@ -1,4 +1,4 @@
-"""When a program did not run, and could not: each time once, whether it was seen from outside, from within, or both."""
+"""Pauses in which a program could not run: each one once, whether it was seen from outside, from within, or both."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from jaxprof.light_dataclass import dataclass
 
 SIGNAL, UNKNOWN, SUSPENDED = "signal", "unknown", "suspended"
 CAUSES: Final = (SIGNAL, UNKNOWN, SUSPENDED)
-"""`signal`: SIGSTOP, ctrl+z or the like. `unknown`: the whole process stood still, by a signal that also stopped the
-recording process, with its container, or in a debugger. `suspended`: the machine slept."""
+"""Causes of a pause. `signal`: SIGSTOP, ctrl+z or the like. `unknown`: the whole process was paused by a signal that
+also paused its recorder, with its container, or in a debugger. `suspended`: the machine slept."""
 _CAUSES: Final = {"state": SIGNAL, "standstill": UNKNOWN, "clock": SUSPENDED}
 LEAST_SECONDS: Final = 0.2
-"""Shorter ones are not worth a word: two looks at a process are half as far apart."""
+"""Shortest pause reported in seconds: twice the interval between two looks at a process."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standstill:
-    """A time in which the program did not run, and could not."""
+class Pause:
+    """A pause in which the program could not run."""
 
     began_seconds: float
-    """Since the program began, by a clock that a suspended machine does not advance."""
+    """Seconds since the program began, by a clock that a suspended machine does not advance."""
     seconds: float
     cause: str
     """One of `CAUSES`."""
 
 
-def standstills(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Standstill, ...]:
-    """The stops of at least `LEAST_SECONDS`, in order of time. `began_seconds`: of the program, monotonic.
+def pauses(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Pause, ...]:
+    """Return the pauses of at least `LEAST_SECONDS` in order of time.
 
-    Of a stop that was found in two ways, the one that knows the cause counts; times of two stops that overlap are one.
-    Where others only had the processor, nothing stopped the program.
+    `began_seconds` is the monotonic time at which the program began. If a pause was found in two ways, the one with a
+    known cause counts; overlapping pauses are merged. Time in which other processes only had the processor is not a
+    pause.
     """
     merged: list[tuple[float, float, str]] = []
     awake = [event for event in seen if event.found_by not in ("clock", "pressure") and event.seconds > 0]
@@ -52,7 +53,5 @@ def standstills(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[S
         for event in seen
         if event.found_by == "clock"
     ]
-    found = [
-        Standstill(max(0.0, began - began_seconds), ended - began, cause) for began, ended, cause in sorted(merged)
-    ]
+    found = [Pause(max(0.0, began - began_seconds), ended - began, cause) for began, ended, cause in sorted(merged)]
     return tuple(stop for stop in found if stop.seconds >= LEAST_SECONDS)
