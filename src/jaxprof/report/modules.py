@@ -279,10 +279,11 @@ def flame_text(module: Module, machine: Machine | None, run: Run | None) -> list
 
 
 def tree_text(kernel: Kernel) -> list[str]:
-    """Return the tree of a kernel, from its root to its parameters, and all source lines that it comes from."""
+    """Return the tree of a kernel from its root to its parameters, its launches, and its source lines."""
     lines = text_tree(tree(kernel.instruction))
     places = [f"{place.file}:{place.line}" + ("" if place.is_own else "  (a package)") for place in kernel.sources]
-    return [safe(line) for line in (*lines, *(["", "from", *places] if places else []))]
+    launched = ["", ", ".join(kernel.launches.parts)] if kernel.launches is not None else []
+    return [safe(line) for line in (*lines, *launched, *(["", "from", *places] if places else []))]
 
 
 @dataclass(frozen=True, slots=True)

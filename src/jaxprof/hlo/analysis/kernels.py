@@ -22,6 +22,7 @@ from jaxprof.hlo.analysis.opcodes import ARITHMETIC, SAME_PLACE, TRANSCENDENTAL,
 from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, Origin, op_path, origins, sources_of
 from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.collecting import not_collecting
+from jaxprof.hlo.launches import Launches, launches
 from jaxprof.hlo.read.plain import Gaps
 
 if TYPE_CHECKING:
@@ -183,6 +184,11 @@ class Kernel:
             inner_instructions = fused(instruction) if instruction.opcode == "fusion" else ()
             self._origins = origins(own, [inner.metadata for inner in inner_instructions], module.stack_of)
         return self._origins
+
+    @property
+    def launches(self) -> Launches | None:
+        """What the GPU runtime starts for one execution; None where XLA's thunk sequence is not kept."""
+        return launches(self.instruction.computation.module).get(self.name)
 
     @property
     def attributes_text(self) -> str:

@@ -15,6 +15,7 @@ from weakref import ref
 
 from jaxprof.errors import FileRefusedError, HloError, missing_file, system_words
 from jaxprof.files import open_regular
+from jaxprof.hlo import launches
 from jaxprof.hlo.fusion_reasons import DUMP_ENDING, with_reasons
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.stages import ModuleStages
@@ -68,7 +69,7 @@ def modules_at(path: Path) -> list[ModuleStages]:
         return _in_folder(path)
     if not path.exists():
         raise missing_file(path)
-    modules = _parsed(path, _with_reasons(path, files.read_text(path)))
+    modules = _parsed(path, _with_comments(path, files.read_text(path)))
     read = _reader(path, modules[0])
     recorded = path.stat().st_mtime
     return [
@@ -169,13 +170,17 @@ def _parsed(path: Path, text: str) -> Sequence[Module]:
         raise HloError(f"{path}: {error.what}", error.hint) from None
 
 
-def _with_reasons(path: Path, text: str) -> str:
-    """Return the text with XLA's own reasons for not fusing, if the dump has them for this module."""
+def _with_comments(path: Path, text: str) -> str:
+    """Return the text with XLA's own reasons for not fusing and its launches, if the dump has them for this module."""
     match = _DUMP.fullmatch(_stem(path.name))
-    dump = path.with_name(f"{match['module']}{DUMP_ENDING}") if match and not match["before"] else None
-    if dump is None or not dump.is_file():
+    if match is None or match["before"]:
         return text
-    return with_reasons(text, files.read_text(dump))
+    reasons = path.with_name(f"{match['module']}{DUMP_ENDING}")
+    if reasons.is_file():
+        text = with_reasons(text, files.read_text(reasons))
+    if (thunks := launches.beside(path.parent, match["module"])) is not None:
+        text = launches.with_launches(text, *map(files.read_text, thunks))
+    return text
 
 
 def _reader(path: Path, module: Module | None = None) -> Callable[[], str]:
@@ -187,7 +192,7 @@ def _reader(path: Path, module: Module | None = None) -> Callable[[], str]:
         alive = reference() if reference is not None else None
         if alive is not None:
             return alive.source.text
-        text = _with_reasons(path, files.read_text(path))
+        text = _with_comments(path, files.read_text(path))
         _parsed(path, text)  # parsed here, where an error can name the file
         return text
 

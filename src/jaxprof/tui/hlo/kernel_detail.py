@@ -170,6 +170,8 @@ def _cost(ranked: Ranked, width: int) -> list[FactLine]:
         facts.append(figure_fact("measured", f"{seconds(ranked.measured_seconds)} a call, the mean{reached}"))
     if kernel.precision and kernel.precision != "default":
         facts.append(figure_fact("precision", kernel.precision))
+    if (launches := kernel.launches) is not None:
+        facts += [figure_fact("" if number else "launches", part) for number, part in enumerate(launches.parts)]
     if kernel.asynchronous:
         facts.append(figure_fact("", "asynchronous: it overlaps with what follows"))
     return facts

@@ -1,0 +1,141 @@
+"""How XLA's GPU runtime launches each instruction, as the thunk sequence says that XLA dumps beside a module.
+
+`NAME.thunk_sequence_after_thunk_passes.txt` (before command buffers are made: `NAME.thunk_sequence.txt`) has a line for
+each thunk, those of loops and command buffers indented below theirs; `NAME.thunk_metadata.txt` has the instruction that
+each thunk is for. What they say is kept as comments at the end of the module's text, so that it goes wherever the text
+goes. The format is that of `Thunk::ToString` and `ThunkMetadataListProto` in XLA, as jaxlib 0.10 writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from jaxprof.units import bytes_, counted, integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jaxprof.hlo.model import Module
+
+SEQUENCE_ENDINGS: Final = (".thunk_sequence_after_thunk_passes.txt", ".thunk_sequence.txt")
+"""The best first."""
+METADATA_ENDING: Final = ".thunk_metadata.txt"
+_THUNK: Final = re.compile(r"^(?P<indent> *)(?P<number>\d{1,9}): k(?P<kind>[A-Za-z]+)(?P<rest>[^\n]*)", re.MULTILINE)
+_SIZES: Final = re.compile(
+    r"grid: \[(\d+), (\d+), (\d+)\] threads: \[(\d+), (\d+), (\d+)\](?:\s+shared_memory: (\d+) bytes)?"
+)
+_METADATA: Final = re.compile(r"^thunk_metadata \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+_FIELD: Final = re.compile(r'^\s+(profile_annotation|thunk_id): (?:"([^"\\\s]+)"|(\d+))\s*$', re.MULTILINE)
+_COMMENT: Final = re.compile(
+    r"^// XLA thunks: (?P<name>\S+): (?P<kinds>\w+(?:,\w+)*)"
+    r"(?: grid=(?P<grid>[\dx]+) block=(?P<block>[\dx]+)(?: shared=(?P<shared>\d+))?)?(?: buffer=(?P<buffer>\d+))?$",
+    re.MULTILINE,
+)
+_HOLDERS: Final = frozenset({"CommandBuffer", "While", "Conditional", "Sequential"})
+"""Thunks that launch nothing themselves."""
+
+
+class Launches(NamedTuple):
+    """What the runtime starts for one execution of an instruction."""
+
+    kinds: tuple[str, ...]
+    """The thunks in order, in XLA's words: `CustomKernel`, `Copy`, `Gemm`."""
+    grid: tuple[int, ...] | None = None
+    """Blocks of the first kernel, x, y, z; None for a copy, or a library that chooses by itself."""
+    block: tuple[int, ...] | None = None
+    """Threads of a block, x, y, z."""
+    shared_bytes: int | None = None
+    """Shared memory of a block."""
+    command_buffer: int | None = None
+    """Number of the command buffer (a CUDA graph) that holds it, from 1; None outside one."""
+
+    @property
+    def parts(self) -> list[str]:
+        """What is known of it, in words, each on its own."""
+        parts = [counted(len(self.kinds), "launch", "launches") + f" ({', '.join(self.kinds)})"]
+        if self.grid is not None and self.block is not None:
+            parts.append(f"{_product(self.grid)} blocks of {_product(self.block)} threads")
+        if self.shared_bytes:
+            parts.append(f"{bytes_(self.shared_bytes)} of shared memory")
+        if self.command_buffer is not None:
+            parts.append(f"in command buffer {self.command_buffer}")
+        return parts
+
+
+def _product(sizes: tuple[int, ...]) -> str:
+    return " × ".join(integer(size) for size in sizes if size != 1) or "1"
+
+
+def with_launches(text: str, sequence: str, metadata: str) -> str:
+    """HLO text of one module with its launches as comments behind it."""
+    comments = "".join(_comments(sequence, _instructions(metadata)))
+    return f"{text}{'' if text.endswith(chr(10)) else chr(10)}{comments}" if comments else text
+
+
+def beside(folder: Path, stem: str) -> tuple[Path, Path] | None:
+    """The dumped sequence of the module `stem` and its metadata; None where XLA wrote none."""
+    metadata = folder / f"{stem}{METADATA_ENDING}"
+    sequence = next((path for end in SEQUENCE_ENDINGS if (path := folder / f"{stem}{end}").is_file()), None)
+    return (sequence, metadata) if sequence is not None and metadata.is_file() else None
+
+
+def launches(module: Module) -> dict[str, Launches]:
+    """The launches of each instruction, by its name; empty where the thunk sequence is not kept."""
+    return module.once(_kept)
+
+
+def _kept(module: Module) -> dict[str, Launches]:
+    text = module.source.text
+    begins = max(text.rfind("\n}"), 0)  # behind the last computation
+    return {
+        found["name"]: Launches(
+            tuple(found["kinds"].split(",")),
+            _numbers(found["grid"]),
+            _numbers(found["block"]),
+            int(found["shared"]) if found["shared"] is not None else None,
+            int(found["buffer"]) if found["buffer"] is not None else None,
+        )
+        for found in _COMMENT.finditer(text, begins)
+    }
+
+
+def _numbers(written: str | None) -> tuple[int, ...] | None:
+    return tuple(map(int, written.split("x"))) if written is not None else None
+
+
+def _instructions(metadata: str) -> dict[str, str]:
+    """The instruction's name by the number of its thunk."""
+    named: dict[str, str] = {}
+    for entry in _METADATA.finditer(metadata):
+        fields = {key: quoted or number for key, quoted, number in _FIELD.findall(entry[1])}
+        if fields.keys() == {"profile_annotation", "thunk_id"}:
+            named.setdefault(fields["thunk_id"], fields["profile_annotation"])
+    return named
+
+
+def _comments(sequence: str, instructions: dict[str, str]) -> Iterator[str]:
+    kinds: dict[str, list[str]] = {}
+    sizes: dict[str, str] = {}
+    buffers: dict[str, int] = {}
+    count, buffer_indent = 0, -1
+    for thunk in _THUNK.finditer(sequence):
+        indent, kind = len(thunk["indent"]), thunk["kind"]
+        if indent <= buffer_indent:
+            buffer_indent = -1
+        if kind == "CommandBuffer":
+            count, buffer_indent = count + 1, indent
+        name = instructions.get(str(int(thunk["number"])), "")
+        if not name or kind in _HOLDERS:
+            continue
+        kinds.setdefault(name, []).append(kind)
+        if buffer_indent >= 0:
+            buffers[name] = count
+        if found := _SIZES.search(thunk["rest"]):
+            grid, block = "x".join(found.group(1, 2, 3)), "x".join(found.group(4, 5, 6))
+            shared = f" shared={found[7]}" if found[7] is not None else ""
+            sizes.setdefault(name, f" grid={grid} block={block}{shared}")
+    for name, launched in kinds.items():
+        buffer = f" buffer={buffers[name]}" if name in buffers else ""
+        yield f"// XLA thunks: {name}: {','.join(launched)}{sizes.get(name, '')}{buffer}\n"
