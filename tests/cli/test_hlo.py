@@ -9,6 +9,7 @@ import pytest
 from cli.calling import Caller
 from hlo.test_passes import _write
 from hlo_sources import DUMPED, TEXT, WRONG
+from jaxprof.cli.hlo_target import CompileOptions
 from jaxprof.cli.output import ExitCode
 from report import sessions
 
@@ -215,3 +216,14 @@ def test_of_several_modules_one_is_chosen_by_its_number(call: Caller, tmp_path: 
     assert names == ["jit_g", "jit_h", "jit_i"]
     assert call("hlo", tmp_path / "a.hlo", "--module", "2").out.startswith("HloModule jit_h")
     assert "takes 1 to 3" in call("hlo", tmp_path, "--module", "4").err
+
+
+def test_what_was_autotuned_elsewhere_is_given_to_the_process_that_compiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=x")
+    options = CompileOptions(targets="h100", autotune_results=tmp_path / "a b.pbtxt")
+    assert options.environment() == {
+        "XLA_FLAGS": f'--xla_dump_to=x --xla_gpu_load_autotune_results_from="{tmp_path.resolve()}/a b.pbtxt"'
+    }
+    assert CompileOptions(targets="h100").environment() == {}

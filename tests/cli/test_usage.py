@@ -124,6 +124,8 @@ WORDS = [
     ("hlo selu --for mi300x:8", "ROCm"),
     ("hlo selu --for gb200:8", "figures"),
     ("hlo selu --mesh data=8", "--for h100:8"),
+    ("hlo selu --autotune-results dump/module.txt", "--for h100"),
+    ("hlo selu --for h100 --autotune-results none.pbtxt", "none.pbtxt"),
     ("hlo selu --shard x=data", "--for h100:8"),
     ("hlo selu --for h100:8 --mesh data", "cannot read the mesh"),
     ("hlo selu --for h100:8 --shard data", "cannot read --shard 'data'"),

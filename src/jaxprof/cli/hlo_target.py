@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -94,6 +95,9 @@ class TargetModule:
         return self.stages.module()
 
 
+_LOAD_AUTOTUNED = "--xla_gpu_load_autotune_results_from"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileOptions:
     """The options that apply when jaxprof compiles, as given on the command line, by the names of their parameters."""
@@ -108,10 +112,21 @@ class CompileOptions:
     axes: str = ""
     """The value of `--mesh`."""
     shard: Sequence[str] = ()
+    autotune_results: Path | None = None
+    """A file of what XLA's autotuner chose on a GPU (`--xla_gpu_dump_autotune_results_to`, or in a dump's folder)."""
     python: Path | None = None
     keep_constants: bool = False
     out: Path | None = None
     force: bool = False
+
+    def environment(self) -> dict[str, str]:
+        """Variables of the process that compiles. Raises UsageError if nothing is compiled for other devices."""
+        if self.autotune_results is None:
+            return {}
+        if not self.targets:
+            raise UsageError("--autotune-results applies to GPUs that are not here", "Give --for h100, too.")
+        flags = f'{os.environ.get("XLA_FLAGS", "")} {_LOAD_AUTOTUNED}="{self.autotune_results.resolve()}"'
+        return {"XLA_FLAGS": flags.strip()}
 
     def mesh(self) -> dict[str, int]:
         """Return the size of each axis of the mesh. Raises UsageError if the mesh cannot be read, or if nothing is
@@ -320,7 +335,8 @@ def _planned(
             raise UsageError(error.what, f"{error.hint} {hint}".strip()) from error
         raise
     plans = plan_compiles(info, variant or options.variant, choice, targets, options.shard, mesh)
-    return [replace(plan, environment=variables or {}) for plan in plans]
+    environment = {**(variables or {}), **options.environment()}
+    return [replace(plan, environment=environment) for plan in plans]
 
 
 _NOTED_WARNINGS = ("sharding", "library_gemms", "debug_calls_left_out")

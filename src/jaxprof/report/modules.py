@@ -340,7 +340,7 @@ _WHAT_STEPS_ARE = (
 )
 _ON_A_GPU = (
     "GPUs: no lower bound where arrays stay in a cache. XLA chooses tiles and splits of products by trying them on the "
-    "device, which is not here: XLA_FLAGS=--xla_gpu_load_autotune_results_from=FILE takes the results of one."
+    "device, which is not here: --autotune-results FILE takes what it chose on one."
 )
 
 

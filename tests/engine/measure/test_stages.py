@@ -51,7 +51,11 @@ def test_debug_calls_are_left_out_where_they_cannot_be_lowered_and_counted() -> 
 
 @pytest.mark.parametrize(
     ("error", "raised"),
-    [("INTERNAL: no emitter for gemm_fusion_dot.3\nlong", False), ("INTERNAL: no emitter for a sort", True)],
+    [
+        ("INTERNAL: no emitter for gemm_fusion_dot.3\nlong", False),
+        ("INTERNAL: no emitter for a sort", True),
+        ("INVALID_ARGUMENT: Failed to parse autotune results string for a sort", True),
+    ],
 )
 def test_products_that_xla_cannot_emit_without_the_device_are_library_calls(error: str, raised: bool) -> None:
     class Lowered:

@@ -78,6 +78,12 @@ SORTS = (
 @run_option(help="The run of a session: r2.")
 @click.option("--module", "number", type=click.IntRange(1), metavar="N", help="The Nth module of a dump.")
 @target_options("Compile for h100, a100:8, tpu-v5e...")
+@click.option(
+    "--autotune-results",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --for a GPU: what XLA chose by trying it out on one, as a dump has it.",
+)
 @variant_option(help="The variant of a workload (default: the first compiled one).")
 @preset_option(metavar="NAME", help="The sizes of a workload.")
 @settings_option()

@@ -306,6 +306,9 @@ def compile_traced(
 
 _GEMM_FAILED = ("gemm", "Triton", "autotun", "cublas")
 """Words in errors of XLA's GPU compiler that come from its code for matrix products."""
+_RESULTS_REFUSED = "autotune results"
+"""Words in its errors about a file of autotuner results that it cannot read. Without the file it would compile another
+program."""
 
 
 def _compiled(recorder: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
@@ -316,9 +319,10 @@ def _compiled(recorder: Reporter, lowered: Any, options: dict[str, Any]) -> Any:
     try:
         return lowered.compile(compiler_options=options)
     except Exception as error:
-        if not any(word in str(error) for word in _GEMM_FAILED):
+        words = str(error)
+        if _RESULTS_REFUSED in words.casefold() or not any(word in words for word in _GEMM_FAILED):
             raise
-        first = str(error).partition("\n")[0][:200]
+        first = words.partition("\n")[0][:200]
         try:
             compiled = lowered.compile(compiler_options={**options, "xla_gpu_enable_triton_gemm": False})
         except Exception:  # noqa: BLE001 - the first error says what is wrong with the program
