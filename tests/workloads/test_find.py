@@ -199,3 +199,11 @@ def test_a_function_without_inputs_takes_those_of_the_one_that_lends_them(folder
     assert of_sizes.inputs_from == "selu"
     assert of_sizes.resolve("quick", {"n": "6"})["n"] == 6
     assert [each.name for each in find_all("other.py", inputs_from="model.py:step")] == ["other.py:step"]
+
+
+@pytest.mark.parametrize("written", ['["0", None]', '("0", None)', "lambda mesh: ['0', None]", "3"])
+def test_shardings_are_a_list_or_a_function_that_makes_one(folder: Path, written: str) -> None:
+    (folder / "split.py").write_text(f"def step(x): return x\nstep_inputs = lambda: 1.0\nstep_shardings = {written}\n")
+    shardings = find("split.py:step").shardings
+    taken = shardings(None) if callable(shardings) else shardings
+    assert taken is None if written == "3" else list(taken) == ["0", None]

@@ -27,7 +27,7 @@ from jaxprof.workloads.model import Workload
 COMPANION = "_inputs"
 """Suffix of an inputs function: `step_inputs`, in the same file, makes the arguments of `step`."""
 SHARDINGS = "_shardings"
-"""Suffix of a shardings function: `step_shardings`, in the same file, returns the shardings of those arguments."""
+"""Suffix of the shardings: `step_shardings`, in the same file, is their list for those arguments, or returns it."""
 _OFFERED = 12
 
 
@@ -127,7 +127,7 @@ def _workload(
         origin=f"{place}:{wanted}",
         name=f"{short}:{wanted}",
         companion=_companion(module, wanted),
-        shardings=_companion(module, wanted, SHARDINGS),
+        shardings=_shardings(module, wanted),
         arguments=arguments,
         lend=lend,
     )
@@ -162,9 +162,15 @@ def _attribute(module: ModuleType, place: str, wanted: str) -> Callable[..., Any
     return called
 
 
-def _companion(module: ModuleType, name: str, ending: str = COMPANION) -> Callable[..., Any] | None:
-    companion = vars(module).get(name + ending)
+def _companion(module: ModuleType, name: str) -> Callable[..., Any] | None:
+    companion = vars(module).get(name + COMPANION)
     return companion if callable(companion) else None
+
+
+def _shardings(module: ModuleType, name: str) -> Sequence[Any] | Callable[..., Any] | None:
+    """Return the function `NAME_shardings`, or the list under that name with an entry for each argument."""
+    written = vars(module).get(name + SHARDINGS)
+    return written if callable(written) or isinstance(written, list | tuple) else None
 
 
 def _hint(place: str, module: ModuleType) -> str:

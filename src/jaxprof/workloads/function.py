@@ -128,7 +128,7 @@ def workload_of(
     origin: str,
     name: str,
     companion: Callable[..., Any] | None = None,
-    shardings: Callable[..., Any] | None = None,
+    shardings: Sequence[Any] | Callable[..., Any] | None = None,
     arguments: Sequence[str] = (),
     declared: Declaration | None = None,
     lend: Callable[[], Workload] | None = None,

@@ -6,7 +6,7 @@ The engine runs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
@@ -325,7 +325,7 @@ class Workload(_Declared[Variant]):
     published: tuple[Published, ...] = ()
     has_dots: bool = False
     """Whether it has matrix products or convolutions, so that the matrix precision matters."""
-    shardings: tuple[str | None, ...] | Callable[..., Any] | None = None
+    shardings: Sequence[Any] | Callable[..., Any] | None = None
     """How the arguments are split over a mesh of several devices: a spec for each, or a function that returns them (it
     may take the mesh)."""
     origin: str = "built in"

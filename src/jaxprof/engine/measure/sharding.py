@@ -158,7 +158,7 @@ def _names(leaves: Sequence[ShardedLeaf]) -> list[str]:
 def companion_specs(
     leaves: Sequence[ShardedLeaf], made: Any, mesh: Mesh, origin: str, *, strict: bool = True
 ) -> dict[int, PartitionSpec]:
-    """Return the specs that the function `NAME_shardings` returned: a tuple or list with one entry for each argument,
+    """Return the specs in `made`, what `NAME_shardings` is or returns: a tuple or list with an entry for each argument,
     or the only argument's entry.
 
     An entry is a PartitionSpec, a NamedSharding, a spec as text, None (unspecified), or a tree of these that is a
