@@ -168,7 +168,7 @@ EMPTY = {
     "hlo": ("No session is open.", "m i m M escape m E escape ] escape"),
     "program": ("No program was recorded in this session", "m b m f m L w C r escape / enter down s"),
     "job": ("jaxprof script -n 4 train.py", "y / escape m f m T m U escape"),
-    "history": ("No kept session has a value for this measure", "enter tab enter y escape"),
+    "history": ("No kept session has this measure", "enter tab enter y escape"),
 }
 """What each screen says without a session, and keys that do no harm there."""
 

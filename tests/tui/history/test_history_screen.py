@@ -74,7 +74,7 @@ async def test_a_change_is_shown_at_its_point_and_points_lead_to_their_sessions(
             await walk.until(
                 lambda name=measure: screen._history is not None and screen._history.measure == name, measure
             )
-        await walk.shows("No kept session has a value for this measure")
+        await walk.shows("No kept session has this measure")
         await walk.press("[ [", "the same in 22 points")
         await walk.until(lambda: walk.find(Points).count > 0)
         await walk.press("enter")

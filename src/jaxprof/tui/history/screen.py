@@ -278,7 +278,7 @@ class HistoryScreen(SessionScreen, keys="history"):
             unknown = f"No kept session measured {safe(self._workload)}. Run it, or press {key} for all workloads."
             self._show_message(unknown if isinstance(error, UsageError) else safe_text(str(error)))
         elif history is None or not history.series:
-            self._show_message("No kept session has a value for this measure.")
+            self._show_message("No kept session has this measure.")
         else:
             self._show_measurement()
         self.refresh_bindings()
