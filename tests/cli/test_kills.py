@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 KILL, TERM, INTERRUPT = signal.SIGKILL, signal.SIGTERM, signal.SIGINT
 JIT_PHASES = (
     *("import", "backend_init", "warm_up", "inputs", "transfer_in", "trace", "lower", "compile", "first_run"),
-    *("run", "dispatch", "pipelined", "transfer_out", "capture_run", "capture_compile"),
+    *("run", "pipelined", "dispatch", "transfer_out", "capture_run", "capture_compile"),
 )
 SECONDS = 60.0
 WORDS = {"phase_started": "begins", "phase_ended": "ends"}

@@ -122,7 +122,7 @@ def series(events: list[Event]) -> list[str]:
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        ({}, ["run", "dispatch", "pipelined"]),
+        ({}, ["run", "pipelined", "dispatch"]),
         ({"launch": 2}, ["run"]),
         ({"budget": 1.0}, ["run", "dispatch"]),
         ({"budget": 0.1}, ["run"]),
@@ -205,7 +205,7 @@ def test_a_transfer_has_a_quarter_of_the_budget_and_a_second_at_most() -> None:
 def test_the_three_series_of_a_steady_run(device: SimulatedDevice) -> None:
     events = steady(device)
     found = [event for event in events if isinstance(event, SamplesTaken)]
-    assert list(dict.fromkeys(event.series for event in found)) == ["run", "dispatch", "pipelined"]
+    assert list(dict.fromkeys(event.series for event in found)) == ["run", "pipelined", "dispatch"]
     assert {event.calls_per_sample for event in found if event.series == "dispatch"} == {1}
     assert {event.calls_per_sample for event in found if event.series == "pipelined"} == {PIPELINE_DEPTH}
     assert figures(events, "run") == [pytest.approx(WHOLE_CALL)]

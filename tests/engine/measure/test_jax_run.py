@@ -163,7 +163,7 @@ def test_the_first_launch_measures_everything_and_a_later_one_what_differs_betwe
 ) -> None:
     both = ["transfer_in", "trace", "lower", "compile", "first_run", "run"]
     events, captured = measured(jax.jit(double), monkeypatch, budget_seconds=0.5)
-    assert phases(events) == [*both, "dispatch", "pipelined", "transfer_out", "check"]
+    assert phases(events) == [*both, "pipelined", "dispatch", "transfer_out", "check"]
     assert captured == ["run, kept as 'kept.pb'", "compile"]
     events, captured = measured(jax.jit(double), monkeypatch, launch=2, budget_seconds=0.5)
     assert phases(events) == both
