@@ -141,7 +141,7 @@ def test_unknown_name_names_the_near_ones() -> None:
 
 def test_a_missing_file_names_its_neighbours_or_the_folder(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
-    assert missing_file(tmp_path / "trian.py").hint == "In that folder there is: train.py."
+    assert missing_file(tmp_path / "trian.py").hint == "Similar names there: train.py."
     assert missing_file(tmp_path / "zzzzzzzz").hint == f"The folder is {tmp_path}."
     assert missing_file(tmp_path / "models" / "train.py").hint == f"There is no folder {tmp_path / 'models'} either."
     assert missing_file("with\0nul").what == "there is no file with\0nul"

@@ -52,7 +52,7 @@ def test_with_one_launch_that_is_the_reason_and_not_the_hour(phase: str) -> None
     times = phases(session_of(1))[phase].times
     assert times.ratio == pytest.approx({"compile": 0.5, "transfer_in": 1.0}[phase])
     assert times.verdict() == "inconclusive"
-    assert times.reason() == "one launch, and its sides did not take turns"
+    assert times.reason() == "one launch, not in turns"
 
 
 def test_runs_that_were_not_measured_together_are_said_so() -> None:

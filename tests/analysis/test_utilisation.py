@@ -89,7 +89,7 @@ def test_an_opaque_kernel_makes_it_a_lower_bound() -> None:
 @pytest.mark.parametrize(
     ("hlo", "device", "reason"),
     [
-        (PRODUCT, {"kind": "Graphcore"}, "no peak is known of Graphcore"),
+        (PRODUCT, {"kind": "Graphcore"}, "no peak is known for Graphcore"),
         (PRODUCT, {"kind": ""}, "the model of cuda:0 was not recorded"),
         (PRODUCT, {"platform": "cpu", "kind": "cpu"}, "jaxprof run gemm-peak"),
         (PRODUCT.replace("bf16", "f64"), {"kind": "NVIDIA A10"}, "no known peak for products of f64"),

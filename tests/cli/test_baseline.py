@@ -67,6 +67,8 @@ def test_a_growth_that_was_accepted_is_within_up_to_its_value(base: None, call: 
     said = call("gate", now, "--base", "main", "--fail-on", "flops:1%")
     assert f"accepted up to 110: {WHY}" in said.out
     assert "accepted  f.py:step" in said.out
+    assert said.out.startswith(f"exceeded, accepted: {WHY}\n")
+    assert f"nothing: what was exceeded is accepted ({WHY})" in said.out
     code, beyond = row(call, more)
     assert (code, beyond["state"], beyond["accepted"]) == (3, "passed", None)
 

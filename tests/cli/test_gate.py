@@ -183,6 +183,8 @@ def test_exit_codes_and_forms(call: Caller, known: dict[str, Session]) -> None:
     xml = ElementTree.fromstring(call(*words, "--format", "junit").out)
     assert (xml.attrib["tests"], xml.attrib["failures"], xml.attrib["skipped"]) == ("2", "1", "0")
     assert [case.attrib["name"] for case in xml.iter("testcase") if case.find("failure") is not None] == ["bytes:1%"]
+    assert [failure.attrib["type"] for failure in xml.iter("failure")] == ["exceeded"]
+    assert call(*words, "--fail-on", "peak").out.startswith("2 limits were exceeded\n")
     assert call("gate", "old:f", "--base", "old:f", "--fail-on", "bytes").code == 0
 
 

@@ -26,6 +26,17 @@ def test_the_hlo_of_the_only_run_that_has_some(call: Caller, kept: Path) -> None
     assert "lambda" in call("hlo", kept, "--run", "r2", "--stage", "jaxpr").out
 
 
+@pytest.mark.parametrize("view", [(), ("--kernels",), ("--findings",), ("--flame",), ("--memory", "--format", "json")])
+def test_hlo_is_opened_as_the_command_of_its_own_prints_it(call: Caller, tmp_path: Path, view: tuple[str, ...]) -> None:
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    (folder / "module_0001.jit_f.cpu_after_optimizations.txt").write_text(sessions.HLO)
+    for target in (folder, *folder.iterdir()):
+        assert call("open", target, *view) == call("hlo", target, *view)
+        said = call("open", target, "--steps")
+        assert (said.code, "--steps does not apply to HLO" in said.err) == (ExitCode.USAGE, True)
+
+
 @pytest.mark.process
 def test_a_workload_is_compiled_and_not_run(call: Caller, tmp_path: Path) -> None:
     out = tmp_path / "compiled.jaxprof"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import SOURCE, Caller
+from jaxprof.cli.commands.script import note_own_options
 from job_folders import job, loop, process
 
 FAILS = """\
@@ -37,6 +38,29 @@ def run(folder: Path, source: str, *words: str) -> subprocess.CompletedProcess[s
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
     )
+
+
+def test_hosts_of_what_is_no_job_says_what_it_is(call: Caller, tmp_path: Path, kept: Path) -> None:
+    (tmp_path / "text.md").write_text("# no session")
+    for word, what in ((kept, "a session"), ("last", "a session"), (tmp_path / "text.md", "a file")):
+        said = call("open", word, "--hosts")
+        assert (said.code, f"{word} is {what}, not the folder of a job" in said.err) == (2, True), said.err
+    assert "unknown session 'none'" in call("open", "none", "--hosts").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "note"),
+    [
+        (("--plain",), "--plain goes to train.py; jaxprof's own options stand before it"),
+        (("--out=x", "1", "--force"), "--out and --force go to train.py; jaxprof's own options stand before it"),
+        (("--epochs", "3", "-n", "plain"), ""),
+    ],
+)
+def test_an_option_of_jaxprof_behind_the_program_is_told(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], note: str
+) -> None:
+    note_own_options("train.py", arguments)
+    assert capsys.readouterr().err == (f"jaxprof: {note}\n" if note else "")
 
 
 @pytest.mark.process

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 
 from cli.calling import Caller, environment
 from jaxprof import __version__
-from jaxprof.cli.main import COMMANDS, FORMER, WITHIN
+from jaxprof.cli.main import COMMANDS, FORMER, WITHIN, cli
 from jaxprof.cli.output import ExitCode, for_error
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, WorkerError
 
@@ -27,6 +31,37 @@ def test_every_command_loads_and_has_help(call: Caller, name: str) -> None:
     said = call(name, "--help")
     assert said.code == 0
     assert said.out.startswith(f"Usage: jaxprof {name}")
+
+
+def _contexts(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[click.Context]:
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=80)
+    yield context
+    if isinstance(command, click.Group):
+        within = list(WITHIN.values()) if parent is None else []
+        for each in (*command.list_commands(context), *within):
+            inner = command.get_command(context, each) if each not in within else _module(each)
+            assert inner is not None
+            yield from _contexts(inner, each, context)
+
+
+def _module(name: str) -> click.Command:
+    command = import_module(f"jaxprof.cli.commands.{name}").command
+    assert isinstance(command, click.Command)
+    return command
+
+
+def test_no_help_has_a_summary_that_is_cut_or_a_type_of_click_for_a_value() -> None:
+    contexts = list(_contexts(cli, "jaxprof"))
+    assert {"jaxprof run", "jaxprof baseline save"} <= {context.command_path for context in contexts}
+    for context in contexts:
+        text = context.get_help()
+        commands = text.partition("\nCommands:\n")[2]
+        assert "..." not in commands, f"{context.command_path}: a summary is cut"
+        assert not re.search(r"\b(INTEGER|FLOAT|TEXT|RANGE|FILENAME|DIRECTORY)\b", text), context.command_path
+        assert not re.search(r"For times: [A-Z]", text), context.command_path
+        for option in context.command.params:
+            if isinstance(option, click.Option) and not (option.is_flag or isinstance(option.type, click.Choice)):
+                assert option.metavar, f"{context.command_path} {option.opts}: click names its type"
 
 
 def test_an_unknown_command_is_told_those_of_today(call: Caller) -> None:

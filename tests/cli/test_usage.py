@@ -254,7 +254,7 @@ def test_a_word_that_is_plainly_a_path_is_answered_as_one(call: Caller, kept: Pa
     said = call(*shlex.split(words.format(missing)))
     assert said.code == ExitCode.USAGE
     assert f"there is no file {missing}" in said.err
-    assert "In that folder there is: train.py" in said.err
+    assert "Similar names there: train.py" in said.err
 
 
 @pytest.mark.parametrize("name", ["gone.hlo", "gone.jaxprof", "gone.xplane.pb", "~nobody-of-this-name/x", "a/b"])

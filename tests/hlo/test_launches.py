@@ -115,3 +115,20 @@ def test_the_text_stays_what_it_was_but_for_comments() -> None:
     text = with_launches(HLO, SEQUENCE, METADATA)
     assert text.startswith(HLO)
     assert all(line.startswith("// ") for line in text[len(HLO) :].splitlines())
+
+
+def test_the_lines_of_a_kernel_stand_below_each_other() -> None:
+    text = """HloModule m, is_scheduled=true
+
+f {
+  p = f32[8]{0} parameter(0)
+  s = f32[8]{0} sine(p), metadata={op_name="a" source_file="one.py" source_line=1}
+  ROOT e = f32[8]{0} exponential(s), metadata={op_name="b" source_file="two.py" source_line=2}
+}
+
+ENTRY main {
+  a = f32[8]{0} parameter(0)
+  ROOT y = f32[8]{0} fusion(a), kind=kLoop, calls=f
+}
+"""
+    assert tree_text(kernels(parse.module(text))[0])[-2:] == ["from one.py:1", "     two.py:2"]

@@ -118,7 +118,7 @@ def test_a_program_that_ends_before_its_loop_has_no_window(tmp_path: Path) -> No
     stage.window.begin(steps=3)
     stage.window.take(COMPILED)
     stage.window.end()
-    assert (stage.states, "before its loop was seen" in stage.last.note) == (["failed"], True)
+    assert (stage.states, "no steps were counted before the program ended" in stage.last.note) == (["failed"], True)
 
 
 def test_steps_from_before_the_window_do_not_count(stage: Stage) -> None:

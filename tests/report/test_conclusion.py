@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from folding import fold
+from jaxprof import events as e
 from jaxprof.analysis.difference import FigureDifference
 from jaxprof.analysis.explain.derive import explanation
+from jaxprof.analysis.explain.model import Abstention
 from jaxprof.analysis.gate import GateBase, GateLimit, GateResult, GateRow
-from jaxprof.report.conclusion import conclusion, conclusion_lines, gate_conclusion, largest
+from jaxprof.report.conclusion import conclusion, conclusion_lines, cost_and_certainty, gate_conclusion, largest
 from jaxprof.report.renderers import wrap
 from jaxprof.session import Session
 from jaxprof.units import parts_of, spread, whole_percents
+from report import sessions
 from report.sessions import HEADER, plan, turns
 
 
@@ -40,6 +44,17 @@ class TestLargest:
     def test_a_part_that_would_be_0_percent_is_not_named(self) -> None:
         assert "host" not in largest({"import": 3.2, "host_busy": 0.001}, 3.5)
 
+    def test_a_kernel_keeps_its_name_and_a_doubt_has_words(self) -> None:
+        rows = [sessions.kernel_times("ynn_fusion", 1.0)]
+        events = [
+            *sessions.jit_run("r2", "r1"),
+            e.KernelsMeasured(run="r2", kind="imported", calls=1, rows=rows),
+            e.TrustReported(run="r2", kind="imported", rows=[e.TrustCheck(code="dropped", verdict="doubt")]),
+        ]
+        cost, certainty = cost_and_certainty(replace(explanation(fold(HEADER, events), "s"), subject="profile"))
+        assert cost.startswith("ynn_fusion 1.00 s")
+        assert certainty == "doubtful: the profiler dropped events"
+
 
 class TestConclusion:
     def test_nothing_recorded_is_said(self) -> None:
@@ -56,6 +71,11 @@ class TestConclusion:
     def test_of_what_was_measured_it_is_said_that_nothing_was_found(self) -> None:
         session = fold(HEADER, [plan("r1", "jit", "jit"), *turns("r1", 1e-3, 0)])
         assert conclusion(explanation(session, "s")).action.startswith("no finding above its threshold")
+
+    def test_a_reason_why_something_is_unknown_is_not_a_thing_to_do(self) -> None:
+        unknown = Abstention("x", "steps took from 1 ms to 2 ms", "jaxprof x")
+        found = conclusion(replace(explanation(Session(HEADER), "s"), abstentions=(unknown,)))
+        assert found.action.endswith("; unknown: steps took from 1 ms to 2 ms")
 
     def test_a_gate_names_the_limit_that_was_passed(self) -> None:
         row = GateRow("f jit cpu:0", GateLimit("kernels"), "passed", FigureDifference("kernels", 3.0, 5.0))

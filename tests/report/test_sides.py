@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 
@@ -15,8 +16,12 @@ from jaxprof.report.comparison_report import comparison_json, comparison_markdow
 from jaxprof.report.html import to_html
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
+from jaxprof.report.runs import interval_beside
+from jaxprof.report.sides import basis_lines, more_launches_text
 from jaxprof.report.text import to_text
 from jaxprof.session import Session
+from jaxprof.stats import compare
+from jaxprof.stats.turns import Block, LaunchBlocks
 from report.sessions import HEADER, environment, later_launches, turns
 
 SIDES = {"r1": ("A", 1e-3), "r2": ("B", 0.5e-3)}
@@ -75,6 +80,29 @@ def test_every_form_says_what_ab_said(form: str) -> None:
         assert word not in said
 
 
+def test_of_sides_that_are_alike_more_launches_only_show_that() -> None:
+    near, apart = (
+        compare([LaunchBlocks(tuple(blocks(ratio))) for ratio in ratios])
+        for ratios in ((0.95, 1.06, 1.0, 1.01, 0.98), (0.9, 1.6, 1.0, 1.5, 0.95))
+    )
+    assert (near.verdict(), apart.verdict()) == ("inconclusive", "inconclusive")
+    assert "would only show that they are as fast, within ± 2.0 %" in more_launches_text(near)
+    assert more_launches_text(apart).endswith(" more launches would decide it)")
+
+
+def test_a_ratio_that_is_not_that_of_the_medians_says_where_both_come_from() -> None:
+    result = ab_result(session_with(), "r1")
+    assert ("call", "A 1.00 ms ± 0.50 % · B 500 µs ± 0.99 %") in basis_lines(result)
+    slow = replace(result.sides[1], summary=replace(result.sides[1].summary, median=2e-3))
+    [text] = [text for label, text in basis_lines(replace(result, sides=(result.sides[0], slow))) if label == "call"]
+    assert text.endswith("; these medians are of all calls, the ratio is of pairs of neighbouring blocks")
+
+
+def blocks(ratio: float) -> Iterator[Block]:
+    for number in range(20):
+        yield Block(number % 2, (1e-3 / ratio if number % 2 else 1e-3,))
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_without_a_difference_no_form_calls_one(form: str) -> None:
     said = words_of(FORMS[form](session_with(1e-3)))
@@ -110,3 +138,10 @@ def test_compare_says_the_verdict_of_a_and_b_and_of_no_other_pair() -> None:
     assert "B is faster" not in comparison_text(other)
     assert comparison_json(other)["runs"][0]["side"] is None
     assert side_versus(session_with(), session.runs["r1"], session.runs["r2"]) is None, "of another session"
+
+
+def test_an_interval_wider_than_the_median_stands_in_parentheses() -> None:
+    side = ab_result(session_with(), "r1").sides[0]
+    assert side.summary is not None
+    wide = replace(side, summary=replace(side.summary, low=1e-4, high=9e-3))
+    assert (interval_beside(side), interval_beside(wide)) == (" ± 0.50 %", " (100 µs to 9.0 ms)")

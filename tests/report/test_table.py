@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from jaxprof import events as e
 from jaxprof.facts import Fact, at, column, json_schema
 from jaxprof.facts.units import BYTES, COUNT, INDEX, LIST, OBJECT, SECONDS, TEXT, plain
 from jaxprof.report.html import to_html
+from jaxprof.report.lanes import DEVICES, LANES
 from jaxprof.report.renderers import (
     csv_lines,
     html_table,
@@ -235,3 +237,9 @@ def test_it_stays_small() -> None:
     assert "and 488 more" in found
     assert len(found) < 20_000
     assert len(to_html(program(name="f" * 100_000))) < 20_000
+
+
+@pytest.mark.parametrize("facts", [LANES, DEVICES])
+def test_no_two_columns_of_lanes_have_one_title(facts: tuple[Fact[Any], ...]) -> None:
+    titles = [fact.title for fact in facts if fact.title is not None]
+    assert len(titles) == len(set(titles))

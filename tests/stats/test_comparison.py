@@ -57,12 +57,14 @@ def test_a_ratio_within_the_margin_is_neither_faster_nor_slower() -> None:
         assert (found.verdict(), found.reason()) == ("inconclusive", "the difference is about the margin of 2 %")
         more = found.launches_to_decide()
         assert more is not None
+        assert found.is_near
         assert found._with_launches(found.units + more).verdict() == "same"
         assert found._with_launches(found.units + more - 1).verdict() == "inconclusive"
     assert near.verdict(0) == near.verdict(0.014) == "faster"
     assert replace(near, ratio=1 / near.ratio).verdict(0) == "slower"
     assert near.reason(0.0155) == "the difference is about the margin of 1.55 %"
     assert replace(near, ratio=1.02).launches_to_decide() is None
+    assert not replace(near, ratio=1.03).is_near
 
 
 def test_the_ratio_is_the_baselines_time_over_the_others_with_students_interval() -> None:
@@ -144,7 +146,7 @@ def test_one_launch_calls_no_difference_that_two_processes_of_one_program_may_ha
 def test_sides_that_did_not_take_turns_need_several_launches() -> None:
     alone = compare(launches(1.5, in_turns=False))
     assert (alone.measured, alone.ratio) == ("launches in turns", pytest.approx(1.5, rel=0.01))
-    assert (alone.verdict(), alone.reason()) == ("inconclusive", "one launch, and its sides did not take turns")
+    assert (alone.verdict(), alone.reason()) == ("inconclusive", "one launch, not in turns")
     several = compare(launches(1.5, 1.52, 1.54, in_turns=False))
     assert (several.together, several.measured, several.verdict()) == (True, "launches in turns", "faster")
 

@@ -18,8 +18,10 @@ from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.key_table import FORMER, GROUPS, MEANINGS, Key
 from jaxprof.tui.keys import ACTIONS, IN_MENU, as_markdown, bindings, checked, key_of, keys_of, letter_of, remap, shown
 from jaxprof.tui.kit.script_dialog import ScriptDialog
-from jaxprof.tui.menu import Menu
+from jaxprof.tui.kit.table_columns import placed
+from jaxprof.tui.menu import Menu, MenuEntry, MenuList
 from jaxprof.tui.profiler import PLACES
+from jaxprof.tui.program.screen import nothing_recorded
 from tui import recorded, session_tapes
 from tui.fakes import SMALL, WIDE, walking
 
@@ -154,6 +156,37 @@ async def test_the_menu_does_by_its_letter_and_each_of_the_six_screens_shows_wha
             await walk.mode(mode)
         await walk.show(recorded.finished(), "program", "train_step")
         await walk.press("m", "not now: this program has ended")  # what is dimmed says why
+        await walk.shows("not now: no capture of this program was read yet", gone="not now: Show")
+
+
+MENUS = (
+    "home own_code workloads variants devices", "run", "results", "run_detail", "compare",
+    "history measurements points",
+    "hlo kernels kernel_notes text text_pane code flame flame_pane facts", "module_memory buffers",
+    "profile overview timeline_pane timeline passes buffers flame flame_pane",
+    "program ledger hot_lines advice flame flame_pane", "job job_map job_findings ranks", "sessions session_list",
+    "rows table tree",
+)  # fmt: skip
+"""Groups whose actions can stand in one menu."""
+
+
+@pytest.mark.usefixtures("small_catalogue", "shelf")
+async def test_no_line_of_a_menu_is_cut_at_80_columns() -> None:
+    async with walking(SMALL) as walk:
+        await walk.press("m", "x  Profile script")
+        shown_list = walk.find(MenuList)
+        width = shown_list.scrollable_content_region.width
+        listed = {name for names in MENUS for name in names.split()}
+        opening = {name for name, group in GROUPS.items() if any(letter_of(key) for key in group.keys)}
+        dialogs = {"explanation", "compilation", "source", "trust", "confirm"}
+        assert opening - listed - dialogs == set()
+        cut = []
+        for names in MENUS:
+            keys = [key for name in names.split() for key in GROUPS[name].keys if letter_of(key)]
+            rows = [MenuEntry(letter_of(key), key.label, key.help, key.action, walk.screen, True) for key in keys]
+            note = placed(shown_list._columns, width, rows)[-1]
+            cut += [(names, row.does, note.width) for row in rows if len(row.does) > note.width]
+        assert cut == []
 
 
 PLACES_SHOW = [
@@ -177,6 +210,8 @@ def test_keys_are_written_as_people_write_them_and_a_text_names_the_key_that_the
     try:
         remap({"results.compare": "ctrl+k,F4"})
         assert key_of("results.compare") == "^k"
+        remap({"home.program": "f8"})
+        assert "F8 on Start                     runs a program from here" in nothing_recorded()
     finally:
         remap({})
     assert key_of("results.compare") == "c"

@@ -186,7 +186,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 @pytest.mark.process
 async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile: Path, held: Held) -> None:
     async with walking((100, 30)) as walk:
-        assert "esc stops" not in walk.text
+        assert "Esc stops" not in walk.text
         walk.app.open_session(profile)
         await walk.shows(NOTE, "33 %")
         await walk.press("2 2")
@@ -194,7 +194,7 @@ async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(profile: P
         await walk.shows(NOTE)
         held.go.set()
         await walk.mode("profile")
-        await walk.shows(gone="esc stops")
+        await walk.shows(gone="Esc stops")
         assert walk.app.reading is None
 
 
@@ -207,7 +207,7 @@ async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(pro
             await walk.press(key)
             await walk.until(lambda screens=screens: len(walk.app.screen_stack) == screens, "the help, or none")
         assert not held.readings[0].stopped, "the first escape is the help's"
-        await walk.press("escape", gone="esc stops")
+        await walk.press("escape", gone="Esc stops")
         await walk.until(lambda: held.readings[0].over, "the end of the thread")
         assert (walk.app.current_mode, walk.app.session_path) == ("run", None)
         await walk.press("escape")

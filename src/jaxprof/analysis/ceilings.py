@@ -395,8 +395,8 @@ def _no_peak_reason(run: Run) -> str:
     kind = device_kind(run)
     if not kind:
         return f"the model of {run.plan.device} was not recorded, so no peak is known"
-    measure = "; jaxprof run gemm-peak and triad measure what it reaches" if run.plan.device.startswith("cpu") else ""
-    return f"no peak is known of {kind}{measure}"
+    measure = "; jaxprof run gemm-peak triad measures what it reaches" if run.plan.device.startswith("cpu") else ""
+    return f"no peak is known for {kind}{measure}"
 
 
 def _products(module: Module, device: DevicePeaks | None) -> _Products:

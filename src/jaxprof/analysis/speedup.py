@@ -119,6 +119,8 @@ class Speedup:
     """Number of further launches that would give a verdict; None if unknown."""
     between_share: float | None = None
     """Share of the variance of one launch's ratio that lies between processes; None with one launch."""
+    is_near: bool = False
+    """Whether the ratio lies within the margin around 1, so that more launches can only show that both are as fast."""
 
     @property
     def is_rough(self) -> bool:
@@ -130,7 +132,8 @@ class Speedup:
         it."""
         if self.verdict == "inconclusive":
             more = self.launches_to_decide
-            decide = f", about {counted(more, 'more launch')} would decide" if more else ""
+            show = "only show that they are as fast" if self.is_near else "decide"
+            decide = f", about {counted(more, 'more launch')} would {show}" if more else ""
             return f"inconclusive: {self.reason}{decide}"
         if self.verdict == "same":
             return f"the same as {baseline}"
@@ -151,6 +154,7 @@ class Speedup:
             basis=_basis(times),
             launches=times.launches,
             launches_to_decide=times.launches_to_decide(),
+            is_near=times.is_near,
             between_share=times.between_share,
         )
 

@@ -257,7 +257,7 @@ def _base_at_revision(target: str, word: str, repository: Path) -> Iterator[Foun
 
 
 def _unknown_base(word: str, repository: Repository | None, refused: str) -> UsageError:
-    tried = "a path, a target, a baseline, a kept session"
+    tried = "neither a path, a target, a baseline nor a kept session"
     if repository is None:
-        return UsageError(f"--base {word!r} is none of {tried}", f"It is no git revision either: {refused}.")
-    return UsageError(f"--base {word!r} is none of {tried}, a revision of {repository.folder}", repository.lack)
+        return UsageError(f"--base {word!r} is {tried}", f"Nor is it a git revision: {refused}.")
+    return UsageError(f"--base {word!r} is {tried}, nor a revision of {repository.folder}", repository.lack)

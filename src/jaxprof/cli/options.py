@@ -87,6 +87,7 @@ seed_option = partial(
     type=click.IntRange(0, 2**32 - 1),
     default=0,
     show_default=True,
+    metavar="N",
     help="Seed of the random inputs.",
 )
 variant_option = partial(
@@ -143,6 +144,11 @@ def positive_seconds(value: str | float) -> float:
     return number
 
 
+def _sentence(when: str, text: str) -> str:
+    """Return the help of an option: `text` behind `when`, or as a sentence of its own."""
+    return f"{when}{text}" if when else text[0].upper() + text[1:]
+
+
 def silence_option(when: str = "") -> Callable[[Command], Command]:
     """Return `--max-silence`, for commands that start engines. `when`: put before its help."""
     return click.option(
@@ -152,7 +158,7 @@ def silence_option(when: str = "") -> Callable[[Command], Command]:
         default=300.0,
         show_default=True,
         metavar="S",
-        help=f"{when}End a process that sends no heartbeat for S seconds.",
+        help=_sentence(when, "end a process that sends no heartbeat for S seconds."),
     )
 
 
@@ -190,7 +196,9 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
             "--launches",
             type=click.IntRange(1, 100),
             metavar="N",
-            help=f"{when}Fresh processes of each side; by default until the ratio is known to ± 2 %, at most 10.",
+            help=_sentence(
+                when, "fresh processes of each side; by default until the ratio is known to ± 2 %, at most 10."
+            ),
         ),
         click.option(
             "--budget",
@@ -199,23 +207,25 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
             default=60.0,
             show_default=True,
             metavar="S",
-            help=f"{when}Seconds of measuring in all, without --launches; half as much again for three launches.",
+            help=_sentence(
+                when, "seconds of measuring in all, without --launches; half as much again for three launches."
+            ),
         ),
         click.option(
             "--max-seconds",
             type=positive_seconds,
             metavar="S",
-            help=f"{when}Hard cap of each process; by default --budget.",
+            help=_sentence(when, "hard cap of each process; by default --budget."),
         ),
         silence_option(when),
         click.option(
             "--no-check",
             "no_check",
             is_flag=True,
-            help=f"{when}Do not check the results against the NumPy twin.",
+            help=_sentence(when, "do not check the results against the NumPy twin."),
         ),
-        seed_option(help=f"{when}Seed of the random inputs."),
-        out_option(help=f"{when}Where to write the session."),
+        seed_option(help=_sentence(when, "seed of the random inputs.")),
+        out_option(help=_sentence(when, "where to write the session.")),
         force_option(),
     )
 

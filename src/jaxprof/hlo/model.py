@@ -292,12 +292,15 @@ class Computation:
             raise KeyError(name)
         return instruction
 
+    @property
+    def by_name(self) -> Mapping[str, Instruction]:
+        """Instructions by name. The first one, if a malformed module has two of one name."""
+        if self._by_name is None:
+            self._by_name = {instruction.name: instruction for instruction in reversed(self.instructions)}
+        return self._by_name
+
     def get(self, name: str) -> Instruction | None:
-        by_name = self._by_name
-        if by_name is None:
-            # Reversed, so that of two with one name (a malformed module) the first is found.
-            by_name = self._by_name = {instruction.name: instruction for instruction in reversed(self.instructions)}
-        return by_name.get(name)
+        return self.by_name.get(name)
 
     @property
     def source(self) -> Source:
@@ -438,10 +441,11 @@ class Module:
 
     def once(self, work: Callable[[Module], Derived]) -> Derived:
         """Return the result of `work` for this module, computed once and kept as long as the module."""
-        if work not in self._derived:
+        try:
+            return cast("Derived", self._derived[work])
+        except KeyError:
             # two threads that compute it at once both get the first one's result
-            self._derived.setdefault(work, work(self))
-        return cast("Derived", self._derived[work])
+            return cast("Derived", self._derived.setdefault(work, work(self)))
 
     @property
     def computations(self) -> Mapping[str, Computation]:

@@ -131,7 +131,8 @@ class CaptureWindows:
             if self._requested is not None:
                 self._requested = None
                 self._failed(
-                    f"the program ended within {SETTLED_SECONDS:g} s of its last compilation, before its loop was seen"
+                    "no steps were counted before the program ended,"
+                    f" within {SETTLED_SECONDS:g} s of its last compilation"
                     if self._backend_is_up
                     else "the program had not compiled anything yet"
                 )

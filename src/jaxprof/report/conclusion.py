@@ -72,7 +72,7 @@ def conclusion(explanation: Explanation) -> Conclusion:
             command("explain", explanation.name),
         )
     if unknown is not None:
-        return Conclusion(cost, certainty, f"{explanation.nothing_found}; {unknown.reason}", unknown.command)
+        return Conclusion(cost, certainty, f"{explanation.nothing_found}; unknown: {unknown.reason}", unknown.command)
     return Conclusion(cost, certainty, explanation.nothing_found)
 
 
@@ -100,12 +100,17 @@ def cost_and_certainty(explanation: Explanation) -> tuple[str, str]:
     return derive(session) if derive is not None else (_NO_COST, "no run was recorded")
 
 
-def largest(times: Mapping[str, float], whole: float) -> str:
+def _state(name: str) -> str:
+    """Return the words for a state or phase."""
+    return _STATES.get(name, name.replace("_", " "))
+
+
+def largest(times: Mapping[str, float], whole: float, words: Callable[[str], str] = _state) -> str:
     """Return the largest parts of `whole` seconds, with printed figures that add up: `compiling 60.0 s (62 %), imports
-    20.1 s (21 %), ..., the rest 4.9 s (5 %) of 97.0 s`."""
+    20.1 s (21 %), ..., the rest 4.9 s (5 %) of 97.0 s`. `words`: what each part is called."""
     ordered = sorted(((took, name) for name, took in times.items() if took > 0), reverse=True)
     least = _LEAST_SHARE * whole
-    shown = [(_STATES.get(name, name.replace("_", " ")), took) for took, name in ordered[:_LARGEST] if took >= least]
+    shown = [(words(name), took) for took, name in ordered[:_LARGEST] if took >= least]
     if not shown:
         return f"unknown: no sample shows where {seconds(whole)} went"
     rest = whole - sum(took for _, took in shown)
@@ -224,6 +229,7 @@ def comparison_cost(compared: Sequence[AbResult]) -> tuple[str, str]:
 
 
 def _profile_cost(session: Session) -> tuple[str, str]:
+    from jaxprof.analysis.explain.catalogue import entries
     from jaxprof.analysis.measured import whole_profile
 
     kernels = whole_profile(session)
@@ -237,8 +243,9 @@ def _profile_cost(session: Session) -> tuple[str, str]:
         {row.code for run in session.runs.values() for trust in run.trust.values() for row in trust.rows
          if row.verdict != "good"}
     )  # fmt: skip
-    certain = f"doubtful: {', '.join(doubted)}" if doubted else "captured by the profiler, which also takes time"
-    return largest(times, whole), certain
+    titles = [entries()[code].title if code in entries() else code for code in doubted]
+    certain = f"doubtful: {'; '.join(titles)}" if doubted else "captured by the profiler, which also takes time"
+    return largest(times, whole, words=str), certain
 
 
 def job_cost(job: JobFigures) -> tuple[str, str]:
@@ -256,7 +263,7 @@ def job_cost(job: JobFigures) -> tuple[str, str]:
 def gate_conclusion(result: GateResult, target: str) -> Conclusion:
     """Return the conclusion of a gate: the limit exceeded by most, what the figures rest on, how to see why."""
     from jaxprof.analysis.explain.model import command
-    from jaxprof.report.gate import row_text
+    from jaxprof.report.gate import accepted_reasons, row_text
 
     worst = min(result.rows, key=_worst_first, default=None)
     cost = row_text(worst) if worst is not None else "unknown: nothing was compared"
@@ -267,7 +274,12 @@ def gate_conclusion(result: GateResult, target: str) -> Conclusion:
     else:
         certainty = "times were not measured together, so the machine may explain them"
     if result.outcome == "within":
-        return Conclusion(cost, certainty, "nothing: no limit was exceeded")
+        accepted = accepted_reasons(result)
+        return Conclusion(
+            cost,
+            certainty,
+            f"nothing: what was exceeded is accepted ({accepted})" if accepted else "nothing: no limit was exceeded",
+        )
     base = result.base
     details = {
         "revision": command("compare", "--git", base.name, target),

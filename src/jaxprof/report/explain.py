@@ -34,7 +34,7 @@ from jaxprof.facts.units import (
 )
 from jaxprof.report.renderers import markdown, wrap
 from jaxprof.text import columns, json_text, safe, shorten
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, ratio_interval, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, percent, ratio_interval, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ceilings import Utilisation
@@ -99,9 +99,9 @@ def trial_sentence(trial: FixTrial) -> str:
         return _memory_trial_sentence(trial)
     numbers = _numbers_text(trial)
     if times.ratio is None or outcome == "inconclusive":
-        words = "inconclusive: " + times.reason()
-        more = times.launches_to_decide()
-        words += f" (about {integer(more)} more launches would decide it)" if more else ""
+        from jaxprof.report.sides import more_launches_text
+
+        words = f"inconclusive: {times.reason()}{more_launches_text(times)}"
         speed = f", {ratio_interval(times.ratio, times.low, times.high)} as fast" if times.ratio is not None else ""
         return f"{words}{speed}; {numbers}"
     measured = f"{ratio_interval(times.ratio, times.low, times.high)} as fast{_medians_text(trial)}"
@@ -240,16 +240,15 @@ def _session_lines(session: Session, explanation: Explanation) -> Iterator[str]:
     elif explanation.subject != "comparison":
         from jaxprof.analysis.ceilings import of_call
         from jaxprof.analysis.run_result import results
-        from jaxprof.report.runs import interval_text, versus_text
+        from jaxprof.report.runs import interval_beside, versus_text
 
         for result in results(session):
             run = result.run
             if result.summary is not None:
-                spread = interval_text(result)
                 versus = versus_text(result)
                 baseline = session.runs.get(run.plan.baseline)
                 speedup = f", {versus} as fast as {baseline.as_baseline}" if baseline and versus != UNKNOWN else ""
-                interval = f" {spread}" if spread != UNKNOWN else ""
+                interval = interval_beside(result)
                 use = of_call(session, run)
                 reached = f"; {words}" if use is not None and (words := utilisation_text(use)) else ""
                 yield f"{run.id} {run.label}: {seconds(result.summary.median)}{interval} a call{speedup}{reached}"

@@ -18,11 +18,22 @@ from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, counted, percent
 
 WIDTH: Final = 100
-ANSWERS: Final = {
-    "within": "within the limits",
-    "passed": "a limit was exceeded",
-    "undecided": "undecided",
-}
+
+
+def _answer(result: GateResult) -> str:
+    """Return the outcome in words: how many limits were exceeded, or why those that were exceeded are accepted."""
+    if result.outcome == "undecided":
+        return "undecided"
+    if result.outcome == "passed":
+        count = sum(row.state == "passed" for row in result.rows)
+        return "a limit was exceeded" if count == 1 else f"{count} limits were exceeded"
+    reasons = accepted_reasons(result)
+    return f"exceeded, accepted: {reasons}" if reasons else "within the limits"
+
+
+def accepted_reasons(result: GateResult) -> str:
+    """Return the reasons for which limits that were exceeded are accepted; empty if there are none."""
+    return "; ".join(dict.fromkeys(row.accepted.reason for row in result.rows if row.accepted is not None))
 
 
 def _state(row: GateRow) -> str:
@@ -84,7 +95,7 @@ def row_text(row: GateRow) -> str:
 
 def gate_text(result: GateResult) -> str:
     """Return the outcome, what the base is, a line for each limit, and one for each reason."""
-    lines = [ANSWERS[result.outcome]]
+    lines = wrap(_answer(result), width=WIDTH, indent="  ", first="")
     for note in notes(result):
         lines += wrap(note, width=WIDTH, indent="  ")
     lines += text_lines(Table([fact for fact in LIMITS if fact.title != "reason"], result.rows))
@@ -97,7 +108,7 @@ def gate_text(result: GateResult) -> str:
 
 def gate_markdown(result: GateResult) -> str:
     """Return the outcome, what the base is, and a table of the limits, as Markdown for a pull request."""
-    lines = [f"**jaxprof gate: {markdown(ANSWERS[result.outcome])}**", ""]
+    lines = [f"**jaxprof gate: {markdown(_answer(result))}**", ""]
     lines += [f"- {markdown(note)}" for note in notes(result)]
     return "\n".join([*lines, "", *markdown_lines(Table(LIMITS, result.rows))])
 
@@ -151,7 +162,7 @@ def gate_junit(result: GateResult, *, strict: bool) -> str:
         change = f"{before} → {after} ({_growth(row)})"
         message = safe(f"{change} {_reason(row) or ''}".strip())
         if row in failed:
-            SubElement(case, "failure", {"message": message, "type": row.state})
+            SubElement(case, "failure", {"message": message, "type": _state(row)})
         elif row.state == "undecided":
             SubElement(case, "skipped", {"message": message})
     indent(suites)

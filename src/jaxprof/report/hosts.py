@@ -14,14 +14,14 @@ from jaxprof.analysis.jobs.findings import CollectiveFigures
 from jaxprof.analysis.jobs.job import Goodput, JobFigures
 from jaxprof.analysis.jobs.late import shared
 from jaxprof.facts import Fact, at, recorder
-from jaxprof.facts.processes import FIGURES
+from jaxprof.facts.processes import FIGURES, PART_SECONDS
 from jaxprof.facts.units import BYTE_RATE, BYTES, COUNT, INDEX, LIST, OBJECT, ROWS, SECONDS, SHARE, TEXT
 from jaxprof.report.renderers import text_lines, wrap
 from jaxprof.report.table import Table
 from jaxprof.text import safe
 from jaxprof.units import counted, percent, scaled, seconds
 
-_WIDTH: Final = 100
+_WIDTH: Final = 80
 
 
 FINDINGS: Final[tuple[Fact[Finding], ...]] = (
@@ -109,7 +109,9 @@ def to_text(job: JobFigures) -> str:
         lines += wrap(safe(notice), width=_WIDTH, indent="    ", first="  ! ")
     lines += ["", *summary_lines(job), ""]
     lines += text_lines(process_table(job))
-    lines.append("  device, data, host, dispatch, copy, compile: shares of the time of its loop, from samples")
+    if any(process.shares is not None for process in job.processes):
+        words = f"{', '.join(PART_SECONDS)}: shares of the time of its loop, from samples"
+        lines += wrap(words, width=_WIDTH, indent="  ")
     if job.goodput is not None:
         lines += ["", *goodput_lines(job.goodput)]
     if job.arrivals is not None:
@@ -159,28 +161,38 @@ def goodput_lines(goodput: Goodput) -> Iterator[str]:
     """Yield what the wall time went to: the causes that took time, and the goodput."""
     shown = [row for row in cause_table(goodput).rows if row.seconds > 0]
     yield from text_lines(Table(CAUSES, shown))
-    yield (
-        f"  goodput ≈ {percent(goodput.shares['useful'])} of {seconds(goodput.seconds)} "
+    yield from wrap(
+        f"goodput ≈ {percent(goodput.shares['useful'])} of {seconds(goodput.seconds)} "
         f"({counted(goodput.processes, 'process', 'processes')} together), from samples; upper bound: time that all "
-        "processes wait together counts as useful"
+        "processes wait together counts as useful",
+        width=_WIDTH,
+        indent="  ",
     )
 
 
 def _arrival_lines(arrivals: Arrivals) -> Iterator[str]:
-    yield (
-        f"  {safe(arrivals.name)}: {counted(arrivals.instances, 'execution')} in {seconds(arrivals.span_seconds)}, "
-        f"the exchange itself {seconds(arrivals.exchange_seconds)}"
+    yield from wrap(
+        f"{arrivals.name}: {counted(arrivals.instances, 'execution')} in {seconds(arrivals.span_seconds)}, "
+        f"the exchange itself {seconds(arrivals.exchange_seconds)}",
+        width=_WIDTH,
+        indent="  ",
     )
     yield ""
     yield from text_lines(arrival_table(arrivals))
-    yield "  after the others: typical delay after the median arrival of the other processes; negative: earlier"
-    yield f"  its clock: ahead of the first one's, estimated from the ends to ± {seconds(arrivals.uncertain_seconds)}"
+    for note in (
+        "after the others: typical delay after the median arrival of the other processes; negative: earlier",
+        f"its clock: ahead of the first one's, estimated from the ends to ± {seconds(arrivals.uncertain_seconds)}",
+    ):
+        yield from wrap(note, width=_WIDTH, indent="  ")
 
 
 def _collective_lines(figures: Sequence[CollectiveFigures]) -> Iterator[str]:
     yield from text_lines(Table(COLLECTIVES, figures))
-    yield "  alone: estimate of the exchange in which the device of the median process ran no other kernel"
-    yield "  bus: bandwidth of the median exchange (as of nccl-tests), and of the fastest tenth; possible: by its links"
+    for note in (
+        "alone: estimate of the exchange in which the device of the median process ran no other kernel",
+        "bus: bandwidth of the median exchange (as of nccl-tests), and of the fastest tenth; possible: by its links",
+    ):
+        yield from wrap(note, width=_WIDTH, indent="  ")
 
 
 def answer_lines(job: JobFigures) -> list[str]:

@@ -20,6 +20,8 @@ from jaxprof.units import integer, seconds
 
 NO_TIMELINE: Final = "This session has no timeline."
 _NS: Final = 1e-9
+_PART_OF_END: Final = 10
+"""A range of a smaller part of its end's time needs more digits."""
 _NAMES: Final = 10
 """Most names of a lane in JSON, so that a lane with a thousand functions stays short."""
 _LANES_SHOWN, _KERNELS_SHOWN = 40, 20
@@ -65,7 +67,7 @@ def _seconds(key: str) -> Callable[[Any], float | None]:
 
 DEVICES: Final[tuple[Fact[DeviceTotals], ...]] = (
     Fact("device", TEXT, "gpu:0, cpu:0", title="device"),
-    Fact("busy_share", SHARE, "Busy share of the range; of several threads their mean", title="busy"),
+    Fact("busy_share", SHARE, "Busy share of the range; of several threads their mean", title="share"),
     Fact("busy_seconds", SECONDS, "How long it was busy", _seconds("busy_ns"), "busy"),
     Fact("idle_seconds", SECONDS, "How long it was idle", _seconds("idle_ns"), "idle"),
 )
@@ -75,7 +77,7 @@ LANES: Final[tuple[Fact[LaneOfRange], ...]] = (
     Fact("kind", TEXT, "modules, steps, stream, ops, async, thread, host"),
     Fact("threads", COUNT, "How many threads it has", at("totals.threads"), "threads"),
     Fact("busy_share", SHARE, "Busy share of the range; of several threads their mean", at("totals.busy_share"),
-         "busy"),
+         "share"),
     Fact("busy_seconds", SECONDS, "How long anything ran; of several threads their sum", _seconds("totals.busy_ns"),
          "busy"),
     Fact("idle_seconds", SECONDS, "How long nothing ran; of several threads their sum", _seconds("totals.idle_ns"),
@@ -160,7 +162,8 @@ def lanes_text(runs: list[RunRange]) -> str:
 
 def _lines(of_run: RunRange) -> Iterator[str]:
     run, totals, lanes = of_run.run, of_run.totals, of_run.lanes
-    begin, end = (seconds(time * _NS, 5) for time in (totals.begin, totals.end))
+    digits = 3 if totals.span_ns * _PART_OF_END >= totals.end else 5  # a short range late in a long timeline
+    begin, end = (seconds(time * _NS, digits) for time in (totals.begin, totals.end))
     yield safe(f"{run.id} {run.label}, {seconds(totals.span_ns * _NS)} from {begin} to {end}")
     active = [row for row in lanes if row.totals.count or (row.totals.left_out and row.totals.busy_ns)]
     idle = sum(row.totals.left_out == 0 for row in lanes if not row.totals.count)

@@ -253,7 +253,7 @@ def barriers_text(module: Module) -> list[str]:
     rows = barriers(module)
     lines = notices_text(module)
     if rows:
-        table = Table(pick(BARRIERS, "bytes", "producer", "consumer", "words"), rows)
+        table = Table((*pick(BARRIERS, "bytes", "producer", "consumer"), column("why not fused", at("why"))), rows)
         return [*lines, *text_lines(table, indent="")]
     codes = {notice.code for notice in notices(module) if notice.serious}
     if NOT_OPTIMISED in codes:
@@ -283,7 +283,8 @@ def tree_text(kernel: Kernel) -> list[str]:
     lines = text_tree(tree(kernel.instruction))
     places = [f"{place.file}:{place.line}" + ("" if place.is_own else "  (a package)") for place in kernel.sources]
     launched = ["", ", ".join(kernel.launches.parts)] if kernel.launches is not None else []
-    return [safe(line) for line in (*lines, *launched, *(["", "from", *places] if places else []))]
+    origin = [f"{'' if number else 'from':<4} {place}" for number, place in enumerate(places)]
+    return [safe(line) for line in (*lines, *launched, *(["", *origin] if origin else []))]
 
 
 @dataclass(frozen=True, slots=True)

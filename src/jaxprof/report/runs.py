@@ -152,6 +152,12 @@ def interval_text(result: RunResult) -> str:
     return UNKNOWN if summary is None else spread(summary.relative_halfwidth, summary.low, summary.high)
 
 
+def interval_beside(result: RunResult) -> str:
+    """Return `interval_text` as it follows the median: ` ± 0.9 %`, ` (12 ms to 96 ms)`; empty if it is unknown."""
+    text = interval_text(result)
+    return "" if text == UNKNOWN else f" {text}" if text.startswith("±") else f" ({text})"
+
+
 def check_text(result: RunResult) -> str:
     """Return the outcome of the check: `ok, 1.2e-07`; `WRONG, 41 %` (of the numbers); `not checked`; a dash for a
     baseline without a check, and if there is no check."""

@@ -15,8 +15,9 @@ from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, at
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
 from jaxprof.report.renderers import wrap
-from jaxprof.report.runs import interval_text
-from jaxprof.units import UNKNOWN, integer, percent, ratio_interval, seconds
+from jaxprof.report.runs import interval_beside
+from jaxprof.stats import TimeComparison
+from jaxprof.units import counted, integer, percent, ratio_interval, seconds
 
 
 def head_lines(result: AbResult) -> Iterator[str]:
@@ -49,7 +50,22 @@ def basis_lines(result: AbResult) -> Iterator[tuple[str, str]]:
     """Yield label and text of what the verdicts rest on: the ratio of each side, then the times of a call."""
     yield from ((versus.label, _ratio_text(versus)) for versus in result.versus)
     if medians := " · ".join(_medians(result)):
-        yield "call", medians
+        yield "call", medians + _how_medians_differ(result)
+
+
+def _how_medians_differ(result: AbResult) -> str:
+    """Return why a ratio is not that of the medians, if that shows: by more than the margin, and not within the
+    interval of the ratio; otherwise an empty text."""
+    medians = {side.run.id: side.summary.median for side in result.sides if side.summary is not None}
+    first = medians.get(result.baseline.id)
+    for versus in result.versus:
+        times, own = versus.times, medians.get(versus.run.id)
+        if not first or not own or times.ratio is None or times.measured != "in turns" or times.of_fast_calls:
+            continue
+        low, high = (times.low or times.ratio), (times.high or times.ratio)
+        if not low / (1 + times.margin) <= first / own <= high * (1 + times.margin):
+            return "; these medians are of all calls, the ratio is of pairs of neighbouring blocks"
+    return ""
 
 
 def verdict_line(versus: AbVersus) -> str:
@@ -59,13 +75,23 @@ def verdict_line(versus: AbVersus) -> str:
         sentence = f"{versus.label} is as fast as A, within ± {percent(versus.times.margin)}"
     elif verdict == "inconclusive":
         sentence = f"{versus.label} against A: inconclusive, {versus.reason}"
-        more = versus.times.launches_to_decide()
-        sentence += f" (about {integer(more)} more launches would decide it)" if more else ""
+        sentence += more_launches_text(versus.times)
     else:
         sentence = f"{versus.label} is {verdict} than A"
     if versus.results is not None and not versus.results.alike:
         return sentence  # results that are not alike are the reason of the verdict, which the sentence has
     return f"{sentence}{'; ' if verdict == 'inconclusive' else ', and '}{results_text(versus.results)}"
+
+
+def more_launches_text(times: TimeComparison) -> str:
+    """Return what more launches would show, in parentheses after a space; an empty text if that is not known."""
+    more = times.launches_to_decide()
+    if not more:
+        return ""
+    launches = f"about {counted(more, 'more launch', 'more launches')} would"
+    if times.is_near:
+        return f" ({launches} only show that they are as fast, within ± {percent(times.margin)})"
+    return f" ({launches} decide it)"
 
 
 def results_text(results: ResultsCompared | None) -> str:
@@ -108,8 +134,7 @@ def inputs_line(result: AbResult) -> str:
 def _medians(result: AbResult) -> Iterator[str]:
     for side in result.sides:
         if side.summary is not None:
-            text = f"{side.run.plan.side} {seconds(side.summary.median)} {interval_text(side)}"
-            yield text.removesuffix(f" {UNKNOWN}")
+            yield f"{side.run.plan.side} {seconds(side.summary.median)}{interval_beside(side)}"
 
 
 VERSUS: Final[tuple[Fact[AbVersus], ...]] = (

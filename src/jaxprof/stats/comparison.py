@@ -142,6 +142,11 @@ class TimeComparison:
                 too_few = middle
         return enough - self.units
 
+    @property
+    def is_near(self) -> bool:
+        """Whether the ratio lies within the margin around 1: more launches can then show nothing but `same`."""
+        return self.ratio is not None and 1 / (1 + self.margin) <= self.ratio <= 1 + self.margin
+
     def _half_width(self, confidence: float) -> float | None:
         if not self.spreads or self.ratio is None:
             return None
@@ -224,7 +229,7 @@ def compare(
             ratio, spreads, count, "launch", count, share, measured, of_fast_calls=of_fast_calls, by_width=by_width
         )
     pairs = sum(len(launch.pairs(baseline, other)) for launch in launches)
-    refusal = "" if in_turns else "one launch, and its sides did not take turns"
+    refusal = "" if in_turns else "one launch, not in turns"
     return TimeComparison(
         ratio, spreads, pairs, "pair of blocks", 1, None, measured, by_width=by_width, refusal=refusal
     )

@@ -91,7 +91,7 @@ class HelpScreen(Dialog[None], keys="help"):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog help") as box:
             box.border_title = "Help"
-            box.border_subtitle = f"{key_of('help.turn')} the other page · Esc closes"
+            box.border_subtitle = f"{key_of('help.turn')} the other page · {key_of('help.close')} closes"
             yield StageTabs()
             yield Static(markup=False)
 

@@ -49,7 +49,7 @@ class MenuEntry:
         if self.enabled:
             return self.does
         why = self.node.why_not(self.action) if isinstance(self.node, ModeScreen) else ""
-        return f"not now: {why}" if why else f"not now: {self.does}"
+        return f"not now: {why or 'there is nothing here for it'}"
 
 
 def entries(screen: Screen[Any]) -> Iterator[MenuEntry]:

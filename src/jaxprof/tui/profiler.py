@@ -153,6 +153,8 @@ class Profiler(Guarded, App[None]):
         """View that Program shows next, and the filter text for it; cleared when Program comes into view."""
         self.hlo_wanted: Path | None = None
         """HLO file, or folder of dumps, that HLO opens next; cleared when HLO comes into view."""
+        self.hlo_file: Path | None = None
+        """The HLO file, or folder of dumps, that was opened last; None if something else was opened after it."""
         self.job_folder: Path | None = None
         """Folder of the job that Job shows; None without a job."""
         self.session_screens: list[ModeScreen] = []
@@ -213,6 +215,7 @@ class Profiler(Guarded, App[None]):
     def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
         """Show another session in every screen."""
         self.opened.show(session, path, follower)
+        self.hlo_file = None
         self.run_in_view = self._summary = ""
         self._session_changed(frozenset(session.runs), replaced=True)
 
@@ -250,7 +253,7 @@ class Profiler(Guarded, App[None]):
             return
         kind = kind_of(path)
         if kind is Kind.HLO:
-            self.hlo_wanted = path
+            self.hlo_wanted = self.hlo_file = path
             self._show_in("hlo")
             return
         live = self.live
@@ -527,7 +530,7 @@ class Profiler(Guarded, App[None]):
 
     def open_job(self, folder: Path) -> None:
         """Go to the job whose processes have their sessions in `folder`."""
-        self.job_folder = folder
+        self.job_folder, self.hlo_file = folder, None
         self._show_in("job")
         self.show_state()
 

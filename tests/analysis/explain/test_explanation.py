@@ -132,6 +132,21 @@ def test_a_program_that_records_itself_cannot_be_started_by_a_command() -> None:
     assert [each.command for each in explained.abstentions if each.code == "no-capture"] == [""]
 
 
+def test_a_window_that_failed_is_not_advised_again() -> None:
+    recorded = [*made.shaped(33, compile_seconds=0.1), *made.steady(5, {"device_busy": 1.0})]
+
+    def missing(note: str) -> tuple[str, str]:
+        failed = e.CaptureWindow(run="r1", state="failed", note=note)
+        explained = explanation(fold(made.HEADER, made.program(*recorded, failed)), "t")
+        (found,) = (each for each in explained.abstentions if each.code == "no-capture")
+        return found.reason, found.command
+
+    reason, command = missing("no capture: no steps were counted before the program ended")
+    assert reason.startswith("no capture: no steps were counted before the program ended; a window by time")
+    assert command == "jaxprof script --plain --capture-seconds 2 train.py --epochs 3"
+    assert missing("no capture: the profiler wrote no file") == ("no capture: the profiler wrote no file", "")
+
+
 def test_a_program_without_jax_has_an_abstention_and_its_failure() -> None:
     explained = explanation(made.without_jax(), "hello")
     assert (codes(explained), unknown(explained)) == (["program_failed"], ["no-jax"])

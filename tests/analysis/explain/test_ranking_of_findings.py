@@ -118,10 +118,12 @@ def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decid
     verdict: str, more: int | None, command: str
 ) -> None:
     side = Run("r2", RunSpec(workload="f", variant="jit", how="jit", device="cpu:0", side="B"))
-    times = SimpleNamespace(launches=5, launches_to_decide=lambda: more)
+    times = SimpleNamespace(launches=5, launches_to_decide=lambda: more, is_near=False)
     versus = SimpleNamespace(verdict=verdict, times=times, label="B", reason="", run=side)
     compared: Any = SimpleNamespace(versus=[versus])
     told = list(sources.side_abstentions(compared, "s"))
     assert [each.command for each in told] == ([command] if command else [])
     if told:
         assert told[0].reason == "whether B is faster than A: the interval holds both"
+        times.is_near = True
+        assert next(sources.side_abstentions(compared, "s")).reason.startswith("whether B is as fast as A: ")

@@ -52,6 +52,9 @@ def test_it_is_explained_and_shown_as_an_estimate_of_the_whole_job(tmp_path: Pat
     text = to_text(job)
     assert "No process stands out" in text
     assert "4.00 MiB" in text
+    assert "shares of the time of its loop" in text
+    unsampled = [replace(process, loop=None) for process in job.processes]
+    assert "shares of the time" not in to_text(replace(job, processes=unsampled))
     assert to_dict(job)["collectives"][0]["bytes"] == 4 * 2**20
 
 

@@ -111,3 +111,4 @@ def test_its_lines_name_what_took_time_alone(tmp_path: Path) -> None:
     assert "making or fetching input" in text
     assert "first compilations" not in text
     assert "goodput ≈ 70 %" in text
+    assert max(map(len, text.splitlines())) <= 80

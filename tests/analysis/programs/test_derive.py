@@ -132,7 +132,7 @@ class TestParts:
         assert [(one.source, one.type, one.count, one.bytes) for one in found.transfers] == [
             ("guard", "", 11, None),
             ("guard", "f32[8]", 5, 160),
-            ("samples", "", 8, 4),
+            ("samples", "", 8, None),  # of samples, not of copies
         ]
         assert found.transfers[-1].seconds == pytest.approx(0.2)
 

@@ -196,7 +196,7 @@ def test_few_samples_say_how_long_would_do() -> None:
     lines = [made.line(88, 0.05, "device_busy", "step")]
     found = verdict(made.sampled(0, 0.05, {"device_busy": 0.05}, lines), wall=0.05)
     assert found.kind is None
-    assert "too short: 5 samples" in found.reason
+    assert "too short (5 samples)" in found.reason
     assert found.needs_seconds == pytest.approx(0.3)
 
 
@@ -317,8 +317,8 @@ def test_two_parts_are_told_apart_from_one_and_a_quarter_standard_errors_of_thei
 def test_a_loop_of_one_part_alone_needs_twelve_samples() -> None:
     assert of_two_parts(1.0, 12).kind == "device-bound"
     short = of_two_parts(1.0, 11)
-    assert (short.kind, short.reason) == (None, "too short: 11 samples of it")
-    assert of_two_parts(1.0, 1).reason == "too short: 1 sample of it"
+    assert (short.kind, short.reason) == (None, "it was too short (11 samples)")
+    assert of_two_parts(1.0, 1).reason == "it was too short (1 sample)"
 
 
 @pytest.mark.parametrize(("dispatched", "kind"), [(0.45, "host-bound"), (0.55, "dispatch-bound")])

@@ -286,6 +286,11 @@ def test_the_list_begins_with_what_costs_most_and_has_no_scalars() -> None:
     assert all(barrier.producer in barrier.words and barrier.consumer in barrier.words for barrier in found)
 
 
+def test_the_reason_is_also_there_without_the_two_names() -> None:
+    found = barriers(_sum_of(3))[0]
+    assert found.words == f"{found.producer} and {found.consumer}: {found.why}"
+
+
 def test_a_module_before_optimisation_has_no_barriers() -> None:
     module = written(
         "HloModule m\n\nENTRY main {\n  x = f32[9] parameter(0)\n  y = f32[9] sine(x)\n  ROOT z = f32[9] negate(y)\n}"

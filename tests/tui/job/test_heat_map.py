@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import job_folders
-from jaxprof.tui.job.heat_map import MARKS, JobMap, MapBrowse, MapProcess
+from jaxprof.analysis.jobs.step_grid import StepGrid, step_outliers
+from jaxprof.tui.job.heat_map import MARKS, JobMap, MapBrowse, MapProcess, cell_words
 from tui.fakes import SMALL, Walk, walking
 from tui.job.test_job_screen import opened
 
@@ -125,3 +127,21 @@ def test_processes_of_a_host_are_one_row_where_they_do_not_fit() -> None:
     assert browse.process == 5
     browse.resize(20)
     assert [line.processes[0] for line in browse.lines] == list(range(16)), "all fit: in their own order"
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([0.0], "no other process is known"),
+        ([0.0, float("nan")], "own work of the other process is unknown here"),
+        ([0.0, float("nan"), float("nan")], "own work of all other processes is unknown here"),
+    ],
+)
+def test_a_process_that_nothing_is_compared_with_is_not_called_the_only_one(rows: list[float], says: str) -> None:
+    values = np.array(rows).reshape(-1, 1)
+    grid = StepGrid(
+        tuple(range(len(rows))), np.zeros(1), np.full(1, 10), values, np.full_like(values, 0.0), np.ones_like(values),
+        "time", "own",
+    )  # fmt: skip
+    words = cell_words(step_outliers(grid), 0, 0)
+    assert words.endswith(says), words

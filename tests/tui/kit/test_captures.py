@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from textual.widgets import Input
 
+import job_folders
 from jaxprof import events as e
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.session import Session
@@ -15,6 +17,7 @@ from jaxprof.tui.kit.captures import can_capture, how_to_capture, uncaptured_pro
 from jaxprof.tui.kit.script_dialog import ScriptDialog
 from tui import recorded
 from tui.fakes import SMALL, walking
+from tui.hlo_texts import HLO
 from tui.session_tapes import Tape, finished
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
@@ -65,3 +68,28 @@ def test_a_program_has_no_capture_because_none_was_asked_for_and_a_run_because_i
     (program,) = recorded.finished().session().programs
     assert why_no_capture(program) == "Nothing of this program was captured."
     assert "--no-capture" in why_no_capture(finished().session().runs["r2"])
+
+
+async def test_without_a_run_a_screen_names_what_is_open_and_what_that_lacks(tmp_path: Path) -> None:
+    hlo = tmp_path / "loss.hlo"
+    hlo.write_text(HLO)
+    folder = tmp_path / "train.jaxprof.d"
+    folder.mkdir()
+    job_folders.job(folder, job_folders.loop(), job_folders.loop())
+    async with walking(SMALL) as walk:
+        await walk.press("4", "No session is open.", gone="s Sort")
+        await walk.press("5", "press 1 to profile your code")
+        await walk.press("6", "press 1 to profile your code")
+        walk.app.open_session(hlo)
+        await walk.mode("hlo")
+        await walk.press("5", gone="Zoom in")
+        await walk.press("6", gone="Earlier")
+        for key in ("5", "6", "2"):
+            await walk.press(key)
+            await walk.until(lambda: "loss.hlo is HLO that was not run here" in walk.words, key)
+        walk.app.open_session(folder)
+        await walk.mode("job")
+        for key in ("5", "6"):
+            await walk.press(key)
+            await walk.until(lambda: "train.jaxprof.d is a job; this screen" in walk.words, key)
+        await walk.show(finished(), "profile", gone="is a job")

@@ -15,11 +15,11 @@ from tui.fakes import SMALL, Walk, walking
 from tui.session_tapes import Tape
 
 
-async def explained(walk: Walk, tape: Tape) -> list[str]:
-    """The lines at the head of Results: the largest costs, then the first finding."""
-    await walk.show(tape, "results", "a: fix")
+async def explained(walk: Walk, tape: Tape, key: str = "a: fix") -> list[str]:
+    """The lines at the head of Results: the largest costs, then the first finding, with a key for what to do."""
+    await walk.show(tape, "results", key)
     lines = [line.strip() for line in walk.text.splitlines()]
-    return lines[1 : next(at for at, line in enumerate(lines) if "a: fix" in line) + 1]
+    return lines[1 : next(at for at, line in enumerate(lines) if key in line) + 1]
 
 
 async def test_the_essentials_the_advice_and_copying(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ async def test_the_essentials_the_advice_and_copying(monkeypatch: pytest.MonkeyP
         walk.app.show_results("r2")
         await walk.until(lambda: walk.screen is screen and screen.query_one(ResultList).current == "r2")
 
-        costs, *_, finding = await explained(walk, sessions.finished())
+        costs, *_, finding = await explained(walk, sessions.finished(), "a: more")
         assert costs.startswith("costs most  r3 selu jit cpu:0: compiling 37.6 ms (49 %), lowering 30.9 ms")
         assert finding.startswith("no finding above its threshold; unknown: ")
         await walk.press("m a")

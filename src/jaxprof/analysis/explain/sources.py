@@ -233,10 +233,11 @@ def side_abstentions(compared: AbResult, name: str) -> Iterator[Abstention]:
     """Yield the comparisons without a verdict, and how many launches would decide them."""
     for versus in compared.versus:
         if versus.verdict == "inconclusive":
+            question = "is as fast as A" if versus.times.is_near else "is faster than A"
             launches = versus.times.launches + (versus.times.launches_to_decide() or _MORE_LAUNCHES)
             yield Abstention(
                 "inconclusive",
-                f"whether {versus.label} is faster than A: {versus.reason or 'the interval holds both'}",
+                f"whether {versus.label} {question}: {versus.reason or 'the interval holds both'}",
                 measured_longer(name, versus.run, min(100, launches)),
             )
 
@@ -436,8 +437,10 @@ def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterato
         reason, again = undecided(program)
         yield Abstention("no-verdict", f"what bounds the loop: {reason}", again)
     if not has_capture:
-        yield Abstention(
-            "no-capture",
-            "no capture: kernels, their times and their HLO are unknown",
-            record_again(program, "--capture-steps", "5"),
-        )
+        failed = next((note.message for note in reversed(program.notes) if note.code == "window"), "")
+        reason = failed or "no capture: kernels, their times and their HLO are unknown"
+        again = "" if failed else record_again(program, "--capture-steps", "5")  # the same would fail again
+        if "no steps were counted" in failed:
+            reason = f"{failed}; a window by time does not wait for steps"
+            again = record_again(program, "--capture-seconds", "2")
+        yield Abstention("no-capture", reason, again)

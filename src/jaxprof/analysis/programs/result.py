@@ -128,8 +128,8 @@ class Transfer:
     where: SourceLocation | None
     count: int
     bytes: int | None
-    """Bytes of all copies; None unless the size of each is known. Copies that the guard counts without a type have a
-    row of their own."""
+    """Bytes of all copies; None unless the size of each is known, and so for copies that only samples have seen. Copies
+    that the guard counts without a type have a row of their own."""
     seconds: float | None
     type: str = ""
     """Type such as `f32[4]`, if the guard logged it."""
@@ -318,7 +318,7 @@ def transfers(seen: Sequence[TransfersSeen]) -> tuple[Transfer, ...]:
             source=source,
             where=where,
             count=sum(row.count for row in rows),
-            bytes=_sum_of_known(row.bytes for row in rows),
+            bytes=_sum_of_known(row.bytes for row in rows) if source == "guard" else None,
             seconds=_sum_of_known(row.seconds for row in rows),
             type=kind,
         )

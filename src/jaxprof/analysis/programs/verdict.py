@@ -486,7 +486,7 @@ def _bound(loop: HotLoop, *, timed: bool) -> Verdict:
     if samples < LEAST_SAMPLES:
         needed = _rounded_up(total * 2 * LEAST_SAMPLES / max(samples, 1.0))
         count = round(samples)
-        return _no_verdict(loop, f"too short: {counted(count, 'sample')} of it", needed)
+        return _no_verdict(loop, f"it was too short ({counted(count, 'sample')})", needed)
     doubtful = sum(spot.seconds for spot in loop.spots if not loop.is_accounted_for(spot))
     if name == DISPATCH and doubtful > total / 2:
         timed_count = counted(loop.times.iterations, "timed iteration")

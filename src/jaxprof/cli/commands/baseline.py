@@ -43,7 +43,7 @@ def command() -> None:
 @force_option(help="Replace the baseline of that name, and drop the decisions about it.")
 @format_option("text", "json")
 def save(name: str, programs: tuple[str, ...], force: bool, form: str, **compiling: Any) -> int:
-    """Compile the targets as the baseline NAME, or keep a copy of a session (of `run`, or of `hlo --out`)."""
+    """Keep the compiled targets, or a session, as the baseline NAME. A session is one of `run`, or of `hlo --out`."""
     from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.operating_system import unwound_by_signals
 
@@ -120,7 +120,7 @@ def list_(form: str) -> None:
 @click.argument("name", shell_complete=complete_baseline)
 @format_option("text", "json")
 def show(name: str, form: str) -> None:
-    """Print the exact facts of the programs of NAME, and the decisions about them."""
+    """Print the exact facts of NAME, and the decisions about them."""
     from jaxprof.report.baselines import baseline_json, baseline_lines
     from jaxprof.session import Session
     from jaxprof.session.log import load

@@ -131,7 +131,7 @@ def path() -> None:
 @click.argument("name")
 @click.argument("value")
 def set_(name: str, value: str) -> None:
-    """Set NAME to VALUE in your file: `set devices cuda:0,cpu:0`, `set keys.results.compare ctrl+k`."""
+    """Set NAME to VALUE in your file. Examples: `set devices cuda:0,cpu:0`, `set keys.results.compare ctrl+k`."""
     from jaxprof.config import KEYS, config_path, keep, parsed, read_config
     from jaxprof.tui.keys import checked, clashes
 

@@ -65,7 +65,7 @@ _PRINTING_PARAMETERS: Final = ("form", "run_id", "begin", "end")
         "flame": "Flame graph as text: the lines of a program, otherwise kernels by named scope.",
         "compiles": "For a program: each compilation, and why.",
         "findings": "For a program: what to change, and at which line.",
-        "transfers": "For a program: implicit copies, host to device.",
+        "transfers": "For a program: implicit copies between host and device.",
         "timeline": "For a program: where its wall time went.",
         "hosts": "For the folder of a job: its processes compared, and which one is late.",
         "lanes": "Busy and idle time of each lane of the timeline, and its kernels, --from a time --to another.",
@@ -140,6 +140,9 @@ def command(file: str, python: Path | None, browser: bool, follow: bool, **words
         return None
     refuse(("force",), "replaces the file of --out", "Add --out FILE.")
     if not follow and not is_given("python") and _is_printed():
+        if _is_hlo(file):
+            refuse_of_profile(file)
+            return _print_hlo(file, words["run_id"], words["form"])
         _print(file, words["begin"], words["end"], words["run_id"], *profile, words["form"])
         return None
     refuse_others("the app", "file", "follow", "python", "profile_run", "hosts")
@@ -158,6 +161,27 @@ def _is_printed() -> bool:
     from jaxprof.tui.launch import terminal_problem
 
     return bool(terminal_problem())
+
+
+def _is_hlo(file: str) -> bool:
+    from jaxprof.analysis.opener import Kind, kind_of
+
+    return job_at(file) is None and kind_of(with_home(file)) is Kind.HLO
+
+
+def _print_hlo(file: str, run_id: str | None, form: str) -> int:
+    """Print what `jaxprof hlo` prints of HLO. Raises UsageError for a view that HLO does not have."""
+    from jaxprof.cli.commands import hlo
+
+    view = chosen_view()
+    shown = {option for parameter in hlo.command.params for option in parameter.opts}
+    if view is not None and f"--{view}" not in shown:
+        raise UsageError(f"--{view} does not apply to HLO, and {file} is HLO", "jaxprof hlo FILE prints its views.")
+    if form == "markdown":
+        raise UsageError("HLO has no markdown form", "It has --format text, json and csv.")
+    words = [*([f"--{view}"] if view else []), *(["--run", run_id] if run_id else []), "--format", form, "--", file]
+    with hlo.command.make_context("jaxprof hlo", words) as context:
+        return int(hlo.command.invoke(context))
 
 
 def _open(file: str, python: Path | None, profile_run: str, hosts: tuple[str, ...], *, follow: bool) -> int:
@@ -315,7 +339,7 @@ def _print(
         refuse(("begin", "end"), "has no effect without --lanes", "Add --lanes, or leave it out.")
     job = job_named(file)
     if view == "hosts" or job is not None:
-        _print_job(job or with_home(file), view, run_id, form)
+        _print_job(job or _folder_for_hosts(file), view, run_id, form)
         return
     show = partial(_print_lanes, begin, end) if view == "lanes" else partial(_print_view, view) if view else None
     with recorded(file, profile_run, hosts, _views_to_derive(view)) as found:
@@ -324,6 +348,23 @@ def _print(
             show(session, form, found.given)
         else:
             _print_session(session, form, found.given, live=found.live)
+
+
+def _folder_for_hosts(file: str) -> Path:
+    """Return the folder at a path, which may hold no session. Raises FileRefusedError for all else that is found, and
+    what `Library.find` raises for what is not."""
+    from jaxprof.analysis.opener import kind_of
+    from jaxprof.errors import FileRefusedError
+    from jaxprof.session.log import Library
+
+    path = Library().find(file)
+    kind = kind_of(path)
+    if kind is None and path.is_dir():
+        return path
+    raise FileRefusedError(
+        f"{file} is {kind.value if kind is not None else 'a file'}, not the folder of a job",
+        "--hosts compares the processes of a job; `jaxprof script -n 2 train.py` writes its folder.",
+    )
 
 
 def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) -> None:

@@ -50,7 +50,7 @@ def duration(value: str | float) -> float:
     "--processes",
     type=click.IntRange(1, 1024),
     metavar="N",
-    help="Run N processes here as one job, with jax.distributed.",
+    help="Run N processes here as one job; the program itself must call jax.distributed.initialize().",
 )
 @click.option("--oversubscribe", is_flag=True, help="With -n: start more than 4 processes for each processor.")
 @click.option(
@@ -147,9 +147,24 @@ def command(
         if form == "json":
             raise missing_file(target)
         return run_missing(interpreter.path, program)
-    return _recorded(
+    code = _recorded(
         program, interpreter, process, ranks, out, processes, launched=launched, force=force, form=form, plain=plain
     )
+    if process.count == 1 and not launched:  # processes of a job may share one terminal
+        note_own_options(target, arguments)
+    return code
+
+
+def note_own_options(path: str, arguments: tuple[str, ...]) -> None:
+    """Print a note if arguments of the program at `path` are long options of this command, which the user may have
+    meant."""
+    ours = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+    words = dict.fromkeys(argument.partition("=")[0] for argument in arguments)
+    if given := [word for word in words if word in ours]:
+        from jaxprof.cli.plain_script import note
+
+        verb = "goes" if len(given) == 1 else "go"
+        note(f"{' and '.join(given)} {verb} to {path}; jaxprof's own options stand before it")
 
 
 def _recorded(

@@ -83,8 +83,8 @@ def rename(name: str, new_name: str, form: str) -> None:
 @click.option("--in-place", is_flag=True, help="Replace FILE itself. What it held is lost.")
 @format_option("text", "json")
 def scrub(name: str, out: Path | None, force: bool, in_place: bool, form: str) -> None:
-    """Copy a session without what looks like a secret, and without the names of host, users and home folders, before
-    it is sent to somebody. Source, programs and output stay: look at them first."""
+    """Copy a session without what looks like a secret or a name. The names are those of host, users and home
+    folders. Source, programs and output stay: look at them before you send the copy to somebody."""
     from jaxprof.session.log.scrubbing import scrub as scrubbed_copy
 
     if in_place and out is not None:
@@ -127,7 +127,8 @@ def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
 @yes_option("-y")
 @format_option("text", "json")
 def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_run: bool, yes: bool, form: str) -> int:
-    """Delete old sessions and jobs of the folder of sessions, after asking. What is being written is kept."""
+    """Delete old sessions and jobs, after asking. Only those in the folder of sessions; what is being written is
+    kept."""
     if keep is None and older_than is None and max_size is None:
         raise click.UsageError("Say what to delete: --keep N, --older-than DAYS or --max-size SIZE.")
     from jaxprof.session.log.state import forget_derived_of_lost

@@ -71,7 +71,7 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, f
 @click.argument("vendor", type=click.Choice(VENDORS))
 @format_option("text", "json")
 def remove(vendor: str, form: str) -> None:
-    """Delete VENDOR's compilers, for every jax that they were installed for."""
+    """Delete VENDOR's compilers, of every version of jax."""
     from jaxprof.devices.targets import wheels
 
     removed = wheels.remove(wheels.kit_for(vendor).vendor)

@@ -73,10 +73,15 @@ class Barrier:
     @property
     def words(self) -> str:
         """The reason in words, with the names of both kernels."""
+        return f"{self.producer} and {self.consumer}: {self.why}"
+
+    @property
+    def why(self) -> str:
+        """The reason in words, without the names of the kernels."""
         why = REASONS[self.reason] if not self.stated else f"XLA: {self.stated}"
         if self.stated and self.reason != "stated":
             why = f"{why}; {REASONS[self.reason]}"
-        return f"{self.producer} and {self.consumer}: {why}"
+        return why
 
 
 REASONS: Final[dict[str, str]] = {

@@ -188,7 +188,8 @@ class Kernel:
     @property
     def launches(self) -> Launches | None:
         """What the GPU runtime starts for one execution; None where XLA's thunk sequence is not kept."""
-        return launches(self.instruction.computation.module).get(self.name)
+        known = launches(self.instruction.computation.module)
+        return known.get(self.name) if known else None
 
     @property
     def attributes_text(self) -> str:
@@ -523,7 +524,7 @@ def alike(instruction: Instruction) -> Hashable | None:
     else:
         return None
     names = read.operands
-    operands = list(map(instruction.computation.get, names))
+    operands = list(map(instruction.computation.by_name.get, names))
     if None in operands:
         return None
     # A module keeps one object for all shapes that are written alike, so the id identifies the shape.

@@ -19,7 +19,7 @@ from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
 
-_WIDTH: Final = 100
+_WIDTH: Final = 80
 _FORMATS: Final[dict[str, Callable[[Any], str]]] = {
     "count": integer, "seconds": seconds, "rate": scaled, "share": percent,
 }  # fmt: skip
@@ -74,7 +74,8 @@ def job_comparison_text(difference: JobDifference) -> str:
         lines += wrap(safe(notice), width=_WIDTH, indent="    ", first="  ! ")
     lines += ["", *text_lines(Table(FIGURES_COMPARED, difference.rows)), *_reason_lines(difference)]
     lines += ["", *_finding_lines(difference)]
-    lines.append("  the median process (smallest to largest); compilations are exact, shares come from samples")
+    basis = "the median process (smallest to largest); compilations are exact, shares come from samples"
+    lines += wrap(basis, width=_WIDTH, indent="  ")
     return "\n".join(lines)
 
 

@@ -87,7 +87,7 @@ def program_view_text(session: Session, view: str) -> str:
         program = program_result(session, run.id)
         lines = list(_VIEWS[view](program)) or [f"  {_NOTHING.get(view, '')}"]
         parts.append("\n".join([title(program), "", *lines]))
-    return "\n\n".join(parts) if parts else "This session has no program."
+    return "\n\n".join(parts) if parts else _NO_PROGRAM[view]
 
 
 def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> list[str]:
@@ -300,6 +300,12 @@ _VIEWS: Final[dict[str, Callable[[ProgramResult], Iterator[str]]]] = {
     "findings": _finding_list,
     "transfers": _transfers,
     "timeline": _time_line,
+}
+_NO_PROGRAM: Final = {
+    "compiles": "no compilations were recorded: that needs jaxprof script",
+    "findings": "no program was recorded, and so no findings of one: that needs jaxprof script",
+    "transfers": "no copies were recorded: that needs jaxprof script",
+    "timeline": "no wall time was recorded: that needs jaxprof script",
 }
 _NOTHING: Final = {
     "compiles": "Nothing was compiled.",

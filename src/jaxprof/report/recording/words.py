@@ -83,7 +83,7 @@ def verdict(program: ProgramResult) -> str:
             if bound.needs_seconds is not None
             else ""
         )
-        return safe(f"what bounds {at} is unknown: {bound.reason}{needed}") if bound.seconds else ""
+        return safe(f"what bounds {at} is unknown, because {bound.reason}{needed}") if bound.seconds else ""
     if bound.otherwise is None:
         return safe(f"{_share(bound)} of {at}{_asleep(program)}")
     rest = bound.otherwise

@@ -332,6 +332,12 @@ class KernelTable(RowList, keys="kernels"):
         self.noun = "kernel"
         """What a row is called in the title: before XLA's passes, a module has operations."""
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide the keys while there are no kernels."""
+        if action in ("choose", "sort", "turn", "group", "open_group", "open_groups", "point"):
+            return self.count > 0
+        return super().check_action(action, parameters)
+
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def show_kernels(self, ranking: Ranking) -> None:

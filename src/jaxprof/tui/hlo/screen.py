@@ -26,7 +26,15 @@ from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, rank
 from jaxprof.tui.hlo.questions import ask_and_write, ask_device, ask_file, ask_match, ask_module, ask_user, exports
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.captures import TrustLine, can_capture, capture, how_to_capture, source_of, uncaptured_program
+from jaxprof.tui.kit.captures import (
+    TrustLine,
+    can_capture,
+    capture,
+    how_to_capture,
+    opened_without_runs,
+    source_of,
+    uncaptured_program,
+)
 from jaxprof.tui.kit.fact_list import FactTarget
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.memory import BufferList, MemoryView
@@ -287,8 +295,12 @@ class HloScreen(SessionScreen, keys="hlo"):
         if self.profiler.session_grows:
             return "No run has been compiled yet.", "Compiled variants (jit) appear here once XLA has compiled them."
         if not self.profiler.session.runs:
+            what, where = opened_without_runs(self.profiler)
             start = key_of("app.mode.start")
-            return "No session is open.", f"{start} profiles your code or runs a workload, and opens a session."
+            return (
+                what or "No session is open.",
+                where or f"Press {start} to profile your code, run a workload, or open a session.",
+            )
         return "No compiled program in this session.", "Only compiled variants (jit) have HLO."
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

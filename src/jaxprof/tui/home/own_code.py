@@ -140,7 +140,10 @@ def _running(live: Iterable[Entry]) -> Iterator[OwnRow]:
 def _before(programs: Iterable[tuple[Entry, ScriptForm]]) -> Iterator[OwnRow]:
     for entry, form in programs:
         title = f"{form.program} {form.arguments}".strip()
-        explains = f"Profiles {title} again, in {form.directory}. Enter shows the command, Enter again starts it."
+        explains = (
+            f"Profiles {title} again, in {form.directory}. Enter asks for its arguments, which begin as those of that "
+            "run; Enter again runs it unchanged."
+        )
         yield OwnRow(title, ago(entry.modified_seconds), explains, "program", form=form)
 
 

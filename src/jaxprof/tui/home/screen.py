@@ -45,7 +45,7 @@ LOOKED_AT = 40
 """Number of kept sessions in which programs are looked for."""
 EXAMPLE = "selu"
 HOW_TO_FOLLOW = (
-    "No session in your folder is being recorded. Start a program here (m x on Start), or one that records itself "
+    "No session in your folder is being recorded. Start a program here ({key} on Start), or one that records itself "
     "(with jaxprof.record('x.jaxprof'): ...). Or give the path of a session that is recorded elsewhere, for example on "
     "another host:"
 )
@@ -283,7 +283,9 @@ class HomeScreen(SessionScreen, keys="home"):
             options = [Option(", ".join(entry.workloads) or entry.name, str(entry.path)) for entry in live]
             Choose("Follow", options).ask(self.app, lambda number: follow(live[number].path))
         else:
-            dialog = AskText("Follow a running program", HOW_TO_FOLLOW, "", "Enter follows")
+            dialog = AskText(
+                "Follow a running program", HOW_TO_FOLLOW.format(key=key_of("home.program")), "", "Enter follows"
+            )
             dialog.ask(self.app, lambda text: follow((Path.cwd() / with_home(text)).resolve()))
 
     # -- messages of the lists ---------------------------------------------------------------------------------

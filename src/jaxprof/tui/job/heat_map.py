@@ -347,7 +347,11 @@ def cell_words(seen: StepOutliers, row: int, column: int) -> str:
     a_step = " a step" if figure is seconds else " of the time"
     words = f"{where}: {what} {figure(value)}{a_step}"
     if math.isnan(usual):
-        return f"{words}: no other process is known here"
+        others = len(grid.processes) - 1
+        if not others:
+            return f"{words}: no other process is known"
+        who = "the other process" if others == 1 else "all other processes"
+        return f"{words}: nothing to compare with: {what} of {who} is unknown here"
     known = sum(not math.isnan(value) for value in grid.seconds[:, column].tolist())
     against = "the other" if known == 2 else "the median"
     words += f", {against.removeprefix('the ') if known > 2 else against} {figure(usual)}"

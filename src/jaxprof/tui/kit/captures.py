@@ -123,6 +123,33 @@ def how_to_capture(app: Profiler, run: Run) -> str:
     )
 
 
+def opened_without_runs(app: Profiler) -> tuple[str, str]:
+    """Return what the user has opened that holds no run and what it lacks, and where it is shown; both are empty if
+    there is none."""
+    if app.hlo_file is not None:
+        kernels, memory = key_of("app.mode.kernels"), key_of("hlo.memory")
+        return (
+            f"{safe(app.hlo_file.name)} is HLO that was not run here: it has no measured times and no timeline.",
+            f"Press {kernels} for its kernels, then {memory} for its memory.",
+        )
+    if app.job_folder is not None:
+        return (
+            f"{safe(app.job_folder.name)} is a job; this screen shows the session of one process.",
+            f"Press {key_of('app.mode.summary')} for the job, then {key_of('ranks.open')} on a process to open its "
+            "session.",
+        )
+    return "", ""
+
+
+def nothing_was_run(app: Profiler) -> str:
+    """Return the text of a view whose session has no run: what is open instead, or the key that starts a run."""
+    what, where = opened_without_runs(app)
+    if what:
+        return f"{what} {where}"
+    start = key_of("app.mode.start")
+    return f"Nothing was run yet: press {start} to profile your code, run a workload, or open a session or a profile."
+
+
 def can_capture(app: Profiler, run: Run | None) -> bool:
     """Return whether `capture` can do something for this program now."""
     return run is not None and (run.shown.over or is_ours(app))
@@ -151,7 +178,9 @@ def _rerun_with_capture(app: Profiler, run: Run) -> None:
     form = ScriptForm()
     if started is not None:
         form = form_of_argv(tuple(started.argv), started.directory, started.options)
-    ask_for_program(app, replace(form, capture=form.capture or RERUN_CAPTURE), "Runs again, with a capture.")
+    ask_for_program(
+        app, replace(form, capture=form.capture or RERUN_CAPTURE), "The program runs again, with a capture."
+    )
 
 
 class RunKeys(SessionScreen):
@@ -254,7 +283,7 @@ class TrustDialog(TextDialog, keys="trust"):
     """The list of the checks of a run's captures."""
 
     def __init__(self, run: Run, median_seconds: float | None) -> None:
-        super().__init__("Can this capture be trusted?", "↑ ↓ scroll, Esc closes")
+        super().__init__("Can this capture be trusted?", f"↑ ↓ scroll, {key_of('trust.close')} closes")
         self._run, self._median = run, median_seconds
 
     def lines(self, width: int) -> list[Content]:

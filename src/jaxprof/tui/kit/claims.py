@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +78,23 @@ class ClaimList(RowList):
 
     def below(self, index: int, width: int) -> Sequence[Content]:
         return _lines(self._claims[self._keys[index]], width)[1:]
+
+    def _fitting(self, below: Mapping[int, Sequence[Content]], left: int) -> dict[int, Sequence[Content]]:
+        """Also return the lines of the other claims, from the first on, as far as `left` lines reach; the last ones may
+        be cut."""
+        shown = super()._fitting(below, left)
+        left -= sum(map(len, shown.values()))
+        width = max(1, self.scrollable_content_region.width)
+        for index, lines in below.items():
+            if left > 0 and index != self._cursor:
+                cut = len(lines) > left
+                shown[index] = [*lines[: left - 1], _continued(lines[left - 1], width)] if cut else lines
+                left -= len(shown[index])
+        return dict(sorted(shown.items()))
+
+
+def _continued(line: Content, width: int) -> Content:
+    return line.rstrip().truncate(max(1, width - 2)) + Content(" …")
 
 
 def _head(claim: Claim) -> Content:

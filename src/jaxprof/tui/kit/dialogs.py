@@ -117,7 +117,7 @@ class AskText(Dialog[str]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
             box.border_title = self._title
-            box.border_subtitle = f"{self._enter}, Esc cancels"
+            box.border_subtitle = f"{self._enter}, {key_of('dialog.leave')} cancels"
             yield Static(safe(self._text), markup=False, classes="dialog-text")
             yield Input(safe(self._value), compact=True)
 
@@ -135,7 +135,7 @@ class SaveAs(Dialog[Path]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
             box.border_title = self._title
-            box.border_subtitle = "Enter saves, Esc cancels"
+            box.border_subtitle = f"Enter saves, {key_of('dialog.leave')} cancels"
             yield Static(safe(self._text), markup=False, classes="dialog-text")
             if self._advice:
                 yield Static(safe(self._advice), markup=False, classes="dialog-advice")
@@ -218,7 +218,8 @@ class Choose(Dialog[int], keys="choose"):
         with Vertical(classes="dialog wide-dialog choose") as box:
             box.border_title = Content(safe(self._title))
             filtered = len(self._options) >= FILTER_FROM
-            box.border_subtitle = f"{'type to filter, ' if filtered else ''}↑ ↓ move, Enter chooses, Esc cancels"
+            keys = f"↑ ↓ move, Enter chooses, {key_of('dialog.leave')} cancels"
+            box.border_subtitle = f"type to filter, {keys}" if filtered else keys
             if filtered:
                 yield Input(placeholder="filter", compact=True)
             yield Options(self._options)

@@ -94,7 +94,7 @@ def _first_finding(explanation: Explanation, width: int, *, whole: bool) -> list
 
     roomy = width >= _ROOMY
     explain = key_of("results.explain")
-    key = f"{explain}: what to do" if roomy else f"{explain}: fix"
+    key = f"{explain}: {'more' if not explanation.findings else 'what to do' if roomy else 'fix'}"
     room = max(1, width - columns(key) - 2)
     if explanation.findings:
         first, others = explanation.findings[0], len(explanation.findings) + explanation.left_out - 1
@@ -131,7 +131,9 @@ class ExplanationDialog(TextDialog, keys="explanation"):
     CLASSES = "dialog help"
 
     def __init__(self, session: Session, name: str) -> None:
-        super().__init__("What to do", f"{key_of('explanation.copy')} copies the command, Esc closes")
+        super().__init__(
+            "What to do", f"{key_of('explanation.copy')} copies the command, {key_of('explanation.close')} closes"
+        )
         self._session, self._called = session, name
         self._explanation: Explanation | None = None
 

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from jaxprof.stats.summary import FEWEST_FOR_INTERVAL
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, counted, integer, percent, ratio, ratio_interval, seconds
+from jaxprof.units import UNKNOWN, counted, integer, percent, ratio, ratio_interval, seconds, spread
 
 if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
@@ -51,14 +51,16 @@ def clock(elapsed_seconds: float) -> str:
 
 
 def half_width(summary: Summary | None) -> str:
-    """Return `± 0.9 %`, or a dash if there are too few samples for an interval."""
-    share = summary.relative_halfwidth if summary is not None else None
-    return UNKNOWN if share is None else f"± {percent(share)}"
+    """Return ` ± 0.9 %`, to follow the median; ` -` if there are too few samples for an interval. It is empty if the
+    interval is wider than the median: then its two ends, which `interval` returns, say more."""
+    text = UNKNOWN if summary is None else spread(summary.relative_halfwidth, summary.low, summary.high)
+    return "" if " to " in text else f" {text}"
 
 
 def half_width_short(summary: Summary | None) -> str:
     """Return `half_width` for a column: `± >100×` if a percentage says no more."""
-    text = half_width(summary)
+    share = summary.relative_halfwidth if summary is not None else None
+    text = UNKNOWN if share is None else f"± {percent(share)}"
     return "± >100×" if "over" in text else text
 
 

@@ -86,6 +86,12 @@ class BufferList(TableView["MemoryBuffer"], keys="buffers"):
         """The instruction that makes the buffer under the cursor; empty if that is unknown."""
         return self.current_row.instruction if self.current_row is not None else ""
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide the keys while there are no buffers."""
+        if action in ("choose", "step", "change", "all"):
+            return bool(self.total)
+        return super().check_action(action, parameters)
+
     def action_step(self, step: int) -> None:
         self.post_message(self.Stepped(step))
 

@@ -6,7 +6,7 @@ one draws only `Content`, keeps its cursor on the same row when the rows change,
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -135,6 +135,8 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
             self._cursor = self.near(self._cursor, 1)  # move past rows that the cursor skips
         if not self._unfold() and count != len(keys):
             self._resize_rows()
+        if not count or not len(keys):
+            self.refresh_bindings()
         self.refresh()
         if self.current != before:
             self._post_highlighted()
@@ -186,13 +188,19 @@ class RowList(Guarded, ScrollView, can_focus=True, keys="rows"):
         width, room = max(1, self.scrollable_content_region.width), self.size.height - self._top
         every = range(self.count) if self.count <= room else range(self._cursor, min(self._cursor + 1, self.count))
         shown = {index: lines for index in every if (lines := self.below(index, width))}
-        if self.count + sum(map(len, shown.values())) > room:
-            shown = {index: lines for index, lines in shown.items() if index == self._cursor}
+        left = room - self.count
+        if sum(map(len, shown.values())) > left:
+            shown = self._fitting(shown, left)
         if shown == self._below:
             return False
         self._below = shown
         self._resize_rows()
         return True
+
+    def _fitting(self, below: Mapping[int, Sequence[Content]], left: int) -> dict[int, Sequence[Content]]:
+        """Return what to show of these lines below rows, which are more than the `left` lines that are free: those of
+        the row under the cursor."""
+        return {self._cursor: below[self._cursor]} if self._cursor in below else {}
 
     def _line_of(self, index: int) -> int:
         """Return the first line of a row, counted from the first row."""

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Set
 from dataclasses import dataclass
 from itertools import groupby
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
 
@@ -15,6 +15,7 @@ from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.run_result import SAMPLED_PHASES
 from jaxprof.text import columns, shorten
 from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.captures import opened_without_runs
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.format import (
     clock,
@@ -31,10 +32,14 @@ from jaxprof.units import percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
+    from jaxprof.tui.profiler import Profiler
 
 
-def nothing_measured() -> str:
+def nothing_measured(app: Profiler) -> str:
     """Return the text of an empty list of runs or results."""
+    what, where = opened_without_runs(app)
+    if what:
+        return f"{what} {where}"
     start = key_of("app.mode.start")
     return (
         f"Nothing has been measured in this session. On Start ({start}), press Enter to profile your own script or to "
@@ -59,7 +64,6 @@ class RunList(TableView["Run"]):
     """Runs grouped under the workload and parameters that they share."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        self.EMPTY = nothing_measured()  # type: ignore[misc]
         super().__init__(
             (
                 TableColumn("", lambda run: status_mark(run.shown.status), 1),
@@ -86,6 +90,10 @@ class RunList(TableView["Run"]):
         """Seconds that the writer's clock is ahead of ours, if another machine writes the session."""
         self.cancelling: Set[str] = frozenset()
         """Ids of the runs that this app has been asked to cancel."""
+
+    @property
+    def empty_text(self) -> str:
+        return nothing_measured(cast("Profiler", self.app)) if not self.total else super().empty_text
 
     def show(self, session: Session, runs: frozenset[str], *, growing: bool) -> None:
         """Show `session`, whose `runs` have changed; `growing`: a process still writes it."""

@@ -93,7 +93,6 @@ def _state(app: Profiler) -> tuple[str, str]:
 
 _BAR = 16
 """Width of the progress bar in terminal columns."""
-_STOP = "esc stops"
 
 
 class ReadingLine(Guarded, Widget):
@@ -127,9 +126,10 @@ class ReadingLine(Guarded, Widget):
         done = round(_BAR * (fraction or 0.0))
         bar = Content.assemble(("█" * done, "$accent"), ("·" * (_BAR - done), "$quiet"))
         share = percent(fraction) if fraction is not None else "starting"
-        room = self.size.width - _BAR - columns(share) - len(_STOP) - 7
+        stop = f"{key_of('app.stop_reading')} stops"
+        room = self.size.width - _BAR - columns(share) - columns(stop) - 7
         return Content.assemble(
-            " ", bar, " ", (share, "bold"), "  ", shorten(safe(note), max(room, 8)), "  ", (_STOP, "$quiet")
+            " ", bar, " ", (share, "bold"), "  ", shorten(safe(note), max(room, 8)), "  ", (stop, "$quiet")
         )
 
 

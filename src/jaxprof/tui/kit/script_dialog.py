@@ -193,12 +193,12 @@ def suggestion(value: str, directory: Path, *, folders_only: bool = False) -> st
 
 
 _FIELDS = {
-    "program": ("train.py", "a file, or -m package.module; → completes"),
-    "arguments": ("--epochs 1", "as in a shell: quotes keep spaces"),
+    "program": ("a program, such as train.py", "a file, or -m package.module; → completes"),
+    "arguments": ("arguments, such as --epochs 1", "as in a shell: quotes keep spaces"),
     "directory": ("", "where it runs; empty: where jaxprof was started"),
     "capture": ("", "5 steps, 2 s, or 2 s after 10 s; empty: only when w is pressed"),
     "function": ("", "measured at the end, with the arguments of one of its calls"),
-    "transfers": ("", "exact counts implicit copies (some 15 µs each)"),
+    "transfers": ("", '"exact" counts implicit copies (some 15 µs each)'),
 }
 """Example and hint for each field of `ScriptForm`."""
 _READERS: Mapping[str, Callable[[str], object]] = {

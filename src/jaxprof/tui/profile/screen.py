@@ -17,13 +17,13 @@ from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.text import safe, shorten
-from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.captures import (
     TrustLine,
     can_capture,
     capture,
     first_with_capture,
     how_to_capture,
+    nothing_was_run,
     source_of,
     uncaptured_program,
     views_of,
@@ -51,12 +51,6 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 
-def nothing_was_run() -> str:
-    """Return the text of a view whose session has no run, with the key that starts one."""
-    start = key_of("app.mode.start")
-    return f"Nothing was run yet: {start} profiles your code or runs a workload, and opens a session or a profile."
-
-
 class MemoryPane(MemoryView):
     """The memory of one run."""
 
@@ -68,16 +62,15 @@ class MemoryPane(MemoryView):
     def show(self, session: Session, run: Run | None, words: str = "") -> None:
         """Derive the memory of a run in a thread, and show it. `words` explain why there is none, where that is
         known."""
-        if words:
+        if words or run is None:
             self._session, self._run = session, ""
             self.show_words(words)
             return
-        fresh = run is None or run.id != self._run or session is not self._session
-        self._session, self._run = session, run.id if run is not None else ""
+        fresh = run.id != self._run or session is not self._session
+        self._session, self._run = session, run.id
         if fresh:
-            self.show_words("Analysing the memory…" if run is not None else nothing_was_run())
-        if run is not None:
-            in_thread(self, lambda: buffers_of(session, run.id), "memory", then=partial(self._take, run.id))
+            self.show_words("Analysing the memory…")
+        in_thread(self, lambda: buffers_of(session, run.id), "memory", then=partial(self._take, run.id))
 
     def _take(self, run_id: str, picture: MemoryPicture | None) -> None:
         session = self._session
@@ -186,6 +179,8 @@ class ProfileScreen(SessionScreen, keys="profile"):
         view, self.profiler.view_wanted = self.profiler.view_wanted, ""
         if wanted != self._run and wanted in session.runs and (view or views_of(session, session.runs[wanted])):
             self._choose(wanted)
+        elif not session.runs:  # what is said of it depends on what else is open
+            self._choose("")
         if view in VIEWS:
             self.action_tab(view)
         kernel, self.profiler.kernel_wanted = self.profiler.kernel_wanted, ""
@@ -199,10 +194,12 @@ class ProfileScreen(SessionScreen, keys="profile"):
         self.query_one(TrustLine).show_run(source_of(session, run) if run is not None else None)
         self._show_tabs()
         if run is None:
-            nothing = nothing_was_run()
+            nothing = nothing_was_run(self.profiler)
             self.query_one(TimelinePane).show(session, "", None, nothing)
             self.query_one(CompilePane).show(None, nothing)
             self.query_one(MemoryPane).show(session, None, nothing)
+            if self._view == "flame":
+                self._show_flame(None)
             return
         source = source_of(session, run)
         missing = self._missing(run)
@@ -221,7 +218,7 @@ class ProfileScreen(SessionScreen, keys="profile"):
         """Read the flame graph in a thread, because that reads the HLO of the programs."""
         session, pane = self.profiler.session, self.query_one(IciclePane)
         if run is None:
-            pane.show(None, nothing_was_run())
+            pane.show(None, nothing_was_run(self.profiler))
             return
         key = (id(session), run.id, tuple(run.measured), tuple(run.texts))
         words = self._missing(run) or f"No kernels. {why_no_capture(run)}"
@@ -301,9 +298,8 @@ class ProfileScreen(SessionScreen, keys="profile"):
         if name == "flame":
             self._show_flame(run)
         if name == "memory":
-            self.query_one(MemoryPane).show(
-                session, with_hlo(session, run) if run is not None else None, self._missing(run)
-            )
+            words = self._missing(run) if run is not None else nothing_was_run(self.profiler)
+            self.query_one(MemoryPane).show(session, with_hlo(session, run) if run is not None else None, words)
         self.query_one(FOCUS[name]).focus()
         self._show_tabs()
         self.show_state()

@@ -49,7 +49,7 @@ class CompilationDialog(TextDialog, keys="compilation"):
     """The facts of a compilation; Enter shows the line that it was called from."""
 
     def __init__(self, row: Compiled) -> None:
-        keys = f"Enter shows the line, {key_of('compilation.copy')} copies, Esc closes"
+        keys = f"Enter shows the line, {key_of('compilation.copy')} copies, {key_of('compilation.close')} closes"
         super().__init__(f"Compilation of {row.function}", keys)
         self._row = row
 

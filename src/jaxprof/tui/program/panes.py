@@ -171,8 +171,10 @@ class ProgramPanes(Guarded, Container):
         words = [f"{integer(result.compile_count)} in {seconds(result.compile_seconds)}, {share} of the wall time"]
         words += [f"{rows.hidden} hidden"] if rows.hidden else []
         self._subtitle("ledger", " · ".join([*words, rows.order_in_words]) if result.functions else "")
-        how = f"{len(result.findings)} · {key_of('program.explain')}: how to verify them"
-        self._subtitle("findings", how if result.findings else "")
+        found = len(result.findings)
+        them = "it" if found == 1 else "them"
+        how = f"{counted(found, 'finding')} · {key_of('program.explain')} shows how to verify {them}"
+        self._subtitle("findings", how if found else "")
         self._subtitle("lines", counted(result.samples, "sample") if result.samples else "")
         self._subtitle("time", f"{seconds(result.wall_seconds)} of wall time" if result.wall_seconds else "")
         self._subtitle("output", counted(len(result.run.log), "line") if result.run.log else "")

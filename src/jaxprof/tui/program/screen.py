@@ -39,11 +39,18 @@ CANCELLING = (
     "Sent a termination signal. Press {key} again to kill the program.",
     "Killing the program.",
 )
-EMPTY = """No program was recorded in this session.
 
-m x on Start                    runs a program from here
-jaxprof script train.py         runs a program from the shell
-jaxprof.record("run.jaxprof")   records the program that contains this line"""
+
+def nothing_recorded() -> str:
+    """Return the text of this screen in a session without a program."""
+    ways = {
+        f"{key_of('home.program')} on Start": "runs a program from here",
+        "jaxprof script train.py": "runs a program from the shell",
+        'jaxprof.record("run.jaxprof")': "records the program that contains this line",
+    }
+    return "\n".join(
+        ["No program was recorded in this session.", "", *(f"{way:<32}{does}" for way, does in ways.items())]
+    )
 
 
 class ProgramScreen(ViewsScreen, keys="program"):
@@ -67,7 +74,7 @@ class ProgramScreen(ViewsScreen, keys="program"):
         """The program that the user has cancelled, and how often."""
 
     def compose_body(self) -> ComposeResult:
-        yield Static(Content(EMPTY), id="program-empty")
+        yield Static(Content(nothing_recorded()), id="program-empty")
         yield ProgramHead(id="program-head")
         yield StageTabs(id="program-tabs")
         yield FilterLine("ledger", "findings", "lines")
@@ -246,9 +253,13 @@ class ProgramScreen(ViewsScreen, keys="program"):
     def why_not(self, action: str) -> str:
         run = self.run
         if action == "cancel" and run is not None:
-            return "this program has ended" if run.over else "it was not started here: end it where it runs"
+            return "this program has ended" if run.over else "not started here: end it where it runs"
         if action == "again" and run is not None:
             return "this program has not ended yet"
+        if action in ("profile", "hlo"):
+            return "no capture of this program was read yet"
+        if action == "capture" and run is not None:
+            return "another process records this program"
         return ""
 
     @property

@@ -67,7 +67,7 @@ def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
     summary, run = result.summary, result.run
     if summary is None:
         return []
-    lines = fact("median", f"{seconds(summary.median)} {half_width(summary)}", width, interval(summary), "bold")
+    lines = fact("median", f"{seconds(summary.median)}{half_width(summary)}", width, interval(summary), "bold")
     calls = run.series["run"].calls_per_sample
     spread = f"{seconds(summary.minimum)} to {seconds(summary.maximum)}, MAD {seconds(summary.mad)}"
     lines += fact("samples", integer(summary.count) + (f" of {calls} calls" if calls > 1 else ""), width, spread)

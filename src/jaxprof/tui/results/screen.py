@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.containers import Vertical
 from textual.content import Content
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from jaxprof.report.runs import RunGroup
     from jaxprof.session import Run, Session
+    from jaxprof.tui.profiler import Profiler
 
 
 def _longest(group: RunGroup) -> float:
@@ -79,7 +80,6 @@ class ResultList(TableView[RunResult]):
     UNSORTED = "as planned"
 
     def __init__(self, *, id: str | None = None) -> None:
-        self.EMPTY = nothing_measured()  # type: ignore[misc]
         super().__init__(
             (
                 TableColumn("", self._mark, 1),
@@ -121,6 +121,10 @@ class ResultList(TableView[RunResult]):
         else:
             self.marked.append(run)
         self.redraw([run])
+
+    @property
+    def empty_text(self) -> str:
+        return nothing_measured(cast("Profiler", self.app)) if not self.total else super().empty_text
 
     def show(self, session: Session, runs: frozenset[str]) -> None:
         """Show `session`, in which `runs` changed. Unchanged rows are not redrawn."""
@@ -413,7 +417,7 @@ def row_text(result: RunResult, baseline: str) -> str:
     head = f"{safe(run.label)} {parameters_text(run.plan.parameters)}".rstrip()
     if result.summary is None:
         return f"{head}: {run.shown.status}" + (f" ({safe(run.shown.error)})" if run.shown.error else "")
-    text = f"{head}: median {seconds(result.summary.median)} {half_width(result.summary)} ({interval(result.summary)})"
+    text = f"{head}: median {seconds(result.summary.median)}{half_width(result.summary)} ({interval(result.summary)})"
     if result.versus is not None:
         text += f", {speedup_text(result.versus.speedup)} over {safe(baseline)}"
         if result.versus.break_even_calls is not None:

@@ -156,7 +156,7 @@ def figures(result: RunResult, baseline: str, so_far: str, width: int) -> list[C
         Content.assemble(
             ("median ", "$text-muted"),
             (seconds(summary.median), "bold"),
-            f" {half_width(summary)}  ",
+            f"{half_width(summary)}  ",
             (interval(summary), "$text-muted"),
             (f"   {counted(summary.count, 'sample')}{per_sample}" if summary.low is not None else "", "$text-muted"),
         ).truncate(width, ellipsis=True)

@@ -288,7 +288,7 @@ class RunScreen(RunKeys, keys="run"):
     def why_not(self, action: str) -> str:
         run = self.chosen
         if action == "cancel" and run is not None:
-            return "this run has ended" if run.shown.over else "another process runs this session: cancel it there"
+            return "this run has ended" if run.shown.over else "another process runs it: cancel it there"
         if action in ("cancel", "cancel_all"):
             return "nothing runs or waits here"
         if action == "again" and run is not None:

@@ -431,6 +431,12 @@ class TimelineKeys(Browsing, keys="timeline"):
         """The lanes in view; None while there are none."""
         return self.browse.lanes if self.browse is not None else None
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide the keys while there are no lanes."""
+        if action in ("browse", "idle", "longest", "again"):
+            return self.browse is not None
+        return super().check_action(action, parameters)
+
     def clear_range(self) -> bool:
         """Clear the range; return False if there is none."""
         if self.browse is None or self.browse.anchor is None:

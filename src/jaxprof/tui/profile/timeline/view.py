@@ -114,6 +114,7 @@ class TimelineView(TimelineKeys):
             self.jumps = Jumps(self.browse)
         self._words, self._matches = words, None
         self._row_cache.clear()
+        self.refresh_bindings()
         self.changed()
 
     def recolour(self, lanes: Lanes) -> None:
