@@ -146,8 +146,14 @@ class Terminal:
         self._until(lambda: text in self.screen.text, text)
 
     def loses(self, text: str) -> None:
-        """Reads on until `text` is no longer on the screen."""
-        self._until(lambda: text not in self.screen.text, f"no {text}")
+        """Reads on until `text` is no longer on the screen and nothing more comes for a moment.
+
+        In the middle of a frame it can be gone. What is typed then follows Esc so soon that both are read as one key.
+        """
+        while True:
+            self._until(lambda: text not in self.screen.text, f"no {text}")
+            if not self._read(0.15):
+                return
 
     def end(self) -> int:
         """Reads to the end; gives the exit code."""

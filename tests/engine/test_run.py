@@ -55,8 +55,8 @@ def check_compiled_run(lines: list[Line]) -> None:
         "compile",
         "first_run",
         "run",
-        "dispatch",
         "pipelined",
+        "dispatch",
         "transfer_out",
         "check",
     ]
