@@ -132,3 +132,20 @@ ENTRY main {
 }
 """
     assert tree_text(kernels(parse.module(text))[0])[-2:] == ["from one.py:1", "     two.py:2"]
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        f"grid={'9' * 5000}x1x1 block=1x1x1",
+        "grid=x1 block=1x1x1",
+        f"grid=1x1x1 block=1x1x1 shared={'9' * 5000}",
+        f"buffer={'9' * 5000}",
+    ],
+)
+def test_a_comment_that_is_none_of_ours_says_nothing(comment: str) -> None:
+    assert launches(parse.module(f"{HLO}// XLA thunks: sorted: Copy {comment}\n")) == {}
+
+
+def test_one_block_and_one_thread_are_one() -> None:
+    assert Launches(("CustomKernel",), (1, 1, 1), (1, 1, 1), 0, None).parts[1:] == ["1 block of 1 thread"]

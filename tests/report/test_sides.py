@@ -86,7 +86,7 @@ def test_of_sides_that_are_alike_more_launches_only_show_that() -> None:
         for ratios in ((0.95, 1.06, 1.0, 1.01, 0.98), (0.9, 1.6, 1.0, 1.5, 0.95))
     )
     assert (near.verdict(), apart.verdict()) == ("inconclusive", "inconclusive")
-    assert "would only show that they are as fast, within ± 2.0 %" in more_launches_text(near)
+    assert "would only show that both are equally fast, within ± 2.0 %" in more_launches_text(near)
     assert more_launches_text(apart).endswith(" more launches would decide it)")
 
 

@@ -99,6 +99,17 @@ def alone_launches(run: Run, side: int = 0) -> list[LaunchBlocks]:
     ]
 
 
+def more_launches(count: int | None, *, is_near: bool = False) -> str:
+    """Return what `count` more launches would show: `about 3 more launches would decide it`; empty if unknown or 0.
+
+    `is_near`: the ratio lies within the margin, so that more launches cannot show which side is faster.
+    """
+    if not count:
+        return ""
+    show = "only show that both are equally fast" if is_near else "decide it"
+    return f"about {counted(count, 'more launch')} would {show}"
+
+
 @dataclass(frozen=True, slots=True)
 class Speedup:
     """How many times as fast a run is as its baseline, and the verdict."""
@@ -131,10 +142,8 @@ class Speedup:
         """Return the verdict as text: `faster than numpy`, or `inconclusive: ...` with its reason and what would decide
         it."""
         if self.verdict == "inconclusive":
-            more = self.launches_to_decide
-            show = "only show that they are as fast" if self.is_near else "decide"
-            decide = f", about {counted(more, 'more launch')} would {show}" if more else ""
-            return f"inconclusive: {self.reason}{decide}"
+            decide = more_launches(self.launches_to_decide, is_near=self.is_near)
+            return ", ".join(filter(None, (f"inconclusive: {self.reason}", decide)))
         if self.verdict == "same":
             return f"the same as {baseline}"
         rough = ", by how much is uncertain" if self.is_rough else ""

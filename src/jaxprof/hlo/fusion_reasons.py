@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.hlo.source import comments_begin, with_comments
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,8 +29,8 @@ _MOST_CHARACTERS: Final = 300
 
 def with_reasons(text: str, dump: str) -> str:
     """Return the HLO text of one module with XLA's reasons from `dump` as comments at its end."""
-    comments = "".join(f"// XLA priority-fusion: {name}: {reason}\n" for name, reason in _final_reasons(dump))
-    return f"{text}{'' if text.endswith(chr(10)) else chr(10)}{comments}" if comments else text
+    reasons = _final_reasons(dump)
+    return with_comments(text, "".join(f"// XLA priority-fusion: {name}: {reason}\n" for name, reason in reasons))
 
 
 def stated(module: Module) -> dict[str, str]:
@@ -38,8 +40,7 @@ def stated(module: Module) -> dict[str, str]:
 
 def _stated(module: Module) -> dict[str, str]:
     text = module.source.text
-    begins = text.rfind("\n}")  # after the last computation
-    return dict(_COMMENT.findall(text, max(begins, 0)))
+    return dict(_COMMENT.findall(text, comments_begin(text)))
 
 
 def _final_reasons(dump: str) -> Iterator[tuple[str, str]]:

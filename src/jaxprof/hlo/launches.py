@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from jaxprof.hlo.source import comments_begin, with_comments
 from jaxprof.units import bytes_, counted, integer
 
 if TYPE_CHECKING:
@@ -22,15 +23,20 @@ if TYPE_CHECKING:
 SEQUENCE_ENDINGS: Final = (".thunk_sequence_after_thunk_passes.txt", ".thunk_sequence.txt")
 """The best first."""
 METADATA_ENDING: Final = ".thunk_metadata.txt"
+_NUMBER: Final = r"\d{1,12}"
+"""Sizes of more digits are no sizes: a text can come from anywhere."""
+_SHAPE: Final = rf"{_NUMBER}x{_NUMBER}x{_NUMBER}"
 _THUNK: Final = re.compile(r"^(?P<indent> *)(?P<number>\d{1,9}): k(?P<kind>[A-Za-z]+)(?P<rest>[^\n]*)", re.MULTILINE)
 _SIZES: Final = re.compile(
-    r"grid: \[(\d+), (\d+), (\d+)\] threads: \[(\d+), (\d+), (\d+)\](?:\s+shared_memory: (\d+) bytes)?"
+    rf"grid: \[({_NUMBER}), ({_NUMBER}), ({_NUMBER})\] threads: \[({_NUMBER}), ({_NUMBER}), ({_NUMBER})\]"
+    rf"(?:\s+shared_memory: ({_NUMBER}) bytes)?"
 )
 _METADATA: Final = re.compile(r"^thunk_metadata \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD: Final = re.compile(r'^\s+(profile_annotation|thunk_id): (?:"([^"\\\s]+)"|(\d+))\s*$', re.MULTILINE)
 _COMMENT: Final = re.compile(
     r"^// XLA thunks: (?P<name>\S+): (?P<kinds>\w+(?:,\w+)*)"
-    r"(?: grid=(?P<grid>[\dx]+) block=(?P<block>[\dx]+)(?: shared=(?P<shared>\d+))?)?(?: buffer=(?P<buffer>\d+))?$",
+    rf"(?: grid=(?P<grid>{_SHAPE}) block=(?P<block>{_SHAPE})(?: shared=(?P<shared>{_NUMBER}))?)?"
+    rf"(?: buffer=(?P<buffer>{_NUMBER}))?$",
     re.MULTILINE,
 )
 _HOLDERS: Final = frozenset({"CommandBuffer", "While", "Conditional", "Sequential"})
@@ -41,7 +47,7 @@ class Launches(NamedTuple):
     """What the runtime starts for one execution of an instruction."""
 
     kinds: tuple[str, ...]
-    """The thunks in order, in XLA's words: `CustomKernel`, `Copy`, `Gemm`."""
+    """Thunks in order, in XLA's words: `CustomKernel`, `Copy`, `Gemm`."""
     grid: tuple[int, ...] | None = None
     """Blocks of the first kernel, x, y, z; None for a copy, or a library that chooses by itself."""
     block: tuple[int, ...] | None = None
@@ -53,10 +59,10 @@ class Launches(NamedTuple):
 
     @property
     def parts(self) -> list[str]:
-        """What is known of it, in words, each on its own."""
+        """What is known of it in words, one entry for each figure."""
         parts = [counted(len(self.kinds), "launch", "launches") + f" ({', '.join(self.kinds)})"]
         if self.grid is not None and self.block is not None:
-            parts.append(f"{_product(self.grid)} blocks of {_product(self.block)} threads")
+            parts.append(f"{_product(self.grid, 'block')} of {_product(self.block, 'thread')}")
         if self.shared_bytes:
             parts.append(f"{bytes_(self.shared_bytes)} of shared memory")
         if self.command_buffer is not None:
@@ -64,31 +70,31 @@ class Launches(NamedTuple):
         return parts
 
 
-def _product(sizes: tuple[int, ...]) -> str:
-    return " × ".join(integer(size) for size in sizes if size != 1) or "1"
+def _product(sizes: tuple[int, ...], one: str) -> str:
+    """Return `1 block`, `32 blocks`, `8 × 2 blocks`."""
+    factors = [integer(size) for size in sizes if size != 1]
+    return f"{' × '.join(factors)} {one}s" if factors else f"1 {one}"
 
 
 def with_launches(text: str, sequence: str, metadata: str) -> str:
-    """HLO text of one module with its launches as comments behind it."""
-    comments = "".join(_comments(sequence, _instructions(metadata)))
-    return f"{text}{'' if text.endswith(chr(10)) else chr(10)}{comments}" if comments else text
+    """Return the HLO text of one module with its launches as comments at its end."""
+    return with_comments(text, "".join(_comments(sequence, _instructions(metadata))))
 
 
-def beside(folder: Path, stem: str) -> tuple[Path, Path] | None:
-    """The dumped sequence of the module `stem` and its metadata; None where XLA wrote none."""
+def dumped_files(folder: Path, stem: str) -> tuple[Path, Path] | None:
+    """Return the files of the sequence and the metadata of the module `stem`; None if XLA wrote none."""
     metadata = folder / f"{stem}{METADATA_ENDING}"
     sequence = next((path for end in SEQUENCE_ENDINGS if (path := folder / f"{stem}{end}").is_file()), None)
     return (sequence, metadata) if sequence is not None and metadata.is_file() else None
 
 
 def launches(module: Module) -> dict[str, Launches]:
-    """The launches of each instruction, by its name; empty where the thunk sequence is not kept."""
-    return module.once(_kept)
+    """Return the launches of each instruction, by its name; empty if the thunk sequence is not kept."""
+    return module.once(_read_launches)
 
 
-def _kept(module: Module) -> dict[str, Launches]:
+def _read_launches(module: Module) -> dict[str, Launches]:
     text = module.source.text
-    begins = max(text.rfind("\n}"), 0)  # behind the last computation
     return {
         found["name"]: Launches(
             tuple(found["kinds"].split(",")),
@@ -97,7 +103,7 @@ def _kept(module: Module) -> dict[str, Launches]:
             int(found["shared"]) if found["shared"] is not None else None,
             int(found["buffer"]) if found["buffer"] is not None else None,
         )
-        for found in _COMMENT.finditer(text, begins)
+        for found in _COMMENT.finditer(text, comments_begin(text))
     }
 
 
@@ -106,7 +112,7 @@ def _numbers(written: str | None) -> tuple[int, ...] | None:
 
 
 def _instructions(metadata: str) -> dict[str, str]:
-    """The instruction's name by the number of its thunk."""
+    """Return the name of the instruction by the number of its thunk."""
     named: dict[str, str] = {}
     for entry in _METADATA.finditer(metadata):
         fields = {key: quoted or number for key, quoted, number in _FIELD.findall(entry[1])}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from jaxprof.analysis.gate import GateBase, GateResult, GateRow
+from jaxprof.analysis.speedup import more_launches
 from jaxprof.events import ResultsCompared
 from jaxprof.facts import Fact, at, column, recorder
 from jaxprof.facts.units import LIST, NUMBER, OBJECT, ROWS, TEXT, TRUTH
@@ -15,7 +16,7 @@ from jaxprof.report.renderers import markdown, markdown_lines, text_lines, wrap
 from jaxprof.report.sides import VERSUS, basis_lines, results_text
 from jaxprof.report.table import Table
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, counted, percent
+from jaxprof.units import UNKNOWN, percent
 
 WIDTH: Final = 100
 
@@ -60,9 +61,7 @@ def _reason(row: GateRow) -> str | None:
         value = figure(row.accepted.value, row.figure.unit)
         bound = "down to" if row.limit.figure.less_is_worse else "up to"
         return f"accepted {bound} {value}: {row.accepted.reason}"
-    more = row.launches_to_decide
-    decide = f", about {counted(more, 'more launch')} would decide" if more else ""
-    return f"{row.reason}{decide}" or None
+    return ", ".join(filter(None, (row.reason, more_launches(row.launches_to_decide)))) or None
 
 
 LIMITS: Final[tuple[Fact[GateRow], ...]] = (

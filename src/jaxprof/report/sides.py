@@ -11,13 +11,14 @@ from typing import Final
 
 from jaxprof.analysis import RunResult
 from jaxprof.analysis.ab import AbResult, AbVersus
+from jaxprof.analysis.speedup import more_launches
 from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.facts import Fact, at
 from jaxprof.facts.units import COUNT, INDEX, LIST, NUMBER, OBJECT, RATIO, ROWS, SHARE, TEXT, TEXT_BY_NAME, TRUTH
 from jaxprof.report.renderers import wrap
 from jaxprof.report.runs import interval_beside
 from jaxprof.stats import TimeComparison
-from jaxprof.units import counted, integer, percent, ratio_interval, seconds
+from jaxprof.units import integer, percent, ratio_interval, seconds
 
 
 def head_lines(result: AbResult) -> Iterator[str]:
@@ -85,13 +86,9 @@ def verdict_line(versus: AbVersus) -> str:
 
 def more_launches_text(times: TimeComparison) -> str:
     """Return what more launches would show, in parentheses after a space; an empty text if that is not known."""
-    more = times.launches_to_decide()
-    if not more:
-        return ""
-    launches = f"about {counted(more, 'more launch', 'more launches')} would"
-    if times.is_near:
-        return f" ({launches} only show that they are as fast, within ± {percent(times.margin)})"
-    return f" ({launches} decide it)"
+    shown = more_launches(times.launches_to_decide(), is_near=times.is_near)
+    within = f", within ± {percent(times.margin)}" if times.is_near else ""
+    return f" ({shown}{within})" if shown else ""
 
 
 def results_text(results: ResultsCompared | None) -> str:

@@ -145,7 +145,10 @@ class TimeComparison:
     @property
     def is_near(self) -> bool:
         """Whether the ratio lies within the margin around 1: more launches can then show nothing but `same`."""
-        return self.ratio is not None and 1 / (1 + self.margin) <= self.ratio <= 1 + self.margin
+        return self._lies_within(self.margin)
+
+    def _lies_within(self, margin: float) -> bool:
+        return self.ratio is not None and 1 / (1 + margin) <= self.ratio <= 1 + margin
 
     def _half_width(self, confidence: float) -> float | None:
         if not self.spreads or self.ratio is None:
@@ -171,7 +174,7 @@ class TimeComparison:
         if _reach(narrow) < math.log1p(margin):
             return "same", ""
         if wide[0] > edge or wide[1] < 1 / edge:
-            if 1 / (1 + margin) <= self.ratio <= 1 + margin:
+            if self._lies_within(margin):
                 return "inconclusive", f"the difference is about the margin of {100 * margin:g} %"
             return ("faster" if self.ratio > 1 else "slower"), ""
         if wide[0] <= 1 <= wide[1]:

@@ -350,7 +350,7 @@ class _Dump:
         if not written:
             return
         self.reasons = written[-1].read_text("utf-8", "replace")
-        thunks = launches.beside(folder, written[-1].name.removesuffix(DUMP_ENDING))
+        thunks = launches.dumped_files(folder, written[-1].name.removesuffix(DUMP_ENDING))
         if thunks is not None:
             self.thunks = (thunks[0].read_text("utf-8", "replace"), thunks[1].read_text("utf-8", "replace"))
 

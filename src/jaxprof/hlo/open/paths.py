@@ -178,7 +178,7 @@ def _with_comments(path: Path, text: str) -> str:
     reasons = path.with_name(f"{match['module']}{DUMP_ENDING}")
     if reasons.is_file():
         text = with_reasons(text, files.read_text(reasons))
-    if (thunks := launches.beside(path.parent, match["module"])) is not None:
+    if (thunks := launches.dumped_files(path.parent, match["module"])) is not None:
         text = launches.with_launches(text, *map(files.read_text, thunks))
     return text
 
