@@ -20,7 +20,7 @@ from jaxprof.report.renderers import wrap
 from jaxprof.session import Session
 from jaxprof.units import parts_of, spread, whole_percents
 from report import sessions
-from report.sessions import HEADER, plan, turns
+from report.sessions import HEADER, HLO, plan, turns
 
 
 class TestLargest:
@@ -67,6 +67,14 @@ class TestConclusion:
         found = conclusion(explanation(session, "s"))
         assert found.cost.startswith("unknown")
         assert found.action.startswith("nothing was measured"), "no finding was looked for"
+
+    def test_a_run_that_was_interrupted_after_its_compile_was_not_measured(self) -> None:
+        compiled = e.TextRecorded(run="r1", name="hlo", text=HLO, bytes=len(HLO))
+        copied = e.SamplesTaken(run="r1", series="transfer_in", seconds=[1e-4], calls_per_sample=1)
+        found = conclusion(explanation(fold(HEADER, [plan("r1", "jit", "jit"), copied, compiled]), "s"))
+        assert found.action.startswith("nothing was measured")
+        only = conclusion(explanation(fold(HEADER, [plan("r1", "jit", "compile"), compiled]), "s"))
+        assert only.action.startswith("no finding above its threshold"), "its HLO is all that was wanted of it"
 
     def test_of_what_was_measured_it_is_said_that_nothing_was_found(self) -> None:
         session = fold(HEADER, [plan("r1", "jit", "jit"), *turns("r1", 1e-3, 0)])

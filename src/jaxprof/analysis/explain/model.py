@@ -173,6 +173,12 @@ class Abstention:
     """Command that would fill the gap; empty if there is none."""
 
 
+def _is_measured(run: Run) -> bool:
+    """Return whether a run has what findings come from: a program's recording, times, a capture, or its HLO if it was
+    only compiled. A run that was to be timed has its HLO long before its first time."""
+    return bool(run.program or run.samples("run") or run.captures or (run.texts and run.plan.how == "compile"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """The answer: what to change, most expensive first, and what remains unknown."""
@@ -196,7 +202,7 @@ class Explanation:
     def nothing_found(self) -> str:
         """Text shown in place of the first finding, if there is none."""
         runs = self.session.runs.values() if self.session is not None else ()
-        if runs and not any(run.program or run.texts or run.series or run.captures for run in runs):
+        if runs and not any(map(_is_measured, runs)):
             return "nothing was measured, so there is nothing to report"
         return "no finding above its threshold"
 
