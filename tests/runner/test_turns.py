@@ -314,9 +314,9 @@ def test_cancelling_one_leaves_the_others(stage: Stage, monkeypatch: pytest.Monk
     thread.start()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and not any(
-        "samples_taken" in line for line in stage.path.read_text().splitlines()
+        '"samples_taken"' in line and '"r2"' in line for line in stage.path.read_text().splitlines()
     ):
-        time.sleep(0.01)
+        time.sleep(0.01)  # until the one that is cancelled has samples: only then is its launch kept
     stage.scheduler.cancel("r2")
     thread.join(30)
     stage.scheduler.close()
