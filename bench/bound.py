@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOOPS = ROOT / "bench" / "programs" / "bound_loops.py"
 CLOSE, SPREAD = 0.10, 0.02
 MOST_WRONG, LEAST_HELD = 1 / 30, 0.90
-SMOKE = ("device_10ms", "book_in_method", "empty")
+SMOKE = ("device_10ms", "book_in_method")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--burners", type=int, default=0)
-    parser.add_argument("--smoke", action="store_true", help="three loops, for two seconds each")
+    parser.add_argument("--smoke", action="store_true", help="two loops, for two seconds each")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     code = f"import sys, json; sys.path.insert(0, {str(LOOPS.parent)!r}); import bound_loops as made; "

@@ -144,7 +144,7 @@ def main() -> int:
         "--smoke", action="store_true", help="six keys, short waits; the table has to come out, whatever its figures"
     )
     args = parser.parse_args()
-    settle = 2.0 if args.smoke else 8.0
+    settle = 0.5 if args.smoke else 8.0
     if args.smoke:
         args.keys, args.idle = 6, 1.0
     with tempfile.TemporaryDirectory() as home:

@@ -26,8 +26,8 @@ some steps, so that 30 % more steps of `sines` are 28 % more time.
 Twenty sessions for each of three workloads are sixty comparisons of a program with itself; seven are `--together`.
 Exits 1 where one of our ways calls more than 5 % of them faster or slower, finds fewer than 80 % of the planted 10 %
 (beside the neighbour: 90 % of the 30 % and 60 % of the 10 %), or takes longer than a minute by more than its start. It
-needs a machine that does nothing else, and up to an hour for each way. `--smoke`: one short session each of `run` and
-`ab`, which shows that they work, and has no limits.
+needs a machine that does nothing else, and up to an hour for each way. `--smoke`: one short session of `ab`, which
+shows that it works, and has no limits.
 """
 
 from __future__ import annotations
@@ -360,7 +360,7 @@ def main() -> int:
     parser.add_argument("--smoke", action="store_true")
     args = parser.parse_args()
     if args.smoke:
-        args.ways, args.workloads, args.kinds, args.sessions = ["run", "ab"], ["sines"], ["again"], 1
+        args.ways, args.workloads, args.kinds, args.sessions = ["ab"], ["sines"], ["again"], 1
         options.extend(SHORT)
     for chosen, known in ((args.ways, WAYS), (args.workloads, WORKLOADS), (args.kinds, PLANTED)):
         if unknown := set(chosen) - set(known):
