@@ -16,11 +16,11 @@ import pytest
 
 from cli.calling import Caller
 from cli.test_schema import files, made  # noqa: F401
+from golden import held
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.cli.main import cli
 from jaxprof.limits import LIMITS
 
-NET = Path(__file__).parent / "net"
 VIEWS_OF_CAPTURES = ("kernels", "compile", "steps", "memory", "trust", "flame")
 VIEWS_OF_PROGRAMS = ("compiles", "findings", "transfers", "timeline", "flame")
 FORMS = ("text", "json", "csv", "markdown")
@@ -113,13 +113,6 @@ def printed(call: Caller, line: str) -> str:
     text = text.replace(str(Path.cwd()), "FOLDER").replace(os.environ["JAXPROF_HOME"], "HOME").replace("\r", "")
     # From Python 3.12 on `sum` makes up for what rounding loses.
     return _LONG_NUMBER.sub(lambda found: repr(float(f"{float(found[0]):.12g}")), text)
-
-
-def held(name: str, text: str) -> None:
-    """Fails if the file of this name in the net has another text."""
-    if os.environ.get("UPDATE_NET"):
-        (NET / name).write_text(text)
-    assert text == (NET / name).read_text(), "UPDATE_NET=1 writes tests/net again: look at the difference"
 
 
 @pytest.mark.usefixtures("files")

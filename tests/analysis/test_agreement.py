@@ -23,36 +23,48 @@ def compared(folder: Path, baseline: Any, other: Any) -> ResultsCompared:
     return found
 
 
-def test_equal_results_are_equal_bit_for_bit(tmp_path: Path) -> None:
-    tree = {"w": np.arange(6.0, dtype=np.float32).reshape(2, 3), "n": np.array([1, 2]), "x": np.array([np.nan, np.inf])}
-    found = compared(tmp_path, tree, tree)
-    assert found.equal
-    assert found.agree
-    assert found.ulps == 0
+TREE = {"w": np.arange(6.0, dtype=np.float32).reshape(2, 3), "n": np.array([1, 2]), "x": np.array([np.nan, np.inf])}
+QUARTER = np.array([0.25, 1.0], dtype=np.float32)
+ONES = np.ones(3, np.float32)
+BIG = 2**60
 
 
-def test_one_ulp_is_one_ulp(tmp_path: Path) -> None:
-    right = np.array([0.25, 1.0], dtype=np.float32)
-    found = compared(tmp_path, right, np.nextafter(right, np.float32(2)))
-    assert found.agree
-    assert not found.equal
-    assert found.ulps == 1
-    assert found.relative == pytest.approx(2.0**-23)
+@pytest.mark.parametrize(
+    ("baseline", "other", "agree", "ulps", "relative"),
+    [
+        (TREE, TREE, True, 0, 0.0),
+        (QUARTER, np.nextafter(QUARTER, np.float32(2)), True, 1, 2.0**-23),
+        (np.ones((0, 3)), np.ones((0, 3)), True, 0, 0.0),
+        (np.array([1 + 1j], np.complex64), np.array([1 + 1.5j], np.complex64), False, None, 0.5),
+        # integers are equal or not, also where a float64 does not tell them apart
+        (np.array([BIG, 1]), np.array([BIG + 1, 1]), False, None, None),
+        (np.array([True, False]), np.array([True, True]), False, None, None),
+    ],
+)
+def test_how_far_results_are_apart(
+    baseline: Any, other: Any, agree: bool, ulps: int | None, relative: float | None, tmp_path: Path
+) -> None:
+    found = compared(tmp_path, baseline, other)
+    assert (found.alike, found.agree, found.equal) == (True, agree, baseline is other or ulps == 0)
+    assert ulps is None or found.ulps == ulps
+    assert relative is None or found.relative == pytest.approx(relative)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_is_not_finite_on_one_side_does_not_agree(tmp_path: Path, bad: float) -> None:
+    found = compared(tmp_path, np.array([1.0, 2.0]), np.array([1.0, bad]))
+    assert (found.agree, found.relative, found.ulps) == (False, None, None)
 
 
 def test_a_cancelled_sum_is_no_thousand_ulps_off(tmp_path: Path) -> None:
     found = compared(tmp_path, np.array([1e-9, 1.0], np.float32), np.array([-1e-9, 1.0], np.float32))
-    assert found.agree
-    assert found.ulps == 1
+    assert (found.agree, found.ulps) == (True, 1)
 
 
 def test_results_that_differ_say_by_how_much_and_where(tmp_path: Path) -> None:
-    right = {"b": np.ones(3, np.float32), "w": np.full(4, 2.0, np.float32)}
-    found = compared(tmp_path, right, {"b": np.ones(3, np.float32), "w": np.full(4, 2.06, np.float32)})
-    assert found.alike
-    assert not found.agree
+    found = compared(tmp_path, {"b": ONES, "w": 2 * ONES}, {"b": ONES, "w": 2.06 * ONES})
+    assert (found.alike, found.agree, found.where) == (True, False, "['w']")
     assert found.relative == pytest.approx(0.03, rel=1e-3)
-    assert found.where == "['w']"
 
 
 @pytest.mark.parametrize(
@@ -60,25 +72,7 @@ def test_results_that_differ_say_by_how_much_and_where(tmp_path: Path) -> None:
 )
 def test_narrow_dtypes_have_their_own_ulp(tmp_path: Path, dtype: Any, ulp: float) -> None:
     found = compared(tmp_path, np.ones(3, dtype), np.full(3, 1 + 2 * ulp, dtype))
-    assert found.ulps == 2
-    assert found.relative == pytest.approx(2 * ulp)
-
-
-def test_integers_are_equal_or_not(tmp_path: Path) -> None:
-    big = 2**60
-    found = compared(tmp_path, np.array([big, 1]), np.array([big + 1, 1]))
-    assert not found.agree, "also where a float64 does not tell them apart"
-    assert not found.equal
-    assert found.ulps is None
-    assert compared(tmp_path, np.array([True, False]), np.array([True, True])).agree is False
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_what_is_not_finite_on_one_side_does_not_agree(tmp_path: Path, bad: float) -> None:
-    found = compared(tmp_path, np.array([1.0, 2.0]), np.array([1.0, bad]))
-    assert not found.agree
-    assert found.relative is None
-    assert found.ulps is None
+    assert (found.ulps, found.relative) == (2, pytest.approx(2 * ulp))
 
 
 @pytest.mark.parametrize(
@@ -92,15 +86,7 @@ def test_what_is_not_finite_on_one_side_does_not_agree(tmp_path: Path, bad: floa
 )
 def test_other_shapes_and_dtypes_are_not_alike(tmp_path: Path, other: Any, note: str) -> None:
     found = compared(tmp_path, np.ones((2, 3), np.float32), other)
-    assert not found.alike
-    assert not found.agree
-    assert found.note == note
-
-
-def test_empty_arrays_and_complex_numbers(tmp_path: Path) -> None:
-    assert compared(tmp_path, np.ones((0, 3)), np.ones((0, 3))).equal
-    found = compared(tmp_path, np.array([1 + 1j], np.complex64), np.array([1 + 1.5j], np.complex64))
-    assert found.relative == pytest.approx(0.5)
+    assert (found.alike, found.agree, found.note) == (False, False, note)
 
 
 def test_what_was_not_written_is_not_compared(tmp_path: Path) -> None:

@@ -27,44 +27,40 @@ NAMES = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5)
 STACKS = st.lists(st.tuples(NAMES, st.integers(0, 10**15)), max_size=30)
 
 
-def stack(path: str, seconds: float, count: int = 1) -> WeightedStack:
-    return WeightedStack(tuple(map(StackFrame, path.split("/"))), seconds, count)
-
-
 def named(tree: FlameTree, *names: str) -> int:
     node = tree.find(names)
     assert [tree.names[step] for step in tree.path(node)] == list(names)
     return node
 
 
+def flame(rows: list[tuple[list[str], int]]) -> FlameTree:
+    stacks = [WeightedStack(tuple(map(StackFrame, names)), ps / PICOSECONDS, 1) for names, ps in rows]
+    return stacks_flame(stacks, "measured", "scope").tree
+
+
 @given(STACKS)
 def test_a_frame_is_its_own_time_and_that_of_the_frames_inside_it(rows: list[tuple[list[str], int]]) -> None:
-    stacks = [WeightedStack(tuple(map(StackFrame, names)), ps / PICOSECONDS, 1) for names, ps in rows]
-    tree = stacks_flame(stacks, "measured", "scope").tree
+    tree = flame(rows)
     assert tree.total == sum(ps for _, ps in rows) == sum(tree.own)
     for node in range(len(tree)):
-        inside = tree.inside(node)
-        assert tree.totals[node] == tree.own[node] + sum(tree.totals[child] for child in inside)
-        assert [tree.totals[child] for child in inside] == sorted((tree.totals[c] for c in inside), reverse=True)
-    assert [node for node, _ in tree.in_order(0)] != []
+        inside = [tree.totals[child] for child in tree.inside(node)]
+        assert tree.totals[node] == tree.own[node] + sum(inside)
+        assert inside == sorted(inside, reverse=True)
     assert len(list(tree.in_order(0))) == len(tree)
 
 
 @given(STACKS, st.sampled_from("abcd"))
 def test_a_search_counts_what_is_inside_another_match_once(rows: list[tuple[list[str], int]], name: str) -> None:
-    stacks = [WeightedStack(tuple(map(StackFrame, names)), ps / PICOSECONDS, 1) for names, ps in rows]
-    tree = stacks_flame(stacks, "measured", "scope").tree
+    tree = flame(rows)
     found = tree.matching(re.compile(name).search)
     assert found.amount == sum(ps for names, ps in rows if name in names)
     assert found.count == len(found.largest_first()) == tree.names.count(name)
 
 
 def test_several_small_frames_are_one_that_knows_their_sum_and_their_matches() -> None:
-    tree = stacks_flame(
-        [stack("f/a", 3), stack("f/b", 2), stack("f/c/x", 1), stack("f/d", 0.5)], "measured", "scope"
-    ).tree
+    tree = flame([([*path], ps * 10**12) for path, ps in (("fa", 6), ("fb", 4), ("fcx", 2), ("fd", 1))])
     small = FlameFrame(named(tree, "f"), 2, 2)
-    assert (tree.name_of(small), tree.total_of(small), tree.own_of(small)) == ("2 smaller", 15 * 10**11, 0)
+    assert (tree.name_of(small), tree.total_of(small), tree.own_of(small)) == ("2 smaller", 3 * 10**12, 0)
     assert tree.around(small) == named(tree, "f")
     assert tree.matching(re.compile("x").search).marks(small)
     assert not tree.matching(re.compile("a").search).marks(small)
@@ -77,16 +73,16 @@ def test_the_frames_of_a_program_are_its_wall_time_to_the_picosecond() -> None:
     graph = program_flame(program)
     tree = graph.tree
     assert tree.total == round(program.wall_seconds * PICOSECONDS)
-    loop = named(tree, "main (train.py)", "loop at line 85")
-    assert tree.totals[loop] == 3 * PICOSECONDS
-    assert (
-        tree.totals[named(tree, "main (train.py)", "loop at line 85", "line 91 float()", "[device busy]")]
-        == PICOSECONDS
-    )
-    assert tree.totals[tree.find(["main (train.py)", "loop at line 85", "line 90"])] == 2 * PICOSECONDS
-    assert tree.totals[named(tree, "no line", "[device busy]")] == pytest.approx(0.6 * PICOSECONDS, abs=1)
-    assert tree.totals[named(tree, "no line", "[not seen]")] == pytest.approx(6.4 * PICOSECONDS, abs=1)
-    place = graph.place_of(named(tree, "main (train.py)", "loop at line 85", "line 91 float()"))
+    loop = ["main (train.py)", "loop at line 85"]
+    seconds = {
+        (*loop,): 3,
+        (*loop, "line 91 float()", "[device busy]"): 1,
+        (*loop, "line 90"): 2,
+        ("no line", "[device busy]"): 0.6,
+        ("no line", "[not seen]"): 6.4,
+    }
+    assert [tree.totals[named(tree, *path)] / PICOSECONDS for path in seconds] == pytest.approx([*seconds.values()])
+    place = graph.place_of(named(tree, *loop, "line 91 float()"))
     assert (place.file, place.line) == ("/home/me/work/train.py", 91)
 
 

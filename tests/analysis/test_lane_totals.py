@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,11 +23,11 @@ Interval = tuple[str, int, int]
 def lane(device: str, name: str, kind: str, intervals: list[Interval]) -> TimelineLane:
     """Intervals of name, start and length."""
     ordered = sorted(intervals, key=lambda one: (one[1], -one[2]))
-    labels: list[tuple[str, int | None]] = [(label, None) for label in dict.fromkeys(one[0] for one in ordered)]
+    names, starts, lengths = zip(*ordered, strict=True)
+    labels = list(dict.fromkeys(names))
     return TimelineLane(
-        device, name, kind, labels, [labels.index((one[0], None)) for one in ordered],
-        [one[1] for one in ordered], [one[2] for one in ordered],
-    )  # fmt: skip
+        device, name, kind, [(label, None) for label in labels], [*map(labels.index, names)], [*starts], [*lengths]
+    )
 
 
 def made(*rows: TimelineLane, counters: list[TimelineCounter] | None = None) -> Lanes:
@@ -69,24 +68,19 @@ def test_self_times_add_up_to_the_busy_time_that_counting_gives(
 def test_intervals_that_overlap_without_nesting_are_busy_time_once(
     given: list[tuple[int, int]], begin: int, length: int
 ) -> None:
-    intervals = [("copy", start, took) for start, took in given]
-    covered = np.zeros(SPAN * 3, np.bool_)
-    for _, start, took in intervals:
-        covered[start : start + took] = True
-    found = total(made(lane("tpu:0", "Async XLA Ops", "async", intervals)), begin, begin + length)
-    assert found.busy_ns == covered[begin : begin + length].sum()
-
-
-def test_several_threads() -> None:
-    lanes = made(*(lane("cpu:0", f"pool/{n}", "thread", [("dot", 10 * n, 20)]) for n in range(2)))
-    found = total(lanes, 0, 40)
-    assert (found.threads, found.busy_ns, found.idle_ns, found.count, found.busy_share) == (2, 40, 40, 2, 0.5)
-    assert [(one.name, one.count, one.self_ns) for one in found.names] == [("dot", 2, 40)]
+    found = total(
+        made(lane("tpu:0", "Async XLA Ops", "async", [("copy", *span) for span in given])), begin, begin + length
+    )
+    covered = {time for start, took in given for time in range(start, start + took)}
+    assert found.busy_ns == len(covered.intersection(range(begin, begin + length)))
 
 
 def test_a_device_is_idle_where_none_of_its_threads_works() -> None:
     """Two threads from 0 to 20 and from 10 to 30; each is idle half of the time, the device a quarter of it."""
     threads = [lane("cpu:0", f"pool/{n}", "thread", [("dot", 10 * n, 20)]) for n in range(2)]
+    pooled = total(made(*threads), 0, 40)
+    assert (pooled.threads, pooled.busy_ns, pooled.idle_ns, pooled.count, pooled.busy_share) == (2, 40, 40, 2, 0.5)
+    assert [(one.name, one.count, one.self_ns) for one in pooled.names] == [("dot", 2, 40)]
     (device,) = device_totals(made(*threads, lane("host", "python", "host", [("f", 0, 40)])), 0, 40)
     assert (device.device, device.busy_ns, device.idle_ns, device.busy_share) == ("cpu:0", 30, 10, 0.75)
     (device,) = device_totals(made(replace(threads[0], left_out=1), threads[1]), 0, 40)
@@ -138,33 +132,30 @@ def test_the_kind_in_the_hlo_overrides_a_guess_from_the_name() -> None:
 def pool(*threads: list[tuple[int, int]]) -> LaneRow:
     """The closed lane of some threads, given the starts and lengths of what each ran."""
     lanes = [
-        TimelineLane("cpu:0", f"pool/{n}", "thread", [("dot", None)], [0] * len(spans), [one[0] for one in spans],
-                     [one[1] for one in spans])
-        for n, spans in enumerate(threads)
-    ]  # fmt: skip
-    return lanes_of(Timeline(None, 0, [], lanes)).lanes[0].summary
+        lane("cpu:0", f"pool/{n}", "thread", [("dot", *span) for span in spans]) for n, spans in enumerate(threads)
+    ]
+    return made(*lanes).lanes[0].summary
 
 
 ROW = pool([(0, 10), (12, 8), (50, 5), (60, 5)])
 """Idle for 2, 30 and 5."""
-thread = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 15)), min_size=1, max_size=8).map(
-    lambda steps: [(sum(gap + took for gap, took in steps[:at]) + gap, took) for at, (gap, took) in enumerate(steps)]
+
+
+@pytest.mark.parametrize(
+    ("time", "step", "least", "begin"),
+    [
+        (0, 1, 1, 10),
+        (0, 1, 3, 20),
+        (20, 1, 3, 55),
+        (55, 1, 1, None),
+        (55, -1, 1, 20),
+        (20, -1, 3, None),
+        (30, -1, 3, 20),
+    ],
 )
-"""What one thread ran: the time before each, and how long it took."""
-
-
-def test_the_next_idle_stretch_that_is_long_enough() -> None:
-    def begins(time: int, step: int, least: int) -> int | None:
-        found = next_idle(ROW, time, step, least)
-        return found.begin if found is not None else None
-
-    assert begins(0, 1, 1) == 10
-    assert begins(0, 1, 3) == 20
-    assert begins(20, 1, 3) == 55
-    assert begins(55, 1, 1) is None
-    assert begins(55, -1, 1) == 20
-    assert begins(20, -1, 3) is None
-    assert begins(30, -1, 3) == 20
+def test_the_next_idle_stretch_that_is_long_enough(time: int, step: int, least: int, begin: int | None) -> None:
+    found = next_idle(ROW, time, step, least)
+    assert (found and found.begin) == begin
 
 
 def test_the_longest_and_the_next_longest_and_round_again() -> None:
@@ -183,24 +174,22 @@ def test_the_longest_and_the_next_longest_and_round_again() -> None:
 
 def test_of_a_counter_the_highest_value() -> None:
     counter = TimelineCounter("gpu:0", "memory", "bytes", [0, 10, 12, 90], [1.0, 5.0, 9.0, 2.0])
-    (lane,) = lanes_of(Timeline(None, 0, [], [], [counter])).lanes
-    found = longest_interval(lane.summary)
-    assert found.begin == 12
+    (row,) = made(counters=[counter]).lanes
+    assert longest_interval(row.summary).begin == 12
 
 
 def test_the_same_kernel_is_of_the_same_op_on_the_same_device() -> None:
-    def ops(device: str, kind: str, labels: list[tuple[str, int | None]], at: int) -> TimelineLane:
+    def ops(device: str, kind: str, at: int, *labels: tuple[str, int]) -> TimelineLane:
         starts = [at + 10 * n for n in range(len(labels))]
-        return TimelineLane(device, kind, kind, labels, list(range(len(labels))), starts, [5, 7][: len(labels)])
+        return TimelineLane(device, kind, kind, list(labels), [*range(len(labels))], starts, [5, 7][: len(labels)])
 
-    lanes = lanes_of(
-        Timeline(None, 0, [TimelineOp("jit_f", None, name) for name in "ab"], [
-            ops("gpu:0", "stream", [("gemm", 0), ("gemm", 1)], 0),
-            ops("gpu:0", "ops", [("gemm_2", 0)], 2),
-            ops("gpu:1", "stream", [("gemm", 0)], 0),
-            ops("host", "host", [("launch", 0)], 0),
-        ])
-    )  # fmt: skip
+    of = [
+        ops("gpu:0", "stream", 0, ("gemm", 0), ("gemm", 1)),
+        ops("gpu:0", "ops", 2, ("gemm_2", 0)),
+        ops("gpu:1", "stream", 0, ("gemm", 0)),
+        ops("host", "host", 0, ("launch", 0)),
+    ]
+    lanes = lanes_of(Timeline(None, 0, [TimelineOp("jit_f", None, name) for name in "ab"], of))
     gpu = next(lane for lane in lanes.lanes if (lane.device, lane.kind) == ("gpu:0", "stream"))
     found = same(lanes, gpu, 0)
     assert found.starts.tolist() == [0, 2], "not the other op of that name, the other device, or the launch"

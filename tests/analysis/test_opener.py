@@ -24,18 +24,20 @@ def test_the_kind_of_each(name: str, tmp_path: Path) -> None:
     assert kind_of(SOURCES[name](tmp_path)) is expected
 
 
-@pytest.mark.parametrize("content", [b'{"format":"jaxprof","session":"x"}', b""])
-def test_a_session_is_known_by_its_name_or_its_header(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "a.jaxprof").write_bytes(content)
-    (tmp_path / "renamed").write_bytes(content)
-    assert kind_of(tmp_path / "a.jaxprof") is Kind.SESSION
-    assert kind_of(tmp_path / "renamed") is (Kind.SESSION if content else None)
-
-
-@pytest.mark.parametrize("content", [b"hostname\n", b"{ lambda ; a:f32[8]. let in () }", b"\x7fELF\x02", b""])
-def test_what_is_nothing_that_is_known_here(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(content)
-    assert kind_of(tmp_path / "x") is None
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.jaxprof", b"", Kind.SESSION),
+        ("renamed", b'{"format":"jaxprof","session":"x"}', Kind.SESSION),
+        *(
+            ("x", content, None)
+            for content in (b"hostname\n", b"{ lambda ; a:f32[8]. let in () }", b"\x7fELF\x02", b"")
+        ),
+    ],
+)
+def test_a_session_is_known_by_its_name_or_its_header(name: str, content: bytes, kind: Kind, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert kind_of(tmp_path / name) is kind
     assert kind_of(tmp_path / "nothing") is None
 
 
@@ -74,10 +76,6 @@ def text(**changes: Any) -> str:
     lane = {"device": "gpu:0", "name": "n", "kind": "stream", "labels": [["k", 0]], "label": [0], "start": [0]}
     made = {"version": 1, "started_unix_ns": None, "left_out": 0, "ops": [["m", None, "o"]], "counters": []}
     return json.dumps({**made, "lanes": [{**lane, "duration": [5], **changes}]})
-
-
-def test_a_whole_one() -> None:
-    assert read_timeline(text()).intervals == 1
 
 
 @pytest.mark.parametrize(

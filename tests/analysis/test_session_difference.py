@@ -3,37 +3,35 @@ the sides of which comparison, and what each is beside A."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from folding import fold
+from analysis.made_runs import run
+from analysis.made_runs import session as session_of
 from jaxprof import events as e
 from jaxprof.analysis.ab import ab_result, ab_results, side_versus, sides_beside
 from jaxprof.analysis.difference import FigureDifference, figures, pairs
 from jaxprof.analysis.session_difference import PhaseDifference, session_difference
 from jaxprof.session import Session
 from jaxprof.stats import MARGIN
-from report import sessions
 
 
-def session_of(launches: int, *, baseline: str = "r1") -> Session:
-    events: list[e.Event] = []
-    for run, compile_seconds in (("r1", 1.0), ("r2", 2.0)):
-        spec = e.RunSpec(workload="w", variant=run, how="jit", device="cpu:0", launches=launches)
-        if run == "r2" and baseline:
-            spec = e.RunSpec(workload="w", variant=run, how="jit", device="cpu:0", launches=launches, baseline=baseline)
-        events.append(e.RunPlanned(run=run, spec=spec))
-        for launch in range(1, launches + 1):
-            off = 1 + 0.01 * (launch % 2)
-            events += [
-                e.WorkerStarted(run=run, pid=launch, python="python", launch=launch),
-                e.PhaseEnded(run=run, phase="compile", seconds=compile_seconds * off),
-            ]
-        events += [
-            e.PhaseEnded(run=run, phase="transfer_in", seconds=0.1),
-            e.SamplesTaken(run=run, series="transfer_in", seconds=[1e-3] * 5),
-            e.RunFinished(run=run, status="ok"),
+def launched(launches: int, *, baseline: str = "r1") -> Session:
+    """Two runs, of which the second compiles for twice as long, in so many launches."""
+
+    def of(name: str, compile_seconds: float, **spec: Any) -> list[e.Event]:
+        events: list[e.Event] = [
+            e.SamplesTaken(run=name, series="transfer_in", seconds=[1e-3] * 5),
+            e.PhaseEnded(run=name, phase="transfer_in", seconds=0.1),
         ]
-    return fold(e.Header(session="4f2a"), events)
+        for launch in range(1, launches + 1):
+            took = compile_seconds * (1 + 0.01 * (launch % 2))
+            events.append(e.WorkerStarted(run=name, pid=launch, python="python", launch=launch))
+            events.append(e.PhaseEnded(run=name, phase="compile", seconds=took))
+        return run(name, *events, variant=name, launches=launches, **spec)
+
+    return session_of(of("r1", 1.0), of("r2", 2.0, baseline=baseline), session="4f2a")
 
 
 def phases(session: Session) -> dict[str, PhaseDifference]:
@@ -42,21 +40,16 @@ def phases(session: Session) -> dict[str, PhaseDifference]:
 
 
 def test_cold_phases_of_several_launches_have_a_verdict() -> None:
-    times = phases(session_of(4))["compile"].times
-    assert times.launches == 4
-    assert (times.verdict(), times.reason()) == ("slower", "")
+    times = phases(launched(4))["compile"].times
+    assert (times.launches, times.verdict(), times.reason()) == (4, "slower", "")
+    assert phases(launched(4, baseline=""))["compile"].times.reason() == "not measured together"
 
 
-@pytest.mark.parametrize("phase", ["compile", "transfer_in"])
-def test_with_one_launch_that_is_the_reason_and_not_the_hour(phase: str) -> None:
-    times = phases(session_of(1))[phase].times
-    assert times.ratio == pytest.approx({"compile": 0.5, "transfer_in": 1.0}[phase])
-    assert times.verdict() == "inconclusive"
-    assert times.reason() == "one launch, not in turns"
-
-
-def test_runs_that_were_not_measured_together_are_said_so() -> None:
-    assert phases(session_of(4, baseline=""))["compile"].times.reason() == "not measured together"
+@pytest.mark.parametrize(("phase", "ratio"), [("compile", 0.5), ("transfer_in", 1.0)])
+def test_with_one_launch_that_is_the_reason_and_not_the_hour(phase: str, ratio: float) -> None:
+    times = phases(launched(1))[phase].times
+    assert times.ratio == pytest.approx(ratio)
+    assert (times.verdict(), times.reason()) == ("inconclusive", "one launch, not in turns")
 
 
 def test_a_pair_is_made_by_the_best_key_and_says_whether_its_content_is_the_same() -> None:
@@ -85,16 +78,12 @@ def test_a_figure_that_a_side_does_not_know_does_not_differ() -> None:
     assert FigureDifference("a", 0.0, 1.0).growth is None
 
 
-def side(run: str, label: str, baseline: str = "", median: float = 1e-3, status: str = "ok") -> list[e.Event]:
+def side(name: str, label: str, baseline: str = "", median: float = 1e-3, status: str = "ok") -> list[e.Event]:
     """A run in blocks, which were not taken in turns with those of others."""
-    spec = e.RunSpec(workload=f"m.py:{label}", variant="jit", how="jit", device="cpu:0", side=label, baseline=baseline)
-    if not label:
-        spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")
-    return [
-        e.RunPlanned(run=run, spec=spec),
-        *[e.SamplesTaken(run=run, series="run", seconds=[median * (1 + 0.001 * at)] * 3, block=at) for at in range(8)],
-        e.RunFinished(run=run, status=status),
+    blocks = [
+        e.SamplesTaken(run=name, series="run", seconds=[median * (1 + 0.001 * at)] * 3, block=at) for at in range(8)
     ]
+    return run(name, *blocks, workload=f"m.py:{label}", side=label, baseline=baseline, status=status)
 
 
 PLANNED = e.ComparisonPlanned(
@@ -114,7 +103,7 @@ EVENTS = [
 
 @pytest.fixture
 def session() -> Session:
-    return fold(sessions.HEADER, EVENTS)
+    return session_of(EVENTS)
 
 
 def test_a_session_may_hold_several_comparisons_each_with_its_own_sides(session: Session) -> None:
@@ -132,28 +121,23 @@ def test_a_comparison_that_nobody_planned_in_words_has_its_sides_and_the_usual_m
     plan = ab_results(session)[1].plan
     assert [(each.label, each.title) for each in plan.sides] == [("A", "m.py:A"), ("B", "m.py:B")]
     assert plan.margin == MARGIN
-    without = [event for event in EVENTS if event is not PLANNED]
-    (first, _) = ab_results(fold(sessions.HEADER, without))
-    assert [each.label for each in first.plan.sides] == ["A", "B"]
 
 
 def test_why_nothing_may_be_said_of_a_side(session: Session) -> None:
-    (versus,) = ab_results(session)[0].versus
-    assert versus.times.ratio == pytest.approx(0.5)
-    assert (versus.verdict, versus.reason) == ("inconclusive", "not measured together")
     unmeasured = [event for event in EVENTS if not (isinstance(event, e.SamplesTaken) and event.run == "r3")]
-    (versus,) = ab_results(fold(sessions.HEADER, unmeasured))[0].versus
-    assert (versus.verdict, versus.reason) == ("inconclusive", "a side has no samples")
+    for of, ratio, reason in (
+        (session, 0.5, "not measured together"),
+        (session_of(unmeasured), None, "a side has no samples"),
+    ):
+        (versus,) = ab_results(of)[0].versus
+        assert versus.times.ratio == (ratio and pytest.approx(ratio))
+        assert (versus.verdict, versus.reason) == ("inconclusive", reason)
 
 
 def test_the_sides_beside_a_run_are_those_of_its_own_comparison(session: Session) -> None:
-    def beside(run: str) -> list[str]:
-        return [side.id for side in sides_beside(session, session.runs[run])]
-
-    for run in ("r1", "r3"):
-        assert beside(run) == ["r1", "r3"]
-    assert beside("r5") == beside("r6") == ["r5", "r6"]
-    assert beside("r4") == []
+    beside = {name: [side.id for side in sides_beside(session, run)] for name, run in session.runs.items()}
+    first, second = ["r1", "r3"], ["r5", "r6"]
+    assert beside == {"r1": first, "r3": first, "r4": [], "r5": second, "r6": second}
 
 
 def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_with_it(session: Session) -> None:
@@ -162,6 +146,6 @@ def test_two_runs_are_sides_beside_each_other_only_as_a_and_what_was_compared_wi
     assert (versus.run.id, versus.times.ratio) == ("r3", pytest.approx(0.5))
     for before, after in (("r3", "r1"), ("r1", "r6"), ("r1", "r4"), ("r4", "r3")):
         assert side_versus(session, runs[before], runs[after]) is None
-    other = fold(sessions.HEADER, EVENTS)
+    other = session_of(EVENTS)
     assert side_versus(session, other.runs["r1"], runs["r3"]) is None, "of two sessions"
     assert side_versus(session, runs["r1"], other.runs["r3"]) is None

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from folding import fold
+from analysis.made_runs import run, session
 from jaxprof import events as e
 from jaxprof.analysis.ceilings import Utilisation, utilisations
 from jaxprof.report.explain import utilisation_text
 from jaxprof.session import Session
-from report import sessions
+from report.sessions import kernel_times
 
 PRODUCT = """HloModule jit_f, is_scheduled=true
 
@@ -38,50 +38,38 @@ OPAQUE = PRODUCT.replace(
 ).replace("dot(a, b)", "dot(c, b)")
 
 
-def session(hlo: str, seconds: float = 1e-3, *, platform: str = "cuda", kind: str = H100, host: str = "box") -> Session:
+def measured(hlo: str, seconds: float = 1e-3, *, platform: str = "cuda", kind: str = H100) -> list[e.Event]:
     """One measured function on a device."""
-    return fold(
-        e.Header(host=host, wall_seconds=1.0),
-        [
-            e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how="jit", device=f"{platform}:0")),
-            e.EnvironmentRead(run="r1", python="3", numpy="2", devices=[{"platform": platform, "kind": kind}]),
-            e.TextRecorded(run="r1", name="hlo", text=hlo),
-            e.SamplesTaken(run="r1", series="run", seconds=[seconds * (1 + 0.001 * n) for n in range(-4, 5)]),
-            e.RunFinished(run="r1", status="ok"),
-            e.SessionClosed(),
-        ],
-    )
+    samples = [seconds * (1 + 0.001 * n) for n in range(-4, 5)]
+    return run(hlo=hlo, samples=samples, kind=kind, device=f"{platform}:0")
 
 
-def only(of: Session) -> Utilisation:
-    (use,) = utilisations(of)
+def only(*runs: list[e.Event], host: str = "box") -> Utilisation:
+    (use,) = utilisations(session(*runs, host=host, wall_seconds=1.0))
     return use
 
 
 def test_the_flops_of_a_product_over_the_vendors_peak() -> None:
-    use = only(session(PRODUCT))
-    assert (use.flops, use.of, use.dtypes) == (FLOPS, "call", ("bf16",))
-    assert use.mfu == pytest.approx(FLOPS / PEAK / 1e-3)
-    assert use.hfu == use.mfu
-    assert use.roofline == pytest.approx(FLOPS / PEAK / 1e-3)  # the product is bound by its FLOPs
+    use = only(measured(PRODUCT))
+    assert (use.flops, use.of, use.dtypes, use.hfu) == (FLOPS, "call", ("bf16",), use.mfu)
+    assert use.mfu == use.roofline == pytest.approx(FLOPS / PEAK / 1e-3)  # the product is bound by its FLOPs
     assert utilisation_text(use) == "MFU 14 % of the vendor's bf16 peak, 14 % of its device's roofline"
 
 
 def test_each_product_has_the_peak_of_its_dtype() -> None:
-    use = only(session(PRODUCT.replace("bf16", "f32")))
+    use = only(measured(PRODUCT.replace("bf16", "f32")))
     assert use.mfu == pytest.approx(FLOPS / 494.7e12 / 1e-3)
     assert use.peak_flops_per_second == pytest.approx(494.7e12)
 
 
 def test_what_is_done_twice_counts_for_the_hardware_and_not_for_the_model() -> None:
-    use = only(session(TWICE))
-    assert (use.flops, use.recomputed_flops) == (FLOPS, FLOPS)
-    assert use.hfu == pytest.approx(2 * (use.mfu or 0.0))
+    use = only(measured(TWICE))
+    assert (use.flops, use.recomputed_flops, use.hfu) == (FLOPS, FLOPS, pytest.approx(2 * use.mfu))
     assert "(HFU 28 %)" in utilisation_text(use)
 
 
 def test_an_opaque_kernel_makes_it_a_lower_bound() -> None:
-    use = only(session(OPAQUE))
+    use = only(measured(OPAQUE))
     assert use.at_least
     assert utilisation_text(use).startswith("MFU at least 14 %")
 
@@ -98,63 +86,49 @@ def test_an_opaque_kernel_makes_it_a_lower_bound() -> None:
     ids=["model", "no-model", "cpu", "dtype", "no-product"],
 )
 def test_what_is_unknown_has_a_reason(hlo: str, device: dict[str, str], reason: str) -> None:
-    use = only(session(hlo, **device))
+    use = only(measured(hlo, **device))
     assert (use.mfu, use.hfu) == (None, None)
     assert reason in use.reason
     assert "MFU" not in utilisation_text(use)
 
 
 def test_a_cpus_peak_is_what_was_measured_here_and_said_to_be() -> None:
-    host = os.uname().nodename
-    measured: list[e.Event] = []
-    for number, (workload, flops, traffic) in enumerate((("gemm-peak", 1e11, 1e9), ("triad", 1e9, 1e10)), start=2):
-        measured += [
-            e.RunPlanned(run=f"r{number}", spec=e.RunSpec(workload=workload, variant="jit", how="jit", device="cpu:0")),
-            e.CostReported(run=f"r{number}", flops=flops, bytes_accessed=traffic, source=e.ESTIMATED_BY),
-            e.SamplesTaken(run=f"r{number}", series="run", seconds=[1.0] * 6),
-            e.CheckReported(run=f"r{number}", passed=True, precision="float32"),
-            e.RunFinished(run=f"r{number}", status="ok"),
-        ]
-    alone = session(PRODUCT.replace("bf16", "f32"), 10.0, platform="cpu", kind="cpu", host=host)
-    events = [
-        e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how="jit", device="cpu:0")),
-        e.TextRecorded(run="r1", name="hlo", text=alone.text("r1", "hlo") or ""),
-        e.SamplesTaken(run="r1", series="run", seconds=[10.0] * 9),
-        e.RunFinished(run="r1", status="ok"),
+    ceilings = [
+        run(
+            name,
+            e.CostReported(run=name, flops=flops, bytes_accessed=traffic, source=e.ESTIMATED_BY),
+            e.CheckReported(run=name, passed=True, precision="float32"),
+            workload=workload,
+            samples=[1.0] * 6,
+        )
+        for name, workload, flops, traffic in (("r2", "gemm-peak", 1e11, 1e9), ("r3", "triad", 1e9, 1e10))
     ]
-    (use,) = utilisations(fold(e.Header(host=host), [*events, *measured]))
+    use = only(run(hlo=PRODUCT.replace("bf16", "f32"), samples=[10.0] * 9), *ceilings, host=os.uname().nodename)
     assert use.peak_is_measured
     assert use.mfu == pytest.approx(FLOPS / 1e11 / 10.0)
     assert "of the peak measured on this machine" in utilisation_text(use)
 
 
-def profile(found_by: str, *, executions: tuple[int, ...] = (10,), steps: int = 10) -> Session:
+def profile(found_by: str, *, executions: tuple[int, ...] = (10,)) -> Session:
     """A profile of ten steps of 1 ms, in which programs with a product were executed so often."""
-    made: list[e.Event] = [
-        e.RunPlanned(run="r1", spec=e.RunSpec(workload="p", variant="profile", how="imported", device="gpu:0")),
-        e.EnvironmentRead(run="r1", python="", numpy="", devices=[{"platform": "gpu", "kind": H100}]),
-        e.StepsMeasured(
-            run="r1",
-            found_by=found_by,
-            devices=[e.StepsDevice(device="gpu:0", found_by=found_by, steps=steps)],
-            steps=[
-                e.StepTimes(
-                    name=str(n), device="gpu:0", start_seconds=n * 1e-3, seconds=1e-3, parts=e.StepParts(kernels=1e-3)
-                )
-                for n in range(steps)
-            ],
-        ),
-    ]
+    imported = {"variant": "profile", "how": "imported", "device": "gpu:0", "kind": H100}
+    steps = e.StepsMeasured(
+        run="r1",
+        found_by=found_by,
+        devices=[e.StepsDevice(device="gpu:0", found_by=found_by, steps=10)],
+        steps=[
+            e.StepTimes(
+                name=str(n), device="gpu:0", start_seconds=n * 1e-3, seconds=1e-3, parts=e.StepParts(kernels=1e-3)
+            )
+            for n in range(10)
+        ],
+    )
+    programs = []
     for number, calls in enumerate(executions, start=2):
-        run = f"r{number}"
-        row = sessions.kernel_times("y", calls * 1e-4, calls, device="gpu:0", module="jit_f")
-        made += [
-            e.RunPlanned(run=run, spec=e.RunSpec(workload="jit_f", variant="profile", how="imported", device="gpu:0")),
-            e.EnvironmentRead(run=run, python="", numpy="", devices=[{"platform": "gpu", "kind": H100}]),
-            e.TextRecorded(run=run, name="hlo", text=PRODUCT),
-            e.KernelsMeasured(run=run, kind="imported", calls=calls, rows=[row]),
-        ]
-    return fold(e.Header(host="box"), [*made, e.SessionClosed()])
+        row = kernel_times("y", calls * 1e-4, calls, device="gpu:0", module="jit_f")
+        capture = e.KernelsMeasured(run=f"r{number}", kind="imported", calls=calls, rows=[row])
+        programs.append(run(f"r{number}", capture, hlo=PRODUCT, workload="jit_f", **imported))
+    return session(run("r1", steps, **imported), *programs, host="box")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +142,7 @@ def profile(found_by: str, *, executions: tuple[int, ...] = (10,), steps: int = 
     ],
 )
 def test_a_step_has_what_every_step_had(found_by: str, executions: tuple[int, ...], products: int) -> None:
-    use = only(profile(found_by, executions=executions))
+    (use,) = utilisations(profile(found_by, executions=executions))
     assert use.of == "step"
     assert use.mfu == pytest.approx(products * FLOPS / PEAK / 1e-3)
     assert use.at_least is (3 in executions)
@@ -184,4 +158,4 @@ def test_steps_that_are_cut_off_do_not_count() -> None:
     run = whole.runs["r1"]
     long = [replace(step, seconds=1.0, complete=False) if step.name in "12345" else step for step in run.steps.steps]
     run.steps = replace(run.steps, steps=long)
-    assert only(whole).seconds == pytest.approx(1e-3)
+    assert utilisations(whole)[0].seconds == pytest.approx(1e-3)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 import program_events
@@ -86,29 +89,23 @@ def test_who_arrives_last_is_told_from_roll_ups(tmp_path: Path, read_sessions: l
     assert found.arrivals.caused_seconds == pytest.approx(expected.arrivals.caused_seconds, rel=1e-3)
 
 
-def test_a_session_that_has_grown_since_is_read(tmp_path: Path, read_sessions: list[str]) -> None:
-    job(tmp_path, loop(), loop(), loop())
+def test_a_session_that_has_grown_since_or_has_no_end_is_read(tmp_path: Path, read_sessions: list[str]) -> None:
+    """A process without an end was killed: what its roll-up took for running has failed."""
+    process(tmp_path, 0, 3, *loop())
+    process(tmp_path, 1, 3, *loop())
+    process(tmp_path, 2, 3, *loop(), wall=None)
     roll_all(tmp_path)
-    path = tmp_path / "process-00001.jaxprof"
-    path.write_bytes(path.read_bytes() + b"\n")
-    read_job_figures(tmp_path)
-    assert read_sessions == ["process-00001.jaxprof"]
-
-
-def test_a_session_without_an_end_is_read(tmp_path: Path, read_sessions: list[str]) -> None:
-    """Its process was killed: what its roll-up took for running has failed."""
-    process(tmp_path, 0, 2, *loop())
-    process(tmp_path, 1, 2, *loop(), wall=None)
-    found = read_job_figures(roll_all(tmp_path))
-    assert read_sessions == ["process-00001.jaxprof"]
-    assert [finding.code for finding in found.findings] == ["process-failed"]
+    with (tmp_path / "process-00001.jaxprof").open("ab") as session:
+        session.write(b"\n")
+    found = read_job_figures(tmp_path)
+    assert read_sessions == ["process-00001.jaxprof", "process-00002.jaxprof"]
+    assert [(finding.code, finding.index) for finding in found.findings] == [("process-failed", 2)]
 
 
 def test_a_process_that_was_started_again_counts_by_its_newest_session(
     tmp_path: Path, read_sessions: list[str]
 ) -> None:
-    job(tmp_path, loop(), loop(), loop())
-    roll_all(tmp_path)
+    roll_all(job(tmp_path, loop(), loop(), loop()))
     process(tmp_path, 1, 3, *loop(data=0.3))
     found = read_job_figures(tmp_path)
     assert read_sessions == ["process-00001-2.jaxprof"]
@@ -119,35 +116,40 @@ def test_a_process_that_was_started_again_counts_by_its_newest_session(
     assert not read_sessions
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1 torn", None, "foreign", "other version"], ids=str)
-def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(
-    tmp_path: Path, read_sessions: list[str], content: bytes | str | None
-) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
+def foreign(path: Path) -> None:
+    parquet.write_table(pa.table({"process": ["x"], "figures": ["y"]}), path)
 
-    job(tmp_path, loop(), loop(data=0.3), loop())
-    expected = read_job_figures(tmp_path)
-    read_sessions.clear()
-    roll_all(tmp_path)
-    path = file_of(tmp_path, "processes", 1)
-    whole = path.read_bytes()
-    match content:
-        case None:
-            path.write_bytes(whole[: len(whole) // 2])
-        case "foreign":
-            parquet.write_table(pa.table({"process": ["x"], "figures": ["y"]}), path)
-        case "other version":
-            table = parquet.read_table(path, partitioning=None)
-            at = table.schema.names.index("format")
-            parquet.write_table(table.set_column(at, "format", pa.array([999], pa.int64())), path)
-        case bytes():
-            path.write_bytes(content)
+
+def of_another_version(path: Path) -> None:
+    table = parquet.read_table(path, partitioning=None)
+    at = table.schema.names.index("format")
+    parquet.write_table(table.set_column(at, "format", pa.array([999], pa.int64())), path)
+
+
+def torn(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize(
+    ("table", "damage"),
+    [
+        *(("processes", damage) for damage in (Path.unlink, Path.touch, torn, foreign, of_another_version)),
+        *(("parts", damage) for damage in (Path.unlink, torn)),
+    ],
+)
+def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(
+    tmp_path: Path, read_sessions: list[str], table: str, damage: Callable[[Path], None]
+) -> None:
+    expected = read_job_figures(roll_all(job(tmp_path, loop(), loop(data=0.3), loop())))
+    path = file_of(tmp_path, table, 1)
+    if damage is Path.touch:
+        path.write_bytes(b"")
+    damage(path)
     found = read_job_figures(tmp_path)
     assert read_sessions == ["process-00001.jaxprof"]
     assert comparable(found).processes == comparable(expected).processes
     assert comparable(found).findings == comparable(expected).findings
-    assert any("version of jaxprof" in notice for notice in found.notices)
+    assert outdated(tmp_path)[0] == [tmp_path / "process-00001.jaxprof"]
 
 
 def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path: Path) -> None:
@@ -162,8 +164,7 @@ def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path: Path) -> None:
 def test_without_the_extra_the_sessions_are_read(
     tmp_path: Path, read_sessions: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job(tmp_path, loop(), loop())
-    roll_all(tmp_path)
+    roll_all(job(tmp_path, loop(), loop()))
     monkeypatch.setattr(rollup_job, "has_extra", lambda: False)
     assert len(read_job_figures(tmp_path).processes) == 2
     assert len(read_sessions) == 2
@@ -185,30 +186,14 @@ def test_of_many_running_processes_the_last_roll_up_has_to_do(
     assert len(read_sessions) == 4
 
 
-@pytest.mark.parametrize("left", [b"", b"PAR1 half of a table", None])
-def test_of_a_process_whose_sample_windows_are_damaged_the_session_is_read(tmp_path: Path, left: bytes | None) -> None:
-    job(tmp_path, loop(), loop(data=0.3), loop())
-    expected = read_job_figures(roll_all(tmp_path))
-    path = file_of(tmp_path, "parts", 1)
-    if left is None:
-        path.unlink()
-    else:
-        path.write_bytes(left)
-    found = read_job_figures(tmp_path)
-    assert [finding.index for finding in found.findings] == [finding.index for finding in expected.findings] == [1]
-    assert found.compared == 3
-    assert outdated(tmp_path)[0] == [tmp_path / "process-00001.jaxprof"]
-
-
 def test_what_is_no_regular_file_is_no_part_of_a_roll_up(tmp_path: Path) -> None:
     place = tmp_path / FOLDER / "windows"
     place.mkdir(parents=True)
-    for name in ("process-00001", "process-00002", "process-00003"):
-        (place / f"{name}{ENDING}").touch()
-    (place / f"process-00002{ENDING}").unlink()
-    os.mkfifo(place / f"process-00002{ENDING}")
-    (place / f"process-00004{ENDING}").symlink_to(place / f"process-00002{ENDING}")
-    assert [path.name for path in files_of(tmp_path, "windows")] == [f"process-0000{n}{ENDING}" for n in (1, 3)]
+    first, pipe, link = (place / f"process-0000{n}{ENDING}" for n in (1, 2, 3))
+    first.touch()
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    assert files_of(tmp_path, "windows") == [first]
 
 
 def test_what_roll_ups_unpack_to_is_bounded_in_rows_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

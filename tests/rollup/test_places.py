@@ -74,15 +74,14 @@ def test_in_a_store_the_tables_are_those_that_are_made_on_a_disk(folder: Path, f
 
 
 def test_what_is_current_is_left_alone(folder: Path, flaky: type[FlakyFileSystem]) -> None:
-    made(f"flaky://{folder}")
-    assert due_in(f"flaky://{folder}") == ([], [])
+    url = f"flaky://{folder}"
+    made(url)
+    assert due_in(url) == ([], [])
     (folder / "rollup" / "processes" / "process-00001.parquet").unlink()
     with (folder / "process-00002.jaxprof").open("a") as session:
         session.write("{}\n")
-    url = f"flaky://{folder}"
-    again = [SessionPlace(url, "process-00001.jaxprof"), SessionPlace(url, "process-00002.jaxprof")]
-    assert due_in(url)[0] == again
-    assert due_in(str(folder))[0] == [SessionPlace(str(folder), place.name) for place in again]
+    for place in (url, str(folder)):
+        assert due_in(place)[0] == [SessionPlace(place, f"process-0000{index}.jaxprof") for index in (1, 2)]
     assert len(due_in(url, every=True)[0]) == 3
 
 
@@ -143,41 +142,42 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def recorded(folder: Path, first_seconds: float) -> Iterator[tuple[SessionRecorder, RollUpRecorder]]:
+def recorded(
+    folder: Path, first_seconds: float = 0.05, most: int = -1
+) -> Iterator[tuple[SessionRecorder, RollUpRecorder]]:
+    """The recording of a program, of which the first events are there, with its roll-up."""
     path = folder / "process-00000.jaxprof"
     writer = LogWriter(program_events.HEADER, path)
     rollup = RollUpRecorder(writer.header, path, first_seconds)
     recorder = SessionRecorder(writer, rollup.listen)
+    for event in EVENTS[:most]:
+        recorder.emit(event)
+    recorder.flush()
+    if first_seconds < 1:
+        until(lambda: rollup.written > 0)
     yield recorder, rollup
     rollup.close()
 
 
+EVENTS = program_events.program(*loop(), wall=20.0)
+
+
 def test_it_is_written_while_the_program_runs_and_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    events = program_events.program(*loop(), wall=20.0)
-    with recorded(tmp_path, 0.05) as (recorder, rollup):
-        for event in events[:10]:
-            recorder.emit(event)
-        recorder.flush()
-        until(lambda: rollup.written > 0)
+    with recorded(tmp_path, most=10) as (recorder, rollup):
         running = file_of(tmp_path, "processes", 0).read_bytes()
-        for event in events[10:-1]:
+        for event in EVENTS[10:-1]:
             recorder.emit(event)
         recorder.close("finished")
-    assert rollup.failure is None
-    assert rollup.written >= 2
+    assert (rollup.failure, rollup.written >= 2) == (None, True)
     assert file_of(tmp_path, "processes", 0).read_bytes() != running
+    expected = job_figures(read_job(tmp_path, Session)).processes[0]
     monkeypatch.setattr(rollup_job, "load", pytest.fail)  # nothing is read but the roll-up
-    found = read_job_figures(tmp_path)
-    monkeypatch.undo()
-    expected = job_figures(read_job(tmp_path, Session))
-    assert found.processes[0].status == "ok"
-    assert found.processes[0].shares == expected.processes[0].shares
+    found = read_job_figures(tmp_path).processes[0]
+    assert (found.status, found.shares) == ("ok", expected.shares)
 
 
 def test_a_short_program_has_none(tmp_path: Path) -> None:
     with recorded(tmp_path, 60.0) as (recorder, rollup):
-        for event in program_events.program(*loop())[:-1]:
-            recorder.emit(event)
         recorder.close("finished")
     assert not rollup.written
     assert not (tmp_path / "rollup").exists()
@@ -187,20 +187,16 @@ def test_the_last_whole_one_stays_where_the_next_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk that is full in the middle of a file: the recording goes on."""
-    with recorded(tmp_path, 0.05) as (recorder, rollup):
-        for event in program_events.program(*loop())[:-1]:
-            recorder.emit(event)
-        recorder.flush()
-        until(lambda: rollup.written > 0)
+
+    def full(table: object, path: Path, **options: object) -> None:
+        path.write_bytes(b"PAR1 half")
+        raise OSError(28, "No space left on device")
+
+    with recorded(tmp_path) as (recorder, rollup):
         before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
-
-        def full(table: object, path: Path, **options: object) -> None:
-            path.write_bytes(b"PAR1 half")
-            raise OSError(28, "No space left on device")
-
         monkeypatch.setattr("pyarrow.parquet.write_table", full)
         recorder.close("finished")
     assert isinstance(rollup.failure, OSError)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path in before} == before
+    assert {path: path.read_bytes() for path in before} == before
     assert not list(tmp_path.rglob("*.partial"))
     assert read_job_figures(tmp_path).processes[0].status == "ok", "its session is read"

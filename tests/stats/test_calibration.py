@@ -81,7 +81,7 @@ def test_looking_after_each_launch_until_it_is_narrow_does_not_make_verdicts_of_
         launches = next((n for n in range(2, 21) if narrow_enough(compare(measured[:n]), 0.02)), 20)
         found = compare(measured[:launches], by_width=True)
         wrong += found.verdict() in ("faster", "slower")
-        missed += not found.low <= 1 <= found.high  # type: ignore[operator]
+        missed += not found.low <= 1 <= found.high
     assert wrong / SESSIONS <= 0.08
     assert missed / SESSIONS <= 0.08
 
@@ -106,8 +106,5 @@ def test_of_ten_runs_of_one_program_few_neighbours_have_disjoint_intervals() -> 
         for _ in range(20):
             runs = [summarise_launches(machine.measure(random, [[0] * 20] * 3)) for _ in range(10)]
             bounds = [(run.low, run.high) for run in runs if run]
-            apart += sum(
-                one[1] < following[0] or following[1] < one[0]  # type: ignore[operator]
-                for one, following in pairwise(bounds)
-            )
+            apart += sum(one[1] < following[0] or following[1] < one[0] for one, following in pairwise(bounds))
         assert apart / 20 <= 1, "of nine neighbours, on average"

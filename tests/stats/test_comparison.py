@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from jaxprof.stats import (
     Block,
     LaunchBlocks,
-    TimeComparison,
     balanced_order,
     compare,
     compare_apart,
@@ -34,32 +33,40 @@ def launch(*medians: float, wobble: float = 0.004, blocks: int = 16, in_turns: b
 
 
 def launches(*ratios: float, **settings: float) -> list[LaunchBlocks]:
-    return [launch(0.01, 0.01 / ratio, **settings) for ratio in ratios]  # type: ignore[arg-type]
+    return [launch(0.01, 0.01 / ratio, **settings) for ratio in ratios]
 
 
-def test_the_four_verdicts() -> None:
-    assert compare(launches(1.10, 1.11, 1.12)).verdict() == "faster"
-    assert compare(launches(0.90, 0.91, 0.92)).verdict() == "slower"
-    assert compare(launches(1.001, 0.999, 1.002)).verdict() == "same"
-    wide = compare(launches(0.8, 1.3, 1.1))
-    assert wide.verdict() == "inconclusive"
-    assert wide.reason() == "the interval contains 1"
+@pytest.mark.parametrize(
+    ("ratios", "verdict", "reason"),
+    [
+        ((1.10, 1.11, 1.12), "faster", ""),
+        ((0.90, 0.91, 0.92), "slower", ""),
+        ((1.001, 0.999, 1.002), "same", ""),
+        ((0.8, 1.3, 1.1), "inconclusive", "the interval contains 1"),
+        # one launch calls no difference that two processes of one program may have
+        ((1.15,), "faster", ""),
+        ((1 / 1.3,), "slower", ""),
+        ((1.09,), "inconclusive", "one launch cannot show a difference under 10 %"),
+        ((1 / 1.09,), "inconclusive", "one launch cannot show a difference under 10 %"),
+        ((1.09, 1.09), "faster", ""),
+    ],
+)
+def test_verdicts_and_their_reasons(ratios: tuple[float, ...], verdict: str, reason: str) -> None:
+    measured = launches(*ratios)
+    found, back = compare(measured), compare(measured, 1, 0)
+    assert (found.verdict(), found.reason()) == (verdict, reason)
+    assert back.verdict() == {"faster": "slower", "slower": "faster"}.get(verdict, verdict)
+    assert (back.ratio, back.low) == pytest.approx((1 / found.ratio, 1 / found.high))
 
 
 def test_a_ratio_within_the_margin_is_neither_faster_nor_slower() -> None:
     near = compare(launches(*[1.005, 1.015, 1.025] * 2, wobble=0))
-    narrow = near.interval(0.90)
-    assert near.low is not None
-    assert near.ratio is not None
-    assert narrow is not None
-    assert 1 < near.low < near.ratio < 1.02 < narrow[1]
+    assert 1 < near.low < near.ratio < 1.02 < near.interval(0.90)[1]
     for found in (near, replace(near, ratio=1 / near.ratio)):
         assert (found.verdict(), found.reason()) == ("inconclusive", "the difference is about the margin of 2 %")
-        more = found.launches_to_decide()
-        assert more is not None
+        more = found.units + found.launches_to_decide()
         assert found.is_near
-        assert found._with_launches(found.units + more).verdict() == "same"
-        assert found._with_launches(found.units + more - 1).verdict() == "inconclusive"
+        assert [found._with_launches(units).verdict() for units in (more, more - 1)] == ["same", "inconclusive"]
     assert near.verdict(0) == near.verdict(0.014) == "faster"
     assert replace(near, ratio=1 / near.ratio).verdict(0) == "slower"
     assert near.reason(0.0155) == "the difference is about the margin of 1.55 %"
@@ -82,65 +89,44 @@ def test_the_ratio_is_the_baselines_time_over_the_others_with_students_interval(
 def _beside_a_neighbour(ratio: float, seed: int, count: int = 5) -> list[LaunchBlocks]:
     """Launches in which half of the calls share their core for a while: they take one and a half to three times."""
     noise = Random(seed)
-    found = []
-    for number in range(count):
-        blocks = []
-        for side in balanced_order(2, 40, number):
-            shared = noise.choice([1.0, noise.uniform(1.5, 3)])
-            one = 0.01 / (ratio if side else 1) * shared * math.exp(abs(noise.gauss(0, 0.02)))
-            blocks.append(Block(side, (one, one * 1.01)))
-        found.append(LaunchBlocks(tuple(blocks)))
-    return found
+
+    def block(side: int) -> Block:
+        shared = noise.choice([1.0, noise.uniform(1.5, 3)])
+        one = 0.01 / (ratio if side else 1) * shared * math.exp(abs(noise.gauss(0, 0.02)))
+        return Block(side, (one, one * 1.01))
+
+    return [LaunchBlocks(tuple(map(block, balanced_order(2, 40, number)))) for number in range(count)]
 
 
 def test_beside_other_processes_the_fast_calls_decide() -> None:
     """What takes a processor from one block of a pair scatters pairs by half; the fast calls are those without it."""
-    by_pairs = [compare(_beside_a_neighbour(1 / 1.1, seed)).verdict() for seed in range(20)]
-    found = [compare(_beside_a_neighbour(1 / 1.1, seed), beside_others=True) for seed in range(20)]
-    same = [compare(_beside_a_neighbour(1, seed), beside_others=True).verdict() for seed in range(20)]
-    assert by_pairs.count("slower") < 10
-    assert [each.verdict() for each in found].count("slower") >= 19
-    assert {each.how for each in found} == {"in turns, by their fast calls beside other processes"}
-    assert same.count("faster") + same.count("slower") <= 1
+
+    def verdicts(ratio: float, **how: bool) -> list[str]:
+        return [compare(_beside_a_neighbour(ratio, seed), **how).verdict() for seed in range(20)]
+
+    assert verdicts(1 / 1.1).count("slower") < 10
+    assert verdicts(1 / 1.1, beside_others=True).count("slower") >= 19
+    assert len([one for one in verdicts(1, beside_others=True) if one in ("faster", "slower")]) <= 1
+    several = compare(_beside_a_neighbour(1 / 1.1, 1), beside_others=True)
+    assert several.how == "in turns, by their fast calls beside other processes"
     one = compare(_beside_a_neighbour(1 / 1.1, 1, count=1), beside_others=True)
     assert (one.of_fast_calls, one.unit) == (False, "pair of blocks")
-
-
-def test_swapping_the_sides_turns_the_ratio_and_the_verdict_over() -> None:
-    there, back = compare(launches(1.1, 1.2, 1.15)), compare(launches(1.1, 1.2, 1.15), 1, 0)
-    assert (there.verdict(), back.verdict()) == ("faster", "slower")
-    assert there.ratio is not None
-    assert back.ratio == pytest.approx(1 / there.ratio)
-    assert back.low == pytest.approx(1 / there.high)  # type: ignore[operator]
 
 
 def test_launches_that_agree_by_chance_do_not_hide_what_their_blocks_say() -> None:
     found = compare(launches(1.02, 1.02, 1.02, wobble=0.2))
     assert found.between_share == 0
-    assert found.half_width is not None
     assert found.half_width > 0.02
 
 
 def test_one_launch_stands_on_its_pairs_and_says_so() -> None:
     found = compare(launches(1.15))
     assert (found.unit, found.units, found.launches, found.between_share) == ("pair of blocks", 16, 1, None)
-    assert found.verdict() == "faster"
     assert found.launches_to_decide() == 0
     assert compare(launches(1.0, wobble=0.2)).launches_to_decide() is None
-
-
-def test_one_launch_calls_no_difference_that_two_processes_of_one_program_may_have() -> None:
-    clear, near = compare(launches(1.15)), compare(launches(1.09))
-    assert (clear.verdict(), clear.verdict(0.3)) == ("faster", "same")
-    assert near.low is not None
-    assert near.low > 1.05
-    assert (near.verdict(), near.reason()) == ("inconclusive", "one launch cannot show a difference under 10 %")
-    assert compare(launches(1.3), 1, 0).verdict() == "slower"
-    assert compare(launches(1.09), 1, 0).reason() == near.reason()
+    assert found.verdict(0.3) == "same"
     assert compare(launches(1.2)).verdict(0.15) == "faster"
-    wide = compare(launches(1.2, wobble=0.01))
-    assert wide.reason(0.199) == "one launch cannot show a difference under 20 %"
-    assert compare(launches(1.09, 1.09)).verdict() == "faster"
+    assert compare(launches(1.2, wobble=0.01)).reason(0.199) == "one launch cannot show a difference under 20 %"
 
 
 def test_sides_that_did_not_take_turns_need_several_launches() -> None:
@@ -154,7 +140,6 @@ def test_sides_that_did_not_take_turns_need_several_launches() -> None:
 def test_what_was_not_measured_together_has_no_verdict_however_clear_it_is() -> None:
     found = compare_apart([[0.01, 0.0101]] * 4, [[0.001, 0.0011]] * 4)
     assert found.ratio == pytest.approx(9.57, abs=0.1)
-    assert found.low is not None
     assert (found.together, found.verdict(), found.reason()) == (False, "inconclusive", "not measured together")
     assert found.launches_to_decide() is None
     assert compare_apart([[0.01]], [[0.001]]).low is None
@@ -230,12 +215,9 @@ def test_a_refusal_outlives_every_ratio_and_the_first_reason_stays() -> None:
 
 def test_many_comparisons_widen_each_interval() -> None:
     one = compare(launches(1.03, 1.05, 1.07))
-    assert one.verdict() == "faster"
     family = corrected([one] * 5)
-    assert family[0].low is not None
-    assert one.low is not None
     assert family[0].low < one.low
-    assert {found.verdict() for found in family} == {"inconclusive"}
+    assert (one.verdict(), {found.verdict() for found in family}) == ("faster", {"inconclusive"})
     assert corrected([one, compare([]), refuse(one, "no")])[0].verdict() == "faster"
     assert corrected([]) == []
 
@@ -244,28 +226,20 @@ def test_how_many_more_launches_would_decide() -> None:
     found = compare(launches(1.0, 1.06, 1.03))
     assert found.verdict() == "inconclusive"
     more = found.launches_to_decide()
-    assert more is not None
     assert 1 <= more <= 10
-    decided = compare(launches(*[1.0, 1.06, 1.03] * math.ceil(1 + more / 3)))
-    assert decided.verdict() == "faster"
+    assert compare(launches(*[1.0, 1.06, 1.03] * math.ceil(1 + more / 3))).verdict() == "faster"
     assert compare(launches(*[0.9, 1.112])).launches_to_decide(1e-6) is None
 
 
-def test_measuring_stops_by_width_whatever_the_ratio() -> None:
+def test_measuring_stops_by_the_width_that_is_shown_whatever_the_ratio() -> None:
+    """Which is that of a surer interval than if the number of launches had been fixed."""
     for ratio in (0.5, 1.0, 2.0):
-        found = compare(launches(*(ratio * (1 + off) for off in (0, 0.01, 0.02, 0.01, 0.01))), by_width=True)
-        assert found.half_width == pytest.approx(0.0105, abs=0.001)
-        assert narrow_enough(found, 0.011)
-        assert not narrow_enough(found, 0.009)
-
-
-def test_a_width_that_ended_the_measuring_is_that_of_a_surer_interval() -> None:
-    ratios = (1.0, 1.01, 1.02, 1.01, 1.01)
-    fixed, stopped = compare(launches(*ratios)), compare(launches(*ratios), by_width=True)
-    assert stopped.interval(0.95) == pytest.approx(fixed.interval(0.97))
-    half = fixed.half_width
-    assert half is not None
-    assert not narrow_enough(fixed, half), "the rule looks at the interval that will be shown"
+        measured = launches(*(ratio * (1 + off) for off in (0, 0.01, 0.02, 0.01, 0.01)))
+        fixed, stopped = compare(measured), compare(measured, by_width=True)
+        assert stopped.half_width == pytest.approx(0.0105, abs=0.001)
+        assert (narrow_enough(stopped, 0.011), narrow_enough(stopped, 0.009)) == (True, False)
+        assert stopped.interval(0.95) == pytest.approx(fixed.interval(0.97))
+        assert not narrow_enough(fixed, fixed.half_width)
 
 
 def test_a_few_launches_that_agree_do_not_end_the_measuring() -> None:
@@ -277,35 +251,13 @@ def test_a_few_launches_that_agree_do_not_end_the_measuring() -> None:
 
 def test_the_median_of_one_variant_stands_on_its_launches() -> None:
     found = summarise_launches([launch(0.010, wobble=0), launch(0.017, wobble=0), launch(0.011, wobble=0)])
-    assert found is not None
     assert found.median == pytest.approx(0.011), "no mean of 44 and 77 µs, which no launch took"
-    assert found.low is not None
-    assert found.high is not None
     assert found.low < 0.0092
     assert found.high > 0.0130
     assert (found.unit, found.units, found.launches) == ("launch", 3, 3)
-
-
-def test_the_median_of_one_launch_says_that_it_stands_on_blocks() -> None:
-    found = summarise_launches([launch(0.010)])
-    assert found is not None
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < 0.01 < found.high
-    assert (found.unit, found.units, found.launches) == ("block", 16, 1)
-    assert found.relative_halfwidth == pytest.approx(0.002, abs=0.002)
     few = summarise_launches([launch(0.010, blocks=2)])
-    assert few is not None
-    assert (few.low, few.relative_halfwidth) == (None, None)
+    assert (few.unit, few.low, few.relative_halfwidth) == ("block", None, None)
     assert summarise_launches([]) is None
-
-
-def test_an_interval_is_wider_the_surer_it_has_to_be() -> None:
-    found = compare(launches(1.03, 1.05, 1.07))
-    assert isinstance(found, TimeComparison)
-    narrow = found.interval(0.9)
-    assert narrow is not None
-    assert found.low < narrow[0] < found.ratio < narrow[1] < found.high  # type: ignore[operator]
 
 
 seconds = st.one_of(st.floats(), st.floats(1e-9, 1e3))
@@ -324,24 +276,18 @@ def test_whatever_was_measured_is_compared_or_refused(
     measured: list[LaunchBlocks], by_width: bool, family: int
 ) -> None:
     found = compare(measured, by_width=by_width)
+    apart = compare_apart(
+        *([block.seconds for launch in measured for block in launch.of_side(side)] for side in (0, 1))
+    )
+    assert (apart.verdict(), apart.launches_to_decide()) == ("inconclusive", None)
     for one in (found, *corrected([found] * family)[:1]):
-        verdict = one.verdict()
-        assert (verdict == "inconclusive") == bool(one.reason())
-        assert one.launches_to_decide() != 0 or verdict != "inconclusive"
-        if one.low is not None:
-            assert 0 < one.low <= one.ratio <= one.high  # type: ignore[operator]
-    if any(not (math.isfinite(s) and s > 0) for one in measured for b in one.blocks if b.side < 2 for s in b.seconds):
-        assert found.ratio is None
+        assert (one.verdict() == "inconclusive") == bool(one.reason())
+        assert one.launches_to_decide() != 0 or one.verdict() != "inconclusive"
+        assert one.low is None or 0 < one.low <= one.ratio <= one.high
+    taken = [second for one in measured for block in one.blocks if block.side < 2 for second in block.seconds]
+    assert found.ratio is None or all(math.isfinite(second) and second > 0 for second in taken)
     summary = summarise_launches(measured)
-    if summary and summary.low is not None:
-        assert 0 < summary.low <= summary.median <= summary.high  # type: ignore[operator]
-
-
-@given(st.lists(st.lists(seconds, max_size=3), max_size=4), st.lists(st.lists(seconds, max_size=3), max_size=4))
-def test_whatever_was_measured_apart_has_no_verdict(one: list[list[float]], other: list[list[float]]) -> None:
-    found = compare_apart(one, other)
-    assert found.verdict() == "inconclusive"
-    assert found.launches_to_decide() is None
+    assert not summary or summary.low is None or 0 < summary.low <= summary.median <= summary.high
 
 
 @pytest.mark.parametrize("margin", [-0.01, math.nan])

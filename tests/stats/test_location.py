@@ -1,4 +1,4 @@
-"""."""
+"""Where values lie and how sure that is; quantiles of t; the summary of samples; when compiling pays."""
 
 from __future__ import annotations
 
@@ -54,13 +54,9 @@ def test_a_step_amounts_to_too_few_values() -> None:
 
 
 def test_a_quarter_of_the_values_may_be_anything() -> None:
-    random = np.random.default_rng(2)
-    quiet = random.normal(size=40)
-    burst = quiet.copy()
-    burst[::5] += 1000
-    there, spoilt = location(quiet.tolist()), location(burst.tolist())
-    assert spoilt.value == pytest.approx(there.value, abs=0.3)
-    assert spoilt.spread is not None
+    quiet = np.random.default_rng(2).normal(size=40)
+    spoilt = location((quiet + 1000 * (np.arange(40) % 5 == 0)).tolist())
+    assert spoilt.value == pytest.approx(location(quiet.tolist()).value, abs=0.3)
     assert spoilt.spread.half_width(0.95) < 1
 
 
@@ -90,38 +86,30 @@ def errors_by_definition(values: list[float]) -> list[Spread]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("persistence", "count"), [(0.0, 11), (0.0, 12), (0.0, 60), (0.5, 45), (0.7, 200), (0.999, 1500)]
-)
+@pytest.mark.parametrize(("persistence", "count"), [(0.0, 11), (0.0, 12), (0.5, 45), (0.7, 200), (0.999, 1500)])
 def test_of_the_ways_to_allow_for_likeness_the_widest_counts(persistence: float, count: int) -> None:
     random = np.random.default_rng(count)
     widest = set()
     for _ in range(30):
         values = alike(random, count, persistence)
         errors = errors_by_definition(values)
-        halves = [error.half_width(0.95) for error in errors]
-        which = halves.index(max(halves))
+        which = max(range(len(errors)), key=lambda at: errors[at].half_width(0.95))
         found = location(values).spread
         if found is None:
             assert errors[0].degrees < 4
             continue
         widest.add(which)
-        assert found.standard_error == pytest.approx(errors[which].standard_error)
-        assert found.degrees == errors[which].degrees
+        assert (found.standard_error, found.degrees) == pytest.approx(
+            (errors[which].standard_error, errors[which].degrees)
+        )
     assert len(widest) > (12 <= count <= 200), "each has its day"
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
-def test_a_few_values_have_no_error(count: int) -> None:
-    found = location(list(range(count)))
-    assert (found.value, found.spread) == ((count - 1) / 2, None)
-
-
-def test_constant_values_have_none_to_speak_of_and_no_values_no_place() -> None:
+def test_a_few_values_have_no_error_and_constant_ones_none_to_speak_of() -> None:
+    assert [location(list(range(count))) for count in (1, 2, 4)] == [Location(at, None) for at in (0, 0.5, 1.5)]
     assert location([2.0] * 30).spread == Spread(0.0, pytest.approx(15, abs=1))
     rounded = location([2.0] * 15 + [2.0 + 4e-16] * 15).spread
-    assert rounded is not None, "a step of one rounding error is no step"
-    assert rounded.standard_error < 1e-15
+    assert rounded.standard_error < 1e-15, "a step of one rounding error is no step"
     with pytest.raises(ValueError, match="no values"):
         location([])
 
@@ -153,27 +141,23 @@ def test_an_end_as_far_as_can_be_is_still_a_number_above_zero() -> None:
     assert bounded_exp(-1e6) == math.exp(-700) > 0
 
 
-def test_launches_that_differ_less_than_their_values_allow_owe_nothing_to_the_launch() -> None:
-    def share(between: float) -> float | None:
-        return launch_mean([Location(0.0, Spread(0.3, 4)), Location(between, Spread(0.4, 4))]).between_share
-
-    assert share(0.0) == 0.0
-    assert share(0.49) == 0.0, "0.245 between launches, 0.25 within them"
-    assert share(1.0) == pytest.approx(0.75)
+@pytest.mark.parametrize(("between", "share"), [(0.0, 0.0), (0.49, 0.0), (1.0, 0.75)])
+def test_launches_that_differ_less_than_their_values_allow_owe_nothing_to_the_launch(
+    between: float, share: float
+) -> None:
+    """Of 0.49 it is 0.245 between launches, and 0.25 within them."""
+    found = launch_mean([Location(0.0, Spread(0.3, 4)), Location(between, Spread(0.4, 4))])
+    assert found.between_share == pytest.approx(share)
 
 
 TABLE = {
     (0.75, 1): 1.0,
-    (0.95, 1): 6.31375,
-    (0.975, 1): 12.70620,
     (0.995, 1): 63.65674,
     (0.95, 2): 2.91999,
     (0.975, 2): 4.30265,
-    (0.975, 3): 3.18245,
     (0.9995, 3): 12.92398,
     (0.975, 4): 2.77645,
     (0.995, 5): 4.03214,
-    (0.975, 10): 2.22814,
     (0.95, 30): 1.69726,
     (0.975, 120): 1.97993,
     (0.975, math.inf): 1.959964,
@@ -210,7 +194,7 @@ def test_what_has_no_quantile_is_refused(probability: float, degrees: float) -> 
         t_quantile(probability, degrees)
 
 
-@pytest.mark.parametrize("count", [5, 6, 21, 50])
+@pytest.mark.parametrize("count", [5, 6, 50])
 def test_the_drawn_medians_have_the_distribution_of_the_textbook_bootstrap(count: int) -> None:
     random = np.random.default_rng(7)
     samples = random.lognormal(size=count)
@@ -224,48 +208,22 @@ def test_the_drawn_medians_have_the_distribution_of_the_textbook_bootstrap(count
 
 def test_the_interval_covers_the_true_median_as_often_as_it_says() -> None:
     random = np.random.default_rng(11)
-    inside = 0
-    for _ in range(400):
-        interval = median_interval(random.exponential(size=40).tolist())
-        assert interval is not None
-        inside += interval[0] <= np.log(2) <= interval[1]
-    assert 0.91 <= inside / 400 <= 0.985
+    intervals = [median_interval(random.exponential(size=40).tolist()) for _ in range(400)]
+    assert 0.91 <= sum(low <= np.log(2) <= high for low, high in intervals) / 400 <= 0.985
 
 
-def test_under_five_samples_there_is_no_interval() -> None:
-    summary = summarise([1.0, 2.0, 3.0, 4.0])
-    assert summary is not None
-    assert summary.ci95 is None
-    assert summary.relative_halfwidth is None
-    assert summarise([]) is None
-
-
-def test_the_tail_is_told_where_there_are_samples_enough() -> None:
-    summary = summarise([*([1.0] * 95), *([9.0] * 5)])
-    assert summary is not None
-    assert (summary.mean, summary.minimum, summary.maximum) == (pytest.approx(1.4), 1.0, 9.0)
-    assert summary.p95 == pytest.approx(1.4)
-    few, enough = summarise([1.0] * 19), summarise([1.0] * 20)
-    assert few is not None
-    assert few.p95 is None
-    assert enough is not None
-    assert enough.p95 == 1.0
-
-
-def test_the_spread_is_told_as_deviations_from_the_median() -> None:
-    summary = summarise([1.0, 2.0, 3.0, 5.0, 9.0])
-    assert summary is not None
-    assert (summary.count, summary.median, summary.mad) == (5, 3.0, 2.0)
-    assert summary.relative_halfwidth == pytest.approx((summary.high - summary.low) / 2 / 3.0)  # type: ignore[operator]
-    assert summary.ci95 == (summary.low, summary.high) == median_interval([1.0, 2.0, 3.0, 5.0, 9.0])
+def test_what_is_told_of_samples() -> None:
+    """As deviations from the median; the tail where there are samples enough, and an interval from five on."""
+    samples = [1.0, 2.0, 3.0, 5.0, 9.0]
+    found, tail, few = summarise(samples), summarise([1.0] * 95 + [9.0] * 5), summarise(samples[:4])
+    assert (found.count, found.median, found.mad) == (5, 3.0, 2.0)
+    assert found.ci95 == (found.low, found.high) == median_interval(samples) == median_interval(samples)
+    assert found.relative_halfwidth == pytest.approx((found.high - found.low) / 2 / 3.0)
+    assert (tail.mean, tail.minimum, tail.maximum, tail.p95) == (pytest.approx(1.4), 1.0, 9.0, pytest.approx(1.4))
+    assert [summarise([1.0] * count).p95 for count in (19, 20)] == [None, 1.0]
+    assert (few.ci95, few.relative_halfwidth, summarise([])) == (None, None, None)
     nothing = summarise([0.0] * 6)
-    assert nothing is not None
     assert (nothing.ci95, nothing.relative_halfwidth) == ((0.0, 0.0), None)
-
-
-def test_the_same_samples_give_the_same_interval() -> None:
-    samples = [1.0, 1.1, 1.2, 0.9, 1.05, 1.3]
-    assert median_interval(samples) == median_interval(list(samples))
 
 
 def test_outliers_are_marked_and_constant_samples_have_none() -> None:

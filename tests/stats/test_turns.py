@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
@@ -29,6 +30,7 @@ from jaxprof.stats.turns import (
     LEAST_SAMPLES,
     LONGEST_PROBED_SECONDS,
     PROBES,
+    TurnPlan,
     change_within,
     plan_probes,
     settling_seconds,
@@ -39,25 +41,25 @@ def test_two_sides_take_turns_in_abba_baab() -> None:
     assert {balanced_order(2, 4, seed) for seed in range(20)} == {(0, 1, 1, 0, 1, 0, 0, 1), (1, 0, 0, 1, 0, 1, 1, 0)}
 
 
+def rounds_of(order: Sequence[int], sides: int) -> list[Sequence[int]]:
+    return [order[at : at + sides] for at in range(0, len(order), sides)]
+
+
 @given(st.integers(1, 9), st.integers(0, 40), st.integers(0, 5))
 def test_each_side_has_its_blocks_one_in_each_round(sides: int, blocks: int, seed: int) -> None:
     order = balanced_order(sides, blocks, seed)
     assert order == balanced_order(sides, blocks, seed)
-    rounds = [order[at : at + sides] for at in range(0, len(order), sides)]
-    assert len(rounds) == blocks
-    assert all(sorted(one) == list(range(sides)) for one in rounds)
+    assert [sorted(one) for one in rounds_of(order, sides)] == [list(range(sides))] * blocks
 
 
-@pytest.mark.parametrize("sides", range(2, 8))
+@pytest.mark.parametrize("sides", [2, 3, 4, 7])
 def test_each_side_stands_in_each_place_and_follows_each_other_equally_often(sides: int) -> None:
-    whole = sides if sides % 2 == 0 else 2 * sides
-    order = balanced_order(sides, whole * 2, 3)
-    rounds = [order[at : at + sides] for at in range(0, len(order), sides)]
-    places = Counter((place, side) for one in rounds for place, side in enumerate(one))
-    assert set(places.values()) == {len(rounds) // sides}
+    order = balanced_order(sides, (sides if sides % 2 == 0 else 2 * sides) * 2, 3)
+    rounds = rounds_of(order, sides)
+    places = Counter(place for one in rounds for place in enumerate(one))
     followers = Counter(pair for one in rounds for pair in pairwise(one))
-    if sides > 2:
-        assert len(followers) == sides * (sides - 1)
+    assert set(places.values()) == {len(rounds) // sides}
+    assert len(followers) == sides * (sides - 1)
     assert len(set(followers.values())) == 1
 
 
@@ -68,12 +70,9 @@ def test_neither_of_two_sides_gains_from_a_steady_or_a_bending_drift() -> None:
         assert times[0] == times[1]
 
 
-def test_over_launches_the_rounds_of_an_unfinished_square_come_in_any_order() -> None:
+def test_over_launches_the_rounds_come_in_any_order_and_no_side_is_always_first() -> None:
     orders = [balanced_order(4, 2, seed) for seed in range(30)]
     assert len({tuple(order[:4].index(side) for side in order[4:]) for order in orders}) > 1
-
-
-def test_over_launches_no_side_is_always_first() -> None:
     assert {balanced_order(3, 1, seed)[0] for seed in range(30)} == {0, 1, 2}
 
 
@@ -91,17 +90,20 @@ def pairs(*sides: int) -> list[tuple[float, float]]:
     return [(one.seconds[0] - 1, two.seconds[0] - 1) for one, two in launch(*sides).pairs(0, 1)]
 
 
-def test_neighbours_are_paired_once() -> None:
-    assert pairs(0, 1, 1, 0, 1, 0, 0, 1) == [(0, 1), (3, 2), (5, 4), (6, 7)]
+@pytest.mark.parametrize(
+    ("sides", "paired"),
+    [
+        ((0, 1, 1, 0, 1, 0, 0, 1), [(0, 1), (3, 2), (5, 4), (6, 7)]),
+        ((0, 2, 1, 1, 0, 2), [(0, 2), (4, 3)]),  # further sides may stand between
+        ((0, 0, 1, 1), [(1, 2)]),  # a block without its partner is left out
+        ((0, 0), []),
+    ],
+)
+def test_neighbours_are_paired_once(sides: tuple[int, ...], paired: list[tuple[float, float]]) -> None:
+    assert pairs(*sides) == paired
 
 
-def test_further_sides_may_stand_between() -> None:
-    assert pairs(0, 2, 1, 1, 0, 2) == [(0, 2), (4, 3)]
-
-
-def test_a_block_without_its_partner_is_left_out() -> None:
-    assert pairs(0, 0, 1, 1) == [(1, 2)]
-    assert pairs(0, 0) == []
+def test_a_block_without_calls_is_paired_with_none() -> None:
     empty = LaunchBlocks((Block(0, (1.0,)), Block(1, ()), Block(0, (2.0,)), Block(1, (3.0,))))
     assert [(one.seconds, two.seconds) for one, two in empty.pairs(0, 1)] == [((2.0,), (3.0,))]
 
@@ -123,30 +125,35 @@ def test_samples_are_cut_into_blocks_in_order_and_whole(samples: list[float]) ->
         assert all(sum(block.seconds[:-1]) < 0.01 for block in blocks[:-1])
 
 
+def blocks_of(plan: TurnPlan) -> int:
+    """Of each side, which has as many as the other."""
+    assert plan.order.count(0) == plan.order.count(1)
+    return plan.order.count(0)
+
+
 def test_a_budget_is_spent_in_short_blocks_that_each_side_has_equally_often() -> None:
     plan = plan_turns([0.001, 0.002], 0.6)
-    assert plan.order.count(0) == plan.order.count(1) == 60
-    assert plan.block_seconds == BLOCK_SECONDS
-    assert plan.most_samples == 10_000 // 60
+    assert (blocks_of(plan), plan.block_seconds, plan.most_samples) == (60, BLOCK_SECONDS, 10_000 // 60)
     assert plan_turns([0.001, 0.002], 0.6, launches=5).most_samples == 10_000 // 300
     assert plan_turns([0.001], 200.0).most_samples == 1, "never none"
 
 
-def test_where_a_call_is_longer_than_a_block_the_longest_call_is_the_block() -> None:
-    plan = plan_turns([0.001, 0.1], 0.8)
-    assert plan.order.count(0) == plan.order.count(1) == 8
-    assert plan.block_seconds == pytest.approx(0.1)
-    assert plan_turns([0.001, 0.1], 0.75).order.count(0) == 8, "rounds are even, so that each place has its opposite"
-    assert plan_turns([0.001, 0.1], 0.75).block_seconds == pytest.approx(0.75 / 8)
-
-
-def test_a_long_call_still_gets_six_samples_over_all_launches() -> None:
-    """Four calls of two seconds, in the one launch of the published train step, said next to nothing."""
-    for launches, in_each in ((1, 6), (2, 4), (3, 4)):
-        plan = plan_turns([5.0, 1.0], 2.0, launches=launches)
-        assert plan.order.count(0) == plan.order.count(1) == in_each
-        assert launches * in_each >= LEAST_SAMPLES
-    assert plan_turns([5.0, 1.0], 2.0, launches=2).block_seconds == 0.5
+@pytest.mark.parametrize(
+    ("calls", "budget", "launches", "blocks", "seconds"),
+    [
+        # where a call is longer than a block, the longest call is the block
+        ([0.001, 0.1], 0.8, 1, 8, 0.1),
+        ([0.001, 0.1], 0.75, 1, 8, 0.75 / 8),  # rounds are even, so that each place has its opposite
+        # a long call still gets six samples over all launches
+        ([5.0, 1.0], 2.0, 1, 6, 2.0 / 6),
+        ([5.0, 1.0], 2.0, 2, 4, 0.5),
+        ([5.0, 1.0], 2.0, 3, 4, 0.5),
+    ],
+)
+def test_long_calls(calls: list[float], budget: float, launches: int, blocks: int, seconds: float) -> None:
+    plan = plan_turns(calls, budget, launches=launches)
+    assert (blocks_of(plan), plan.block_seconds) == (blocks, pytest.approx(seconds))
+    assert launches * blocks_of(plan) >= LEAST_SAMPLES
 
 
 def test_each_launch_has_an_order_of_its_own() -> None:
@@ -168,18 +175,17 @@ def test_a_block_settles_where_its_calls_take_what_later_ones_take() -> None:
 
 def test_a_block_of_equal_calls_has_no_warm_in() -> None:
     """Nor, mostly, where the first call is as noisy as all others are."""
-    assert settling_seconds([block_of((100, 1e-3), noise=0.02, seed=seed) for seed in range(PROBES)]) == 0
-    noisy = [
-        settling_seconds([block_of((60, 1e-3), noise=0.1, seed=PROBES * one + seed) for seed in range(PROBES)])
-        for one in range(100)
-    ]
-    assert sum(found != 0 for found in noisy) <= 20
+
+    def warm_in(noise: float, first: int = 0) -> float:
+        return settling_seconds([block_of((60, 1e-3), noise=noise, seed=PROBES * first + at) for at in range(PROBES)])
+
+    assert warm_in(0.02) == 0
+    assert sum(warm_in(0.1, first) != 0 for first in range(100)) <= 20
 
 
 def test_calls_that_still_change_at_the_end_do_not_settle() -> None:
     falling = [[1e-3 * (1 - 0.004 * place) for place in range(100)] for _ in range(4)]
-    half = sum(falling[0][:50])
-    assert settling_seconds(falling) == pytest.approx(half), "the second half counts"
+    assert settling_seconds(falling) == pytest.approx(sum(falling[0][:50])), "the second half counts"
     assert settling_seconds([block_of((50, 1e-3), (50, 0.8e-3))] * 4) == pytest.approx(50e-3)
 
 
@@ -224,38 +230,27 @@ def launch_with(samples: list[float], size: int = 5) -> LaunchBlocks:
 
 def test_with_one_launch_the_median_is_that_of_the_calls_and_the_interval_that_of_the_blocks() -> None:
     samples = calls(100)
-    over_blocks = summarise_launches([launch_with(samples)])
+    blocks = summarise_launches([launch_with(samples)])
     found = summarise_run(samples, [launch_with(samples)])
-    assert found is not None
-    assert over_blocks is not None
     assert (found.median, found.unit, found.launches, found.count) == (np.median(samples), "block", 1, 100)
-    assert found.low is not None
-    assert found.low / found.median == pytest.approx(over_blocks.low / over_blocks.median)  # type: ignore[operator]
-    assert found.high / found.median == pytest.approx(over_blocks.high / over_blocks.median)  # type: ignore[operator]
-    assert found.relative_halfwidth == pytest.approx(over_blocks.relative_halfwidth)
-    assert over_blocks.relative_halfwidth == pytest.approx(
-        (over_blocks.high - over_blocks.low) / 2 / over_blocks.median  # type: ignore[operator]
-    )
+    ends = [(one.low / one.median, one.high / one.median) for one in (found, blocks)]
+    assert ends[0] == pytest.approx(ends[1])
+    assert found.relative_halfwidth == pytest.approx((ends[1][1] - ends[1][0]) / 2)
 
 
 def test_over_launches_the_median_is_theirs_and_each_counts_the_same() -> None:
     short, long = calls(20, 0.004, 0.0), calls(200, 0.009, 0.0)
     found = summarise_run([*short, *long], [launch_with(short), launch_with(long)])
-    assert found is not None
-    assert found.median == pytest.approx(0.006)
-    assert (found.unit, found.launches, found.count) == ("launch", 2, 220)
-    assert found.low < 0.004 < 0.009 < found.high  # type: ignore[operator]
+    assert (found.median, found.unit, found.launches, found.count) == (pytest.approx(0.006), "launch", 2, 220)
+    assert found.low < 0.004 < 0.009 < found.high
 
 
 def test_a_run_that_took_no_turns_is_cut_into_blocks() -> None:
+    """Of 4 ms a call, a block of 10 ms has three; where a sample is of ten calls, it is a block."""
     samples = calls(60)
-    cut = summarise_run(samples)
-    assert cut is not None
+    cut, three = summarise_run(samples), summarise_run(samples, [launch_with(samples, 3)])
     assert cut.unit == "block"
-    # Of 4 ms a call, a block of 10 ms has three; where a sample is of ten calls, it is a block.
-    three = summarise_run(samples, [launch_with(samples, 3)])
-    assert three is not None
-    assert (cut.low, cut.high) == (pytest.approx(three.low, rel=0.01), pytest.approx(three.high, rel=0.01))
+    assert (cut.low, cut.high) == pytest.approx((three.low, three.high), rel=0.01)
     assert summarise_run(samples, calls_per_sample=10) == summarise_run(samples, [launch_with(samples, 1)])
 
 
@@ -263,20 +258,15 @@ def test_what_has_no_blocks_or_no_times_has_the_summary_of_its_calls() -> None:
     assert summarise_run([]) is None
     samples = [0.0, *calls(9)]
     found = summarise_run(samples)
-    assert found == summarise(samples)
-    assert found is not None
-    assert (found.unit, found.launches) == ("call", 1)
+    assert (found, found.unit, found.launches) == (summarise(samples), "call", 1)
 
 
 def test_the_interval_over_launches_is_never_narrower_than_their_blocks_allow() -> None:
     """Two launches that agree by chance, of blocks that do not."""
     samples = calls(80, wobble=0.3)
-    found = summarise_launches([launch_with(samples), launch_with(samples)])
-    one = summarise_launches([launch_with(samples)])
-    assert found is not None
-    assert one is not None
-    assert found.relative_halfwidth > 0.5 * one.relative_halfwidth  # type: ignore[operator]
-    assert (found.units, one.units) == (2, 16)
+    one, both = (summarise_launches([launch_with(samples)] * count) for count in (1, 2))
+    assert both.relative_halfwidth > 0.5 * one.relative_halfwidth
+    assert (both.units, one.units) == (2, 16)
 
 
 def launches_of(*medians: float, noise: float = 0.01) -> list[LaunchBlocks]:
@@ -287,19 +277,16 @@ def launches_of(*medians: float, noise: float = 0.01) -> list[LaunchBlocks]:
     ]
 
 
-def test_turns_that_take_longer_than_the_run_alone_differ_from_it() -> None:
-    alone = launches_of(1.00e-3, 1.01e-3, 0.99e-3)
-    ratio, differs = turns_over_alone(launches_of(1.6e-3, 1.65e-3, 1.58e-3), alone) or (0, False)
-    assert differs
-    assert ratio == pytest.approx(1.61, rel=0.02)
-
-
-def test_turns_within_their_interval_or_close_by_do_not_differ_from_the_run_alone() -> None:
-    alone = launches_of(1.00e-3, 1.01e-3, 0.99e-3)
-    for turns in (launches_of(1.02e-3, 1.03e-3, 1.01e-3), launches_of(0.8e-3, 1.2e-3, 1.3e-3)):
-        found = turns_over_alone(turns, alone)
-        assert found is not None
-        assert not found[1]
+@pytest.mark.parametrize(
+    ("turns", "differs"),
+    [((1.6e-3, 1.65e-3, 1.58e-3), True), ((1.02e-3, 1.03e-3, 1.01e-3), False), ((0.8e-3, 1.2e-3, 1.3e-3), False)],
+)
+def test_turns_that_take_longer_than_the_run_alone_by_more_than_their_interval_differ_from_it(
+    turns: tuple[float, ...], differs: bool
+) -> None:
+    ratio, found = turns_over_alone(launches_of(*turns), launches_of(1.00e-3, 1.01e-3, 0.99e-3))
+    assert found == differs
+    assert not differs or ratio == pytest.approx(1.61, rel=0.02)
 
 
 def test_of_launches_that_were_not_measured_alone_nothing_is_known() -> None:
@@ -308,13 +295,9 @@ def test_of_launches_that_were_not_measured_alone_nothing_is_known() -> None:
     assert turns_over_alone(launches_of(1e-3), [LaunchBlocks(())]) is None
 
 
-def test_bursts_of_others_that_spare_some_calls_are_not_what_the_other_sides_leave() -> None:
-    quiet = [launch_with(calls(100, 1e-3, 0.01))]
-    for calm in (2, 0):  # of each five calls, so many are of a quiet machine
-        spoiled = [
-            launch_with(
-                [second * (1.0 if at % 5 < calm else 1.5) for at, second in enumerate(calls(100, 1e-3, 0.01, 4))]
-            )
-        ]
-        _ratio, differs = turns_over_alone(spoiled, quiet) or (0, None)
-        assert differs is (calm == 0)
+@pytest.mark.parametrize(("calm", "differs"), [(2, False), (0, True)])
+def test_bursts_of_others_that_spare_some_calls_are_not_what_the_other_sides_leave(calm: int, differs: bool) -> None:
+    """Of each five calls, so many are of a quiet machine."""
+    quiet = launch_with(calls(100, 1e-3, 0.01))
+    spoiled = [took * (1.0 if at % 5 < calm else 1.5) for at, took in enumerate(calls(100, 1e-3, 0.01, 4))]
+    assert turns_over_alone([launch_with(spoiled)], [quiet])[1] is differs

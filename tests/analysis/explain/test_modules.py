@@ -2,95 +2,78 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from folding import fold
+from analysis.made_runs import run, session
 from jaxprof import events as e
 from jaxprof.analysis.ceilings import of_call
 from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
-from jaxprof.analysis.explain.modules import weights_of_call
+from jaxprof.analysis.explain.modules import KernelWeights, weights_of_call
 from jaxprof.analysis.measured import longest_kernel
 from jaxprof.analysis.opener import module_of
 from jaxprof.hlo.open.stages import ModuleStages
-from jaxprof.session import Session
 from report import sessions
 
 TRANSPOSES = sessions.TRANSPOSES
 
 
-def measured(
-    run: str = "r1", seconds: float | None = 1e-3, *, kind: str = "NVIDIA H200", hlo: str = TRANSPOSES
-) -> list[e.Event]:
+H200 = "NVIDIA H200"
+
+
+def measured(name: str = "r1", seconds: float | None = 1e-3, **more: Any) -> list[e.Event]:
     """A run on a GPU: how long its calls took, if they were made."""
-    device = {"platform": "cuda", "kind": kind}
     how = "jit" if seconds else "compile"
-    spec = e.RunSpec(workload="f", variant="jit", how=how, device="cuda:0")
-    return [
-        e.RunPlanned(run=run, spec=spec),
-        e.EnvironmentRead(run=run, python="3", numpy="2", devices=[device]),
-        *([e.TextRecorded(run=run, name="hlo", text=hlo, bytes=len(hlo))] if hlo else []),
-        *([e.SamplesTaken(run=run, series="run", seconds=[seconds] * 9)] if seconds else []),
-        e.RunFinished(run=run, status="ok"),
-    ]
-
-
-def session(*events: e.Event) -> Session:
-    return fold(sessions.HEADER, events)
+    samples = [seconds] * 9 if seconds else []
+    return run(name, samples=samples, how=how, device="cuda:0", **{"kind": H200, "hlo": TRANSPOSES, **more})
 
 
 def share(*events: e.Event) -> float | None:
-    of = session(*events)
+    of = session(events)
     reached = of_call(of, of.runs["r1"])
     return reached.roofline if reached is not None else None
 
 
 def test_how_near_a_call_comes_to_the_least_time_on_its_device() -> None:
-    one, half = share(*measured(seconds=1e-3)), share(*measured(seconds=2e-3))
-    assert one is not None
-    assert 0 < half == pytest.approx(one / 2)
     moved = 4 * (1 << 20) * 4  # two kernels, each of which reads and writes 4 MiB
+    one = share(*measured(seconds=1e-3))
     assert one == pytest.approx(moved / 4.8e12 / 1e-3, rel=0.15)
+    assert share(*measured(seconds=2e-3)) == pytest.approx(one / 2)
 
 
-def test_without_a_device_its_hlo_or_a_time_nothing_is_said_of_it() -> None:
-    assert share(*measured(kind="a device that nobody knows")) is None
-    assert share(*measured(hlo="")) is None
-    assert share(*measured(hlo="no HLO at all")) is None
-    assert share(*measured(seconds=None)) is None
+@pytest.mark.parametrize(
+    "lacks", [{"kind": "a device that nobody knows"}, {"hlo": None}, {"hlo": "no HLO"}, {"seconds": None}]
+)
+def test_without_a_device_its_hlo_or_a_time_nothing_is_said_of_it(lacks: dict[str, Any]) -> None:
+    assert share(*measured(**lacks)) is None
 
 
 def test_without_a_capture_a_kernel_costs_its_part_of_the_least_time() -> None:
-    of = session(*measured(seconds=1e-3))
-    module = module_of(of, of.runs["r1"])
-    assert module is not None
-    weights = weights_of_call(of, of.runs["r1"], module)
-    assert (weights.scope, weights.estimate) == ("call", True)
-    assert sum(weights.shares.values()) == pytest.approx(1.0)
-    assert weights.seconds == pytest.approx(1e-3)
-    of = session(*measured(seconds=None))
-    weights = weights_of_call(of, of.runs["r1"], module)
-    assert 0 < weights.seconds < 1e-3, "of a program that was only compiled it is an estimate"
-    assert (weights.low, weights.high) == (None, None)
-    of = session(*measured(kind="a device that nobody knows"))
-    weights = weights_of_call(of, of.runs["r1"], module)
-    assert (weights.shares, weights.seconds) == ({}, None)
+    def weights(**more: Any) -> KernelWeights:
+        of = session(measured(**more))
+        module = module_of(of, of.runs["r1"])
+        assert module is not None
+        return weights_of_call(of, of.runs["r1"], module)
+
+    timed, compiled, unknown = weights(), weights(seconds=None), weights(kind="a device that nobody knows")
+    assert (timed.scope, timed.estimate, timed.seconds) == ("call", True, pytest.approx(1e-3))
+    assert sum(timed.shares.values()) == pytest.approx(1.0)
+    assert 0 < compiled.seconds < 1e-3, "of a program that was only compiled it is an estimate"
+    assert (compiled.low, compiled.high) == (None, None)
+    assert (unknown.shares, unknown.seconds) == ({}, None)
 
 
 def test_the_longest_kernel_is_that_of_all_captures_together() -> None:
-    of = session(
-        *measured("r1"),
-        sessions.kernels("r1", fusion_1=1e-3, fusion_2=2e-3),
-        *measured("r2"),
-        sessions.kernels("r2", fusion_1=5e-3),
-    )
-    longest = longest_kernel(of)
+    first = [*measured(), sessions.kernels("r1", fusion_1=1e-3, fusion_2=2e-3)]
+    longest = longest_kernel(session(first, measured("r2"), sessions.kernels("r2", fusion_1=5e-3)))
     assert (longest.run, longest.name, longest.share) == ("r2", "fusion.1", pytest.approx(5 / 8))
     assert longest.kind
     assert longest.where == e.SourceLocation("/home/me/turn.py", 7)
-    without_hlo = longest_kernel(session(*measured("r1", hlo=""), sessions.kernels("r1", fusion_1=1e-3)))
-    assert (without_hlo.kind, without_hlo.where, without_hlo.share) == ("", None, 1.0)
-    assert longest_kernel(session(*measured("r1"))) is None
-    assert longest_kernel(session(*measured("r1"), sessions.kernels("r1", fusion_1=0.0))) is None
+    alone = longest_kernel(session(measured(hlo=None), sessions.kernels("r1", fusion_1=1e-3)))
+    assert (alone.kind, alone.where, alone.share) == ("", None, 1.0)
+    assert longest_kernel(session(measured())) is None
+    assert longest_kernel(session(measured(), sessions.kernels("r1", fusion_1=0.0))) is None
 
 
 def test_a_module_that_cannot_be_read_is_told_and_the_others_are_explained() -> None:
@@ -106,6 +89,5 @@ def test_a_module_that_cannot_be_read_is_told_and_the_others_are_explained() -> 
 
 
 def test_an_explanation_reads_the_hlo_of_its_first_programs() -> None:
-    runs = [event for number in range(18) for event in measured(f"r{number}")]
-    (finding,) = explanation(session(*runs), "s").findings
+    (finding,) = explanation(session(*(measured(f"r{number}") for number in range(18))), "s").findings
     assert 1 + len(finding.also) == 16

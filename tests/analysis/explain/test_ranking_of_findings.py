@@ -35,55 +35,46 @@ def explained(*findings: RankedFinding, abstentions: tuple[Abstention, ...] = ()
     return derive._explained("s", "runs", derive._Collected(list(findings), list(abstentions)))
 
 
-def codes(*findings: RankedFinding) -> list[str]:
-    return [each.code for each in explained(*findings).findings]
-
-
-def test_faults_come_first_then_seconds_that_a_change_saves_then_bytes() -> None:
-    assert codes(
-        finding("unknown"),
-        finding("large", bytes=8),
-        finding("larger", bytes=9),
-        finding("some", seconds=2.0),
-        finding("most", seconds=1.0, saves_seconds=3.0),
-        finding("wrong", fault=True),
-    ) == ["wrong", "most", "some", "larger", "large"]
-    assert codes(finding("spared", seconds=9.0, saves_seconds=0.0), finding("some", seconds=1.0)) == ["some", "spared"]
-
-
-def test_what_saves_only_a_part_stands_behind_what_surely_costs_as_much() -> None:
-    def order(at_most: float) -> list[str]:
-        return codes(finding("part", seconds=at_most, at_most=True), finding("sure", seconds=1.0))
-
-    assert order(1.9) == ["sure", "part"]
-    assert order(2.1) == ["part", "sure"]
-
-
-def test_of_equal_ones_the_order_is_that_of_their_names_whatever_they_came_in() -> None:
-    assert codes(finding("b", seconds=1.0), finding("a", seconds=1.0)) == ["a", "b"]
+@pytest.mark.parametrize(
+    ("findings", "order"),
+    [
+        # faults first, then seconds that a change saves, then bytes
+        (
+            [
+                finding("larger", bytes=9),
+                finding("large", bytes=8),
+                finding("some", seconds=2.0),
+                finding("most", seconds=1.0, saves_seconds=3.0),
+                finding("wrong", fault=True),
+            ],
+            "wrong most some larger large",
+        ),
+        ([finding("spared", seconds=9.0, saves_seconds=0.0), finding("some", seconds=1.0)], "some spared"),
+        ([finding("unknown"), finding("large", bytes=8)], "large unknown"),
+        # what saves only a part stands behind what surely costs as much
+        ([finding("part", seconds=1.9, at_most=True), finding("sure", seconds=1.0)], "sure part"),
+        ([finding("part", seconds=2.1, at_most=True), finding("sure", seconds=1.0)], "part sure"),
+        ([finding("b", seconds=1.0), finding("a", seconds=1.0)], "a b"),
+        # failures, slower sides and lines of a program are kept apart
+        ([finding("layout-copy", "r1"), finding("layout-copy", "r2")], "layout-copy"),
+        ([finding("run-failed", "r1"), finding("run-failed", "r2")], "run-failed run-failed"),
+        ([finding("out-of-memory", "r1"), finding("out-of-memory", "r2")], "out-of-memory out-of-memory"),
+        ([finding("slower", "r1"), finding("slower", "r2")], "slower slower"),
+        ([finding("data_waits", "r1", scope="program"), finding("data_waits", "r2", scope="program")],
+         "data_waits data_waits"),
+        # copies are told once, by their kernels where these have a time
+        ([finding("host-transfer", seconds=1.0), finding("copies-in-steps", seconds=1.0)], "host-transfer"),
+        ([finding("host-transfer"), finding("copies-in-steps", seconds=1.0)], "copies-in-steps host-transfer"),
+    ],
+)  # fmt: skip
+def test_the_order_of_findings_and_which_of_them_are_one(findings: list[RankedFinding], order: str) -> None:
+    assert [each.code for each in explained(*findings).findings] == order.split()
 
 
 def test_a_finding_of_several_runs_is_told_of_the_one_where_it_costs_most() -> None:
-    given = [finding("a", "r1", seconds=1.0), finding("a", "r2", seconds=2.0), finding("a", "r3", seconds=1.5)]
-    (one,) = explained(*given, finding("a", "r1", seconds=0.5)).findings
+    costs = {"r1": 1.0, "r2": 2.0, "r3": 1.5}
+    (one,) = explained(*(finding("a", run, seconds=cost) for run, cost in costs.items()), finding("a")).findings
     assert (one.run, one.also) == ("r2", ("r3", "r1"))
-    (one,) = explained(finding("a", seconds=1.0), finding("a", seconds=2.0)).findings
-    assert one.also == (), "twice in one run"
-
-
-@pytest.mark.parametrize(
-    ("code", "scope", "count"),
-    [("layout-copy", "call", 1), ("run-failed", "call", 2), ("out-of-memory", "call", 2), ("slower", "call", 2),
-     ("varying_shapes", "program", 2)],
-)  # fmt: skip
-def test_failures_slower_sides_and_lines_of_a_program_are_kept_apart(code: str, scope: str, count: int) -> None:
-    found = explained(finding(code, "r1", scope=scope), finding(code, "r2", scope=scope)).findings
-    assert len(found) == count
-
-
-@pytest.mark.parametrize(("seconds", "told"), [(1.0, ["host-transfer"]), (None, ["copies-in-steps", "host-transfer"])])
-def test_copies_are_told_once_by_their_kernels_where_these_have_a_time(seconds: float | None, told: list[str]) -> None:
-    assert codes(finding("host-transfer", seconds=seconds), finding("copies-in-steps", seconds=1.0)) == told
 
 
 def test_a_list_is_short_and_says_how_many_are_left_out() -> None:
@@ -120,10 +111,5 @@ def test_a_comparison_without_a_verdict_is_measured_in_as_many_launches_as_decid
     side = Run("r2", RunSpec(workload="f", variant="jit", how="jit", device="cpu:0", side="B"))
     times = SimpleNamespace(launches=5, launches_to_decide=lambda: more, is_near=False)
     versus = SimpleNamespace(verdict=verdict, times=times, label="B", reason="", run=side)
-    compared: Any = SimpleNamespace(versus=[versus])
-    told = list(sources.side_abstentions(compared, "s"))
+    told = list(sources.side_abstentions(SimpleNamespace(versus=[versus]), "s"))
     assert [each.command for each in told] == ([command] if command else [])
-    if told:
-        assert told[0].reason == "whether B is faster than A: the interval holds both"
-        times.is_near = True
-        assert next(sources.side_abstentions(compared, "s")).reason.startswith("whether B is as fast as A: ")

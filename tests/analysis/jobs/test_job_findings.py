@@ -1,59 +1,79 @@
-"""Which process of a job is late, and why; and what cannot be said."""
+"""Which process of a job is late, and why; what else is found in a job; and what cannot be said."""
 
 from __future__ import annotations
 
 import os
-import re
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median_high
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-import program_events
+import program_events as made
+from golden import finding_text, held_cases
 from jaxprof import events as e
+from jaxprof.analysis.arrivals import Exchanged
+from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.analysis.explain.jobs import explanation_of_job
+from jaxprof.analysis.finding import Finding
+from jaxprof.analysis.jobs.figures import OwnArguments, ProcessFigures
+from jaxprof.analysis.jobs.findings import uneven_shards
 from jaxprof.analysis.jobs.job import JobFigures, compare_with_others, job_figures
 from jaxprof.report.hosts import nothing_found
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 from jaxprof.units import percent
-from job_folders import captures, job, late_from, loop, process, stderr, wavering
+from job_folders import ALL_REDUCE, captures, late_from, loop, process, stderr, wavering
 
-ELSEWHERE = [
-    *program_events.steady(20, {"device_busy": 1.0}, [program_events.line(188, 1.0, "device_busy", "step", loop=185)]),
-    program_events.compiled("step"),
-]
-"""A process whose loop is at another line."""
 LONG = bool(os.environ.get("JAXPROF_LONG"))
+Events = list[e.Event]
 
 
-def figures(folder: Path) -> JobFigures:
+@dataclass(frozen=True)
+class Of:
+    """A process that did this, and how it ended or where it ran (`process` of `job_folders`)."""
+
+    inside: Events
+    options: dict[str, Any]
+
+
+def of(*inside: e.Event, **options: Any) -> Of:
+    return Of(list(inside), options)
+
+
+Processes = Sequence[Events | Of]
+
+
+def figures(folder: Path, processes: Processes) -> JobFigures:
+    for index, each in enumerate(processes):
+        one = each if isinstance(each, Of) else Of(each, {})
+        process(folder, index, len(processes), *one.inside, **one.options)
     return job_figures(read_job(folder, Session))
 
 
-def codes(folder: Path) -> list[tuple[str, int, str]]:
-    return [(finding.code, finding.index, finding.part) for finding in figures(folder).findings]
+def found(folder: Path, processes: Processes) -> list[str]:
+    """The findings: code, process, part."""
+    return [_named(finding) for finding in figures(folder, processes).findings]
 
 
-@pytest.mark.parametrize("count", [2, 4, 16])
-@pytest.mark.parametrize("part", ["data", "host"])
-def test_the_late_process_is_named_with_what_makes_it_late(tmp_path: Path, count: int, part: str) -> None:
-    loops = [loop(**{part: 0.3}) if index == count - 1 else loop() for index in range(count)]
-    [finding] = figures(job(tmp_path, *loops)).findings
-    assert (finding.code, finding.index, finding.part) == ("straggler", count - 1, part)
-    assert f"process {count - 1} on node{count - 1} is late" in finding.message
-    assert ("which wait for it: the input of this host starves the job" in finding.message) == (part == "data")
-    assert finding.where.line == {"data": 86, "host": 91}[part]
-    assert finding.seconds == pytest.approx(20 * (0.3 - {"data": 0.02, "host": 0.0}[part]), rel=0.01)
+def _named(finding: Finding) -> str:
+    index = "" if finding.index is None else f" {finding.index}"
+    return f"{finding.code}{index}" + (f" {finding.part}" if finding.part else "")
 
 
-@pytest.mark.parametrize(
-    ("host", "clock", "named"), [(0.86, 0.9, True), (0.45, 0.5, True), (0.86, 0.05, False), (0.3, 0.9, False)]
-)
-def test_what_is_plain_is_said_of_a_short_loop_where_the_clock_agrees(
-    tmp_path: Path, host: float, clock: float, named: bool
-) -> None:
-    """A process of four sleeps in each step of a loop of two seconds."""
-    loops = [
+def captured(count: int, *inside: Events, **how: Any) -> list[Events]:
+    """Processes of a loop, or of `inside`, each with what it captured."""
+    loops = inside or [loop()] * count
+    return [[*own, *taken] for own, taken in zip(loops, captures(count, **how), strict=True)]
+
+
+def clocked(host: float, clock: float) -> list[Events]:
+    """Four processes of two seconds, one of which sleeps in each step, as samples and as the clock see it."""
+    return [
         [
             replace(event, device_wait_seconds=1 - (clock if index == 2 else 0.05))
             if isinstance(event, e.ProgramSampled)
@@ -62,293 +82,362 @@ def test_what_is_plain_is_said_of_a_short_loop_where_the_clock_agrees(
         ]
         for index in range(4)
     ]
-    found = [(finding.code, finding.index, finding.part) for finding in figures(job(tmp_path, *loops)).findings]
-    assert found == ([("straggler", 2, "host")] if named else [])
 
 
-def test_what_all_processes_share_is_said_of_the_job(tmp_path: Path) -> None:
-    dear = [[*loop(), program_events.compiled("setup", compile_seconds=14.0 + index / 5)] for index in range(4)]
-    assert "All 4 processes: compiling, of the wall time: 71 % to 7" in nothing_found(
-        figures(job(tmp_path / "a", *dear))
-    )
-    assert "All 4" not in nothing_found(figures(job(tmp_path / "b", *dear[:3], loop())))
+def waver(count: int, seconds: int, late: tuple[int, int, float], who: int, **more: Any) -> list[Events]:
+    """Processes that vary, one of which is late from the first to the second moment by a share."""
+    return [wavering(seconds, seed=seed, late=late if seed == who else (0, 0, 0.0), **more) for seed in range(count)]
 
 
-def test_processes_that_do_not_wait_for_each_other_are_not_said_to(tmp_path: Path) -> None:
-    [finding] = figures(job(tmp_path, loop(), loop(30, data=0.3), loop())).findings
-    assert finding.message.endswith("2.0 % on the others, whose loops take 20.0 s while its own takes 30.0 s")
+def raised(index: int, *, hosts: int, clock: float) -> Of:
+    """A process that raises three seconds after the one before it, by a clock that is behind."""
+    header = {"wall_seconds": made.HEADER.wall_seconds - index * clock, "host": f"node{index % hosts}"}
+    return of(*loop(), *stderr(*TRACEBACK, seconds=5.0 + 3 * index), exit_code=1, header=header)
 
 
-def test_two_late_processes_do_not_hide_each_other(tmp_path: Path) -> None:
-    assert codes(job(tmp_path, loop(), loop(data=0.3), loop(), loop(host=0.25), loop(), loop())) == [
-        ("straggler", 1, "data"),
-        ("straggler", 3, "host"),
+def stepping(seconds: int, *stops: tuple[float, float, str]) -> Events:
+    """A loop of so many seconds, and stops: when, for how long, and what found it."""
+    inside = made.steady(seconds, {"device_busy": 1.0}, [made.line(88, 1.0, "device_busy", "step")])
+    seen = [
+        e.ProgramStopped(run=made.RUN, began_seconds=made.BEGAN + at, seconds=took, found_by=by)
+        for at, took, by in stops
+    ]
+    return [*inside, made.compiled("step"), *seen]
+
+
+def at_clock(gigahertz: float, *reasons: str, device: str = "cuda:0", busy: float = 0.9, count: int = 20) -> Events:
+    """A loop, and readings of a device, half a second apart."""
+    return [
+        *loop(),
+        *(
+            e.DeviceReading(
+                device=device,
+                utilisation=busy,
+                clock_hertz=gigahertz * 1e9,
+                throttle_reasons=list(reasons),
+                monotonic_seconds=made.BEGAN + number / 2,
+            )
+            for number in range(count)
+        ),
     ]
 
 
-@pytest.mark.parametrize(
-    ("loops", "why"),
-    [
-        ([loop(), loop(data=0.03), loop(data=0.04), loop()], "a small difference"),
-        ([loop(data=0.3) for _ in range(4)], "all of them fetch for as long"),
-        ([loop(4), loop(4, data=0.3), loop(4)], "four windows are too few"),
-        ([wavering(12, seed=seed, data=0.1 + 0.06 * (seed == 1), noise=0.06) for seed in range(4)], "blocks that vary"),
-        ([loop(data=0.02), loop(data=0.3), loop(data=0.15), loop(data=0.45), loop(data=0.6)], "all of them differ"),
-    ],
-)
-def test_nobody_is_named_late_who_is_not(tmp_path: Path, loops: list[list[e.Event]], why: str) -> None:
-    late = [finding for finding in figures(job(tmp_path, *loops)).findings if finding.code == "straggler"]
-    assert not late, why
+def shards(*rows: int, columns: int = 1024, sharding: str = "") -> Events:
+    """A loop, and a function that is compiled for arrays of so many rows."""
+    return [
+        *loop(),
+        *(
+            made.compiled(
+                "encode",
+                signature=[
+                    made.leaf("weights", "f32[1024,64]"),
+                    made.leaf("x", f"f32[{count},{columns}]", sharding=sharding),
+                ],
+            )
+            for count in rows
+        ),
+    ]
+
+
+def exchanging(*, hosts: int = 1, kind: str = "", **more: Any) -> list[Of]:
+    """A job whose program moves 4 MiB in each step of 10 ms; `kind` of its devices, if they are known."""
+    devices = [{"id": "gpu:0", "platform": "gpu", "kind": kind}]
+    seen = [e.EnvironmentRead(python="3.13", numpy="2.0", run=made.RUN, devices=devices)] if kind else []
+    return [
+        of(*loop(), *seen, *taken, header={"host": f"node{index % hosts}"})
+        for index, taken in enumerate(captures(4, hlo=ALL_REDUCE, **{"exchange": 4e-3, **more}))
+    ]
+
+
+TRACEBACK = ["Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: a damaged shard"]
+RESET = ["Traceback (most recent call last):", "jax.errors.JaxRuntimeError: connection reset by peer"]
+OFTEN = [*loop(), *made.shaped(9, "metric")]
+DEAR = [[*loop(), made.compiled("setup", compile_seconds=14.0 + index / 5)] for index in range(4)]
+STOP = (5.0, 2.0, "state")
+ELSEWHERE = [
+    *made.steady(20, {"device_busy": 1.0}, [made.line(188, 1.0, "device_busy", "step", loop=185)]),
+    made.compiled("step"),
+]
+"""A process whose loop is at another line."""
+LARGE, SMALL = shards(96), shards(32)
+ONE_HOST = {"header": {"host": "one"}}
+
+CASES: dict[str, tuple[Processes, str]] = {
+    "one of two fetches": ([loop(), loop(data=0.3)], "straggler 1 data"),
+    "one of four works on its host": ([loop(), loop(), loop(), loop(host=0.3)], "straggler 3 host"),
+    "two of six do not hide each other": (
+        [loop(), loop(data=0.3), loop(), loop(host=0.25), loop(), loop()],
+        "straggler 1 data, straggler 3 host",
+    ),
+    "the others do not wait": ([loop(), loop(30, data=0.3), loop()], "straggler 1 data"),
+    "a small difference": ([loop(), loop(data=0.03), loop(data=0.04), loop()], ""),
+    "all of them fetch for as long": ([loop(data=0.3)] * 4, ""),
+    "four windows are too few": ([loop(4), loop(4, data=0.3), loop(4)], ""),
+    "blocks that vary": (
+        [wavering(12, seed=seed, data=0.1 + 0.06 * (seed == 1), noise=0.06) for seed in range(4)],
+        "",
+    ),
+    "all of them differ": ([loop(data=share) for share in (0.02, 0.3, 0.15, 0.45, 0.6)], ""),
+    "a short loop, and the clock agrees": (clocked(0.86, 0.9), "straggler 2 host"),
+    "a short loop, half of it": (clocked(0.45, 0.5), "straggler 2 host"),
+    "a short loop, and the clock does not agree": (clocked(0.86, 0.05), ""),
+    "a short loop, a part of it": (clocked(0.3, 0.9), ""),
+    "samples that are biased": (
+        [wavering(30, seed=at, clock=of_it) for at, of_it in ((1, 0.01), (2, 0.4), (3, 0.02))],
+        "",
+    ),
+    "work that samples do not see": (waver(3, 30, (0, 30, 0.3), 1, clock=0.1), "straggler 1 own"),
+    "late to the end": (waver(4, 120, (60, 120, 0.3), 2), "straggler 2 data"),
+    "late in the middle, by the clock": (waver(4, 120, (30, 80, 0.3), 2, clock=0.1), "straggler 2 own"),
+    "late from the start": (waver(4, 60, (0, 60, 0.2), 2), "straggler 2 data"),
+    "late for most of ten seconds": (waver(4, 10, (3, 10, 0.5), 1, clock=0.1), "straggler 1 own"),
+    "late from soon after the start": ([late_from(at) for at in (99, 7, 99)], "straggler 1 data"),
+    "what all share": (DEAR, ""),
+    "what three of four share": ([*DEAR[:3], loop()], ""),
+    "a process in another loop": ([loop(), loop(data=0.3), loop(), ELSEWHERE], "straggler 1 data"),
+    "two processes in different loops": ([loop(), ELSEWHERE], ""),
+    "one that was hardly seen in the loop": ([loop(), loop(2)], ""),
+    "one of three that was hardly seen": ([loop(), loop(data=0.3), loop(2)], "straggler 1 data"),
+    "a process alone": ([loop()], ""),
+    "one compiles again alone": ([loop(), OFTEN, loop()], "recompiles-alone 1 compile"),
+    "all compile again": ([OFTEN] * 3, ""),
+    "the exception that came first": (
+        [of(*loop(), *stderr(*words), wall=20.0 + at, exit_code=134) for at, words in enumerate(([], [], TRACEBACK))],
+        "process-failed 2, failed-after 0",
+    ),
+    "without an exception the first to end": (
+        [of(*loop(), wall=25.0, exit_code=1), of(*loop(), wall=21.0, exit_code=9), loop()],
+        "process-failed 1, failed-after 0",
+    ),
+    "a session that has no end": ([loop(), of(*loop(), wall=None)], "process-failed 1"),
+    "a killed process, before its end is known": (
+        [
+            of(*loop(), exit_code=137),
+            *(of(*loop(), *stderr(*RESET, seconds=19.98 + at / 1000), wall=24.0, exit_code=137) for at in (1, 2)),
+        ],
+        "process-failed 0, failed-after 1",
+    ),
+    "failures by clocks that agree": (
+        [raised(at, hosts=2, clock=5.0) for at in range(2)],
+        "process-failed 1, failed-after 0",
+    ),
+    "failures by clocks that are far apart": (
+        [raised(at, hosts=2, clock=45.0) for at in range(2)],
+        "process-failed 1, failed-after 0",
+    ),
+    "failures on one host": ([raised(at, hosts=1, clock=45.0) for at in range(2)], "process-failed 1, failed-after 0"),
+    "a device, as the host explains nothing": (captured(3, late=1), "slow-device 1 device"),
+    "the host explains it by compiling": (captured(3, loop(), OFTEN, loop(), late=1), "recompiles-alone 1 compile"),
+    "the host explains it by its input": (captured(3, loop(), loop(data=0.3), loop(), late=1), "straggler 1 data"),
+    "the host was not seen for long enough": (captured(3, loop(), loop(2), loop(), late=1), "slow-device 1 device"),
+    "captures of different steps": ([captured(2, late=0, seed=1)[0], captured(2, late=0, seed=2)[1]], ""),
+    "captures of few steps": (captured(2, late=0, instances=40), ""),
+    "a capture of one": ([captured(2, late=0)[0], loop()], ""),
+    "a clean job": (captured(3), ""),
+    "one was stopped, and the others waited": (
+        [stepping(20), stepping(18, STOP), stepping(20)],
+        "process-stopped 1",
+    ),
+    "one was stopped, and nobody waited": ([stepping(20), stepping(20, STOP), stepping(20)], "process-stopped 1"),
+    "one was stopped twice": ([stepping(20), stepping(17, STOP, (9.0, 1.0, "state"))], "process-stopped 1"),
+    "one stood still": ([stepping(20), stepping(20, (5.0, 2.0, "standstill"))], "process-stopped 1"),
+    "a machine slept": ([stepping(20), stepping(20, (5.0, 2.0, "clock"))], "process-stopped 1"),
+    "all were stopped": ([stepping(18, (5.0, 2.0, "standstill"))] * 4, "process-stopped 0"),
+    "a tenth of a second": ([stepping(20), stepping(20, (5.0, 0.1, "state"))], ""),
+    "a device that is held back": (
+        [at_clock(1.7), at_clock(1.2, "too hot"), at_clock(1.7), at_clock(1.71)],
+        "throttled-device 1 device",
+    ),
+    "one of two devices of a host": (
+        [[*at_clock(1.7), *at_clock(1.2, "power limit", device="cuda:1")[len(loop()) :]]],
+        "throttled-device 0 device",
+    ),
+    "processes of one host name its device once": (
+        [of(*at_clock(1.2, "too hot"), **ONE_HOST), of(*at_clock(1.2, "too hot"), **ONE_HOST), at_clock(1.7)],
+        "throttled-device 0 device",
+    ),
+    "a lower clock without a reason": ([at_clock(1.7), at_clock(1.2)], ""),
+    "a reason, and nearly the same clock": ([at_clock(1.7), at_clock(1.6, "power limit")], ""),
+    "all are held back alike": ([at_clock(1.2, "too hot")] * 2, ""),
+    "an idle device": ([at_clock(1.7), at_clock(0.3, "too hot", busy=0.0)], ""),
+    "too few readings": ([at_clock(1.7), at_clock(1.2, "too hot", count=3)], ""),
+    "a reason now and then": (
+        [at_clock(1.7), [*at_clock(1.2, "too hot", count=5), *at_clock(1.2, count=15)[len(loop()) :]]],
+        "",
+    ),
+    "processors": ([at_clock(3.0, device="cpu:0"), at_clock(1.0, "too hot", device="cpu:0")], ""),
+    "no reading to compare with": ([at_clock(1.2, "too hot"), loop()], ""),
+    "a larger shard": ([SMALL, LARGE, SMALL, SMALL], "uneven-shards 1 device"),
+    "a larger shard with what it costs": (captured(3, SMALL, LARGE, SMALL, late=1), "uneven-shards 1 device"),
+    "a larger shard, and another device is slow": (
+        captured(3, SMALL, LARGE, SMALL, late=2),
+        "uneven-shards 1 device, slow-device 2 device",
+    ),
+    "shards that are all alike": ([SMALL] * 3, ""),
+    "a shard that is a little larger": ([SMALL, shards(40), SMALL], ""),
+    "shards of small arrays": ([shards(1, columns=8), shards(64, columns=8), shards(1, columns=8)], ""),
+    "an array that is spread over processes": ([SMALL, shards(96, sharding="P('data') over 3 devices"), SMALL], ""),
+    "a function that is compiled for several shards": ([SMALL, shards(96, 32), SMALL], ""),
+    "a function that one alone compiled": ([loop(), LARGE, loop()], ""),
+    "most have the larger shard": ([LARGE, LARGE, SMALL], ""),
+    "an exchange that takes much of the time": (exchanging(), "exposed-exchange"),
+    "an exchange whose links are known": (exchanging(kind="NVIDIA H200"), "exposed-exchange"),
+    "an exchange over hosts": (exchanging(kind="NVIDIA H200", hosts=4), "exposed-exchange"),
+    "a short exchange": (exchanging(exchange=1e-3), ""),
+    "an exchange that other kernels hide": (exchanging(beside=1.0), ""),
+    "waiting for a late process is no exchange": (exchanging(exchange=1e-3, late=1), "slow-device 1 device"),
+}
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, JobFigures]:
+    """The figures of each case."""
+    folder = tmp_path_factory.mktemp("jobs")
+    return {case: figures(folder / str(at), processes) for at, (case, (processes, _)) in enumerate(CASES.items())}
+
+
+def test_every_code_of_a_job_has_a_case() -> None:
+    codes = {each.split()[0] for _, expected in CASES.values() for each in expected.split(", ") if each}
+    assert codes == {entry.code for entry in entries().values() if entry.source == "job"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_found_in_a_job_and_what_is_not(case: str, jobs: dict[str, JobFigures]) -> None:
+    assert ", ".join(map(_named, jobs[case].findings)) == CASES[case][1]
+
+
+def test_what_is_said_of_each(jobs: dict[str, JobFigures]) -> None:
+    """With what cannot be said."""
+    held_cases(
+        "findings_of_jobs.txt",
+        {
+            case: "".join([*map(finding_text, seen.findings), *(f"  ! {each}\n" for each in seen.notices)])
+            for case, seen in jobs.items()
+            if seen.findings or seen.notices
+        },
+    )
+    assert "All 4 processes: compiling, of the wall time: 71 % to 7" in nothing_found(jobs["what all share"])
+    assert "All 4" not in nothing_found(jobs["what three of four share"])
+    assert nothing_found(jobs["a clean job"]).endswith("100 executions of all-reduce by who arrives last.")
 
 
 @pytest.mark.parametrize("count", [2, 4])
 def test_nobody_is_named_where_seconds_are_like_those_before(tmp_path: Path, count: int) -> None:
     """Samples that fall in step with a program see the same for seconds: blocks are not independent either."""
-    for seed in range(0, (20 if LONG else 6) * count, count):
+    for seed in range(0, (20 if LONG else 4) * count, count):
         loops = [wavering(40, noise=0.08, seed=seed + index, alike=0.5, clock=0.1) for index in range(count)]
-        assert not figures(job(tmp_path / str(seed), *loops)).findings, seed
+        assert not found(tmp_path / str(seed), loops), seed
 
 
-def test_the_clock_decides_who_is_late_where_samples_are_biased(tmp_path: Path) -> None:
-    """A recorder that comes for the interpreter's lock may see a call all the time, or never."""
-    biased = [wavering(30, seed=1, clock=0.01), wavering(30, seed=2, clock=0.4), wavering(30, seed=3, clock=0.02)]
-    assert not figures(job(tmp_path / "biased", *biased)).findings
-    unseen = [wavering(30, seed=seed, clock=0.1, late=(0, 30, 0.3 * (seed == 1))) for seed in range(3)]
-    [finding] = figures(job(tmp_path / "unseen", *unseen)).findings
-    assert (finding.code, finding.index, finding.part, finding.where) == ("straggler", 1, "own", None)
-    assert "work on its main thread takes 40 % of its loop, 9.8 % on the others" in finding.message
-
-
-@pytest.mark.parametrize("clock", [None, 0.1])
-@pytest.mark.parametrize(
-    ("late", "words"), [((60, 120), "since 60.0 s into its loop: "), ((30, 80), "from 30.0 s to 80.0 s of its loop: ")]
-)
-def test_since_when_a_process_is_late(tmp_path: Path, clock: float | None, late: tuple[int, int], words: str) -> None:
-    loops = [wavering(120, seed=seed, clock=clock, late=(*late, 0.3 * (seed == 2))) for seed in range(4)]
-    [finding] = figures(job(tmp_path, *loops)).findings
-    assert (finding.code, finding.index) == ("straggler", 2)
-    assert finding.since_seconds == pytest.approx(late[0], abs=2)
-    if late[1] == 120:
-        assert finding.until_seconds is None
-    else:
-        assert finding.until_seconds == pytest.approx(late[1], abs=2)
-    assert finding.seconds == pytest.approx(0.3 * (late[1] - late[0]), rel=0.15)
-    assert words in finding.message
-    assert "40 % of that time, 9." in finding.message
-
-
-def test_late_from_the_start(tmp_path: Path) -> None:
-    loops = [wavering(60, seed=seed, late=(0, 60, 0.2 * (seed == 2))) for seed in range(4)]
-    [finding] = figures(job(tmp_path, *loops)).findings
-    assert (finding.since_seconds, finding.until_seconds, finding.since_step) == (0.0, None, None)
-    assert "is late: making" in finding.message
-
-
-@pytest.mark.parametrize("late", [(3, 10), (2, 9), (4, 12)])
-def test_a_short_loop_most_of_which_a_process_is_late_in(tmp_path: Path, late: tuple[int, int]) -> None:
-    loops = [wavering(late[1], seed=seed, clock=0.1, late=(*late, 0.5 * (seed == 1))) for seed in range(4)]
-    [finding] = figures(job(tmp_path, *loops)).findings
-    assert (finding.code, finding.index) == ("straggler", 1)
-
-
-@pytest.mark.parametrize("seconds", [1, 3, 7])
-def test_late_from_soon_after_the_start(tmp_path: Path, seconds: int) -> None:
+def test_late_from_soon_after_the_start_is_late_by_the_figures_beside_the_others(tmp_path: Path) -> None:
     """So few seconds before do not say since when; that it is late, the others do."""
-    job(tmp_path, *(late_from(at) for at in (99, seconds, 99)))
-    [found] = figures(tmp_path).findings
-    assert (found.code, found.index, found.part) == ("straggler", 1, "data")
-    assert found.since_seconds == 0
-    processes = figures(tmp_path).processes
-    beside = compare_with_others(processes, 1)
-    part = next(each for each in beside.parts or () if each.part == "data")
-    assert part.share == processes[1].shares["data"]
-    assert f"{percent(part.share)} of its loop, {percent(part.others_share)} on the others" in found.message
+    seen = figures(tmp_path, [late_from(at) for at in (99, 3, 99)])
+    [finding] = seen.findings
+    assert (finding.index, finding.since_seconds) == (1, 0)
+    part = compare_with_others(seen.processes, 1).parts[0]
+    assert (part.part, part.share) == ("data", seen.processes[1].shares["data"])
+    assert f"{percent(part.share)} of its loop, {percent(part.others_share)} on the others" in finding.message
 
 
 def test_since_which_step(tmp_path: Path) -> None:
     def passes(begin: float) -> e.StepsTaken:
-        return e.StepsTaken(
-            run=program_events.RUN, where=program_events.at(85), found_by="monitoring", first=round(50 * begin) + 7,
-            began_seconds=program_events.BEGAN + begin, seconds=[0.02] * 1500,
+        return made.passes(
+            round(50 * begin) + 7, [0.02] * 1500, name="", began_seconds=made.BEGAN + begin
         )  # fmt: skip
 
-    loops = [
-        [*wavering(60, seed=seed, clock=0.1, late=(30, 60, 0.3 * (seed == 0))), passes(0.0), passes(30.0)]
-        for seed in range(3)
-    ]
-    [finding] = figures(job(tmp_path, *loops)).findings
-    assert finding.since_step is not None
-    assert finding.since_seconds is not None
+    loops = waver(3, 60, (30, 60, 0.3), 0, clock=0.1)
+    [finding] = figures(tmp_path, [[*inside, passes(0.0), passes(30.0)] for inside in loops]).findings
     assert finding.since_step == pytest.approx(7 + 50 * finding.since_seconds, abs=30)
     assert f"(step {finding.since_step})" in finding.message
 
 
-def test_a_process_in_another_loop_is_left_out(tmp_path: Path) -> None:
-    found = figures(job(tmp_path, loop(), loop(data=0.3), loop(), ELSEWHERE))
-    assert found.notices[-1] == "not compared, because their loop is at another line: 3 (work/train.py:188)"
-    assert found.compared == 3
-    assert [finding.index for finding in found.findings] == [1]
+def test_a_process_beside_the_others(tmp_path: Path) -> None:
+    """Its parts, the one that makes it late first; and what it compiled again against the most of the others."""
+    loops = [[*loop(data=0.4), *made.shaped(5)], [*loop(), *made.shaped(2)], loop(), loop()]
+    processes = figures(tmp_path / "four", loops).processes
+    seen = compare_with_others(processes, 0)
+    first, last = seen.parts[0], seen.parts[-1]
+    assert (first.part, first.share, first.others_share) == ("data", pytest.approx(0.4), pytest.approx(0.02))
+    assert (first.where.line, first.more_seconds) == (86, pytest.approx(7.6))
+    assert (last.part, last.more_seconds < 0) == ("device", True)
+    (row,) = [row for row in seen.compiled if row.function == "step"]
+    assert (row.count, row.others_most) == (4, 1)
+    assert compare_with_others(processes, 2).compiled == ()
+    alone = compare_with_others(figures(tmp_path / "one", loops[:1]).processes, 0)
+    assert (alone.parts, [row.count for row in alone.compiled]) == (None, [4])
+    assert compare_with_others(processes, 7) is None
 
 
-def test_one_that_was_not_seen_in_the_loop(tmp_path: Path) -> None:
-    short = figures(job(tmp_path / "short", loop(), loop(2)))
-    assert "fewer than two processes were seen in a loop for 3 s or more" in short.notices[-1]
-    assert short.compared == 0
-    three = figures(job(tmp_path / "three", loop(), loop(data=0.3), loop(2)))
-    assert (three.compared, [finding.index for finding in three.findings]) == (2, [1])
-
-
-@pytest.mark.parametrize(
-    ("inside", "code"),
-    [
-        ([*loop(), *program_events.shaped(9, "metric")], ("recompiles-alone", 1, "compile")),
-        (loop(data=0.3), ("straggler", 1, "data")),
-    ],
-)
-def test_what_its_host_explains_is_not_blamed_on_its_device(
-    tmp_path: Path, inside: list[e.Event], code: tuple[str, int, str]
-) -> None:
-    first, second, third = captures(3, late=1)
-    assert codes(job(tmp_path, [*loop(), *first], [*inside, *second], [*loop(), *third])) == [code]
-
-
-def test_a_slow_device_whose_host_was_not_seen_says_so(tmp_path: Path) -> None:
-    taken = captures(3, late=1)
-    loops = [loop(), loop(2), loop()]
-    [finding] = figures(
-        job(tmp_path, *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))
-    ).findings
-    assert (finding.code, finding.index) == ("slow-device", 1)
-    assert "its own work on the host was not seen for long enough to exclude that" in finding.message
-
-
-def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
-    alone = figures(job(tmp_path / "alone", loop()))
-    assert "fewer than two" in alone.notices[-1]
-    assert "different lines" in figures(job(tmp_path / "apart", loop(), ELSEWHERE)).notices[-1]
-
-
-def test_a_process_that_compiles_again_alone(tmp_path: Path) -> None:
-    often = [*loop(), *program_events.shaped(9, "metric")]
-    [finding] = figures(job(tmp_path / "alone", loop(), often, loop())).findings
-    assert (finding.code, finding.index, finding.seconds) == ("recompiles-alone", 1, pytest.approx(0.8))
-    assert (
-        "process 1 compiled metric again 8 times, none of the others: argument x: f32[8,128] → f32[9,128]"
-        in finding.message
-    )
-    assert not codes(job(tmp_path / "all", often, often, often))
-
-
-def test_the_first_failure_is_the_exception_that_came_first(tmp_path: Path) -> None:
-    """JAX's runtime ends all processes minutes later, in any order: here the one that failed is the last to end."""
-    traceback = [
-        "Traceback (most recent call last):",
-        '  File "train.py", line 3',
-        "ValueError: a damaged shard",
-        "E1123 then",
-    ]
-    for index, words in enumerate(([], [], traceback)):
-        process(tmp_path, index, 3, *loop(), *stderr(*words), wall=20.0 + index, exit_code=134)
-    first, others = figures(tmp_path).findings
-    assert (first.code, first.index) == ("process-failed", 2)
-    assert first.message == "process 2 on node2: ValueError: a damaged shard"
-    assert (others.code, others.message) == ("failed-after", "processes 0, 1 ended after that: exit code 134")
-
-
-def test_without_an_exception_the_first_to_end_is_named(tmp_path: Path) -> None:
-    process(tmp_path, 0, 3, *loop(), wall=25.0, exit_code=1)
-    process(tmp_path, 1, 3, *loop(), wall=21.0, exit_code=9)
-    process(tmp_path, 2, 3, *loop())
-    first, other = figures(tmp_path).findings
-    assert (first.index, first.message) == (1, "process 1 on node1: exit code 9")
-    assert other.message == "process 0 ended after that: exit code 1"
-
-
-def test_a_process_whose_session_has_no_end_failed(tmp_path: Path) -> None:
-    process(tmp_path, 0, 2, *loop())
-    process(tmp_path, 1, 2, *loop(), wall=None)
-    [finding] = figures(tmp_path).findings
-    assert (finding.code, finding.index) == ("process-failed", 1)
-    assert "no end" in finding.message
-
-
-@pytest.mark.parametrize("count", [2, 3, 8])
+@pytest.mark.parametrize("count", [2, 8])
 def test_a_slow_device_arrives_last_at_the_collectives(tmp_path: Path, count: int) -> None:
-    taken = captures(count, late=1, skip=[0, 7, *[3] * count][:count], clocks=[0.0, 0.002, *[0.001] * count][:count])
-    found = figures(job(tmp_path, *([*loop(), *captured] for captured in taken)))
-    [finding] = found.findings
-    assert (finding.code, finding.index, finding.part) == ("slow-device", 1, "device")
-    assert re.search(r"arrives 3\.(4|5)\d ms after the others at all-reduce, last at 100 % of 93 exec", finding.message)
-    seen = found.arrivals
-    assert finding.seconds == seen.caused_seconds[1] == pytest.approx(93 * 3.5e-3, rel=0.02)
-    assert seen.offset_seconds[1] == pytest.approx(0.002, abs=1e-4)
-    assert seen.uncertain_seconds < 2e-4
-    assert sum(seen.last_count) == seen.instances == 93
+    skip, clocks = [0, 7, *[3] * count][:count], [0.0, 0.002, *[0.001] * count][:count]
+    seen = figures(tmp_path, captured(count, late=1, skip=skip, clocks=clocks))
+    [finding] = seen.findings
+    assert _named(finding) == "slow-device 1 device"
+    arrivals = seen.arrivals
+    assert finding.seconds == arrivals.caused_seconds[1] == pytest.approx(93 * 3.5e-3, rel=0.02)
+    assert arrivals.offset_seconds[1] == pytest.approx(0.002, abs=1e-4)
+    assert arrivals.uncertain_seconds < 2e-4
+    assert sum(arrivals.last_count) == arrivals.last_count[1] == arrivals.instances == 93
 
 
 def test_nobody_is_slow_where_all_arrive_at_once(tmp_path: Path) -> None:
-    for seed in range(20 if LONG else 6):
-        folder = tmp_path / str(seed)
-        found = figures(job(folder, *([*loop(), *captured] for captured in captures(2 + seed % 3, seed=seed))))
-        assert found.arrivals is not None
-        assert not found.findings
+    for seed in range(20 if LONG else 4):
+        seen = figures(tmp_path / str(seed), captured(2 + seed % 3, seed=seed))
+        assert (seen.arrivals is None, seen.findings) == (False, ())
 
 
 def test_clocks_of_hosts_that_are_half_a_minute_apart(tmp_path: Path) -> None:
-    taken = captures(2, late=0, instances=200, clocks=[0.0, 33.0], skip=[20, 0])
-    found = figures(job(tmp_path, *([*loop(), *captured] for captured in taken)))
-    assert found.arrivals.offset_seconds[1] == pytest.approx(33.0, abs=1e-3)
-    assert [finding.index for finding in found.findings] == [0]
+    seen = figures(tmp_path, captured(2, late=0, instances=200, clocks=[0.0, 33.0], skip=[20, 0]))
+    assert seen.arrivals.offset_seconds[1] == pytest.approx(33.0, abs=1e-3)
+    assert [finding.index for finding in seen.findings] == [0]
 
 
-def test_captures_that_cannot_be_laid_on_each_other_say_nothing(tmp_path: Path) -> None:
-    apart = [captures(2, late=0, seed=1)[0], captures(2, late=0, seed=2)[1]]
-    found = figures(job(tmp_path / "apart", *([*loop(), *captured] for captured in apart)))
-    assert found.arrivals is None
-    assert "do not show the same executions of all-reduce" in found.notices[-1]
-    few = captures(2, late=0, instances=30)
-    assert figures(job(tmp_path / "few", *([*loop(), *captured] for captured in few))).arrivals is None
-    alone = [[*loop(), *captures(2, late=0)[0]], loop()]
-    assert figures(job(tmp_path / "alone", *alone)).arrivals is None
+@given(st.lists(st.sampled_from([100, 200, 300, 400, 900]), min_size=2, max_size=9))
+def test_the_shard_of_each_is_compared_with_the_middle_one_of_the_others(sizes: list[int]) -> None:
+    def process(index: int, kib: int) -> ProcessFigures:
+        size = kib << 10
+        own = tuple(OwnArguments(f"f{each}", each, size, (("x", "f32[8]", size),), None) for each in range(8))
+        return ProcessFigures(index, "box", "", "ok", "", "", own_arguments=own)
+
+    named = {finding.index for finding in uneven_shards([process(*each) for each in enumerate(sizes)])}
+    middle = [median_high(sizes[:at] + sizes[at + 1 :]) for at in range(len(sizes))]
+    assert named == {at for at, kib in enumerate(sizes) if kib - middle[at] >= max(64, 0.25 * middle[at])}
 
 
-def test_a_killed_process_comes_before_the_exceptions_of_those_that_missed_it(tmp_path: Path) -> None:
-    """They notice it before its own end is known."""
-    reset = ["Traceback (most recent call last):", "jax.errors.JaxRuntimeError: connection reset by peer"]
-    for index in range(3):
-        words = [] if index == 0 else stderr(*reset, seconds=19.98 + index / 1000)
-        process(tmp_path, index, 3, *loop(), *words, wall=20.0 if index == 0 else 24.0, exit_code=137)
-    first, others = figures(tmp_path).findings
-    assert (first.code, first.index) == ("process-failed", 0)
-    assert others.message == "processes 1, 2 ended after that: jax.errors.JaxRuntimeError: connection reset by peer"
+def test_how_much_of_the_time_an_exchange_takes_and_what_its_links_carry(jobs: dict[str, JobFigures]) -> None:
+    [one] = jobs["an exchange that takes much of the time"].collectives
+    assert one.exposed_share == pytest.approx(0.36, abs=0.03)
+    assert one.bus_bytes_per_second == pytest.approx(1.5 * 4 * 2**20 / one.exchange_median_seconds)
+    assert one.fast_bus_bytes_per_second > one.bus_bytes_per_second
+    [known] = jobs["an exchange whose links are known"].collectives
+    assert known.possible_bytes_per_second > 400e9
+    [hidden] = jobs["an exchange that other kernels hide"].collectives
+    assert hidden.exposed_seconds == pytest.approx(0, abs=1e-3)
+    assert jobs["waiting for a late process is no exchange"].collectives[0].exposed_share < 0.1
+
+
+def test_who_is_late_is_explained_before_what_all_of_them_do(jobs: dict[str, JobFigures]) -> None:
+    """However much more the exchange takes, of which nobody is named."""
+    exchange = jobs["an exchange that takes much of the time"]
+    assert not exchange.names_somebody
+    late = Finding("straggler", "late", "look", index=2, part="data", seconds=0.01)
+    first, second = explanation_of_job(replace(exchange, findings=(*exchange.findings, late)), "job").findings
+    assert (first.code, first.process) == ("straggler", 2)
+    assert (second.code, second.process, second.host, second.cost.estimate) == ("exposed-exchange", None, "", True)
 
 
 @pytest.mark.parametrize(
-    ("clock", "hosts", "certain"), [(0.0, 2, True), (5.0, 2, True), (45.0, 2, False), (45.0, 1, True)]
+    ("opcode", "devices", "share"),
+    [
+        ("all-reduce", 4, 1.5),
+        ("all-gather", 4, 0.75),
+        ("reduce-scatter", 8, 0.875),
+        ("all-to-all", 2, 0.5),
+        ("collective-broadcast", 4, 1),
+        ("collective-permute", None, 1),
+        ("all-reduce", None, None),
+    ],
 )
-def test_the_order_of_failures_is_not_guessed_where_clocks_are_apart(
-    tmp_path: Path, clock: float, hosts: int, certain: bool
-) -> None:
-    """Process 1 raised three seconds after process 0, by a clock that is behind; one host has one clock."""
-    words = ["Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: a damaged shard"]
-    for index, behind in enumerate((0.0, clock)):
-        header = {"wall_seconds": program_events.HEADER.wall_seconds - behind, "host": f"node{index % hosts}"}
-        lines = stderr(*words, seconds=5.0 + 3 * index)
-        process(tmp_path, index, 2, *loop(), *lines, exit_code=1, header=header)
-    first, other = figures(tmp_path).findings
-    assert ("which one failed first is not certain" in first.message) != certain
-    assert ("ended after that" in other.message) == certain
-    if not certain:
-        assert "the clocks of the hosts are 45.0 s apart, and process 0 may have failed before it" in first.message
-
-
-@pytest.mark.parametrize(("instances", "whose"), [(40, (0, 1)), (100, (0,))])
-def test_captures_that_are_too_short_or_alone_say_so(tmp_path: Path, instances: int, whose: tuple[int, ...]) -> None:
-    taken = captures(2, instances=instances)
-    for index in range(2):
-        process(tmp_path, index, 2, *loop(), *(taken[index] if index in whose else []))
-    found = figures(tmp_path)
-    assert found.arrivals is None
-    [notice] = found.notices
-    wanted = "takes two processes or more" if len(whose) == 1 else "at most 40 executions of one collective"
-    assert wanted in notice
+def test_what_each_device_sends(opcode: str, devices: int | None, share: float | None) -> None:
+    assert Exchanged(opcode, 1000, devices).bus_bytes == (None if share is None else 1000 * share)

@@ -15,7 +15,7 @@ from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 from job_folders import captures, job, loop
 
-SEEDS = 15 if os.environ.get("JAXPROF_LONG") else 4
+SEEDS = 15 if os.environ.get("JAXPROF_LONG") else 3
 Arrived = list[np.ndarray[Any, Any]]
 
 
@@ -28,43 +28,34 @@ def named(folder: Path, arrived: Arrived) -> list[tuple[str, int]]:
     return [(finding.code, finding.index) for finding in figures(folder, arrived).findings]
 
 
-def busy(rng: np.random.Generator, count: int, instances: int) -> Arrived:
+def busy(rng: np.random.Generator, count: int) -> Arrived:
     """Each process arrives up to some milliseconds late, now this one, now that one."""
-    return [np.minimum(rng.exponential(1.5e-3, instances), 6e-3) for _ in range(count)]
+    return [np.minimum(rng.exponential(1.5e-3, 150), 6e-3) for _ in range(count)]
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 8])
+@pytest.mark.parametrize("count", [2, 8])
 def test_a_slow_device_on_a_busy_machine(tmp_path: Path, count: int) -> None:
     """It computes 1.5 ms longer in steps of 10 ms. Of many processes another one is last most of the time."""
-    seeds, found = min(SEEDS, 10), 0
-    for seed in range(seeds):
-        arrived = busy(np.random.default_rng(seed), count, 150)
+    found = 0
+    for seed in range(SEEDS):
+        arrived = busy(np.random.default_rng(seed), count)
         arrived[1] = arrived[1] + 1.5e-3
         job = figures(tmp_path / str(seed), arrived)
-        assert job.arrivals is not None
         assert {finding.index for finding in job.findings} <= {1}
         found += bool(job.findings)
-        if count == 8:
-            assert job.arrivals.last_count[1] < 75
-    assert found >= seeds - 1
+        assert count < 8 or job.arrivals.last_count[1] < 75
+    assert found >= SEEDS - 1
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 8])
-def test_a_busy_machine_names_nobody(tmp_path: Path, count: int) -> None:
-    for seed in range(SEEDS):
-        assert not named(tmp_path / str(seed), busy(np.random.default_rng(seed), count, 150))
-
-
-@pytest.mark.parametrize("count", [2, 3, 4])
-@pytest.mark.parametrize("share", [0.2, 0.65])
-def test_a_burst_of_other_work_names_nobody(tmp_path: Path, count: int, share: float) -> None:
+@pytest.mark.parametrize(("count", "share"), [(2, 0.0), (4, 0.0), (2, 0.2), (4, 0.65)])
+def test_a_busy_machine_and_a_burst_of_other_work_name_nobody(tmp_path: Path, count: int, share: float) -> None:
     """One process is 6 ms late for one stretch of the captured time, in which the others wait for it each time."""
     for seed in range(SEEDS):
         rng = np.random.default_rng(seed)
-        arrived = busy(rng, count, 150)
+        arrived = busy(rng, count)
         at = rng.integers(0, round(150 * (1 - share)))
         arrived[0][at : at + round(150 * share)] += 6e-3
-        assert not named(tmp_path / f"{seed}", arrived)
+        assert not named(tmp_path / str(seed), arrived)
 
 
 def test_one_that_the_others_differ_by_as_much_as(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,59 +31,34 @@ def process(
     return ProcessPasses(index, host, clock, series)
 
 
-def test_equal_numbers_are_the_same_step() -> None:
-    itself, other = alignments([process(0, 3, 3), process(1, 20, 20)])
-    assert (itself.shift, itself.by) == (0, "number")
-    assert (other.shift, other.by, other.notice) == (0, "number", "")
+AWAY = {"host": "other", "clock": 1012.0}
+ALIKE = {"lengths": [0.02] * 200}
 
 
-def test_on_other_hosts_numbers_alone_decide() -> None:
-    _, other = alignments([process(0, 3, 3), process(1, 103, 3, host="other", clock=5000.0)])
-    assert (other.shift, other.by, other.notice) == (0, "number", "")
-
-
-def test_a_counter_that_is_off_on_one_host_is_said_and_the_clock_is_taken() -> None:
-    _, other = alignments([process(0, 3, 3), process(1, 103, 3)])
-    assert (other.shift, other.by) == (-100, "clock")
-    assert (
-        other.notice == "process 1 is aligned with the others by the clock: its step is 100 ahead of that of process 0"
-    )
-
-
-def test_processes_at_their_own_pace_keep_their_numbers() -> None:
-    _, other = alignments([process(0, 0), process(1, 0, lengths=[0.03] * 300)])
-    assert (other.shift, other.by, other.notice) == (0, "number", "")
-
-
-@pytest.mark.parametrize("names", [("", ""), ("step", ""), ("step", "batch")])
-def test_without_a_counter_that_both_have_the_clock_of_the_host_decides(names: tuple[str, str]) -> None:
-    _, other = alignments([process(0, 1, 3, name=names[0]), process(1, 1, 20, name=names[1])])
-    assert (other.shift, other.by) == (17, "clock")
-    assert "no common counter" in other.notice
-
-
-def test_on_other_hosts_the_pattern_of_the_ends_decides() -> None:
-    _, other = alignments([
-        process(0, 1, 3, name=""),
-        process(1, 1, 20, name="", host="other", clock=1012.0),
-    ])  # fmt: skip
-    assert (other.shift, other.by) == (17, "pattern")
-    assert "by the pattern of its step ends" in other.notice
-
-
-def test_steps_that_are_all_alike_have_no_pattern() -> None:
-    alike = [0.02] * 200
-    _, other = alignments([
-        process(0, 1, 3, name="", lengths=alike),
-        process(1, 1, 20, name="", host="other", clock=1012.0, lengths=alike),
-    ])  # fmt: skip
-    assert (other.shift, other.by) == (0, "nothing")
-    assert "cannot be matched" in other.notice
-
-
-def test_another_boot_of_the_host_is_another_clock() -> None:
-    _, other = alignments([process(0, 3, 3), process(1, 103, 3, clock=9000.0)])
-    assert (other.shift, other.by) == (0, "number")
+@pytest.mark.parametrize(
+    ("first", "other", "shift", "by", "notice"),
+    [
+        ((3, 3, {}), (20, 20, {}), 0, "number", ""),
+        ((3, 3, {}), (103, 3, AWAY), 0, "number", ""),  # on other hosts numbers alone decide
+        # a counter that is off on one host is said, and the clock is taken
+        ((3, 3, {}), (103, 3, {}), -100, "clock", "its step is 100 ahead of that of process 0"),
+        ((3, 3, {}), (103, 3, {"clock": 9000.0}), 0, "number", ""),  # another boot is another clock
+        ((0, 0, {}), (0, 0, {"lengths": [0.03] * 300}), 0, "number", ""),  # at its own pace
+        # without a counter that both have, the clock of the host decides
+        ((1, 3, {"name": ""}), (1, 20, {"name": ""}), 17, "clock", "no common counter"),
+        ((1, 3, {}), (1, 20, {"name": "batch"}), 17, "clock", "no common counter"),
+        # on other hosts the pattern of the ends
+        ((1, 3, {"name": ""}), (1, 20, {"name": "", **AWAY}), 17, "pattern", "by the pattern of its step ends"),
+        ((1, 3, {"name": "", **ALIKE}), (1, 20, {"name": "", **AWAY, **ALIKE}), 0, "nothing", "cannot be matched"),
+    ],
+)
+def test_where_the_steps_of_another_process_are(
+    first: tuple[int, int, Any], other: tuple[int, int, Any], shift: int, by: str, notice: str
+) -> None:
+    itself, found = alignments([process(at, *each[:2], **each[2]) for at, each in enumerate((first, other))])
+    assert itself.shift == 0
+    assert (found.shift, found.by, bool(found.notice)) == (shift, by, bool(notice))
+    assert notice in found.notice
 
 
 def test_none_and_one() -> None:

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 import program_events
 from jaxprof import events as e
 from jaxprof.analysis.jobs.figures import LoopWindow
-from jaxprof.analysis.jobs.step_grid import VALUES, LoopTrace, StepGrid, grid_of_traces, trace_of
+from jaxprof.analysis.jobs.step_grid import LoopTrace, StepGrid, grid_of_traces, trace_of
 from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 from job_folders import job, loop, step_grid
 
+NAN = np.nan
 LOOP = e.SourceLocation("/train.py", 85, "main")
 BEGAN = program_events.BEGAN
 
@@ -53,59 +54,46 @@ def grid(*traces: LoopTrace, columns: int = 10, **more: object) -> StepGrid:
 
 
 def test_each_step_is_in_its_column_on_all_processes() -> None:
-    fast, slow = trace(0, [taken([0.1] * 20)]), trace(3, [taken([0.1] * 10 + [0.3] * 10)])
-    found = grid(fast, slow, columns=4, values_of="step")
-    assert found.processes == (0, 3)
-    assert found.unit == "step"
-    assert found.numbered_by == "step"
-    assert found.first_steps.tolist() == [0, 5, 10, 15]
-    assert found.steps.tolist() == [5, 5, 5, 5]
-    assert found.seconds == pytest.approx(np.array([[0.1] * 4, [0.1, 0.1, 0.3, 0.3]]))
-    assert found.ratio == pytest.approx(np.array([[1, 1, 1 / 3, 1 / 3], [1, 1, 3, 3]]))
-
-
-def test_a_process_that_was_seen_later_is_at_the_same_steps() -> None:
     """Numbers come from the program, so that no time has to be the same anywhere."""
-    late = trace(1, [taken([0.5] * 5, first=15, began=9e6)])
-    found = grid(trace(0, [taken([0.1] * 20)]), late, columns=4, values_of="step")
-    assert np.isnan(found.seconds[1, :3]).all()
-    assert found.seconds[1, 3] == pytest.approx(0.5)
-    assert np.isnan(found.ratio[:, :3]).all(), "one process alone is not compared"
-    assert found.ratio[1, 3] == pytest.approx(0.5 / 0.1)
+    fast, slow = trace(0, [taken([0.1] * 20)]), trace(3, [taken([0.1] * 10 + [0.3] * 10)])
+    late = trace(5, [taken([0.5] * 5, first=15, began=9e6)])
+    found = grid(fast, slow, late, columns=4, values_of="step")
+    assert (found.processes, found.unit, found.numbered_by) == ((0, 3, 5), "step", "step")
+    assert (found.first_steps.tolist(), found.steps.tolist()) == ([0, 5, 10, 15], [5, 5, 5, 5])
+    assert found.seconds[:2] == pytest.approx(np.array([[0.1] * 4, [0.1, 0.1, 0.3, 0.3]]))
+    assert found.seconds[2] == pytest.approx([np.nan, np.nan, np.nan, 0.5], nan_ok=True)
+    assert found.ratio[:2, :3] == pytest.approx(np.array([[1, 1, 1 / 3], [1, 1, 3]]))
+    alone = grid(fast, late, columns=4, values_of="step")
+    assert np.isnan(alone.ratio[:, :3]).all(), "one process alone is not compared"
 
 
-def test_steps_that_were_not_seen_are_unknown_and_not_zero() -> None:
-    gap = trace(0, [taken([0.1] * 5), taken([0.2] * 5, first=15, began=BEGAN + 4)])
-    found = grid(gap, trace(1, [taken([0.1] * 20)]), columns=4, values_of="step")
-    assert found.seconds[0] == pytest.approx([0.1, np.nan, np.nan, 0.2], nan_ok=True)
+EPOCHS = [taken([0.1 * (epoch + 1)] * 10, began=BEGAN + 10 * epoch) for epoch in range(3)]
+GROWING = [taken([0.01 * number for number in range(100)])]
 
 
-def test_a_counter_that_begins_anew_goes_on() -> None:
-    """`for epoch in ...: for batch in range(10)`: the second epoch comes after the first one."""
-    epochs = [taken([0.1 * (epoch + 1)] * 10, began=BEGAN + 10 * epoch) for epoch in range(3)]
-    found = grid(trace(0, epochs), columns=3, values_of="step")
-    assert found.first_steps.tolist() == [0, 10, 20]
-    assert found.seconds[0] == pytest.approx([0.1, 0.2, 0.3])
-
-
-def test_passes_that_were_timed_together_are_divided_by_their_number() -> None:
-    found = grid(trace(0, [taken([1.0, 2.0], counts=[10, 10])]), columns=4, values_of="step")
-    assert found.seconds[0] == pytest.approx([0.1, 0.1, 0.2, 0.2])
-
-
-def test_no_column_has_less_than_a_step() -> None:
-    found = grid(trace(0, [taken([0.1, 0.2, 0.3], first=7)]), columns=100, values_of="step")
-    assert found.first_steps.tolist() == [7, 8, 9]
-    assert found.seconds[0] == pytest.approx([0.1, 0.2, 0.3])
+@pytest.mark.parametrize(
+    ("passes", "columns", "first_steps", "seconds"),
+    [
+        # steps that were not seen are unknown, and not zero
+        ([taken([0.1] * 5), taken([0.2] * 5, first=15, began=BEGAN + 4)], 4, [0, 5, 10, 15], [0.1, NAN, NAN, 0.2]),
+        (EPOCHS, 3, [0, 10, 20], [0.1, 0.2, 0.3]),  # a counter that begins anew goes on
+        ([taken([1.0, 2.0], counts=[10, 10])], 4, [0, 5, 10, 15], [0.1, 0.1, 0.2, 0.2]),  # timed together
+        ([taken([0.1, 0.2, 0.3], first=7)], 100, [7, 8, 9], [0.1, 0.2, 0.3]),  # no column has less than a step
+    ],
+)
+def test_the_steps_of_one_process(
+    passes: list[e.StepsTaken], columns: int, first_steps: list[int], seconds: list[float]
+) -> None:
+    found = grid(trace(0, passes), columns=columns, values_of="step")
+    assert found.first_steps.tolist() == first_steps
+    assert found.seconds[0] == pytest.approx(seconds, nan_ok=True)
 
 
 def test_only_the_steps_that_are_looked_at() -> None:
-    found = grid(
-        trace(0, [taken([0.01 * number for number in range(100)])]), columns=5, first=10, last=14, values_of="step"
-    )
+    found = grid(trace(0, GROWING), columns=5, first=10, last=14, values_of="step")
     assert found.first_steps.tolist() == [10, 11, 12, 13, 14]
     assert found.seconds[0] == pytest.approx([0.10, 0.11, 0.12, 0.13, 0.14])
-    assert grid(trace(0, [taken([0.1] * 10)]), first=50, last=60).seconds.shape == (1, 0)
+    assert grid(trace(0, GROWING), first=500, last=600).seconds.shape == (1, 0)
 
 
 def test_own_work_tells_the_late_one_of_those_that_have_the_same_steps() -> None:
@@ -128,16 +116,12 @@ def test_own_work_is_that_of_the_clock_where_there_is_one() -> None:
     passes = [taken([0.1] * 200)]
     unseen = windows((0, 10, 0.02), (10, 10, 0.02))
     clocked = [replace(unseen[0], own_seconds=0.3), replace(unseen[1], own_seconds=5.0)]
-    half = [unseen[0], replace(unseen[1], own_seconds=5.0)]
-    found = grid(trace(0, passes, unseen), trace(1, passes, clocked), trace(2, passes, half), columns=2)
-    assert found.seconds == pytest.approx(np.array([[0.002, 0.002], [0.003, 0.05], [0.002, 0.05]]))
-    of_data = grid(trace(0, passes, unseen), trace(1, passes, clocked), columns=2, values_of="data")
-    assert of_data.seconds == pytest.approx(np.full((2, 2), 0.002))
-
-
-def test_without_samples_the_parts_of_a_step_are_unknown() -> None:
-    found = grid(trace(0, [taken([0.1] * 200)], windows((0, 10, 0.02))), columns=2, values_of="data")
-    assert found.seconds[0] == pytest.approx([0.002, np.nan], nan_ok=True)
+    traces = [trace(at, passes, of) for at, of in enumerate((unseen, clocked, [unseen[0], clocked[1]], unseen[:1]))]
+    found = grid(*traces, columns=2)
+    assert found.seconds[:3] == pytest.approx(np.array([[0.002, 0.002], [0.003, 0.05], [0.002, 0.05]]))
+    of_data = grid(*traces, columns=2, values_of="data").seconds
+    assert of_data[:3] == pytest.approx(np.full((3, 2), 0.002))
+    assert of_data[3] == pytest.approx([0.002, np.nan], nan_ok=True), "without samples it is unknown"
 
 
 def test_loops_without_numbers_are_seen_by_time() -> None:
@@ -173,27 +157,18 @@ def test_a_job_that_was_not_in_a_loop_has_no_columns(tmp_path: Path) -> None:
 
 def test_from_the_sessions_of_a_job(tmp_path: Path) -> None:
     """The recorder names its loop by the place that its samples have."""
-    where = program_events.at(85)
-    numbers = e.StepsTaken(
-        run=program_events.RUN, where=where, found_by="monitoring", first=0, began_seconds=BEGAN, seconds=[0.01] * 2000
-    )
-    inner = e.StepsTaken(
-        run=program_events.RUN, where=program_events.at(60), found_by="monitoring", first=0, began_seconds=BEGAN,
-        seconds=[1e-5] * 9,
-    )  # fmt: skip
-    folder = job(tmp_path, [*loop(), inner, numbers], [*loop(data=0.3), inner, numbers], [*loop(), inner, numbers])
-    found = step_grid(read_job(folder, Session), columns=20)
+    of = [
+        program_events.passes(0, [0.01] * 2000, began_seconds=BEGAN),
+        program_events.passes(0, [1e-5] * 9, 60, began_seconds=BEGAN),
+    ]
+    recorded = read_job(job(tmp_path, [*loop(), *of], [*loop(data=0.3), *of], [*loop(), *of]), Session)
+    found = step_grid(recorded, columns=20)
     assert found.first_steps[-1] == 1900
     assert found.seconds[1] == pytest.approx([0.003] * 20)
     assert found.ratio[1] == pytest.approx([1.28] * 20)
-    assert step_grid(read_job(folder, Session), columns=20, values_of="step").seconds == pytest.approx(
-        np.full((3, 20), 0.01)
-    )
-
-
-def test_what_a_grid_cannot_show_is_refused() -> None:
+    assert step_grid(recorded, 20, values_of="step").seconds == pytest.approx(np.full((3, 20), 0.01))
     with pytest.raises(KeyError):
-        grid(trace(0, [taken([0.1])]), values_of="network")
+        step_grid(recorded, values_of="network")
 
 
 entries = st.lists(st.tuples(st.floats(0, 10), st.integers(1, 50)), min_size=1, max_size=30)
@@ -210,17 +185,10 @@ def test_columns_lose_no_second(events: list[tuple[int, float, list[tuple[float,
     ]
     one = trace(0, passes)
     found = grid(one, columns=columns, values_of="step")
-    covered = grid_counts(one, found)
+    numbers = np.concatenate(
+        [begin + np.arange(count) for begin, count in zip(one.passes.begins, one.counts, strict=True)]
+    )
+    in_column = np.searchsorted(found.first_steps, numbers, side="right") - 1
+    covered = np.bincount(in_column, minlength=len(found.steps))
     assert np.nansum(found.seconds[0] * covered) == pytest.approx(sum(sum(each.seconds) for each in passes))
     assert covered.sum() == pytest.approx(sum(each.count for each in passes))
-    for values_of in VALUES:
-        assert grid(one, columns=columns, values_of=values_of).seconds.shape == found.seconds.shape
-
-
-def grid_counts(one: LoopTrace, found: StepGrid) -> np.ndarray:  # type: ignore[type-arg]
-    """How many recorded passes are in each column, one by one."""
-    counts = np.zeros(len(found.steps))
-    for begin, count in zip(one.passes.begins, one.counts, strict=True):
-        for number in range(int(count)):
-            counts[np.searchsorted(found.first_steps, begin + number, side="right") - 1] += 1
-    return counts

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 import program_events
+from jaxprof import events as e
 from jaxprof.analysis.programs.passes import pass_series
 from program_events import BEGAN, at, passes, steps
 from program_events import result as result_of
@@ -14,13 +17,6 @@ def test_the_passes_of_the_hot_loop_are_counted_by_their_numbers() -> None:
     assert (found.count, found.timed, found.seconds) == (15, 6, 3.0)
 
 
-def test_without_passes_there_is_no_series() -> None:
-    found = result_of(steps(2400, 6.2e-3))
-    assert found.passes is None
-    assert found.steps is not None
-    assert found.passes_of(found.steps) is None
-
-
 def test_entries_have_their_moments() -> None:
     found = pass_series([passes(7, [0.5, 1.0], began_seconds=100.0, counts=[1, 2])])
     assert [(entry.number, entry.count, entry.began_seconds, entry.seconds) for entry in found.entries()] == [
@@ -29,14 +25,21 @@ def test_entries_have_their_moments() -> None:
     ]
 
 
-def test_numbers_that_begin_again_go_on_and_are_no_longer_the_programs() -> None:
-    found = pass_series([passes(0, [0.5] * 3), passes(0, [0.5] * 3, began_seconds=BEGAN + 30)])
-    assert (found.first, found.last, found.count, found.numbered_by) == (0, 5, 6, "")
+LATER = {"began_seconds": BEGAN + 30}
 
 
-def test_a_part_without_a_name_takes_it_from_all() -> None:
-    found = pass_series([passes(0, [0.5] * 3), passes(3, [0.5], name="", began_seconds=BEGAN + 30)])
-    assert (found.last, found.numbered_by) == (3, "")
+@pytest.mark.parametrize(
+    ("second", "last", "name", "found_by"),
+    [
+        (passes(3, [0.5], **LATER), 3, "step", "monitoring"),
+        (passes(0, [0.5] * 3, **LATER), 5, "", "monitoring"),  # numbers that begin again are no longer the program's
+        (passes(3, [0.5], name="", **LATER), 3, "", "monitoring"),  # a part without a name takes it from all
+        (passes(3, [0.5], found_by="number", **LATER), 3, "step", "number"),  # times of samples are said to be so
+    ],
+)
+def test_parts_of_a_series(second: e.StepsTaken, last: int, name: str, found_by: str) -> None:
+    found = pass_series([passes(0, [0.5] * 3), second])
+    assert (found.first, found.last, found.numbered_by, found.found_by) == (0, last, name, found_by)
 
 
 def test_of_several_loops_it_is_the_given_one_or_the_longest() -> None:
@@ -45,11 +48,6 @@ def test_of_several_loops_it_is_the_given_one_or_the_longest() -> None:
         found = pass_series(taken, where)
         assert found.where.line == line
     assert pass_series([], at(10)) is None
-
-
-def test_times_of_samples_are_said_to_be_so() -> None:
-    found = pass_series([passes(0, [0.5]), passes(1, [0.5], found_by="number", began_seconds=BEGAN + 30)])
-    assert found.found_by == "number"
 
 
 def test_new_passes_are_in_the_next_result() -> None:

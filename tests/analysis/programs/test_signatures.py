@@ -39,11 +39,8 @@ def test_what_varies_in_one_phrase(types: tuple[str, ...], summary: str) -> None
     assert summaries(*types) == [summary]
 
 
-def test_many_values_of_a_static_argument_are_counted() -> None:
+def test_many_values_of_a_static_argument_are_counted_and_what_does_not_vary_is_not_named() -> None:
     assert summaries(*map(str, range(12)), static=True) == ["0, 1, 2, … (12 values)"]
-
-
-def test_what_does_not_vary_is_not_named() -> None:
     assert summaries("f32[4]", "f32[4]") == []
 
 
@@ -70,9 +67,6 @@ def test_buckets_are_never_more_than_shapes(sizes: list[tuple[int, int]]) -> Non
 def test_any_text_is_an_array_or_none(text: str) -> None:
     found = array_type(text)
     assert found is None or found.dtype in text
-
-
-def test_a_size_of_too_many_digits_is_none() -> None:
     assert array_type(f"f32[{'9' * 5000}]") is None
 
 
@@ -135,4 +129,3 @@ def signature() -> list[dict[str, Any]]:
 
 def test_config_names_need_a_setting() -> None:
     assert changed_names("config", ["argument config x: f32[1] → f32[2]"]) == ()
-    assert changed_names("structure", ["argument x: new"]) == ()
