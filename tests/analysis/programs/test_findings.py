@@ -585,3 +585,13 @@ def test_what_would_save_most_comes_first_and_no_second_is_told_twice() -> None:
     assert len(every) == 4
     compiled = sum(0.1 for event in inside if isinstance(event, e.Compiled) and event.reason_code != "first")
     assert sum(one.seconds or 0.0 for one in every) == pytest.approx(compiled + 0.3 + 5.0 + 2.0)
+
+
+def test_a_function_beside_the_step_in_its_line_is_host_work() -> None:
+    """`state = step(state); book(i)`: the Python of `book`, with a loop of its own in one line, does not lead into JAX."""
+    books = made.line(8, 0.6, "host_busy", function="book", under=88)
+    own = {**asdict(made.at(8, "book")), "call": "", "loop_line": 8, "last_line": 8}
+    books["at"] = [own, *books["at"]]
+    assert codes(*loop(books)) == ["host_work"]
+    assert made.result(*loop(books)).verdict.kind == "host-bound"
+    assert made.result(*loop(made.line(88, 0.6, "host_busy"))).verdict.kind == "dispatch-bound"

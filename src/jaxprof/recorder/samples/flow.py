@@ -7,6 +7,7 @@ binds, in a loop or in a function without one, are followed to the calls under w
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -22,7 +23,10 @@ Span = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """One statement; for a compound statement, its head."""
+    """One statement; for a compound statement, its head.
+
+    `gives` holds the names that it binds or changes, `takes` those that it reads. An attribute of a name is `a.b`, and
+    any attribute of it is `a.*`."""
 
     span: Span
     node: ast.AST
@@ -42,7 +46,7 @@ def feeds(file: str, at: Span, work: Iterable[Span]) -> bool | None:
     if any(_inside(at, span) for span in calls):
         return True
     region = _region(tree, at, calls)
-    statements = list(_statements(region))
+    statements = list(_statements(region, tree))
     here = _around(statements, at)
     if here is None:
         return None
@@ -142,15 +146,16 @@ def _children(node: ast.AST) -> Iterator[ast.stmt]:
             yield from child.body
 
 
-def _statements(body: Iterable[ast.stmt]) -> Iterator[_Statement]:
+def _statements(body: Iterable[ast.stmt], tree: ast.Module) -> Iterator[_Statement]:
     for node in body:
         if isinstance(node, _SCOPES):
             continue
         if isinstance(node, _COMPOUND):
             yield from _head(node)
-            yield from _statements(_children(node))
+            yield from _statements(_children(node), tree)
         else:
-            yield _Statement(_span(node), node, frozenset(_given(node)), frozenset(_names(node)))
+            given = frozenset((*_given(node), *_changed(node, tree)))
+            yield _Statement(_span(node), node, given, frozenset(_names(node)))
 
 
 def _head(node: ast.AST) -> Iterator[_Statement]:
@@ -166,18 +171,68 @@ def _head(node: ast.AST) -> Iterator[_Statement]:
 
 
 def _given(node: ast.AST) -> Iterator[str]:
-    """Return the names that a statement binds or changes: its targets, `buffer` in `buffer[i] = x`, `rows` in
-    `rows.append(x)`."""
+    """Return the names that a statement binds: its targets, and `buffer` in `buffer[i] = x`."""
+    targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
-        for target in node.targets:
-            yield from _bound(target)
+        targets = node.targets
     elif isinstance(node, ast.AugAssign | ast.AnnAssign):
-        yield from _bound(node.target)
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-        yield from (name for name in _dotted(node.value.func.value) if name not in ("self", "cls"))
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.NamedExpr):
-            yield from _bound(inner.target)
+        targets = [node.target]
+    targets += [inner.target for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr)]
+    for target in targets:
+        yield from _bound(target)
+
+
+def _changed(node: ast.AST, tree: ast.Module) -> Iterator[str]:
+    """Return the names that a call of a method changes, if it is a statement of its own: `rows` in `rows.append(x)`.
+
+    An attribute of the object may be changed, too: one that the method sets, if this file has a method of that name,
+    and otherwise any of them. Of `self` only the former is known.
+    """
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return
+    owner, method = call.func.value, call.func.attr
+    named = list(_dotted(owner))
+    is_own = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
+    if not is_own:
+        yield from named
+    if isinstance(owner, ast.Name):
+        attributes = _attributes_set(tree, method)
+        if attributes is not None:
+            yield from (f"{owner.id}.{attribute}" for attribute in attributes)
+        elif not is_own:
+            yield f"{owner.id}.*"
+
+
+@functools.lru_cache(maxsize=64)
+def _attributes_set(tree: ast.Module, method: str) -> frozenset[str] | None:
+    """Return the attributes of its object that a method sets or changes, itself or by other methods of this file; None
+    if the file has no method of that name."""
+    methods: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) and part.args.args:
+                    methods.setdefault(part.name, []).append(part)
+    if method not in methods:
+        return None
+    attributes: set[str] = set()
+    waiting, looked_at = [method], set[str]()
+    while waiting:
+        name = waiting.pop()
+        looked_at.add(name)
+        for function in methods.get(name, ()):
+            itself = function.args.args[0].arg
+            for inner in ast.walk(function):
+                given = list(_given(inner))
+                if isinstance(inner, ast.For | ast.AsyncFor):
+                    given += _bound(inner.target)
+                elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+                    given += _dotted(inner.func.value)  # `self.rows.append(x)`
+                    if ast.unparse(inner.func.value) == itself and inner.func.attr not in looked_at:
+                        waiting.append(inner.func.attr)
+                attributes.update(name[len(itself) + 1 :] for name in given if name.startswith(f"{itself}."))
+    return frozenset(attributes - {"*"})
 
 
 def _bound(target: ast.expr) -> Iterator[str]:
@@ -186,6 +241,8 @@ def _bound(target: ast.expr) -> Iterator[str]:
             yield from _bound(element)
     elif isinstance(target, ast.Starred | ast.Subscript):
         yield from _bound(target.value)
+    elif isinstance(target, ast.Name):
+        yield from (target.id, f"{target.id}.*")
     else:
         yield from _dotted(target)
 
@@ -199,9 +256,18 @@ def _dotted(node: ast.expr) -> Iterator[str]:
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name | ast.Attribute) and isinstance(inner.ctx, ast.Load):
-            yield from _dotted(inner)
+    """Return the names and attributes of names that are read. `a` is read only where it stands alone, or where its
+    method is called."""
+    owners: set[int] = set()
+    for inner in ast.walk(node):  # an attribute comes before its name
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+            yield from _dotted(inner.func.value)
+        elif isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name):
+            owners.add(id(inner.value))
+            if isinstance(inner.ctx, ast.Load):
+                yield from (f"{inner.value.id}.{inner.attr}", f"{inner.value.id}.*")
+        elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and id(inner) not in owners:
+            yield inner.id
 
 
 def _taken_by(statement: _Statement, work: list[Span], *, receivers: bool) -> frozenset[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.finding import Finding
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.result import is_single
-from jaxprof.analysis.programs.verdict import COMPILE, DATA, DISPATCH, HOST, IDLE, interval, leaves_of
+from jaxprof.analysis.programs.verdict import COMPILE, DATA, DISPATCH, HOST, IDLE, LoopKey, interval, leaves_of
 from jaxprof.events import SourceLocation
 from jaxprof.text import safe, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds
@@ -306,7 +306,7 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         if loop.part(spot) == HOST
         and spot.sites
         and spot not in asleep
-        and not _is_head(spot)
+        and not _is_head(spot, loop.key)
         and not _is_brief(result, spot)
     ]
     took = _seconds(spots)
@@ -328,9 +328,10 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     )
 
 
-def _is_head(spot: Spot) -> bool:
-    """Return whether the spot is the loop's own step to its next item."""
-    return spot.place.line == spot.sites[0].loop_line and spot.call in _STEPPING
+def _is_head(spot: Spot, loop: LoopKey | None) -> bool:
+    """Return whether the spot is the hot loop's own step to its next item; a loop within it is work."""
+    site = spot.sites[0]
+    return site.key == loop and spot.place.line == site.loop_line and spot.call in _STEPPING
 
 
 def _is_brief(result: ProgramResult, spot: Spot) -> bool:

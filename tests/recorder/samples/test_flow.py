@@ -1,0 +1,88 @@
+"""Whether what a statement computes becomes an argument of the work of its loop."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+
+from jaxprof.recorder.samples.call_text import parsed, source_lines
+from jaxprof.recorder.samples.flow import Span, feeds
+
+TRAINER = """
+class Trainer:
+    def book(self, number):
+        self.history.append(number)
+        self._count()
+
+    def _count(self):
+        self.count += 1
+
+    def load(self):
+        self._read()
+
+    def _read(this):
+        this.batch = read()
+
+    def run(self):
+        for number in range(100):
+            {}
+
+trainer = Trainer()
+for number in range(100):
+    {}
+"""
+
+
+def program(folder: Path, in_method: str, in_loop: str) -> tuple[str, ast.Module]:
+    """The file with these statements in its two loops, as old as a program that runs, and its tree."""
+    parsed.cache_clear()
+    source_lines.cache_clear()
+    path = folder / "program.py"
+    path.write_text(TRAINER.format(in_method, in_loop))
+    os.utime(path, (0, 0))
+    return str(path), ast.parse(path.read_text())
+
+
+def span(tree: ast.Module, text: str, after: int) -> Span:
+    """The span of the first call that reads so, behind a line."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node) == text]
+    found = next(node for node in calls if node.lineno > after)
+    return found.lineno, found.end_lineno or 0, found.col_offset, found.end_col_offset or 0
+
+
+@pytest.mark.parametrize(
+    ("body", "call", "work", "feeding"),
+    [
+        ("trainer.w = step(trainer.w); trainer.book(number)", "trainer.book(number)", "step(trainer.w)", False),
+        ("trainer.load(); w = step(trainer.batch)", "trainer.load()", "step(trainer.batch)", True),
+        ("trainer.load(); batch = trainer.batch; step(batch)", "trainer.load()", "step(batch)", True),
+        ("trainer.book(number); step(trainer)", "trainer.book(number)", "step(trainer)", True),
+        ("queue.fill(); step(queue.batch)", "queue.fill()", "step(queue.batch)", True),
+        ("state = load(); step(state.batch)", "load()", "step(state.batch)", True),
+        ("state.other = load(); step(state.batch)", "load()", "step(state.batch)", False),
+        ("rows.append(read()); step(rows)", "read()", "step(rows)", True),
+        ("batch = trainer.next(); trainer.train(batch)", "trainer.next()", "trainer.train(batch)", True),
+        ("trainer.train(w); trainer.book(number)", "trainer.book(number)", "trainer.train(w)", False),
+    ],
+)
+def test_what_a_method_changes_feeds_the_work_that_takes_it(
+    tmp_path: Path, body: str, call: str, work: str, feeding: bool
+) -> None:
+    file, tree = program(tmp_path, "pass", body)
+    assert feeds(file, span(tree, call, 19), [span(tree, work, 19)]) == feeding
+
+
+@pytest.mark.parametrize(
+    ("body", "call", "feeding"),
+    [
+        ("self.w = step(self.w); self.book(1)", "self.book(1)", False),
+        ("self.load(); step(self.batch)", "self.load()", True),
+    ],
+)
+def test_a_method_of_the_same_object(tmp_path: Path, body: str, call: str, feeding: bool) -> None:
+    file, tree = program(tmp_path, body, "pass")
+    work = next(f"step(self.{name})" for name in ("w", "batch") if f"step(self.{name})" in body)
+    assert feeds(file, span(tree, call, 14), [span(tree, work, 14)]) == feeding
