@@ -588,7 +588,7 @@ def test_what_would_save_most_comes_first_and_no_second_is_told_twice() -> None:
 
 
 def test_a_function_beside_the_step_in_its_line_is_host_work() -> None:
-    """`state = step(state); book(i)`: the Python of `book`, with a loop of its own in one line, does not lead into JAX."""
+    """`state = step(state); book(i)`: the Python of `book`, whose loop stands in one line, does not lead into JAX."""
     books = made.line(8, 0.6, "host_busy", function="book", under=88)
     own = {**asdict(made.at(8, "book")), "call": "", "loop_line": 8, "last_line": 8}
     books["at"] = [own, *books["at"]]
