@@ -166,12 +166,14 @@ def close_shapes() -> Events:
     ]
 
 
-def seldom_counted() -> Events:
-    """Beside other work a count is followed by a long pause: the last one then has most of the growth."""
-    moments = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 2.7, 5.7]
+def seldom_counted(last_rise: float = 1.7) -> Events:
+    """Beside other work a count is followed by a long pause: the last one then has most of the growth. Nothing grows
+    between 1.7 s and `last_rise`."""
+    moments = sorted({1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, last_rise, last_rise + 1.0, last_rise + 4.0})
+    grown = [3000 * (at if at <= 1.7 else at - last_rise + 1.7) for at in moments]
     return [
-        e.ArraysCounted(run=made.RUN, monotonic_seconds=made.BEGAN + at, count=round(3000 * at), bytes=round(3e6 * at))
-        for at in moments
+        e.ArraysCounted(run=made.RUN, monotonic_seconds=made.BEGAN + at, count=round(count), bytes=round(1e3 * count))
+        for at, count in zip(moments, grown, strict=True)
     ]
 
 
@@ -402,6 +404,7 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
         made.arrays([100] * 8 + [200] * 4 + [300] * 4 + [400] * 4 + [500] * 4, 1 << 20),
         made.arrays([150] * 14 + [300] * 10, 1 << 20),
     ),
+    "a set-up in two steps, far apart": ("arrays_grow", seldom_counted(), seldom_counted(5.0)),
     "five counts tell nothing": (
         "arrays_grow",
         made.arrays(list(range(100, 900, 100)), 1 << 20),

@@ -36,6 +36,9 @@ MANY_ARRAYS: Final = 5_000
 ONE_JUMP: Final = 0.5
 """Share of the growth that one count may add in less than half of that share of the time. Parameters that are joined
 once by their gradients or by an optimizer's state are no leak."""
+LONG_GAP, GAP_SHARE = 0.2, 0.25
+"""Share of the time from which two counts are far apart, and how much of its share of the growth such a gap must have:
+what grew before it and after it, but not in it, was set up in two steps."""
 GROWN_BYTES: Final = 64 << 20
 UNUSED_BYTES: Final = 1 << 20
 """Bytes of donated arrays below which reusing their memory gains nothing."""
@@ -109,7 +112,9 @@ def _grows_steadily(times: Sequence[float], values: Sequence[float], least: floa
     highest, lowest = list(accumulate(values, max)), list(accumulate(reversed(values), min))[::-1]
     duration = times[-1] - times[0]
     for (began, ended), before, after in zip(pairwise(times), highest, lowest[1:], strict=False):
-        share = (after - before) / grown
+        share, gap = (after - before) / grown, (ended - began) / duration if duration > 0 else 0.0
+        if gap > LONG_GAP and share < GAP_SHARE * gap:
+            return False
         if share > ONE_JUMP and share * duration > 2 * (ended - began):
             return False
     half = len(values) // 2
