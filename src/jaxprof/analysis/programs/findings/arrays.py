@@ -113,7 +113,7 @@ def _grows_steadily(times: Sequence[float], values: Sequence[float], least: floa
     duration = times[-1] - times[0]
     for (began, ended), before, after in zip(pairwise(times), highest, lowest[1:], strict=False):
         share, gap = (after - before) / grown, (ended - began) / duration if duration > 0 else 0.0
-        if gap > LONG_GAP and share < GAP_SHARE * gap:
+        if gap > LONG_GAP and share < GAP_SHARE * gap and before - values[0] >= GROWN * grown:
             return False
         if share > ONE_JUMP and share * duration > 2 * (ended - began):
             return False
