@@ -166,11 +166,10 @@ def close_shapes() -> Events:
     ]
 
 
-def seldom_counted(last_rise: float = 1.7) -> Events:
-    """Beside other work a count is followed by a long pause: the last one then has most of the growth. Nothing grows
-    between 1.7 s and `last_rise`."""
-    moments = sorted({1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, last_rise, last_rise + 1.0, last_rise + 4.0})
-    grown = [3000 * (at if at <= 1.7 else at - last_rise + 1.7) for at in moments]
+def seldom_counted(*later: float, rests: float = 0.0) -> Events:
+    """Beside other work a count is followed by a long pause. Nothing grows for `rests` seconds from 1.7 s on."""
+    moments = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, *later]
+    grown = [3000 * (at if at <= 1.7 else at - rests) for at in moments]
     return [
         e.ArraysCounted(run=made.RUN, monotonic_seconds=made.BEGAN + at, count=round(count), bytes=round(1e3 * count))
         for at, count in zip(moments, grown, strict=True)
@@ -404,7 +403,11 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
         made.arrays([100] * 8 + [200] * 4 + [300] * 4 + [400] * 4 + [500] * 4, 1 << 20),
         made.arrays([150] * 14 + [300] * 10, 1 << 20),
     ),
-    "a set-up in two steps, far apart": ("arrays_grow", seldom_counted(), seldom_counted(5.0)),
+    "a set-up in two steps, far apart": (
+        "arrays_grow",
+        seldom_counted(2.7, 5.7),
+        seldom_counted(5.7, 6.4, rests=4.0),
+    ),
     "five counts tell nothing": (
         "arrays_grow",
         made.arrays(list(range(100, 900, 100)), 1 << 20),
@@ -468,7 +471,7 @@ SAID: dict[str, tuple[str, Events]] = {
         "debug_settings",
         [replace(each, debug_settings_at={"jax_debug_nans": made.at(7)}) for each in checked("jax_debug_nans", 5)],
     ),
-    "arrays counted ever more seldom": ("arrays_grow", seldom_counted()),
+    "arrays counted ever more seldom": ("arrays_grow", seldom_counted(2.7, 5.7)),
     "arrays with one odd count": (
         "arrays_grow",
         made.arrays([*range(100, 600, 25), 50, *range(625, 1100, 25)], 1 << 20),
