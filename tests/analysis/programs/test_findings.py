@@ -406,7 +406,7 @@ EDGES: dict[str, tuple[str, Events, Events]] = {
     "a set-up in two steps, far apart": (
         "arrays_grow",
         seldom_counted(2.7, 5.7),
-        seldom_counted(5.7, 6.4, rests=4.0),
+        seldom_counted(5.7, 6.1, rests=4.0),
     ),
     "five counts tell nothing": (
         "arrays_grow",
