@@ -14,7 +14,16 @@ from report import sessions
 
 sys.path.append(str(Path(__file__).parent / "trace"))  # no package, because the standard library has one of its name
 from made_traces import gpu_planes, op
-from xplane_wire import Line, Plane, nested, number, space_bytes
+from xplane_wire import Event, Line, Plane, nested, number, space_bytes
+
+
+def write_kernels(path: Path, count: int = 1, *, kernel: str = "k", op: str = "dot", module: str = "f") -> Path:
+    """Writes a profile in which a GPU's stream ran one kernel `count` times, for 4 µs every 10 µs."""
+    stats = {"hlo_op": op, "hlo_module": module}
+    events = [Event(kernel, 10_000_000 * number, 4_000_000, stats) for number in range(count)]
+    raw = space_bytes([Plane("/device:GPU:0", [Line("Stream #7(Kernel)", events)])])
+    path.write_bytes(gzip.compress(raw, 1) if path.suffix == ".gz" else raw)
+    return path
 
 
 def hlo_proto() -> bytes:

@@ -166,7 +166,7 @@ def test_what_can_be_unpacked_comes_before_the_damage() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("name", ["a.hlo.gz", "a.xplane.pb.gz", "a.trace.json.gz"])
+@pytest.mark.parametrize("name", ["a.hlo.gz", "a.xplane.pb.gz"])
 def test_the_file_names_the_limit_that_it_exceeds(
     name: str, call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,25 +128,6 @@ BOMBS: Final[dict[str, tuple[str, str, Callable[[], bytes]]]] = {
     "names": ("profile", "JAXPROF_LIMITS=names=", lambda: plane(nested(4, b"") * 500_000)),
     "events": ("profile", "JAXPROF_LIMITS=events=", lambda: plane(nested(3, nested(4, b"") * 500_000))),
     "gzip of a profile": ("profile", "JAXPROF_LIMITS=unpacked=", lambda: gzip.compress(bytes(6 * LIMIT), 1)),
-    "one Chrome event": (
-        "profile", "more than 1 MiB", lambda: b'{"traceEvents":[{"args":[' + b"[]," * 2_000_000 + b"[]]}]}",
-    ),
-    "after the Chrome events": (
-        "profile", "no event with a duration",
-        lambda: b'{"traceEvents":[],"jaxprofHlo":[{"module":[' + b"[]," * 500_000 + b"[]]}]}",
-    ),
-    "Chrome threads": (
-        "profile", "",
-        lambda: b'{"traceEvents":[%s{}]}' % b"".join(
-            b'{"ph":"X","pid":%d,"tid":1,"ts":1,"dur":1,"name":"a"},' % each for each in range(40_000)
-        ),
-    ),
-    "Chrome counters": (
-        "profile", "",
-        lambda: b'{"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":1,"name":"a"},%s{}]}' % b"".join(
-            b'{"ph":"C","pid":%d,"ts":1,"name":"a","args":{"a":1}},' % each for each in range(100_000)
-        ),
-    ),
 }  # fmt: skip
 """What reads it, what is said of it, and the file."""
 

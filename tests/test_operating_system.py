@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hlo_sources import write_kernels
 from jaxprof import operating_system
 from jaxprof.errors import UsageError
 from jaxprof.session import Session
@@ -24,14 +25,6 @@ from tui import profiles
 
 HERE = Path(__file__).parent
 HIDDEN = (sys.executable, "-X", "warn_default_encoding", str(HERE / "without_posix.py"))
-LANE = {"displayTimeUnit": "ns", "traceEvents": [
-    {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
-    {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}},
-    {"ph": "X", "pid": 1, "tid": 2, "ts": 10.0, "dur": 4.0, "name": "k",
-     "args": {"hlo_op": "add.1", "hlo_module": "f"}},
-    {},
-]}  # fmt: skip
-"""A profile of one kernel, as Perfetto's JSON."""
 
 
 def surroundings(home: Path) -> dict[str, str]:
@@ -78,7 +71,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for event in events:
             writer.append(event)
         writer.close()
-    (folder / "box.trace.json").write_text(json.dumps(LANE))
+    write_kernels(folder / "box.xplane.pb", op="add.1")
     (folder / "module.hlo").write_bytes((HERE / "hlo" / "printed.hlo").read_bytes())
     return folder
 
@@ -122,9 +115,9 @@ def test_a_profile_is_printed_exported_and_kept_and_one_that_cannot_be_read_leav
     (home / "broken.xplane.pb").write_bytes(b"\x0a\xff\xff\x03 no planes")
     shown, exported, kept, refused = call(
         home,
-        ("show", "box.trace.json"),
-        ("export", "box.trace.json", "--run", "r1"),
-        ("import", "box.trace.json", "--out", "box.jaxprof"),
+        ("show", "box.xplane.pb"),
+        ("export", "box.xplane.pb", "--run", "r1"),
+        ("import", "box.xplane.pb", "--out", "box.jaxprof"),
         ("import", "broken.xplane.pb", "--out", "broken.jaxprof"),
     )
     assert "add.1" in shown.stdout
@@ -153,7 +146,7 @@ def test_running_says_that_it_needs_wsl_and_the_machine_is_listed_without_jax(ho
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("file", "seen"), [("box.trace.json", "[Overview]"), ("module.hlo", "HLO")])
+@pytest.mark.parametrize(("file", "seen"), [("box.xplane.pb", "[Overview]"), ("module.hlo", "HLO")])
 def test_the_app_opens_them(home: Path, file: str, seen: str) -> None:
     with Terminal([*HIDDEN, "open", file], home, {**os.environ, **surroundings(home)}) as terminal:
         terminal.sees(seen)

@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
 import pytest
 
 from cli.calling import Caller
-from hlo_sources import SOURCES
+from hlo_sources import SOURCES, write_kernels
 from jaxprof.session import Session
 from jaxprof.session.log import load
-
-EVENTS = [
-    {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
-    {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}},
-    *(
-        {
-            "ph": "X",
-            "pid": 1,
-            "tid": 2,
-            "ts": float(10 * number),
-            "dur": 4.0,
-            "name": "k\x1b[31m",
-            "args": {"hlo_op": "fusion\x1b[2J", "hlo_module": "jit_f"},
-        }
-        for number in range(3)
-    ),
-    {},
-]
 
 
 @pytest.fixture
 def profile(tmp_path: Path) -> Path:
-    path = tmp_path / "box.trace.json.gz"
-    path.write_bytes(gzip.compress(json.dumps({"displayTimeUnit": "ns", "traceEvents": EVENTS}).encode()))
-    return path
+    path = tmp_path / "box.xplane.pb.gz"
+    return write_kernels(path, 3, kernel="k\x1b[31m", op="fusion\x1b[2J", module="jit_f")
 
 
 @pytest.mark.process

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from hlo_sources import write_kernels
 from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.events import Event, KernelsMeasured, RunFinished
 from jaxprof.runner.engine_run import ProfileReader
 from jaxprof.trace import imported
 
-SPANS = [
-    {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
-    {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}},
-    {"ph": "X", "pid": 1, "tid": 2, "ts": 1.0, "dur": 4.0, "name": "k", "args": {"hlo_op": "a.1", "hlo_module": "f"}},
-    {},
-]
-
 
 @pytest.fixture
 def profile(tmp_path: Path) -> Path:
-    path = tmp_path / "box.trace.json"
-    path.write_text(json.dumps({"displayTimeUnit": "ns", "traceEvents": SPANS}))
-    return path
+    return write_kernels(tmp_path / "box.xplane.pb")
 
 
 def all_of(reader: ProfileReader) -> list[Event]:

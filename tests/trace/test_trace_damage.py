@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,41 +15,13 @@ from made_traces import cpu_plane, gpu_planes, host, op, tpu_plane
 from xplane_wire import Line, Plane, nested, number, space_bytes
 
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.events import CaptureTaken, KernelsMeasured, TrustCheck, TrustReported, encode
+from jaxprof.events import KernelsMeasured, TrustCheck, TrustReported, encode
 from jaxprof.trace.line import Chain
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import summarise
 from jaxprof.trace.varints import padded
 
 WHOLE = space_bytes([cpu_plane(), *gpu_planes(), tpu_plane()])
-CHROME = json.dumps(
-    {
-        "displayTimeUnit": "ns",
-        "traceEvents": [
-            {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}},
-            {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "tf_XLA/2"}},
-            {
-                "ph": "X",
-                "pid": 1,
-                "tid": 2,
-                "ts": 1.5,
-                "dur": 2.0,
-                "name": "dot",
-                "args": {"hlo_op": "dot", "hlo_module": "jit_f", "run_id": "-4"},
-            },
-            {
-                "ph": "X",
-                "pid": 1,
-                "tid": 2,
-                "ts": 5.0,
-                "dur": 4.0,
-                "name": "dot",
-                "args": {"hlo_op": "dot", "hlo_module": "jit_f", "run_id": "-3"},
-            },
-            {},
-        ],
-    }
-).encode()
 
 
 def written(folder: Path, raw: bytes, name: str = "host.xplane.pb") -> Path:
@@ -81,20 +52,11 @@ def test_anything_at_all(tmp_path: Path, raw: bytes) -> None:
     sound_or_refused(written(tmp_path, raw))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_damaged_json(tmp_path: Path, data: st.DataObject) -> None:
-    raw = bytearray(CHROME)
-    for _ in range(data.draw(st.integers(1, 4))):
-        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    sound_or_refused(written(tmp_path, bytes(raw[: data.draw(st.integers(1, len(raw)))]), "x.trace.json"))
-
-
 @pytest.mark.parametrize(
     "raw",
     [
         b"# Notes\nsome text",
-        b'{"a": 1}',
+        b'{"traceEvents": []}',
         b"\x0a\x05\x0a\x03abc" * 40,
         b"\x89PNG\r\n\x1a\n" + bytes(50),
         b"\x1f\x8b" + bytes(20),
@@ -167,42 +129,6 @@ def test_a_cut_off_gzip_gives_what_it_holds(tmp_path: Path) -> None:
     assert any("the gzip file has no end" in problem for problem in trace.problems)
 
 
-@pytest.mark.parametrize(
-    "event",
-    ['{"ph":"X","pid":1,"tid":2,"ts":NaN,"dur":1,"name":"a"}', '{"ph":"X","pid":1,"tid":2,"ts":1e300,"name":"a"}',
-     '{"ph":"X","pid":1,"tid":2,"ts":1,"dur":1,"name":"a","args":"text"}', '{"ph":"X","ts":1,"name":"a"}', "[1]", "7"],
-)  # fmt: skip
-def test_an_event_of_another_form_is_left_out_and_counted(tmp_path: Path, event: str) -> None:
-    raw = CHROME.replace(b'{"ph": "X"', event.encode() + b', {"ph": "X"', 1)
-    trace = read_profile(written(tmp_path, raw, "x.trace.json"))
-    assert trace.events == 2
-    assert trace.problems == ["1 events are not Chrome trace events, and are left out"]
-
-
-def test_a_chrome_trace(tmp_path: Path) -> None:
-    events = list(summarise(written(tmp_path, gzip.compress(CHROME), "x.trace.json.gz"), "imported"))
-    assert isinstance(events[0], CaptureTaken)
-    assert events[0].wall_seconds == pytest.approx(7.5e-6)
-    (row,) = events[1].rows  # type: ignore[attr-defined]
-    assert (row.count, row.total_seconds, row.program) == (2, pytest.approx(6e-6), None)
-
-
-def test_a_chrome_trace_by_the_clock_of_a_machine_begins_at_its_first_event(tmp_path: Path) -> None:
-    raw = CHROME.replace(b'"ts": 1.5', b'"ts": 300000000001.5').replace(b'"ts": 5.0', b'"ts": 300000000005.0')
-    span = read_profile(written(tmp_path, raw, "x.trace.json")).span_ps
-    assert span == (0, pytest.approx(7_500_000, abs=100))  # a double has no more digits so far on
-
-
-def test_a_chrome_trace_of_another_tool_has_no_kernels(tmp_path: Path) -> None:
-    raw = json.dumps([{"ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 1, "name": "aten::mm"}]).encode()
-    (trust,) = [
-        one for one in summarise(written(tmp_path, raw, "torch.json"), "imported") if isinstance(one, TrustReported)
-    ]
-    assert "recorded by another tool" in next(
-        row.message + row.advice for row in trust.rows if row.code == "no_kernels"
-    )
-
-
 class TestFolders:
     @staticmethod
     def log_folder(tmp_path: Path) -> Path:
@@ -212,7 +138,7 @@ class TestFolders:
             for place, name in enumerate(hosts):
                 task = Plane("Task Environment", stats={"profile_start_time": 1_700_000_000_000_000_000 + place * 1000})
                 written(folder, space_bytes([cpu_plane(), task]), f"{name}.xplane.pb")
-                written(folder, gzip.compress(CHROME), f"{name}.trace.json.gz")
+                written(folder, gzip.compress(b"{}"), f"{name}.trace.json.gz")
         return tmp_path
 
     def test_the_newest_run_with_all_its_hosts_on_one_clock(self, tmp_path: Path) -> None:

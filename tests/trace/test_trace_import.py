@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_traces import cpu_plane, gpu_planes, host, op, read, tpu_plane
+from made_traces import cpu_plane, gpu_planes, host, op, read
 from xplane_wire import Event, Line, Plane, nested, number, space_bytes
 
 from jaxprof.analysis.lanes.rows import lanes_of
@@ -24,8 +24,7 @@ from jaxprof.runner import Scheduler, own_interpreter, plan_profile
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
 from jaxprof.trace.ops import op_times
-from jaxprof.trace.sources import read_file, read_profile
-from jaxprof.trace.steps import steps_of
+from jaxprof.trace.sources import read_file
 from jaxprof.trace.timeline import timeline_text
 
 
@@ -98,23 +97,6 @@ def test_the_hlo_of_a_profile_is_listed_by_program(tmp_path: Path) -> None:
         find_modules(str(path), "r2", None, CompileOptions())
 
 
-@pytest.mark.parametrize("text", ["", '"'], ids=["numbers", "texts"])
-def test_a_chrome_trace_with_unix_times_keeps_its_nanoseconds(tmp_path: Path, text: str) -> None:
-    start = 1_764_000_000_123_456
-    events = [
-        f'{{"ph":"X","pid":1,"tid":2,"name":"dot","ts":{text}{start + 10 * n}.{n}01{text},"dur":7.125,'
-        f'"args":{{"hlo_op":"dot","hlo_module":"jit_f","run_id":"{n + 1}"}}}}'
-        for n in range(3)
-    ]
-    names = '{"ph":"M","pid":1,"name":"process_name","ts":0,"args":{"name":"/host:CPU"}}'
-    path = tmp_path / "x.trace.json"
-    path.write_text(f'{{"traceEvents":[{names},{",".join(events)}]}}')
-    trace = read_profile(path)
-    (lane,) = trace.op_lanes()
-    assert lane.starts.tolist() == [0, 10_100_000, 20_200_000]
-    assert (trace.started_unix_ns, trace.problems) == (start * 1000 + 1, [])
-
-
 @pytest.mark.process
 def test_measured_kernels_with_shares_of_program_and_profile(session: Session) -> None:
     found = measured(session, "r2")
@@ -166,11 +148,6 @@ class TestTimeline:
         assert (timeline.left_out, found.left_out, found.count, found.busy_ns, found.idle_ns) == (99, 99, 3, 200_000, 0)
         (half,) = range_totals(lanes_of(timeline), 60_000, 100_000).lanes
         assert half.idle_ns == pytest.approx(0, abs=2_000)
-        (tmp_path / "trace.json").write_text("".join(to_perfetto(timeline, "r1")))
-        assert read_profile(tmp_path / "trace.json").warnings[0].startswith("99 events")
-        whole = read_timeline(timeline_text(trace))
-        (tmp_path / "trace.json").write_text("".join(to_perfetto(whole, "r1")))
-        assert read_profile(tmp_path / "trace.json").warnings == []
 
     def test_of_an_older_session_that_lacks_intervals_idle_time_is_unknown(self) -> None:
         data = json.loads(timeline_text(read(cpu_plane()), limit=3))
@@ -179,14 +156,6 @@ class TestTimeline:
             lane.pop("active", None)
         totals = range_totals(lanes_of(read_timeline(json.dumps(data))), 0, 60_000).lanes
         assert {(found.left_out, found.idle_ns, found.busy_share) for found in totals} == {(None, None, None)}
-
-    def test_perfettos_form_can_be_opened_again(self, tmp_path: Path) -> None:
-        trace = read(tpu_plane())
-        path = tmp_path / "out.json.gz"
-        path.write_bytes(gzip.compress("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")).encode()))
-        again = read_profile(path)
-        assert {lane.device for lane in again.lanes} == {"tpu:0"}
-        assert [len(lane) for lane in again.lanes if lane.kind == "ops"] == [4]
 
     @given(st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 60_000)), min_size=1, max_size=30))
     def test_rounding_keeps_nesting_and_what_is_apart(self, spans: list[tuple[int, int]]) -> None:
@@ -214,22 +183,20 @@ class TestTimeline:
         first, second = "Async XLA Ops", "Async XLA Ops (2)"
         assert tracks == {"outer": first, "inner": first, "across": second, "late": first, "apart": first}
 
-    def test_an_export_keeps_ops_executions_steps_launches_and_devices(self, tmp_path: Path) -> None:
+    def test_an_export_names_ops_executions_and_steps(self) -> None:
         steps = Line("python", [host("train", 0, 60, step_num=3), host("train", 100, 60, step_num=4)])
-        for planes in ((cpu_plane(),), gpu_planes(), (Plane("/host:CPU", [*cpu_plane().lines, steps]),)):
+        for planes in (gpu_planes(), (Plane("/host:CPU", [*cpu_plane().lines, steps]),)):
             trace = read(*planes)
-            path = tmp_path / "out.json"
-            path.write_text("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")))
-            again = read_profile(path)
-            assert {row.op: (row.device, row.count, row.total_seconds) for row in op_times(again)} == {
-                row.op: (row.device, row.count, pytest.approx(row.total_seconds)) for row in op_times(trace)
+            exported = json.loads("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")))
+            shown = [event for event in exported["traceEvents"] if event["ph"] == "X"]
+            took: Counter[str] = Counter()
+            for event in shown:
+                took[event.get("args", {}).get("hlo_op", "")] += event["dur"] / 1e6
+            assert {row.op.name: took[row.op.name] for row in op_times(trace)} == {
+                row.op.name: pytest.approx(row.total_seconds) for row in op_times(trace)
             }
-            before, after = steps_of(trace), steps_of(again)
-            assert (after.found_by, [row.name for row in after.rows]) == (
-                before.found_by,
-                [row.name for row in before.rows],
-            )
-            assert again.span_ps == trace.span_ps
+            numbers = {event["args"]["step_num"] for event in shown if "step_num" in event.get("args", {})}
+            assert numbers == ({"3", "4"} if len(planes) == 1 else set())
 
 
 @pytest.mark.parametrize(

@@ -72,16 +72,6 @@ def test_dropped_events_and_errors_of_the_profiler() -> None:
     assert rows["profiler_error"][0] == "bad"
 
 
-@pytest.mark.parametrize(
-    ("events", "verdict"),
-    [(999_999, "good"), (1_000_000, "bad"), (1_000_001, "good"), (5_000_000, "bad"), (5_000_001, "good")],
-)
-def test_a_chrome_trace_that_stops_at_a_limit(events: int, verdict: str) -> None:
-    """JAX 0.12 writes up to five million: one with more than a million has all of them."""
-    assert trust(Trace(chrome=True, read=events))["dropped"][0] == verdict
-    assert trust(Trace(read=events))["dropped"][0] == "good"
-
-
 def test_no_kernels_because_the_devices_records_are_missing() -> None:
     verdict, message = trust(read(gpu_planes()[1]))["no_kernels"]
     assert verdict == "bad"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -302,16 +300,6 @@ def _pad(path: Path, size_bytes: int) -> None:
     assert missing >= 0, f"{path.name} has more than {size_bytes} bytes"
     path.write_text(text.replace(empty, filled % ("x" * missing), 1))
     assert path.stat().st_size == size_bytes
-
-
-def chrome_trace(path: Path, kernels: int = 1) -> Path:
-    """Writes a profile with so many executions of one kernel, as a browser reads it."""
-    named = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
-             {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}}]  # fmt: skip
-    op = {"hlo_op": "dot", "hlo_module": "f"}
-    ran = [{"ph": "X", "pid": 1, "tid": 2, "ts": 5.0 * n, "dur": 4.0, "name": "k", "args": op} for n in range(kernels)]
-    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [*named, *ran, {}]}).encode(), 1))
-    return path
 
 
 async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "") -> None:

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import pytest
 
+from hlo_sources import write_kernels
 from jaxprof import events as e
 from jaxprof.events import ProgressMade
 from jaxprof.session import Session
@@ -17,7 +18,7 @@ from jaxprof.session.log import Follower, LogWriter
 from jaxprof.session.log.codec import encode_line
 from jaxprof.tui import opened_session
 from jaxprof.tui.opened_session import OpenedSession, ProfileReading, ReadingStoppedError
-from tui.fakes import SMALL, Stage, chrome_trace, walking
+from tui.fakes import SMALL, Stage, walking
 
 WALL = 1_795_000_000.0
 
@@ -150,12 +151,12 @@ def _touch(path: Path, seconds: float) -> None:
     os.utime(path, (seconds, seconds))
 
 
-NOTE = "reading box.trace.json.gz: 4.00 MiB of 12.0 MiB"
+NOTE = "reading box.xplane.pb.gz: 4.00 MiB of 12.0 MiB"
 
 
 @pytest.fixture
 def profile(tmp_path: Path) -> Path:
-    return chrome_trace(tmp_path / "box.trace.json.gz")
+    return write_kernels(tmp_path / "box.xplane.pb.gz")
 
 
 class Held:
@@ -221,7 +222,7 @@ async def test_escape_and_the_end_of_the_app_stop_it_and_leave_what_is_shown(pro
 def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
     """A real one, of which the engine has begun to read: nothing is left of it that could be shown."""
     said = Event()
-    path = chrome_trace(tmp_path / "box.trace.json.gz", 200_000)
+    path = write_kernels(tmp_path / "box.xplane.pb.gz", 200_000)
     reading = ProfileReading(path, lambda reading: said.set())
     ended: list[BaseException | Path] = []
 
@@ -234,7 +235,7 @@ def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> Non
     thread = Thread(target=work)
     thread.start()
     assert said.wait(60)
-    assert reading.progress.note.startswith("reading box.trace.json.gz: ")
+    assert reading.progress.note.startswith("reading box.xplane.pb.gz: ")
     reading.stop()
     thread.join(60)
     assert [type(one) for one in ended] == [ReadingStoppedError]

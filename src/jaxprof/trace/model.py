@@ -143,10 +143,8 @@ class ProgramText:
 
     name: str
     program: int | None
-    proto: bytes = b""
-    """An `HloProto`; empty if the text is given."""
-    text: str = ""
-    """HLO text, from a trace that jaxprof exported; empty if the proto is given."""
+    proto: bytes
+    """An `HloProto`."""
 
 
 @dataclass(slots=True)
@@ -192,8 +190,6 @@ class Trace:
     """Warnings of the profiler itself, mostly about dropped events."""
     tracers: dict[str, int] = field(default_factory=dict)
     """Tracing levels of the recording, if the profile says them: `host`, `device`, `python`, `hlo`."""
-    chrome: bool = False
-    """Whether the trace was read from a Chrome trace, which holds less than an xplane."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Size of each file in bytes, by path."""
     notes: dict[str, str] = field(default_factory=dict)

@@ -9,13 +9,14 @@ import pytest
 from textual.widgets import Button, Input, Static
 
 import job_folders
+from hlo_sources import write_kernels
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.tui.job.screen import JobScreen
 from jaxprof.tui.kit.dialogs import Confirm
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.session_list import SessionTable
 from jaxprof.tui.sessions.screen import Prune, SessionsScreen
-from tui.fakes import HOSTILE, NOW, Walk, chrome_trace, keep_session, walking
+from tui.fakes import HOSTILE, NOW, Walk, keep_session, walking
 
 pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
 SIZE = (120, 32)
@@ -135,7 +136,7 @@ async def test_a_path_and_a_profile_are_opened_and_a_folder_without_one_is_refus
         await listed(walk, 0)
         await answer(walk, "m o", shelf)
         await walk.shows("jax.profiler")  # why a folder is refused
-        app.open_session(chrome_trace(tmp_path / "box.trace.json.gz"))
+        app.open_session(write_kernels(tmp_path / "box.xplane.pb.gz"))
         await walk.mode("profile")
         assert [run.plan.how for run in app.session.runs.values()] == ["imported", "imported"]
         assert app.session_path is not None
