@@ -298,7 +298,7 @@ _PLACES = {
     "CompletionItem": {"cli/complete.py:_offered", "cli/complete.py:_files"},
     "csv.writer": {"report/renderers.py:csv_lines"},
     "html.escape": set(),
-    "escape": {"report/page/elements.py", "report/renderers.py:html_text", "hlo/graph.py:_markup"},
+    "escape": {"report/page/elements.py", "report/renderers.py:html_text"},
     "json.dumps": {"trace/timeline.py", "events/base.py", "analysis/ceilings.py"},
 }
 """What writes, or escapes for a medium, and the only files or functions that may call it. `json.dumps` stands where

@@ -3,7 +3,6 @@ and jaxprs: the text loses them and they keep their meaning. Graphs of kernels, 
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +14,7 @@ from hlo.analysis.programs import compiled, f32, written
 from jaxprof.hlo import source as module
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.origin import HloSourceLocation
-from jaxprof.hlo.graph import Graph, GraphEdge, Node, inside, neighbourhood, to_dot, to_svg
+from jaxprof.hlo.graph import Graph, GraphEdge, Node, inside, neighbourhood, to_dot
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.places import LineOrigin, without_comments, without_locations
 from jaxprof.hlo.shape import DTYPE_BITS, UNBOUNDED, Layout, Shape, parse_shape
@@ -199,7 +198,7 @@ def test_the_inside_of_a_fusion() -> None:
     assert next(node for node in graph.nodes if node.id == "a").lines == ("parameter f32[8]", "x")
 
 
-def test_dot_quotes_and_svg_escapes_what_comes_from_outside() -> None:
+def test_dot_quotes_what_comes_from_outside() -> None:
     graph = Graph(
         'a "title" <b>',
         (Node("x\\", ('n"<&>', "two\x1b[31m"), "kernel"), Node("y", ("y",), "focus")),
@@ -208,17 +207,11 @@ def test_dot_quotes_and_svg_escapes_what_comes_from_outside() -> None:
     lines = to_dot(graph).splitlines()
     assert lines[0] == 'digraph "a \\"title\\" <b>" {'
     assert '"x\\\\" -> "y" [label="<1>"];' in lines[-2]
-    root = ElementTree.fromstring(to_svg(graph))
-    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts == ['a "title" <b>', "<1>", 'n"<&>', "two␛[31m", "y"]
 
 
-def test_layers_go_down_with_the_data() -> None:
+def test_every_edge_is_drawn() -> None:
     module = _program()
     sort = next(kernel for kernel in kernels(module) if kernel.kind == "sort")
     graph = neighbourhood(module, sort, hops=3)
-    root = ElementTree.fromstring(to_svg(graph))
-    for line in root.iter("{http://www.w3.org/2000/svg}line"):
-        assert float(line.attrib["y2"]) > float(line.attrib["y1"])
     assert f'"{graph.title}"' in to_dot(graph).splitlines()[0]
     assert to_dot(graph).count(" -> ") == len(graph.edges)

@@ -1,18 +1,15 @@
 """Draw a kernel as a graph: what is inside it, or which kernels it exchanges arrays with.
 
-A graph is plain data. It can be written as Graphviz DOT, and as a simple SVG that needs no Graphviz: boxes in layers,
-each below all boxes that it takes data from, with straight arrows. That suffices for a kernel and its neighbours; for
-large graphs DOT and Graphviz are better. Text from outside is quoted or escaped for the output format.
+A graph is plain data, and is written as DOT, which Graphviz draws.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.flow import flow_of
-from jaxprof.text import safe, shorten
+from jaxprof.text import safe
 from jaxprof.units import bytes_
 
 if TYPE_CHECKING:
@@ -145,11 +142,6 @@ def _operation_node(operation: Instruction, fusion: Instruction, computation: Co
 
 
 _FILL: Final = {"focus": "#ffe08a", "kernel": "#dbe9ff", "input": "#eeeeee", "operation": "#ffffff"}
-_WIDTH: Final = 230
-_LINE: Final = 15
-_GAP_X: Final = 24
-_GAP_Y: Final = 52
-_CHARACTERS: Final = 34
 
 
 def to_dot(graph: Graph) -> str:
@@ -170,89 +162,3 @@ def _escaped(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return f'"{_escaped(text)}"'
-
-
-def to_svg(graph: Graph) -> str:
-    """Return the graph as a standalone picture; its width follows the widest layer."""
-    layers = _layers(graph)
-    heights = [max((len(node.lines) for node in layer), default=1) * _LINE + 14 for layer in layers]
-    width = max((len(layer) for layer in layers), default=1) * (_WIDTH + _GAP_X) + _GAP_X
-    places: dict[str, tuple[float, float, float]] = {}
-    top = float(_GAP_Y)
-    for layer, height in zip(layers, heights, strict=True):
-        left = (width - len(layer) * (_WIDTH + _GAP_X) + _GAP_X) / 2
-        for number, node in enumerate(layer):
-            places[node.id] = (left + number * (_WIDTH + _GAP_X), top, height)
-        top += height + _GAP_Y
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{top:.0f}" '
-        f'viewBox="0 0 {width} {top:.0f}" font-family="monospace" font-size="11">',
-        '<defs><marker id="tip" markerWidth="9" markerHeight="7" refX="8" refY="3.5" orient="auto">'
-        '<path d="M0,0 L9,3.5 L0,7 Z"/></marker></defs>',
-        f'<text x="{_GAP_X}" y="22" font-size="14">{_markup(graph.title, 80)}</text>',
-    ]
-    parts += [
-        _arrow(places[edge.source], places[edge.target], edge.label)
-        for edge in graph.edges
-        if {edge.source, edge.target} <= places.keys()
-    ]
-    parts += [_box(node, places[node.id]) for layer in layers for node in layer]
-    if graph.omitted:
-        parts.append(f'<text x="{_GAP_X}" y="{top - 12:.0f}">{graph.omitted} more not shown</text>')
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def _layers(graph: Graph) -> list[list[Node]]:
-    """Return layers in which each node is below all that it takes data from; arrows that close a cycle (loops) are
-    ignored."""
-    incoming: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
-    for edge in graph.edges:
-        if edge.source in incoming and edge.target in incoming and edge.source != edge.target:
-            incoming[edge.target].append(edge.source)
-    depth: dict[str, int] = {}
-    waiting = list(incoming)
-    for _ in range(len(incoming)):
-        left = []
-        for name in waiting:
-            if all(source in depth for source in incoming[name]):
-                depth[name] = 1 + max((depth[source] for source in incoming[name]), default=-1)
-            else:
-                left.append(name)
-        if len(left) == len(waiting):
-            depth.update({name: 1 + max(depth.values(), default=-1) for name in left[:1]})
-            left = left[1:]
-        waiting = left
-        if not waiting:
-            break
-    layers: list[list[Node]] = [[] for _ in range(max(depth.values(), default=0) + 1)]
-    for node in graph.nodes:
-        layers[depth[node.id]].append(node)
-    return layers
-
-
-def _markup(text: str, width: int = _CHARACTERS) -> str:
-    return escape(shorten(text, width)) if text else ""
-
-
-def _box(node: Node, place: tuple[float, float, float]) -> str:
-    left, top, height = place
-    lines = "".join(
-        f'<text x="{left + 8:.0f}" y="{top + 19 + number * _LINE:.0f}">{_markup(line)}</text>'
-        for number, line in enumerate(node.lines)
-    )
-    return (
-        f'<rect x="{left:.0f}" y="{top:.0f}" width="{_WIDTH}" height="{height:.0f}" rx="4" '
-        f'fill="{_FILL[node.kind]}" stroke="#555555"/>{lines}'
-    )
-
-
-def _arrow(source: tuple[float, float, float], target: tuple[float, float, float], label: str) -> str:
-    x1, y1 = source[0] + _WIDTH / 2, source[1] + source[2]
-    x2, y2 = target[0] + _WIDTH / 2, target[1]
-    text = (
-        f'<text x="{(x1 + x2) / 2 + 4:.0f}" y="{(y1 + y2) / 2:.0f}" fill="#555555">{_markup(label)}</text>'
-        if label
-        else ""
-    )
-    line = f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}" stroke="#555555" marker-end="url(#tip)"/>'
-    return line + text

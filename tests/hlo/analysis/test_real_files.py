@@ -20,7 +20,7 @@ from jaxprof.hlo.analysis.findings.catalogue import findings
 from jaxprof.hlo.analysis.fingerprint import Fingerprints, diff
 from jaxprof.hlo.analysis.kernels import kernels, totals
 from jaxprof.hlo.analysis.tree import tree
-from jaxprof.hlo.graph import inside, neighbourhood, to_dot, to_svg
+from jaxprof.hlo.graph import inside, neighbourhood, to_dot
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.read.parse import modules
 
@@ -44,7 +44,7 @@ def _everything(module: Module, most_trees: int = 40) -> None:
         roofline(kernel, DEVICES["h100"])
     if found:
         to_dot(neighbourhood(module, found[-1]))
-        to_svg(inside(module, found[0]))
+        to_dot(inside(module, found[0]))
 
 
 @pytest.mark.parametrize("path", _FILES, ids=lambda path: path.name[-60:])

@@ -122,22 +122,19 @@ def exports(module: Module, kernel: Kernel | None, table: Callable[[], str]) -> 
     name = "".join(character if character.isalnum() or character in "._-" else "_" for character in kernel.name)
     return [rows] + [
         Export(
-            Option(f"{words} as {form.upper()}", kernel.name),
-            f"{name[:_LONGEST_NAME]}-{what}.{form}",
-            partial(kernel_graph, module, kernel, what, form),
+            Option(f"{words} as DOT", kernel.name),
+            f"{name[:_LONGEST_NAME]}-{what}.dot",
+            partial(kernel_graph, module, kernel, what),
         )
         for what, words in (("inside", "what is inside"), ("near", "with its neighbours"))
-        for form in ("svg", "dot")
     ]
 
 
-def kernel_graph(module: Module, kernel: Kernel, what: str, form: str) -> str:
-    """Return a kernel's instructions (`what` is `inside`) or its neighbours (`near`) as a graph; `form` is `dot` or
-    `svg`."""
+def kernel_graph(module: Module, kernel: Kernel, what: str) -> str:
+    """Return a kernel's instructions (`what` is `inside`) or its neighbours (`near`) as a DOT graph."""
     from jaxprof.hlo import graph
 
-    nodes = graph.inside(module, kernel) if what == "inside" else graph.neighbourhood(module, kernel)
-    return graph.to_svg(nodes) if form == "svg" else graph.to_dot(nodes)
+    return graph.to_dot(graph.inside(module, kernel) if what == "inside" else graph.neighbourhood(module, kernel))
 
 
 def ask_and_write(app: Profiler, choices: Sequence[Export]) -> None:
