@@ -51,32 +51,26 @@ class Graph:
     """Number of boxes that were left out."""
 
 
-def neighbourhood(module: Module, kernel: Kernel, hops: int = 1) -> Graph:
-    """Return the kernel with the kernels that it reads from and writes for, up to `hops` kernels away."""
+def neighbourhood(module: Module, kernel: Kernel) -> Graph:
+    """Return the kernel with the kernels that it reads from and writes for."""
     flow = flow_of(module)
-    wanted: dict[tuple[str, str], Kernel] = {(kernel.computation, kernel.name): kernel}
-    omitted = 0
-    for _ in range(max(1, hops)):
-        near = [
-            other
-            for passage in flow.passages
-            for end, other in ((passage.producer, passage.consumer), (passage.consumer, passage.producer))
-            if (end.computation, end.name) in wanted and (other.computation, other.name) not in wanted
-        ]
-        unique = {(other.computation, other.name): other for other in near}
-        room = MOST_NODES - len(wanted)
-        omitted += max(0, len(unique) - room)
-        wanted.update(list(unique.items())[: max(0, room)])
-    nodes = [_kernel_node(near_kernel, focus=near_kernel is kernel) for near_kernel in wanted.values()]
+    beside = {
+        _id(other): other
+        for passage in flow.passages
+        for end, other in ((passage.producer, passage.consumer), (passage.consumer, passage.producer))
+        if _id(end) == _id(kernel)
+    }
+    every = list(({_id(kernel): kernel} | beside).items())
+    shown = dict(every[:MOST_NODES])
+    nodes = [_kernel_node(near, focus=near is kernel) for near in shown.values()]
     edges: dict[tuple[str, str, str], GraphEdge] = {}
     for passage in flow.passages:
-        source, target = passage.producer, passage.consumer
-        if (source.computation, source.name) in wanted and (target.computation, target.name) in wanted:
-            edge = GraphEdge(_id(source), _id(target), bytes_(passage.bytes_read))
+        edge = GraphEdge(_id(passage.producer), _id(passage.consumer), bytes_(passage.bytes_read))
+        if edge.source in shown and edge.target in shown:
             edges[edge.source, edge.target, passage.operand] = edge
     inputs = _inputs(kernel, flow)
     nodes += [node for node, _ in inputs]
-    return Graph(kernel.name, tuple(nodes), (*edges.values(), *(edge for _, edge in inputs)), omitted)
+    return Graph(kernel.name, tuple(nodes), (*edges.values(), *(edge for _, edge in inputs)), len(every) - len(shown))
 
 
 def inside(module: Module, kernel: Kernel) -> Graph:
