@@ -11,8 +11,9 @@ from analysis.made_runs import run
 from analysis.made_runs import session as session_of
 from jaxprof import events as e
 from jaxprof.analysis.ab import ab_result, ab_results, side_versus, sides_beside
-from jaxprof.analysis.difference import FigureDifference, figures, pairs
+from jaxprof.analysis.difference import FigureDifference, figures
 from jaxprof.analysis.session_difference import PhaseDifference, session_difference
+from jaxprof.hlo.pairs import pairs
 from jaxprof.session import Session
 from jaxprof.stats import MARGIN
 

@@ -1,21 +1,19 @@
-"""Differences between any two sides: pairs of things that belong together, and figures of both sides.
+"""Figures of two sides and how they differ, for every comparison, the limits of `gate` and the points of `history`.
 
-The comparisons of sessions, runs, modules, kernels, buffers, ledgers, jobs and findings are built from these, as are
-the limits of `gate` and the points of `history`. The name of a figure, its unit, and whether more of it is worse are
-defined once, in `FACTS` and `TIMES`.
+The name of a figure, its unit, and whether more of it is worse are defined once, in `FACTS` and `TIMES`. Things of two
+sides are paired by `hlo.pairs`.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias
+
+from jaxprof.hlo.pairs import Existence
 
 Unit: TypeAlias = Literal["", "flop", "byte", "second", "rate"]
 """Unit of a figure; empty for a count, `rate` for a number per second."""
-Existence: TypeAlias = Literal["same", "changed", "new", "gone"]
-Paired = TypeVar("Paired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +54,6 @@ TIMES: Final[dict[str, Compared]] = {
     "compile": Compared("compile", "second"),
 }
 """Phases of a call, by code."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pair(Generic[Paired]):
-    """Things of two sides that belong together; if only one side has one, the other is None."""
-
-    status: Existence
-    before: Paired | None
-    after: Paired | None
-
-    @property
-    def either(self) -> Paired:
-        """The thing of the second side; if it is gone, that of the first."""
-        one = self.after if self.after is not None else self.before
-        assert one is not None
-        return one
-
-    def part(self, figure: str) -> float:
-        """Return the contribution to the difference of a figure's sums (such as `bytes`): after minus before."""
-        before, after = (0 if side is None else getattr(side, figure) for side in (self.before, self.after))
-        return float(after - before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,42 +122,3 @@ def environments(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[E
     """Return everything that either side reported, differences first."""
     rows = [EnvironmentDifference(name, before.get(name), after.get(name)) for name in {**before, **after}]
     return tuple(sorted(rows, key=lambda row: not row.differs))
-
-
-def pairs(
-    ours: Sequence[Paired],
-    theirs: Sequence[Paired],
-    keys: Sequence[Callable[[Paired], Hashable]],
-    content: Callable[[Paired], object],
-) -> list[Pair[Paired]]:
-    """Return the pairs of `paired` with their status; pairs with equal `content` are the same."""
-    rows: list[Pair[Paired]] = []
-    for before, after in paired(ours, theirs, keys):
-        if before is None or after is None:
-            rows.append(Pair("new" if before is None else "gone", before, after))
-        else:
-            rows.append(Pair("same" if content(before) == content(after) else "changed", before, after))
-    return rows
-
-
-def paired(
-    ours: Sequence[Paired], theirs: Sequence[Paired], keys: Sequence[Callable[[Paired], Hashable]]
-) -> list[tuple[Paired | None, Paired | None]]:
-    """Pair items with equal keys, first by the first key; a key of None matches nothing. The pairs are in the order of
-    `theirs`, with unmatched items of `ours` at the end. Each item is in one pair."""
-    partner: dict[int, Paired] = {}
-    left, right = list(enumerate(ours)), list(enumerate(theirs))
-    for key in keys:
-        waiting: dict[Hashable, list[int]] = defaultdict(list)
-        for number, one in reversed(left):
-            waiting[key(one)].append(number)
-        waiting.pop(None, None)
-        taken: set[int] = set()
-        for number, other in right:
-            same = waiting.get(key(other))
-            if same:
-                taken.add(same[-1])
-                partner[number] = ours[same.pop()]
-        left = [item for item in left if item[0] not in taken]
-        right = [item for item in right if item[0] not in partner]
-    return [*((partner.get(number), other) for number, other in enumerate(theirs)), *((one, None) for _, one in left)]

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from jaxprof.analysis.difference import paired
-from jaxprof.analysis.kernel_pairing import NUMBERS, KernelPair, kernel_pairs
+from jaxprof.analysis.kernel_pairing import KernelPair, kernel_pairs
 from jaxprof.analysis.measured import MeasuredKernel
-from jaxprof.hlo.analysis.fingerprint import settings_of
+from jaxprof.hlo.analysis.fingerprint import NUMBERS, settings_of
 from jaxprof.hlo.analysis.kernels import Kernel
 from jaxprof.hlo.analysis.kinds import fused
 from jaxprof.hlo.model import Module
+from jaxprof.hlo.pairs import paired
 
 KernelStatus: TypeAlias = Literal["same", "changed", "new", "gone", "outside"]
 """Status of a kernel. `outside` means that a capture has it, but no HLO describes it: its program's HLO has no such

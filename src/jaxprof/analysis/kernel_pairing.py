@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, TypeAlias
 
-from jaxprof.analysis.difference import paired
-from jaxprof.hlo.analysis.fingerprint import Fingerprints
+from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints
 from jaxprof.hlo.analysis.flow import Passage, flow_of
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
 from jaxprof.hlo.analysis.kinds import fused
 from jaxprof.hlo.model import Module
+from jaxprof.hlo.pairs import paired
 
-NUMBERS: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
-"""Suffixes that XLA appends to names."""
 _PROGRAM: Final = re.compile(r"^(?:pjit|jit|pmap)\([^()]*\)/")
 _MOST_FOLLOWED: Final = 20_000
 """Largest number of kernels for which the arrays between them are followed."""

@@ -12,11 +12,12 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from jaxprof.analysis.difference import FACTS, Existence, FigureDifference, Pair, exact_facts, figures, pairs
+from jaxprof.analysis.difference import FACTS, FigureDifference, exact_facts, figures
 from jaxprof.analysis.measured import MeasuredKernel, measured, stage_times
 from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
 from jaxprof.analysis.run_result import RunCost, module_cost, run_cost
 from jaxprof.errors import JaxprofError
+from jaxprof.hlo.pairs import Existence, Pair, pairs
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:

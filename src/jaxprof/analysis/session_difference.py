@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.difference import (
     EnvironmentDifference,
     FigureDifference,
-    Pair,
     environments,
     figures,
-    paired,
-    pairs,
 )
 from jaxprof.analysis.run_difference import RunDifference, measurement, run_difference, unlike
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.speedup import compared
 from jaxprof.events import RevisionRead
+from jaxprof.hlo.pairs import Pair, paired, pairs
 from jaxprof.session import Run, Session
 from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, compare_apart, corrected, refuse
 

@@ -65,9 +65,9 @@ def neighbourhood(module: Module, kernel: Kernel) -> Graph:
     nodes = [_kernel_node(near, focus=near is kernel) for near in shown.values()]
     edges: dict[tuple[str, str, str], GraphEdge] = {}
     for passage in flow.passages:
-        edge = GraphEdge(_id(passage.producer), _id(passage.consumer), bytes_(passage.bytes_read))
-        if edge.source in shown and edge.target in shown:
-            edges[edge.source, edge.target, passage.operand] = edge
+        source, target = _id(passage.producer), _id(passage.consumer)
+        if source in shown and target in shown:
+            edges[source, target, passage.operand] = GraphEdge(source, target, bytes_(passage.bytes_read))
     inputs = _inputs(kernel, flow)
     nodes += [node for node, _ in inputs]
     return Graph(kernel.name, tuple(nodes), (*edges.values(), *(edge for _, edge in inputs)), len(every) - len(shown))

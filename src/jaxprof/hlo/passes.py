@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import HloError, system_words
-from jaxprof.hlo.analysis.fingerprint import ComputationDifference, diff
+from jaxprof.hlo.analysis.fingerprint import diff
 from jaxprof.hlo.model import Module
+from jaxprof.hlo.pairs import Pair
 from jaxprof.hlo.read.files import load
 
 _EXTENSION: Final = r"\.(?:txt|hlo|hlo\.pb|pb)(?:\.gz)?$"
@@ -48,8 +49,8 @@ class PassChange:
     opcodes_after: Mapping[str, int]
     same: int
     """Number of unchanged computations."""
-    differences: tuple[ComputationDifference, ...]
-    """Computations that changed, are new, or are gone; empty for the first state."""
+    differences: tuple[Pair[str], ...]
+    """Names of the computations that changed, are new, or are gone; empty for the first state."""
     problem: str = ""
     """Why this file could not be read; the next state is then compared with the one before it."""
 
@@ -145,7 +146,7 @@ def _changes(files: Iterable[_File]) -> Iterator[PassChange]:
             yield PassChange(file.number, file.pipeline, file.name, file.path.name, counted, counted, 0, (), error.what)
             continue
         opcodes = _opcodes(after)
-        differences = diff(before, after) if before is not None else ()
+        differences = diff(before, after) if before is not None else []
         yield PassChange(
             number=file.number,
             pipeline=file.pipeline,
@@ -156,7 +157,11 @@ def _changes(files: Iterable[_File]) -> Iterator[PassChange]:
             same=sum(difference.status == "same" for difference in differences)
             if before is not None
             else len(after.computations),
-            differences=tuple(difference for difference in differences if difference.status != "same"),
+            differences=tuple(
+                Pair(each.status, each.before and each.before.name, each.after and each.after.name)
+                for each in differences
+                if each.status != "same"
+            ),
         )
         before, counted = after, opcodes
 

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.difference import FACTS, EnvironmentDifference, FigureDifference, Pair
+from jaxprof.analysis.difference import FACTS, EnvironmentDifference, FigureDifference
 from jaxprof.analysis.kernel_difference import KernelChange, KernelDifference, KernelDifferences
 from jaxprof.analysis.run_difference import CollectiveDifference
 from jaxprof.analysis.session_difference import PhaseDifference, RunComparison, SessionDifference
 from jaxprof.facts import Fact, at, column
 from jaxprof.facts.units import ANY, BYTES, COUNT, INDEX, LIST, NUMBER, RATIO, ROWS, SECONDS, TEXT, TRUTH, Unit
+from jaxprof.hlo.pairs import Pair
 from jaxprof.report.kernels import places_text
 from jaxprof.report.recording.words import words
 from jaxprof.report.runs import parameters_text

@@ -10,8 +10,9 @@ from typing import Any, Final
 from jaxprof.analysis.run_difference import ModuleDifference, module_difference
 from jaxprof.facts import Fact, at, recorder, within
 from jaxprof.facts.units import LIST, ROWS, TEXT, TRUTH
-from jaxprof.hlo.analysis.text_difference import ComputationLines, LineDifference, TextDifference, text_difference
+from jaxprof.hlo.analysis.text_difference import ComputationLines, TextDifference, text_difference
 from jaxprof.hlo.model import Instruction, Module
+from jaxprof.hlo.pairs import Pair
 from jaxprof.report.comparison import FIGURES, KERNELS_COMPARED, STATUS, facts_table, kernel_counts, kernels_table
 from jaxprof.report.renderers import text_lines
 from jaxprof.text import safe
@@ -66,12 +67,9 @@ def _execution_lines(difference: TextDifference) -> Iterator[str]:
 
 
 def _computation(computation: ComputationLines) -> Iterator[str]:
-    names = computation.computation
-    if names.before and names.after:
-        name = f"%{names.after}" if names.after == names.before else f"%{names.before} → %{names.after}"
-    else:
-        name = f"%{names.after or names.before}"
-    yield safe(f"@@ {name}: {names.status}")
+    pair = computation.computation
+    names = dict.fromkeys(f"%{side.name}" for side in (pair.before, pair.after) if side is not None)
+    yield safe(f"@@ {' → '.join(names)}: {pair.status}")
     shown = _near_a_change(computation.lines)
     last = -1
     for number, line in enumerate(computation.lines):
@@ -85,7 +83,7 @@ def _computation(computation: ComputationLines) -> Iterator[str]:
         yield "  ..."
 
 
-def _near_a_change(lines: Sequence[LineDifference]) -> set[int]:
+def _near_a_change(lines: Sequence[Pair[Instruction]]) -> set[int]:
     shown: set[int] = set()
     for number, line in enumerate(lines):
         if line.status != "same":
@@ -93,14 +91,12 @@ def _near_a_change(lines: Sequence[LineDifference]) -> set[int]:
     return shown
 
 
-def _line(line: LineDifference) -> Iterator[str]:
+def _line(line: Pair[Instruction]) -> Iterator[str]:
     if line.status == "changed" and line.before is not None and line.after is not None:
         yield safe(f"- {_text(line.before)}")
         yield safe(f"+ {_text(line.after)}")
         return
-    instruction = line.after or line.before
-    assert instruction is not None
-    yield safe(f"{_SIGNS[line.status]} {_text(instruction)}")
+    yield safe(f"{_SIGNS[line.status]} {_text(line.either)}")
 
 
 def _text(instruction: Instruction) -> str:
@@ -127,7 +123,11 @@ class _Difference:
 
 
 _COMPUTATION: Final[tuple[Fact[ComputationLines], ...]] = (
-    *within(at("computation"), (STATUS, *_SIDES)),
+    *within(at("computation"), (
+        STATUS,
+        Fact("before", TEXT, "Name on the first side", at("before.name")),
+        Fact("after", TEXT, "Name on the second side", at("after.name")),
+    )),
     Fact("lines", ROWS, "Lines that differ",
          lambda computation: [line for line in computation.lines if line.status != "same"], inside=(
              STATUS,

@@ -58,7 +58,7 @@ def _with_status(status: str) -> Callable[[PassChange], list[Any]]:
 
 def _names(status: str) -> Callable[[PassChange], list[str]]:
     with_status = _with_status(status)
-    return lambda change: [difference.after or difference.before for difference in with_status(change)]
+    return lambda change: [difference.either for difference in with_status(change)]
 
 
 def _opcode_counts(change: PassChange) -> dict[str, list[int]]:

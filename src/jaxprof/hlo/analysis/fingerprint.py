@@ -8,15 +8,15 @@ schedules, and a backend's settings (autotuning), except those of library calls,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.hlo.pairs import Pair, pairs
 from jaxprof.hlo.read.record import CALLING_ATTRIBUTES
 from jaxprof.hlo.read.syntax import unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Hashable, Iterable
 
     from jaxprof.hlo.model import Computation, Instruction, Module
 
@@ -26,7 +26,8 @@ _LEFT_OUT: Final = frozenset(
 _TEXT: Final = re.compile(r'(?P<key>"?\b(?:body|ir|code|ptx)"?\s*+[:=]\s*+)?"(?P<text>(?:[^"\\]|\\.)*+)"')
 _LONGEST_SETTING: Final = 200
 """Characters from which a text in a `backend_config` counts as code, whatever its key."""
-_NUMBER: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
+NUMBERS: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
+"""Suffixes that XLA appends to names."""
 
 
 class Fingerprints:
@@ -152,57 +153,22 @@ def split_code(config: str) -> tuple[str, list[str]]:
     return _TEXT.sub(leave_out, inside if inside.lstrip().startswith("{") else config), code
 
 
-@dataclass(frozen=True, slots=True)
-class ComputationDifference:
-    """Relation of a computation of one module to a computation of another."""
-
-    status: str
-    """`same`, `changed`, `new` (only in the second) or `gone` (only in the first)."""
-    before: str
-    """Name in the first module; empty for a new computation."""
-    after: str
-    """Name in the second module; empty for a computation that is gone."""
-
-
-def diff(first: Module, second: Module) -> tuple[ComputationDifference, ...]:
+def diff(first: Module, second: Module) -> list[Pair[Computation]]:
     """Compare the computations of two modules.
 
     Computations with equal fingerprints are the same, whatever their names. Of the others, those with equal names
     (without the numbers that XLA appends) have changed; the rest are gone or new. The result has the order of the
     second module, with those that are gone at the end.
     """
-    prints_a, prints_b = Fingerprints(first), Fingerprints(second)
-    waiting: dict[tuple[str, bool], list[str]] = {}  # an entry is distinct from the computations that it calls
-    for name, computation in first.computations.items():
-        waiting.setdefault((prints_a.of(name), computation.is_entry), []).append(name)
-    partner: dict[str, tuple[str, str]] = {}
-    for name, computation in second.computations.items():
-        same = waiting.get((prints_b.of(name), computation.is_entry))
-        if same:
-            best = name if name in same else same[0]
-            same.remove(best)
-            partner[name] = ("same", best)
-    left = [name for names in waiting.values() for name in names]
-    for exact in (True, False):
-        for name in second.computations:
-            if name not in partner and (match := _named(name, left, first, second, exact)):
-                left.remove(match)
-                partner[name] = ("changed", match)
-    differences = [
-        ComputationDifference(partner[name][0], partner[name][1], name)
-        if name in partner
-        else ComputationDifference("new", "", name)
-        for name in second.computations
+    prints: dict[Computation, tuple[str, bool]] = {}  # an entry is distinct from the computations that it calls
+    for module in (first, second):
+        known = Fingerprints(module)
+        for name, computation in module.computations.items():
+            prints[computation] = known.of(name), computation.is_entry
+    keys: list[Callable[[Computation], Hashable]] = [
+        lambda one: (prints[one], one.name),
+        prints.__getitem__,
+        lambda one: one.name,
+        lambda one: one.is_entry or NUMBERS.sub("", one.name),
     ]
-    order = {name: number for number, name in enumerate(first.computations)}
-    return (*differences, *(ComputationDifference("gone", name, "") for name in sorted(left, key=order.__getitem__)))
-
-
-def _named(name: str, left: list[str], first: Module, second: Module, exact: bool) -> str:
-    """Return the computation of the first module that `name` of the second is a new form of; empty if there is none."""
-    if exact:
-        return name if name in left else ""
-    if second[name].is_entry:
-        return next((other for other in left if first[other].is_entry), "")
-    base = _NUMBER.sub("", name)
-    return next((other for other in left if _NUMBER.sub("", other) == base), "")
+    return pairs(list(first.computations.values()), list(second.computations.values()), keys, prints.__getitem__)

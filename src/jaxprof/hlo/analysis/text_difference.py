@@ -11,63 +11,46 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
-from jaxprof.hlo.analysis.fingerprint import ComputationDifference, Fingerprints, diff, settings_of, split_code
+from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints, diff, settings_of, split_code
 from jaxprof.hlo.analysis.opcodes import FREE, base_opcode
 from jaxprof.hlo.model import Computation, Instruction, Module
+from jaxprof.hlo.pairs import Existence, Pair, paired
 
-LineStatus: TypeAlias = Literal["same", "changed", "new", "gone"]
-_NUMBER: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 _HEADER_LEFT_OUT: Final = frozenset({"is_scheduled", "frontend_attributes", "alias_passthrough_params"})
-
-
-@dataclass(frozen=True, slots=True)
-class LineDifference:
-    """An instruction of one computation, or two that match."""
-
-    status: LineStatus
-    before: Instruction | None
-    after: Instruction | None
 
 
 @dataclass(frozen=True, slots=True)
 class ComputationLines:
     """Two matching computations, or one that is new or gone, line by line."""
 
-    computation: ComputationDifference
-    lines: tuple[LineDifference, ...]
+    computation: Pair[Computation]
+    lines: tuple[Pair[Instruction], ...]
     """All lines in the order of the second computation; lines that are gone keep their place in the first."""
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderDifference:
-    """A changed attribute of the module: `input_output_alias` (what is donated), `num_partitions`; empty if absent."""
-
-    name: str
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
 class SettingDifference:
-    """A changed setting of one kernel's code generator (`fusion_backend_config...num_warps`); empty if absent."""
+    """A changed attribute of the module (`input_output_alias`, `num_partitions`), or a changed setting of one kernel's
+    code generator (`fusion_backend_config...num_warps`)."""
 
     kernel: str
-    """Name of the kernel in the second module."""
+    """Name of the kernel in the second module; empty for an attribute of the module."""
     name: str
     before: str
     after: str
+    """Value in the second module; as for `before`, empty if it is absent."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDifference:
     """Differences between two modules; empty if they differ only in names, numbers or places."""
 
-    header: tuple[HeaderDifference, ...]
+    header: tuple[SettingDifference, ...]
     computations: tuple[ComputationLines, ...]
     """Computations with at least one line that is not the same."""
     settings: tuple[SettingDifference, ...] = ()
@@ -88,25 +71,26 @@ def text_difference(before: Module, after: Module) -> TextDifference:
     """Compare two modules; both are read completely."""
     if before.text == after.text:
         return TextDifference((), ())
-    pairs = diff(before, after)
-    tokens = {pair.before: pair.after for pair in pairs if pair.before and pair.after}
-    ours, theirs = Fingerprints(before), Fingerprints(after)
+    computations = diff(before, after)
+    tokens = {pair.before.name: pair.after.name for pair in computations if pair.before and pair.after}
+    values = _Values(before, after)
     changed: list[ComputationLines] = []
     settings: list[SettingDifference] = []
     code: list[str] = []
     reordered: list[tuple[str, str, str]] = []
     scheduled = before.is_scheduled and after.is_scheduled
-    for pair in pairs:
-        first, second = before.get(pair.before), after.get(pair.after)
+    for pair in computations:
+        first, second = pair.before, pair.after
         if pair.status != "same":
-            lines = tuple(_lines(first, second, tokens, ours, theirs))
+            lines = tuple(_lines(first, second, tokens, values))
             alike = [(line.before, line.after) for line in lines if line.before and line.after]
             if any(line.status != "same" for line in lines):
                 changed.append(ComputationLines(pair, lines))
         elif first is not None and second is not None:
-            alike = _alike(first, second, ours, theirs)
+            every = paired(first.instructions, second.instructions, [values.of])
+            alike = [(left, right) for left, right in every if left and right]
             if scheduled and _runs_in_order(after, second) and (parted := _first_order_difference(first, alike)):
-                reordered.append((pair.after, *parted))
+                reordered.append((second.name, *parted))
         for left, right in alike:
             settings += _setting_differences(left, right)
             if _code_differs(left, right):
@@ -118,14 +102,19 @@ def text_difference(before: Module, after: Module) -> TextDifference:
 Pairs: TypeAlias = list[tuple[Instruction, Instruction]]
 
 
-def _alike(before: Computation, after: Computation, ours: Fingerprints, theirs: Fingerprints) -> Pairs:
-    """Return the matching instructions of two equal computations, in the order of the second."""
-    values, others = ours.values(before), theirs.values(after)
-    waiting: dict[Hashable, list[Instruction]] = defaultdict(list)
-    for instruction in reversed(list(before)):
-        waiting[values.get(instruction.name)].append(instruction)
-    matches = [(waiting.get(others.get(instruction.name)), instruction) for instruction in after]
-    return [(partners.pop(), instruction) for partners, instruction in matches if partners]
+class _Values:
+    """Fingerprints of the instructions of both modules, each with everything that it depends on."""
+
+    def __init__(self, before: Module, after: Module) -> None:
+        self._prints = {before: Fingerprints(before), after: Fingerprints(after)}
+        self._known: dict[Computation, dict[str, bytes]] = {}
+
+    def of(self, instruction: Instruction) -> bytes | None:
+        """Return the fingerprint of an instruction; None if the text does not give it."""
+        computation = instruction.computation
+        if computation not in self._known:
+            self._known[computation] = self._prints[computation.module].values(computation)
+        return self._known[computation].get(instruction.name)
 
 
 def _runs_in_order(module: Module, computation: Computation) -> bool:
@@ -178,28 +167,22 @@ def _code_differs(before: Instruction, after: Instruction) -> bool:
     return ours != theirs and split_code(ours)[1] != split_code(theirs)[1]
 
 
-def _header(before: Module, after: Module) -> Iterator[HeaderDifference]:
+def _header(before: Module, after: Module) -> Iterator[SettingDifference]:
     ours, theirs = before.attributes, after.attributes
     for name in dict.fromkeys((*ours, *theirs)):
         first, second = (" ".join(side.get(name, "").split()) for side in (ours, theirs))
         if first != second and name not in _HEADER_LEFT_OUT:
-            yield HeaderDifference(name, first, second)
+            yield SettingDifference("", name, first, second)
 
 
 def _lines(
-    before: Computation | None,
-    after: Computation | None,
-    tokens: Mapping[str, str],
-    ours: Fingerprints,
-    theirs: Fingerprints,
-) -> Iterator[LineDifference]:
+    before: Computation | None, after: Computation | None, tokens: Mapping[str, str], values: _Values
+) -> Iterator[Pair[Instruction]]:
     if before is None or after is None:
-        for instruction in before or after or ():
-            yield (
-                LineDifference("gone", instruction, None) if after is None else LineDifference("new", None, instruction)
-            )
+        yield from (Pair("gone", removed, None) for removed in before or ())
+        yield from (Pair("new", None, added) for added in after or ())
         return
-    partners = _partners(before, after, tokens, ours.values(before), theirs.values(after))
+    partners = _partners(before, after, tokens, values)
     at: dict[str, list[Instruction]] = defaultdict(list)
     """Instructions that are gone, by the name of the next instruction of the first computation that has a match."""
     waiting: list[Instruction] = []
@@ -216,33 +199,29 @@ def _lines(
         if partner is None:
             fresh.append(instruction)
             continue
-        yield from (LineDifference("gone", removed, None) for removed in at[partner[0].name])
-        yield from (LineDifference("new", None, added) for added in fresh)
+        yield from (Pair("gone", removed, None) for removed in at[partner[0].name])
+        yield from (Pair("new", None, added) for added in fresh)
         fresh = []
-        yield LineDifference(partner[1], partner[0], instruction)
-    yield from (LineDifference("gone", removed, None) for removed in waiting)
-    yield from (LineDifference("new", None, added) for added in fresh)
+        yield Pair(partner[1], partner[0], instruction)
+    yield from (Pair("gone", removed, None) for removed in waiting)
+    yield from (Pair("new", None, added) for added in fresh)
 
 
 def _partners(
-    before: Computation,
-    after: Computation,
-    tokens: Mapping[str, str],
-    values_before: Mapping[str, bytes],
-    values_after: Mapping[str, bytes],
-) -> dict[str, tuple[Instruction, LineStatus]]:
+    before: Computation, after: Computation, tokens: Mapping[str, str], values: _Values
+) -> dict[str, tuple[Instruction, Existence]]:
     """Return for each instruction of `after`, by name, its match in `before` and whether the two are the same."""
-    partners: dict[str, tuple[Instruction, LineStatus]] = {}
-    left = {instruction.name: instruction for instruction in before}
-    by_value: dict[Hashable, list[Instruction]] = defaultdict(list)
-    for instruction in before:
-        by_value[values_before.get(instruction.name), instruction.is_root].append(instruction)
-    for instruction in after:
-        alike = by_value.get((values_after.get(instruction.name), instruction.is_root))
-        if alike:
-            partner = next((candidate for candidate in alike if candidate.name == instruction.name), alike[0])
-            alike.remove(partner)
-            partners[instruction.name] = left.pop(partner.name), "same"
+    keys: list[Callable[[Instruction], Hashable]] = [
+        lambda one: (values.of(one), one.is_root, one.name),
+        lambda one: (values.of(one), one.is_root),
+    ]
+    partners: dict[str, tuple[Instruction, Existence]] = {
+        other.name: (one, "same")
+        for one, other in paired(before.instructions, after.instructions, keys)
+        if one is not None and other is not None
+    }
+    matched = {one.name for one, _ in partners.values()}
+    left = {instruction.name: instruction for instruction in before if instruction.name not in matched}
     exact: dict[Hashable, list[Instruction]] = defaultdict(list)
     loose: dict[Hashable, list[Instruction]] = defaultdict(list)
     for instruction in left.values():
@@ -254,7 +233,7 @@ def _partners(
             continue
         operands = tuple(partners[name][0].name if name in partners else "" for name in instruction.operands)
         alike = [candidate for candidate in exact.get((_work(instruction, {}), operands), ()) if candidate.name in left]
-        status: LineStatus = "same"
+        status: Existence = "same"
         if not alike:
             status = "changed"
             named = (
@@ -279,7 +258,7 @@ def _partners(
 def _is_same(
     before: Instruction,
     after: Instruction,
-    partners: Mapping[str, tuple[Instruction, LineStatus]],
+    partners: Mapping[str, tuple[Instruction, Existence]],
     gone: Mapping[str, Instruction],
     tokens: Mapping[str, str],
 ) -> bool:
@@ -314,7 +293,7 @@ def _labels(instruction: Instruction) -> Iterator[Hashable]:
         return
     if instruction.metadata.op_name:
         yield opcode, "from", instruction.metadata.op_name
-    yield opcode, "named", _NUMBER.sub("", instruction.name)
+    yield opcode, "named", NUMBERS.sub("", instruction.name)
 
 
 def _shared(first: tuple[str, ...], second: tuple[str, ...]) -> int:
