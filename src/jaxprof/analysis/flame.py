@@ -81,7 +81,7 @@ def captured_stacks(session: Session, run: Run) -> list[WeightedStack]:
 def kernel_stacks(session: Session, run: Run) -> list[WeightedStack]:
     """Return the kernels of a run under their program and named scopes. The weight is the self time of all executions
     in the run's capture; without a capture, it is the least time of one call. Empty if neither is known."""
-    kernels = kernels_of(session, run.id) if "hlo" in run.texts else None
+    kernels = kernels_of(session, run.id)
     by_name = {kernel.name: kernel for kernel in kernels or ()}
     of_run = measured(session, run.id)
     if of_run is not None and (of_run.kernels or any(of_run.unattributed_seconds.values())):
@@ -540,5 +540,5 @@ def _ranking(session: Session, run: Run) -> Ranking | None:
     from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
     from jaxprof.analysis.ranking import Ranking
 
-    kernels = kernels_of(session, run.id) if "hlo" in run.texts else None
+    kernels = kernels_of(session, run.id)
     return Ranking(kernels, machine_of_run(run, ceilings_for(session, run))) if kernels else None

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import JaxprofError
+from jaxprof.analysis.opener import module_of
 from jaxprof.events import CopyTimes, KernelLaunch, KernelsMeasured, KernelTimes, PassTimes, SourceLocation
 from jaxprof.session import Run, Session
 
@@ -167,27 +167,23 @@ _UNKNOWN = _Static(None, None, None, None)
 
 def kernels_of(session: Session, run_id: str) -> tuple[Kernel, ...] | None:
     """Return the kernels in order of execution; None if the run has no HLO, or it cannot be read."""
-    from jaxprof.hlo.analysis.kernels import kernels
-    from jaxprof.hlo.open.parsed import modules
-
-    try:
-        text = session.text(run_id, "hlo")
-        return kernels(modules(text)[0]) if text else None
-    except JaxprofError:
+    module = module_of(session, session.runs[run_id])
+    if module is None:
         return None
+    from jaxprof.hlo.analysis.kernels import kernels
+
+    return kernels(module)
 
 
 def _static_costs(session: Session, run: Run) -> dict[str, _Static] | None:
     """Return the costs by kernel name; None without HLO, which is read only if the run has it. The start of an
     asynchronous pair has no rates, because its data moves until the matching done."""
-    if "hlo" not in run.texts:
+    kernels = kernels_of(session, run.id)
+    if kernels is None:
         return None
     from jaxprof.analysis.ceilings import ceilings_for
     from jaxprof.hlo.analysis.cost.roofline import roofline
 
-    kernels = kernels_of(session, run.id)
-    if kernels is None:
-        return None
     device = ceilings_for(session, run)
     by_name: dict[str, _Static] = {}
     for kernel in kernels:

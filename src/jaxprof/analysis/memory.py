@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.errors import JaxprofError
+from jaxprof.analysis.opener import module_of
 from jaxprof.events import BuffersReported, HeldBuffer, MemoryReported
 from jaxprof.session import Run, Session
 
@@ -104,7 +104,8 @@ def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
     once for each text, in a few milliseconds. Raises KeyError for an unknown run."""
     run = session.runs[run_id]
     asked = _requested_bytes(run)
-    estimate = _estimate(session, run)
+    module = module_of(session, run)
+    estimate = module.once(memory_of) if module is not None else None
     reported = run.buffers
     if reported is not None and reported.peak_bytes is not None:
         return _reported(reported, estimate, asked)
@@ -201,21 +202,6 @@ def _is_at_peak(row: HeldBuffer, alive: set[str] | None) -> bool | None:
         return None
     # A place that several values use in turn has the name of one of them; at the peak it may hold another.
     return True if row.instruction in alive else None if row.shared_with else False
-
-
-def _estimate(session: Session, run: Run) -> MemoryPicture | None:
-    """Return the memory by the schedule of the run's HLO; None without HLO, or if the text is damaged."""
-    if "hlo" not in run.texts:
-        return None
-    try:
-        text = session.text(run.id, "hlo")
-        if not text:
-            return None
-        from jaxprof.hlo.open.parsed import modules
-
-        return modules(text)[0].once(memory_of)
-    except JaxprofError:
-        return None
 
 
 def memory_of_dump(stages: ModuleStages) -> MemoryPicture | None:

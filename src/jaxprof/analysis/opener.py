@@ -105,14 +105,17 @@ def _text(session: Session, run: str, name: str) -> str:
     return session.text(run, name) or ""
 
 
-def module_of(session: Session, run: Run) -> Module | None:
-    """Return the optimised HLO of a run; None if it has none, or it cannot be read."""
+def module_of(session: Session, run: Run, stage: str = "hlo") -> Module | None:
+    """Return the optimised HLO of a run, or that of another stage; None if it has none, or it cannot be read: the HLO
+    view says why."""
+    if stage not in run.texts:
+        return None
     from jaxprof.hlo.open.parsed import modules
 
     try:
-        text = session.text(run.id, "hlo") if "hlo" in run.texts else None
+        text = session.text(run.id, stage)
         return modules(text)[0] if text else None
-    except (JaxprofError, IndexError):
+    except JaxprofError:
         return None
 
 

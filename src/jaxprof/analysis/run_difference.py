@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from jaxprof.analysis.difference import FACTS, FigureDifference, exact_facts, figures
 from jaxprof.analysis.measured import MeasuredKernel, measured, stage_times
 from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
+from jaxprof.analysis.opener import module_of
 from jaxprof.analysis.run_result import RunCost, module_cost, run_cost
-from jaxprof.errors import JaxprofError
 from jaxprof.hlo.pairs import Existence, Pair, pairs
 from jaxprof.session import Run, Session
 
@@ -116,9 +116,9 @@ class RunDifference:
 
 
 def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
-    """Return the exact facts of two runs, the first being the baseline. Reads the HLO of both, so call it in a thread.
-    Raises FileRefusedError if a text of a session is damaged."""
-    before, after = _module(session_a, run_a), _module(session_b, run_b)
+    """Return the exact facts of two runs, the first being the baseline. Reads the HLO of both, so call it in a
+    thread."""
+    before, after = module_of(session_a, run_a), module_of(session_b, run_b)
     modules = module_difference(before, after, _measured(session_a, run_a), _measured(session_b, run_b))
     asked = _requested_products(session_a, run_a), _requested_products(session_b, run_b)
     memory = buffers_of(session_a, run_a.id), buffers_of(session_b, run_b.id)
@@ -139,9 +139,8 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
 
 
 def facts_of(session: Session, run: Run) -> dict[str, float | None]:
-    """Return the exact facts of one run in one call, by code: all of `FACTS`, with None for unknown. Raises
-    FileRefusedError if a text of the session is damaged."""
-    sources = [_module_facts(_module(session, run)), _run_facts(run), _cost_facts(run_cost(session, run))]
+    """Return the exact facts of one run in one call, by code: all of `FACTS`, with None for unknown."""
+    sources = [_module_facts(module_of(session, run)), _run_facts(run), _cost_facts(run_cost(session, run))]
     sources += [_product_facts(_requested_products(session, run)), _memory_facts(buffers_of(session, run.id))]
     known = {code: value for source in sources for code, value in source.items() if value is not None}
     return {code: known.get(code) for code in FACTS}
@@ -150,7 +149,7 @@ def facts_of(session: Session, run: Run) -> dict[str, float | None]:
 def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
     """Return dtype and shape of the arguments of a run's compiled program, such as `f32[64,256]`; empty without
     readable HLO. Unused arguments are no parameters of the program, and are missing here."""
-    module = _module(session, run)
+    module = module_of(session, run)
     entry = module.entry if module is not None else None
     return tuple(str(parameter.shape.without_layout()) for parameter in entry.parameters) if entry is not None else ()
 
@@ -207,16 +206,6 @@ def measurement(run: Run) -> Hashable:
     return plan.variant, plan.how, run.device_kind, parameters, plan.arguments, plan.precision
 
 
-def _module(session: Session, run: Run, stage: str = "hlo") -> Module | None:
-    from jaxprof.hlo.open.parsed import modules
-
-    text = session.text(run.id, stage)
-    try:
-        return modules(text)[0] if text else None
-    except JaxprofError:  # the HLO view says why it cannot be read
-        return None
-
-
 def _measured(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
     capture = measured(session, run.id)
     return capture.kernels if capture is not None else None
@@ -259,7 +248,7 @@ class _RequestedProducts:
 def _requested_products(session: Session, run: Run) -> _RequestedProducts | None:
     """Return the products of the module before optimisation; None without it, or if the number of executions is
     unknown."""
-    module = _module(session, run, "hlo_before")
+    module = module_of(session, run, "hlo_before")
     if module is None or module.entry is None:
         return None
     from jaxprof.hlo.analysis.kernels import HEAVY, kernels

@@ -9,7 +9,6 @@ change shows where it was made, not in everything that depends on it.
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass

@@ -157,7 +157,7 @@ def _run_kernels(session: Session, charts: Charts, run: Run) -> Iterator[str]:
 
 def _hlo_costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     """Yield the costs of a run's kernels by the HLO, under the ceilings of its device; nothing without HLO."""
-    kernels = kernels_of(session, run.id) if "hlo" in run.texts else None
+    kernels = kernels_of(session, run.id)
     if not kernels:
         return
     from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
