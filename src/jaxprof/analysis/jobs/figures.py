@@ -358,6 +358,11 @@ class ProcessFigures:
         return None if self.again is None else sum(each.count for each in self.again)
 
 
+def same_loop(process: ProcessFigures, other: ProcessFigures) -> bool:
+    """Return whether both were seen in a loop at the same line, or both in a program without a loop."""
+    return process.loop is not None and other.loop is not None and process.loop.where == other.loop.where
+
+
 def share_beside(process: ProcessFigures, others: Iterable[ProcessFigures], part: str) -> tuple[float, float] | None:
     """Return a part's share of the loop and the median share of the others, as tables, findings and views show it. None
     if too little was seen of either."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxprof.analysis.arrivals import Arrivals, Exchanged
 from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.jobs.figures import DeviceClock, OwnArguments, ProcessFigures, processes_named
+from jaxprof.analysis.jobs.figures import DeviceClock, OwnArguments, ProcessFigures, processes_named, same_loop
 from jaxprof.analysis.jobs.late import FALSE_ALARM_RATE, LEAST_DIFFERENCE, inflation_of, spread_of
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN
 from jaxprof.analysis.programs.verdict import COMPILE, DEVICE
@@ -156,17 +156,12 @@ def _pause_times(process: ProcessFigures) -> str:
 def _waited(process: ProcessFigures, others: Sequence[ProcessFigures]) -> float | None:
     """Estimate how long the others waited for the paused process. The estimate is how much longer they are in the same
     loop than that process without its pause. None if they were not seen to wait."""
-    loops = [other.loop.seconds for other in others if _same_loop(process, other) and other.loop is not None]
-    if process.loop is None or not loops:
+    loops = [other.loop.seconds for other in others if same_loop(process, other) and other.loop is not None]
+    if process.loop is None or process.loop.where is None or not loops:
         return None
     took = _pause_seconds(process)
     more = median(loops) - process.loop.seconds
     return min(more, took) if more >= _WAITED * took else None
-
-
-def _same_loop(process: ProcessFigures, other: ProcessFigures) -> bool:
-    mine, theirs = process.loop, other.loop
-    return mine is not None and theirs is not None and mine.where is not None and mine.where == theirs.where
 
 
 _RECOMPILES_FIX = "The ledger of its session says why: mostly shapes that only its data have."

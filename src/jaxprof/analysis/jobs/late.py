@@ -30,7 +30,15 @@ from typing import Final
 import numpy as np
 
 from jaxprof.analysis.finding import Finding
-from jaxprof.analysis.jobs.figures import MOST_NAMED, Array, LoopWindow, LoopWindows, ProcessFigures, share_beside
+from jaxprof.analysis.jobs.figures import (
+    MOST_NAMED,
+    Array,
+    LoopWindow,
+    LoopWindows,
+    ProcessFigures,
+    same_loop,
+    share_beside,
+)
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.stats.student import t_quantile
 from jaxprof.units import and_more, percent_or_less, seconds
@@ -489,7 +497,11 @@ def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | No
     """Yield processes whose own work clearly takes most of a loop that is too short to be compared in blocks. The
     others, in the same loop, do none of this work. `named` holds the processes already found late."""
     for process in processes:
-        others = [other for other in processes if other is not process and _share_loop(process, other)]
+        others = [
+            other
+            for other in processes
+            if other is not process and other.shares is not None and same_loop(process, other)
+        ]
         if process.index in named or not others or len(windows_of(process)) > 2 * LEAST_BLOCKS:
             continue
         shares = [(part, *_clear_shares(process, others, part)) for part in PARTS_OF_ITS_OWN]
@@ -512,11 +524,6 @@ def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | No
             part=part,
             since_seconds=0.0,
         )
-
-
-def _share_loop(process: ProcessFigures, other: ProcessFigures) -> bool:
-    both = process.shares is not None and other.shares is not None
-    return both and process.loop is not None and other.loop is not None and process.loop.where == other.loop.where
 
 
 def _clear_shares(process: ProcessFigures, others: Sequence[ProcessFigures], part: str) -> tuple[float, float]:

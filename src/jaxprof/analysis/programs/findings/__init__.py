@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from jaxprof.events import ProgramSampled, SourceLocation
 
 _NO_MEMORY: Final = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
-_REQUEST: Final = re.compile(r"(?:allocat\w*|Used) (\d{1,20}(?:\.\d{1,6})?) ?(bytes|[KMGT])", re.IGNORECASE)
-"""Sizes in error messages, such as `allocating 1024 bytes`, `trying to allocate 1.50GiB`, `Attempting to allocate
-4.00G`, `Unable to allocate 8.00 TiB` or `Used 21.05G of 15.48G hbm`."""
-_SCALE: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _ERROR: Final = "Fix what the error names, and run it again: its figures end there."
 _NO_ERROR: Final = "What it wrote last on stderr says why. Its figures end there."
 _LESS_MEMORY: Final = (
@@ -45,6 +41,8 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         return
     error, where = _final_error(result)
     if _NO_MEMORY.search(error):
+        from jaxprof.analysis.memory import asked_bytes  # needed only for this error
+
         asked = asked_bytes(error)
         size = f": {bytes_(asked)} were asked for" if asked is not None else ""
         yield Finding(
@@ -59,12 +57,6 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         yield Finding(
             "program_failed", f"it ended: {safe(run.error or run.status)}{seen}", run.advice or _NO_ERROR, (last,)
         )
-
-
-def asked_bytes(error: str) -> int | None:
-    """Return the bytes that an error says were requested; None if it does not say so."""
-    found = _REQUEST.search(error)
-    return round(float(found[1]) * _SCALE[found[2][0].lower()]) if found is not None else None
 
 
 def _final_error(result: ProgramResult) -> tuple[str, SourceLocation]:
