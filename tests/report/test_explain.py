@@ -32,7 +32,7 @@ _VERIFY = "jaxprof script --plain experiments/train_the_model.py --config config
 def crowded(findings: int = 5, **more: object) -> Explanation:
     """An explanation as long as it can be."""
     finding = RankedFinding(
-        sentence=Finding("static_argument_varies", _LONG, _LONG),
+        sentence=Finding("static_argument_varies", _LONG, own_fix=_LONG),
         cost=FindingCost(
             scope="program", seconds=6.01234567, low=5.61234567, high=6.41234567, share=0.3123456, estimate=True
         ),

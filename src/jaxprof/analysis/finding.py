@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
+from jaxprof.analysis.explain.catalogue import find_entry
 from jaxprof.events import SourceLocation
 
 
@@ -31,11 +32,11 @@ class Finding:
     code: str
     """Code of an entry in the catalogue."""
     message: str
-    advice: str
-    """What to change, and where."""
     places: tuple[SourceLocation | None, ...] = ()
     """Lines that the finding is about, the one to change first; unknown ones are None."""
     _: KW_ONLY
+    own_fix: str | None = None
+    """What to change in this case; None if the fix in the catalogue holds."""
     seconds: float | None = None
     """Seconds that it cost; None if unknown. No second is in two findings of a program."""
     saves_seconds: float | None = None
@@ -58,6 +59,11 @@ class Finding:
     """For a late process: seconds into its loop at which it was no longer late; None if late to the end."""
     since_step: int | None = None
     """Number of the first step from which the process is late; None if steps were not numbered."""
+
+    @property
+    def advice(self) -> str:
+        """What to change, and where."""
+        return find_entry(self.code).fix if self.own_fix is None else self.own_fix
 
     @property
     def where(self) -> SourceLocation | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.analysis.explain.catalogue import find_entry
 from jaxprof.analysis.speedup import (
     BUSY_SHARE,
     Memo,
@@ -187,13 +188,15 @@ def derived_warnings(
     yield from _busy_warning(run)
     yield from _throttling_warning(run, readings)
     if run.check is not None and run.check.passed is False:
-        yield WarningRaised(
-            run=run.id,
-            code="wrong_result",
-            message=f"the result differs from the expected one ({run.check.against}): {what_is_wrong(run.check)}",
-            advice="The time means nothing until the result is right."
-            + (" Compare the `highest` precision variant." if run.check.precision not in _FULL_PRECISION else ""),
-        )
+        words = f"the result differs from the expected one ({run.check.against}): {what_is_wrong(run.check)}"
+        precise = " Compare the `highest` precision variant." if run.check.precision not in _FULL_PRECISION else ""
+        yield _warning(run, "wrong_result", words, f"The time means nothing until the result is right.{precise}")
+
+
+def _warning(run: Run, code: str, message: str, own_fix: str | None = None) -> WarningRaised:
+    """Return a warning about a run, with the fix in the catalogue unless this case has one of its own."""
+    fix = find_entry(code).fix if own_fix is None else own_fix
+    return WarningRaised(run=run.id, code=code, message=message, advice=fix)
 
 
 def what_is_wrong(check: CheckReported) -> str:
@@ -219,12 +222,7 @@ def worst_element(check: CheckReported) -> str:
 
 def _sample_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
     if summary.count < FEW_SAMPLES:
-        yield WarningRaised(
-            run=run.id,
-            code="few_samples",
-            message=f"only {counted(summary.count, 'sample')}: too few for an interval",
-            advice="A larger --budget gives more samples; a smaller size makes each call shorter.",
-        )
+        yield _warning(run, "few_samples", f"only {counted(summary.count, 'sample')}: too few for an interval")
         return
     yield from _interval_warnings(run, summary)
     samples = steady_samples(run)
@@ -238,56 +236,36 @@ def _interval_warnings(run: Run, summary: Summary) -> Iterator[WarningRaised]:
     if halfwidth is None:
         blocks = sum(len(launch.turns) for launch in run.launches)
         those = counted(summary.count, "sample") + (f" in {counted(blocks, 'block')}" if blocks else "")
-        yield WarningRaised(
-            run=run.id,
-            code="no_interval",
-            message=f"{those} of one launch: too few, or too similar to their neighbours, for an interval of the "
-            "median",
-            advice="More --launches give an interval over launches; a larger --budget gives more blocks.",
-        )
+        why = "too few, or too similar to their neighbours, for an interval of the median"
+        yield _warning(run, "no_interval", f"{those} of one launch: {why}")
     if halfwidth is not None and halfwidth > NOISY_HALFWIDTH:
-        yield WarningRaised(
-            run=run.id,
-            code="noise",
-            message=f"noisy: the 95 % interval of the median is {spread(halfwidth, summary.low, summary.high)}",
-            advice="Close other programs on the machine, fix the clocks, or give a larger --budget.",
-        )
+        wide = spread(halfwidth, summary.low, summary.high)
+        yield _warning(run, "noise", f"noisy: the 95 % interval of the median is {wide}")
 
 
 def _order_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
     """Warn if the time of a call depends on the turns of other runs, on its place in a block, or on when it ran."""
     beside = disturbed(run)
     if beside is not None:
-        yield WarningRaised(
-            run=run.id,
-            code="disturbed",
-            message=f"a call takes {seconds(beside.alone_seconds)} alone and {seconds(beside.turns_seconds)} in turns "
-            "with the others: its figures and its speed-up are those of the runs alone",
-            advice="Something that the others leave behind (memory, caches, clocks) changes its time.",
+        yield _warning(
+            run,
+            "disturbed",
+            f"a call takes {seconds(beside.alone_seconds)} alone and {seconds(beside.turns_seconds)} in turns with the "
+            "others: its figures and its speed-up are those of the runs alone",
         )
     turns = [turn.seconds for launch in run.launches for turn in launch.turns] if beside is None else []
     change = change_within(turns)
     if change is not None:
-        yield WarningRaised(
-            run=run.id,
-            code="unsettled",
-            message=f"its calls do not settle within a turn: those of the second half are {percent(abs(change))} "
-            f"{'slower' if change > 0 else 'faster'}",
-            advice="The time of a call depends on what ran before it. Look at the samples in their order.",
-        )
+        by = f"{percent(abs(change))} {'slower' if change > 0 else 'faster'}"
+        yield _warning(run, "unsettled", f"its calls do not settle within a turn: those of the second half are {by}")
     half = len(samples) // 2
     if half >= FEW_SAMPLES:
         first, second = median_interval(samples[:half]), median_interval(samples[half:])
         if first and second and (first[1] < second[0] or second[1] < first[0]):
             shift = (sum(second) - sum(first)) / 2 / summary.median
             if abs(shift) > DRIFT:
-                yield WarningRaised(
-                    run=run.id,
-                    code="drift",
-                    message=f"the second half of the samples is {percent(abs(shift))} "
-                    f"{'slower' if shift > 0 else 'faster'} than the first",
-                    advice="The machine changed during the run: heat, clocks, or other work. Run it again.",
-                )
+                by = f"{percent(abs(shift))} {'slower' if shift > 0 else 'faster'}"
+                yield _warning(run, "drift", f"the second half of the samples is {by} than the first")
 
 
 def _distribution_warnings(run: Run, summary: Summary, samples: Sequence[float]) -> Iterator[WarningRaised]:
@@ -295,21 +273,11 @@ def _distribution_warnings(run: Run, summary: Summary, samples: Sequence[float])
     modes = two_modes(samples)
     if modes is not None:
         once = " It changed once and stayed so." if modes.switches == 1 else ""
-        yield WarningRaised(
-            run=run.id,
-            code="two_modes",
-            message=f"two modes: {modes_text(modes)}; the median is not a typical time.{once}",
-            advice="Look at the distribution: something alternates, such as threads, clocks, other work, or a cache.",
-        )
+        yield _warning(run, "two_modes", f"two modes: {modes_text(modes)}; the median is not a typical time.{once}")
     far = sum(outliers(samples))
     if modes is None and far > MANY_OUTLIERS * len(samples):
-        yield WarningRaised(
-            run=run.id,
-            code="outliers",
-            message=f"{percent(far / len(samples))} of the samples lie far from the median (up to "
-            f"{seconds(summary.maximum)})",
-            advice="They are kept and marked; look at the distribution before you trust a single number.",
-        )
+        share, most = percent(far / len(samples)), seconds(summary.maximum)
+        yield _warning(run, "outliers", f"{share} of the samples lie far from the median (up to {most})")
 
 
 def modes_text(modes: Modes) -> str:
@@ -320,23 +288,14 @@ def modes_text(modes: Modes) -> str:
 def _busy_warning(run: Run) -> Iterator[WarningRaised]:
     others, cores = others_cores(run)
     if others > BUSY_SHARE * cores:
-        yield WarningRaised(
-            run=run.id,
-            code="busy_machine",
-            message=f"the machine was busy: other processes used {others:.1f} of {cores:g} cores during the run",
-            advice="Other work competes with the measurement; times are an upper bound.",
-        )
+        used = f"{others:.1f} of {cores:g} cores"
+        yield _warning(run, "busy_machine", f"the machine was busy: other processes used {used} during the run")
 
 
 def _throttling_warning(run: Run, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
     reasons = sorted({reason for reading in readings for reason in reading.throttle_reasons})
     if reasons:
-        yield WarningRaised(
-            run=run.id,
-            code="throttled",
-            message=f"{run.plan.device} throttled its clocks during the run: {', '.join(reasons)}",
-            advice="Check the temperature and the power limit; a throttled device gives the times of a slower one.",
-        )
+        yield _warning(run, "throttled", f"{run.plan.device} throttled its clocks during the run: {', '.join(reasons)}")
 
 
 def _digits(value: float | None) -> str:

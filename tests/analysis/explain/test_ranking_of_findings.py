@@ -23,7 +23,7 @@ from jaxprof.session import Run
 
 def finding(code: str, run: str = "r1", *, fault: bool = False, **cost: Any) -> RankedFinding:
     return RankedFinding(
-        sentence=Finding(code, "", ""),
+        sentence=Finding(code, "", own_fix=""),
         cost=FindingCost(**{"scope": "call", **cost}),
         verify="",
         run=run,

@@ -70,7 +70,8 @@ _OF_PROGRAMS: Final = (
         "caches_cleared",
         "JAX's caches were cleared",
         "jax.clear_caches() dropped programs that were needed again, so they were traced and compiled once more.",
-        "Call it only between parts that share no program, or run those parts in separate processes.",
+        "Leave the caches alone while the program still needs them; where they take too much memory, compile for "
+        "fewer shapes, or run the parts in separate processes.",
     ),
     _program(
         "closure_varies",
@@ -104,7 +105,9 @@ _OF_PROGRAMS: Final = (
         "a Python number in one call, an array in the next",
         "A Python number is weakly typed; an array is not. A function that is given now one and now the other is "
         "compiled for both.",
-        "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...).",
+        "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...), "
+        "jnp.zeros((), jnp.int32) for a counter that starts at 0, or jnp.full(shape, 0.1, jnp.float32): without a "
+        "dtype, jnp.full and jnp.asarray keep a Python number's weak type.",
     ),
     _program(
         "arguments_vary",
@@ -125,35 +128,39 @@ _OF_PROGRAMS: Final = (
         "so many operations that compiling the program takes long",
         "Tracing unrolls Python loops: each layer, step or example becomes operations of its own, and the time of "
         "tracing, lowering and compiling grows with them.",
-        "Replace the Python loop with jax.lax.scan, fori_loop or jax.vmap, so that its body is compiled once.",
+        "Most operations of a program this large are the same ones over and over: layers, steps or stages that tracing "
+        "wrote out one by one. jax.lax.scan, fori_loop or jax.vmap over them compiles their body once; otherwise keep "
+        "the program in the persistent cache.",
     ),
     _program(
         "callback_in_loop",
         "a compiled function calls Python in each iteration",
         "jax.debug.print, jax.debug.callback, io_callback and pure_callback leave the compiled function: their "
         "arguments are copied to the host, Python runs, and what depends on it waits.",
-        "Call back every N iterations (jax.lax.cond around it), return the values and use them after the loop, or "
-        "compute with jax.numpy what the callback computes.",
+        "Call back every N iterations (jax.lax.cond around jax.debug.print or the callback), or return the values and "
+        "use them after the loop; what jax.numpy can compute need not leave the compiled function.",
     ),
     _program(
         "repeated_fetch",
         "large arrays are copied to the host in each iteration",
         "np.asarray, jax.device_get or saving inside the loop waits for the device and copies the arrays each time.",
-        "Fetch every N iterations or after the loop; let a thread fetch and write checkpoints.",
+        "Fetch large arrays every N iterations, or after the loop; for checkpoints have a thread fetch and write them "
+        "(orbax's AsyncCheckpointer), so that the loop goes on.",
     ),
     _program(
         "host_sync",
         "the host waits for a value in each iteration",
         "float(), .item(), print or a comparison needs a number on the host. JAX dispatches ahead of the device; a "
         "fetched value ends that, and the device idles while the host prepares the next step.",
-        "Keep the values as arrays and fetch them every N steps or after the loop (jax.device_get of a list); print "
-        "with jax.debug.print.",
+        "While it waits it cannot dispatch the next step: keep the values as arrays and fetch them every N steps or "
+        "after the loop (jax.device_get of a list), and print with jax.debug.print.",
     ),
     _program(
         "numpy_argument",
         "NumPy arrays are copied to the device at each call",
         "A NumPy array passed to a compiled function is copied at every call, even if it never changes.",
-        "jax.device_put what stays the same once, before the loop; keep data on the device and index it there.",
+        "Put what stays the same on the device once, before the loop (jax.device_put); keep a whole data set there "
+        "and index it in the compiled function, so that only new data is copied, ahead of its step.",
     ),
     _program(
         "op_by_op_loop",
@@ -172,14 +179,15 @@ _OF_PROGRAMS: Final = (
         "data_waits",
         "the loop waits for its data",
         "The device is idle until the host has made or fetched the next batch.",
-        "Prepare the next batch while the device works: a thread, worker processes, a queue, or all batches at once "
-        "before the loop.",
+        "Prepare the next batch while the device works: in a thread or in processes (a queue, grain, a DataLoader with "
+        "workers), or prepare all batches once before the loop where they fit into memory.",
     ),
     _program(
         "host_work",
         "host work in the loop that the device does not need",
         "Logging, plots, files, statistics or sleeping inside the loop make every iteration longer.",
-        "Do it every N iterations, after the loop, or in another thread or process.",
+        "Do it every N iterations, after the loop, or in a separate thread or process; computations on arrays can go "
+        "into the compiled function.",
     ),
     _program(
         "dispatch_bound",
@@ -195,40 +203,47 @@ _OF_PROGRAMS: Final = (
         "many compilations of tiny programs",
         "Each of many small functions or single operations is traced and compiled on its own, which takes longer than "
         "running it ever will.",
-        "Call them from one function under jax.jit, initialisation included.",
+        "Call those in your own code (initialisation included) from one function under jax.jit: one program "
+        "compiles once and is dispatched once. For those that a library calls, the persistent cache with "
+        "jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start.",
     ),
     _program(
         "slow_tracing",
         "tracing the Python code takes long",
         "Tracing runs the Python function; loops over layers or examples and NumPy work inside it are paid at each "
         "compilation.",
-        "Use lax.scan or vmap instead of Python loops, and compute beforehand what does not depend on the arguments.",
+        "Tracing runs the Python code: use lax.scan or vmap instead of Python loops over layers, steps or examples, "
+        "and compute what does not depend on the arguments beforehand, with NumPy.",
     ),
     _program(
         "captured_constants",
         "large arrays closed over become constants",
         "An array that a function closes over is copied into its program: by every compilation, and in device memory "
         "once for each program.",
-        "Pass the arrays as arguments.",
+        "Pass the arrays as arguments instead of closing over them: constants are copied by every compilation, "
+        "can take minutes to fold, and take up device memory once for each program.",
     ),
     _program(
         "arrays_grow",
         "live arrays keep growing in number or size",
         "Something keeps what each step makes: a list of losses or states, a closure, a cache. Memory runs out in a "
         "longer run.",
-        "Keep numbers instead of arrays (jax.device_get every N steps), and drop references to old states.",
+        "Something keeps what each step makes: a list of losses, states or gradients, a closure, or a cache. Keep "
+        "numbers (jax.device_get every N steps) instead of arrays, and drop references to old states.",
     ),
     _program(
         "unused_donation",
         "donated arrays that no output can take",
         "A donated argument is given up by the caller; where no output has its shape and dtype, no memory is saved.",
-        "Donate only arrays that come back with the same shape and dtype.",
+        "Donate (donate_argnums) only arrays that come back with the same shape and dtype, or return the new "
+        "array with the dtype of the old one.",
     ),
     _program(
         "compile_dominates",
         "most of the run was compiling",
         "More than half of the wall time went into tracing, lowering and compiling. True of nearly every short run.",
-        "Compile fewer programs, keep them in the persistent cache, or run longer.",
+        "Compile fewer programs (the ledger shows what is compiled again), and keep them in the persistent cache "
+        "(JAX_COMPILATION_CACHE_DIR); in a longer run compiling is a smaller share.",
     ),
     _program(
         "cache_off",
@@ -261,15 +276,15 @@ _OF_JOBS: Final = (
         "a process was paused",
         "A signal paused it (SIGSTOP, SIGTSTP), or its container was frozen, or its machine slept. The others wait "
         "for it in the next collective.",
-        "Look for what pauses it: a batch system that suspends, ctrl+z, a snapshot, a machine that sleeps.",
+        "Look for what pauses it: SIGSTOP or SIGTSTP, a batch system that suspends, a container that is frozen, a "
+        "machine that sleeps. None of its lines takes this time.",
     ),
     _job(
         "recompiles-alone",
         "one process compiles again what the others do not",
         "It compiled a function again at least twice as often as any other process, and two times more. The others "
         "wait for it meanwhile.",
-        "The ledger of its session has the reason for each compilation: mostly shapes that only its data have. Pad "
-        "them, or drop the remainder.",
+        "The ledger of its session says why: mostly shapes that only its data have.",
     ),
     _job(
         "straggler",
@@ -286,7 +301,8 @@ _OF_JOBS: Final = (
         "one device is held back by its temperature or power",
         "Its clock is more than 10 % below the median of the other devices, and in half or more of its readings, taken "
         "twice a second while it was busy, it gave a reason for throttling.",
-        "Look at the cooling, the power limit and the neighbours of that device.",
+        "Look at the cooling, the power limit and the neighbours of that device. The others wait for it in each "
+        "collective.",
     ),
     _job(
         "uneven-shards",
@@ -303,7 +319,9 @@ _OF_JOBS: Final = (
         "the devices of a job only exchange data for much of the time",
         "In captures of the same steps the exchange of its collectives, without waiting for a late process, takes a "
         "tenth of the time or more in which the devices run no other kernel.",
-        "Exchange less, put many small ones together, or let them run beside work that does not need them.",
+        "Exchange less (reduce-scatter instead of all-reduce, bf16 gradients, one exchange after several small "
+        "steps), put many small ones together, or let them run beside work that does not need them (XLA's "
+        "latency-hiding scheduler).",
     ),
     _job(
         "slow-device",
@@ -512,28 +530,28 @@ _OF_RUNS: Final = (
         "Compare with the `highest` precision variant; look at the number that is furthest off.",
     ),
     _run("noise", "the median is not known well", "Half its 95 % interval is over 5 %.",
-         "Close other programs, fix the clocks, or give a larger --budget."),
+         "Close other programs on the machine, fix the clocks, or give a larger --budget."),
     _run("no_interval", "no interval can be given", "Too few samples, or samples too similar to their neighbours.",
-         "More --launches, or a larger --budget."),
+         "More --launches give an interval over launches; a larger --budget gives more blocks."),
     _run("few_samples", "too few samples", "Under five calls were timed.",
-         "A larger --budget, or a smaller size."),
+         "A larger --budget gives more samples; a smaller size makes each call shorter."),
     _run("drift", "times drift", "The second half of the samples is faster or slower than the first.",
-         "The machine changed during the run: run it again."),
+         "The machine changed during the run: heat, clocks, or other work. Run it again."),
     _run("two_modes", "two typical times", "The samples have two modes: the median is typical of neither.",
-         "Look at the distribution: threads, clocks, other work or a cache alternate."),
+         "Look at the distribution: something alternates, such as threads, clocks, other work, or a cache."),
     _run("outliers", "many samples far from the median", "More than a tenth of the samples.",
-         "Look at the distribution before you trust a single number."),
-    _run("busy_machine", "other processes used the cores", "Times are an upper bound.",
-         "Run again on an idle machine."),
+         "They are kept and marked; look at the distribution before you trust a single number."),
+    _run("busy_machine", "other processes used the cores", "They need more than 15 % of them during the run.",
+         "Other work competes with the measurement; times are an upper bound."),
     _run("disturbed", "a call takes a different time in turns with other runs",
          "The other runs affect it; figures and speed-up are those of the runs alone.",
-         "Find out what the others leave behind: memory, caches, clocks."),
+         "Something that the others leave behind (memory, caches, clocks) changes its time."),
     _run("unsettled", "calls do not settle within a turn", "Later calls of a turn differ from earlier ones.",
-         "Look at the samples in their order: the time of a call depends on what ran before it."),
+         "The time of a call depends on what ran before it. Look at the samples in their order."),
     _run("not_idle", "a process worked while others were measured", "It holds an accelerator, and cannot be frozen.",
          "Compare the runs measured alone."),
-    _run("throttled", "the device throttled its clocks", "Its times are those of a slower device.",
-         "Check temperature and power limit."),
+    _run("throttled", "the device throttled its clocks", "Heat or its power limit made it slower during the run.",
+         "Check the temperature and the power limit; a throttled device gives the times of a slower one."),
     _run("folded_constants", "XLA computed the result while compiling",
          "Most of the FLOPs that JAX handed over are not in the compiled program: it closes over its inputs, or does "
          "not return what it computes.",
@@ -592,7 +610,7 @@ _OF_RUNS: Final = (
         "slower",
         "a side is slower",
         "Measured in turns with A, and slower.",
-        "Look at the kernels that grew.",
+        "Keep A, or fix these kernels: jaxprof compare shows what changed in each.",
     ),
     _comparison(
         "inconclusive",

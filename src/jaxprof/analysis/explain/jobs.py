@@ -63,7 +63,7 @@ def _ranked(job: JobFigures, finding: Finding, verify: str) -> RankedFinding:
     walls = [each.wall_seconds for each in job.processes if each.wall_seconds is not None and process in (None, each)]
     wall = max(walls, default=None)
     return RankedFinding(
-        sentence=finding if finding.advice else replace(finding, advice=_READ_ON),
+        sentence=finding if finding.advice else replace(finding, own_fix=_READ_ON),
         cost=FindingCost(
             scope="program",
             seconds=finding.seconds,

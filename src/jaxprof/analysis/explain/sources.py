@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.explain.catalogue import find_entry
 from jaxprof.analysis.explain.model import (
     Abstention,
     FindingCost,
@@ -124,8 +123,7 @@ def _call_finding(
     code: str, run: Run, verify: str, took: float, whole: float, message: str, scope: Scope = "call"
 ) -> RankedFinding:
     cost = FindingCost(scope=scope, seconds=took, share=took / whole, at_most=True)
-    sentence = Finding(code, message, find_entry(code).fix)
-    return RankedFinding(sentence=sentence, cost=cost, verify=verify, run=run.id)
+    return RankedFinding(sentence=Finding(code, message), cost=cost, verify=verify, run=run.id)
 
 
 def _failure_finding(session: Session, run: Run, verify: str) -> RankedFinding:
@@ -139,7 +137,7 @@ def _failure_finding(session: Session, run: Run, verify: str) -> RankedFinding:
         sentence=Finding(
             "run-failed" if requested is None else "out-of-memory",
             f"{run.label} {end.status}: {error}" + (named if requested is not None and largest else ""),
-            end.advice or "Fix what the error names, and run it again.",
+            own_fix=end.advice or None,
         ),
         cost=FindingCost(scope="call", bytes=requested, held=True),
         verify=verify,
@@ -213,7 +211,6 @@ def _slower_finding(compared: AbResult, versus: AbVersus, median: float, name: s
         sentence=Finding(
             "slower",
             f"{versus.label} is slower than A: {words} as fast; {f'kernels that grew: {more}' if more else others}",
-            "Keep A, or fix these kernels: jaxprof compare shows what changed in each.",
         ),
         cost=FindingCost(
             scope="call",
@@ -318,7 +315,7 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
                 part.code,
                 f"{part.words}: {seconds(step_seconds)} of each step on {device}{beside}, {percent(known[device])} of "
                 f"{counted(count, 'step')}{meanwhile}",
-                (_IDLE_FIXES.get(causes[0].cause) if causes else None) or find_entry(part.code).fix,
+                own_fix=_IDLE_FIXES.get(causes[0].cause) if causes else None,
             ),
             cost=FindingCost(
                 scope=scope, seconds=step_seconds if scope == "call" else took, share=known[device], saves_seconds=None

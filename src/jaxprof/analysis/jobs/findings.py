@@ -65,14 +65,14 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
             f" (which one failed first is not certain: the clocks of the hosts are {seconds(apart)} apart, and "
             f"{processes_named(may_be_first)} may have failed before it)"
         )
-    yield Finding("process-failed", message, advice, index=first.index)
+    yield Finding("process-failed", message, own_fix=advice, index=first.index)
     by_error: dict[str, list[ProcessFigures]] = {}
     for process in failed[1:]:
         by_error.setdefault(_failure_text(process), []).append(process)
     for error, group in by_error.items():
         which = processes_named([process.index for process in group])
         after = "ended" if may_be_first else "ended after that"
-        yield Finding("failed-after", f"{which} {after}: {error}", "", index=group[0].index)
+        yield Finding("failed-after", f"{which} {after}: {error}", own_fix="", index=group[0].index)
 
 
 def failed_at(processes: Sequence[ProcessFigures]) -> float | None:
@@ -110,10 +110,6 @@ _CAUSE_TEXTS: Final = {
     UNKNOWN: "was paused (with its container, or by a signal that also paused its recorder)",
     SUSPENDED: "did not run while its machine was suspended",
 }
-_STOPPED_FIX: Final = (
-    "Look for what pauses it: SIGSTOP or SIGTSTP, a batch system that suspends, a container that is frozen, a machine "
-    "that sleeps. None of its lines takes this time."
-)
 
 
 def stopped(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
@@ -126,7 +122,7 @@ def stopped(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             f"all {len(paused)} processes were paused for {seconds(took)}: process {first.index} {_cause_text(first)}, "
             + _pause_times(first)
         )
-        yield Finding("process-stopped", message, _STOPPED_FIX, seconds=took, index=first.index)
+        yield Finding("process-stopped", message, seconds=took, index=first.index)
         return
     for process in paused:
         took = _pause_seconds(process)
@@ -136,7 +132,7 @@ def stopped(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             + _pause_times(process)
             + (f"; the others wait {seconds(waited)} for it" if waited is not None else "")
         )
-        yield Finding("process-stopped", message, _STOPPED_FIX, seconds=took, index=process.index)
+        yield Finding("process-stopped", message, seconds=took, index=process.index)
 
 
 def _pause_seconds(process: ProcessFigures) -> float:
@@ -164,9 +160,6 @@ def _waited(process: ProcessFigures, others: Sequence[ProcessFigures]) -> float 
     return min(more, took) if more >= _WAITED * took else None
 
 
-_RECOMPILES_FIX = "The ledger of its session says why: mostly shapes that only its data have."
-
-
 def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
     """Yield processes that recompiled a function at least twice as often as any other, and at least two times more."""
     counted = {
@@ -192,7 +185,6 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
                 "recompiles-alone",
                 f"process {index} compiled {mine.function} again {mine.count} times, {usual}"
                 + (f": {mine.reason}" if mine.reason else ""),
-                _RECOMPILES_FIX,
                 (mine.called_from,),
                 seconds=mine.seconds,
                 index=index,
@@ -205,9 +197,6 @@ SLOWER: Final = 0.10
 ACTIVE: Final = 0.5
 """Share of a clock's readings in which a throttling reason must be active; an occasional reason does not hold a clock
 down."""
-_THROTTLED_FIX: Final = (
-    "Look at the cooling, the power limit and the neighbours of that device. The others wait for it in each collective."
-)
 
 
 def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
@@ -224,16 +213,12 @@ def throttled(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
             f"{clock.device} on {process.host} is throttled ({', '.join(clock.reasons)}): its clock is at "
             f"{scaled(clock.hertz)}Hz, that of the others at {scaled(median(others))}Hz"
         )
-        yield Finding("throttled-device", message, _THROTTLED_FIX, index=process.index, part=DEVICE)
+        yield Finding("throttled-device", message, index=process.index, part=DEVICE)
 
 
 LEAST_STRETCHES: Final = 8
 """Number of the ten time sections in which a process must arrive late. A burst over two thirds of the time is not
 caused by the device."""
-_SLOW_DEVICE_FIX: Final = (
-    "Its device has more to compute, or computes more slowly: look at the sizes of its shards, and at its clock, "
-    "temperature and neighbours."
-)
 
 
 def last_to_arrive(
@@ -260,9 +245,7 @@ def last_to_arrive(
             f"and the others wait {seconds(seen.caused_seconds[place])} of {seconds(seen.span_seconds)} "
             f"for it; {excluded}"
         )
-        yield Finding(
-            "slow-device", message, _SLOW_DEVICE_FIX, seconds=seen.caused_seconds[place], index=index, part=DEVICE
-        )
+        yield Finding("slow-device", message, seconds=seen.caused_seconds[place], index=index, part=DEVICE)
 
 
 def _is_late(seen: Arrivals, place: int) -> bool:
@@ -286,10 +269,6 @@ LEAST_MORE: Final = 0.25
 """Smallest difference reported, as a share of the bytes on the others."""
 LEAST_BYTES: Final = 64 << 10
 """Smallest difference reported; fewer bytes do not delay a device."""
-_UNEVEN_FIX: Final = (
-    "Give each process the same amount of data: the same number of rows, the remainder dropped or padded on all, and "
-    "long examples spread by their length."
-)
 
 
 def uneven_shards(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
@@ -316,7 +295,6 @@ def uneven_shards(processes: Sequence[ProcessFigures]) -> Iterator[Finding]:
                 f"process {process.index} on {process.host} has larger shards: {mine.function} is compiled for "
                 f"arguments of {bytes_(mine.bytes)} of its own, {bytes_(other.bytes)} on the others "
                 f"({_largest_difference(mine, other)})",
-                _UNEVEN_FIX,
                 (mine.called_from,),
                 index=process.index,
                 part=DEVICE,
@@ -364,10 +342,6 @@ def _largest_difference(mine: OwnArguments, other: OwnArguments) -> str:
 
 LEAST_EXPOSED: Final = 0.1
 """Share of the captured time from which exposed exchange is reported, as for the steps of one capture."""
-_EXPOSED_FIX: Final = (
-    "Exchange less (reduce-scatter instead of all-reduce, bf16 gradients, one exchange after several small steps), put "
-    "many small ones together, or let them run beside work that does not need them (XLA's latency-hiding scheduler)."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +410,7 @@ def exposed(collectives: Sequence[CollectiveFigures]) -> Iterator[Finding]:
         f"({percent(took / most.span_seconds)}), in which the devices run no other kernel and wait for nobody: "
         f"{_collective_text(most)}{others}{_bandwidth_text(most)}"
     )
-    yield Finding("exposed-exchange", message, _EXPOSED_FIX, seconds=took)
+    yield Finding("exposed-exchange", message, seconds=took)
 
 
 def _collective_text(collective: CollectiveFigures) -> str:

@@ -517,8 +517,8 @@ def clearly_late(processes: Sequence[ProcessFigures], named: Collection[int | No
         yield Finding(
             "straggler",
             message,
-            _ADVICE[part],
             (process.loop.line_of(part),),
+            own_fix=_ADVICE[part],
             seconds=late_seconds,
             index=process.index,
             part=part,
@@ -636,8 +636,8 @@ def _finding(
     return Finding(
         "straggler",
         message,
-        _ADVICE[reported.what],
         (where,),
+        own_fix=_ADVICE[reported.what],
         seconds=excess.difference * float(windows.seconds.sum()),
         index=process.index,
         part=reported.what,

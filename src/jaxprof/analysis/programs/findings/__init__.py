@@ -45,18 +45,16 @@ def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
 
         asked = asked_bytes(error)
         size = f": {bytes_(asked)} were asked for" if asked is not None else ""
-        yield Finding(
-            "program_failed", f"it ran out of memory{size} ({safe(error)})", _LESS_MEMORY, (where,), bytes=asked
-        )
+        message = f"it ran out of memory{size} ({safe(error)})"
+        yield Finding("program_failed", message, (where,), own_fix=_LESS_MEMORY, bytes=asked)
     elif error:
-        yield Finding("program_failed", f"it ended with {safe(error)}", run.advice or _ERROR, (where,))
+        yield Finding("program_failed", f"it ended with {safe(error)}", (where,), own_fix=run.advice or _ERROR)
     else:
         # an exit code may come from a line that no sample has seen
         last = _last_line(result.sample_windows) if run.status == "crashed" else None
         seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
-        yield Finding(
-            "program_failed", f"it ended: {safe(run.error or run.status)}{seen}", run.advice or _NO_ERROR, (last,)
-        )
+        message = f"it ended: {safe(run.error or run.status)}{seen}"
+        yield Finding("program_failed", message, (last,), own_fix=run.advice or _NO_ERROR)
 
 
 def _final_error(result: ProgramResult) -> tuple[str, SourceLocation]:
@@ -105,8 +103,7 @@ def stopped(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         yield Finding(
             "stopped",
             message.format(seconds(took), when),
-            _ADVICE[cause],
-            (),
+            own_fix=_ADVICE[cause],
             seconds=cost,
             saves_seconds=cost,
             estimate=cause == UNKNOWN,

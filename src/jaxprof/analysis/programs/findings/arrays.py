@@ -73,8 +73,6 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
         f"live arrays keep growing: {integer(numbers[0])} ({bytes_(sizes[0])}) to {integer(numbers[-1])} "
         f"({bytes_(sizes[-1])}) in {seconds(times[-1] - times[0])}, {rate} a minute; {percent(_rise_share(chosen))} of "
         f"{len(counts)} counts rose or stayed level",
-        "Something keeps what each step makes: a list of losses, states or gradients, a closure, or a cache. Keep "
-        "numbers (jax.device_get every N steps) instead of arrays, and drop references to old states.",
         (loop.where if loop is not None else None,),
         estimate=True,
         bytes=int(sizes[-1] - sizes[0]),
@@ -95,8 +93,6 @@ def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[Finding]
             "unused_donation",
             f"`{safe(function.function)}` donates {bytes_(size)} that no output can reuse ({safe(named)}): the "
             "caller loses the arrays, and no memory is saved",
-            "Donate (donate_argnums) only arrays that come back with the same shape and dtype, or return the new "
-            "array with the dtype of the old one.",
             (function.called_from, function.defined_at),
             function=function.function,
             bytes=size,
@@ -223,8 +219,6 @@ def numpy_argument(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         f"{function} is called with NumPy arrays{f' ({safe(named)})' if named else ''} and copies "
         f"{f'{bytes_(size)} ' if size else 'them '}to the device at every call: about "
         f"{seconds(took, 2)}{f', {percent(took / whole)} of the loop' if whole else ''}",
-        "Put what stays the same on the device once, before the loop (jax.device_put); keep a whole data set there "
-        "and index it in the compiled function, so that only new data is copied, ahead of its step.",
         tuple(dict.fromkeys(spot.place for spot in spots)),
         seconds=took,
         saves_seconds=took,
@@ -247,7 +241,7 @@ class _NumpyCall:
 
 def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield implicit copies in each direction: those that JAX's guard counted, with the lines that samples saw."""
-    for direction, (words, advice) in _DIRECTIONS.items():
+    for direction, (words, fix) in _DIRECTIONS.items():
         rows = [row for row in result.transfers if row.direction == direction]
         counted = [row for row in rows if row.source == "guard"]
         spots = [
@@ -273,8 +267,8 @@ def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Findin
         yield Finding(
             "implicit_transfers",
             message + at,
-            advice,
             tuple(row.where for row in sampled),
+            own_fix=fix,
             seconds=took or None,
             saves_seconds=took or None,
             estimate=not exact,

@@ -63,9 +63,9 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding
             "recompile_in_loop",
             f"{_name(function)} was compiled again {_times_text(reason.count)}, each time as a new function "
             f"object{_cost_text(result, reason)}",
-            f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for each "
-            f"call{line} belongs before the loop or at module level; pass what changes as arguments.",
             (made, function.defined_at),
+            own_fix=f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for "
+            f"each call{line} belongs before the loop or at module level; pass what changes as arguments.",
             function=function.function,
             seconds=_claim(claims, function, reason.code),
             saves_seconds=_saved_seconds(function, reason),
@@ -87,10 +87,10 @@ def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             "closure_varies",
             f"{_name(function)} was compiled again {_times_text(reason.count)}, made anew{by} each "
             f"time{over}{_cost_text(result, reason)}",
-            f"Call {f'`{safe(factory)}`' if factory else 'what makes it'} once, before the loop, and pass what changes "
-            f"({safe(', '.join(varying[:_MOST_VARYING])) or 'the values that it closes over'}) as an argument of the "
-            "compiled function.",
             (made, reason.called_from, function.defined_at),
+            own_fix=f"Call {f'`{safe(factory)}`' if factory else 'what makes it'} once, before the loop, and pass what "
+            f"changes ({safe(', '.join(varying[:_MOST_VARYING])) or 'the values that it closes over'}) as an argument "
+            "of the compiled function.",
             function=function.function,
             seconds=_claim(claims, function, reason.code),
             saves_seconds=_saved_seconds(function, reason),
@@ -110,8 +110,6 @@ def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         f"jax.clear_caches() was called, and {counted(functions, 'function')} had to be "
         f"compiled again, {integer(count)} times in all ({seconds(took)}, {percent(result.of_wall(took))} of the wall "
         "time)",
-        "Leave the caches alone while the program still needs them; where they take too much memory, compile for "
-        "fewer shapes, or run the parts in separate processes.",
         (cleared, most_frequent([row.called_from for row in rows])),
         seconds=claims.take(rows=rows),
         saves_seconds=took,
@@ -133,8 +131,8 @@ def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             "varying_shapes",
             f"{_name(function)} was compiled again for {integer(reason.count)} other shapes: "
             f"{shorten(named, _NAMED_WIDTH)}{_cost_text(result, reason)}{besides}",
-            _shape_advice(function, reason),
             (reason.called_from, function.defined_at),
+            own_fix=_shape_advice(function, reason),
             function=function.function,
             seconds=own + beside,
             saves_seconds=saved + beside * (saved / reason.seconds if reason.seconds else 1.0),
@@ -163,8 +161,8 @@ def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Fi
             "static_argument_varies",
             f"{_name(function)} was compiled again for {integer(reason.count)} other values of a static argument: "
             f"{shorten(named, _NAMED_WIDTH)}{_cost_text(result, reason)}",
-            _OTHER_OBJECT if _ANOTHER in reason.text else _OTHER_VALUE,
             (reason.called_from, function.defined_at),
+            own_fix=_OTHER_OBJECT if _ANOTHER in reason.text else _OTHER_VALUE,
             function=function.function,
             seconds=_claim(claims, function, reason.code),
             saves_seconds=_saved_seconds(function, reason),
@@ -180,9 +178,6 @@ def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             "weak_type_flips",
             f"{_name(function)} was compiled again {_times_text(reason.count)} because of a weak type "
             f"({reason.text}){_cost_text(result, reason)}",
-            "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...), "
-            "jnp.zeros((), jnp.int32) for a counter that starts at 0, or jnp.full(shape, 0.1, jnp.float32): without a "
-            "dtype, jnp.full and jnp.asarray keep a Python number's weak type.",
             (reason.called_from, function.defined_at),
             function=function.function,
             seconds=_claim(claims, function, reason.code),
@@ -214,7 +209,7 @@ _OTHER: Final = {
 
 def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     """Yield functions compiled again for any other reason, each with its own advice."""
-    for code, (what, advice) in _OTHER.items():
+    for code, (what, fix) in _OTHER.items():
         for function, reason in _recompiled(claims, code):
             if function.op_by_op or (reason.count < AGAIN and reason.seconds < COSTLY_SECONDS):
                 continue
@@ -222,8 +217,8 @@ def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             yield Finding(
                 "arguments_vary",
                 f"{_name(function)} was compiled again {times}: {reason.text}{_cost_text(result, reason)}",
-                advice,
                 (reason.called_from, function.defined_at),
+                own_fix=fix,
                 function=function.function,
                 seconds=_claim(claims, function, reason.code),
                 saves_seconds=_saved_seconds(function, reason),
@@ -315,18 +310,9 @@ operation."""
 MOST_SHARE: Final = 0.25
 LARGE_SECONDS: Final = 1.0
 _LINES_NAMED: Final = 3
-_UNROLLED: Final = (
-    "Most operations of a program this large are the same ones over and over: layers, steps or stages that tracing "
-    "wrote out one by one. jax.lax.scan, fori_loop or jax.vmap over them compiles their body once; otherwise keep the "
-    "program in the persistent cache."
-)
-_TRACE_LESS: Final = (
-    "Tracing runs the Python code: use lax.scan or vmap instead of Python loops over layers, steps or examples, and "
-    "compute what does not depend on the arguments beforehand, with NumPy."
-)
 _LIBRARY_TRACED: Final = (
     "Tracing was mostly in the Python of {}, which is not yours to change: call it from fewer places and with options "
-    "that trace less (fewer stages or layers), "
+    "that trace less (fewer stages or layers), otherwise keep {}."
 )
 
 
@@ -346,9 +332,6 @@ def many_tiny_jits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         "many_tiny_jits",
         f"{integer(count)} compilations built programs of at most {TINY_OPERATIONS} operations{of_them}: "
         f"{seconds(took)}, {percent(took / result.compile_seconds)} of the compile time{most}",
-        "Call those in your own code (initialisation included) from one function under jax.jit: one program "
-        "compiles once and is dispatched once. For those that a library calls, the persistent cache with "
-        "jax_persistent_cache_min_compile_time_secs at 0 keeps them for the next start.",
         (where,),
         seconds=took,
         saves_seconds=saves,
@@ -376,8 +359,6 @@ def compile_dominates(result: ProgramResult) -> Iterator[Finding]:
         "compile_dominates",
         f"tracing, lowering and compiling took {seconds(took)}, {percent(share)} of the wall time; the largest part "
         f"for `{safe(most.function)}`{size}: {seconds(most.seconds)} in {_compilations_text(most.count)}",
-        "Compile fewer programs (the ledger shows what is compiled again), and keep them in the persistent cache "
-        "(JAX_COMPILATION_CACHE_DIR); in a longer run compiling is a smaller share.",
     )
 
 
@@ -400,10 +381,8 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
             "large_program",
             f"the program of `{safe(function.function)}` has {integer(operations)} operations: tracing, lowering and "
             f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time",
-            _LIBRARY_TRACED.format(traced) + "otherwise keep the program in the persistent cache."
-            if traced
-            else _UNROLLED,
             (function.defined_at, function.called_from),
+            own_fix=_LIBRARY_TRACED.format(traced, "the program in the persistent cache") if traced else None,
             function=function.function,
             seconds=took,
             saves_seconds=saves,
@@ -428,8 +407,8 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
         "slow_tracing",
         f"tracing took {seconds(took)}, {percent(share)} of the wall time{most}"
         f"{f'; by samples: {named}' if named else ''}",
-        _LIBRARY_TRACED.format(traced) + "otherwise keep what was traced with jax.export." if traced else _TRACE_LESS,
         (*(where for where, _ in lines), slowest.defined_at if slowest is not None else None),
+        own_fix=_LIBRARY_TRACED.format(traced, "what was traced with jax.export") if traced else None,
         seconds=took,
         saves_seconds=took / 2,
     )
@@ -460,8 +439,8 @@ def cache_off(result: ProgramResult) -> Iterator[Finding]:
     yield Finding(
         "cache_off",
         f"the persistent compilation cache is off: {seconds(took)} of backend compilation are repeated at each start",
-        "Set JAX_COMPILATION_CACHE_DIR to a permanent folder, or call jax.config.update('jax_compilation_cache_dir', "
-        f"...) before the first compilation.{small}",
+        own_fix="Set JAX_COMPILATION_CACHE_DIR to a permanent folder, or call "
+        f"jax.config.update('jax_compilation_cache_dir', ...) before the first compilation.{small}",
         seconds=took,
     )
 
@@ -483,12 +462,12 @@ def cache_thrashing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
                 "cache_thrashing",
                 f"`{safe(function.function)}` missed the persistent cache {integer(count)} times with the same "
                 f"arguments ({seconds(took)})",
-                "Its program differs each time: look for a constant captured by closure that changes, or a cache "
-                "whose size limit (jax_compilation_cache_max_size) evicts it; pass what changes as an argument."
+                (function.called_from, function.defined_at),
+                own_fix="Its program differs each time: look for a constant captured by closure that changes, or a "
+                "cache whose size limit (jax_compilation_cache_max_size) evicts it; pass what changes as an argument."
                 if kept
                 else "Each compilation is shorter than jax_persistent_cache_min_compile_time_secs (1 s), so the "
                 "program is not kept: set that to 0, or compile the program once.",
-                (function.called_from, function.defined_at),
                 function=function.function,
                 seconds=took,
                 saves_seconds=took * (1 - 1 / count),
@@ -516,9 +495,9 @@ def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[Finding]:
             yield Finding(
                 "debug_settings",
                 f"{name} was on: {words}",
-                f"Turn it off, and measure again: jax.config.update('{name}', False), or {name.upper()}=0 in the "
-                "environment.",
                 (next((window.debug_settings_at.get(name) for window in reversed(result.sample_windows)), None),),
+                own_fix=f"Turn it off, and measure again: jax.config.update('{name}', False), or {name.upper()}=0 in "
+                "the environment.",
             )
 
 
@@ -541,8 +520,6 @@ def captured_constants(result: ProgramResult, claims: Claims) -> Iterator[Findin
             "captured_constants",
             f"the program of `{safe(function.function)}` holds {bytes_(_constant_bytes(row))} of constants "
             f"({safe(named)}){again}",
-            "Pass the arrays as arguments instead of closing over them: constants are copied by every compilation, "
-            "can take minutes to fold, and take up device memory once for each program.",
             (function.defined_at, function.called_from),
             function=function.function,
             bytes=_constant_bytes(row),

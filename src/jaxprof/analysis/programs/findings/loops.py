@@ -62,10 +62,6 @@ _LINES_NAMED: Final = 3
 _FETCHES: Final = re.compile(r"(^|\.)(device_get|asarray|array|copy|ascontiguousarray|tolist|save\w*|dump\w*)\(\)$")
 _BY_NAME: Final = re.compile(r"block_until_ready")
 _FROM_ANOTHER: Final = re.compile(r"\.(get|recv)\(\)$")
-_FETCH_SELDOM: Final = (
-    "While it waits it cannot dispatch the next step: keep the values as arrays and fetch them every N steps or after "
-    "the loop (jax.device_get of a list), and print with jax.debug.print."
-)
 _DECIDE_SELDOM: Final = (
     "While it waits it cannot dispatch the next step: look at the value every N iterations, or move the loop with "
     "its condition into one compiled function (jax.lax.while_loop)."
@@ -93,14 +89,33 @@ _FEWER_LEAVES: Final = (
 )
 _WORKER_CALLS: Final = re.compile(r"\.(get|recv|result)\(\)$")
 """Calls that already wait for another thread or process, if they wait for data at all."""
-_PREFETCH: Final = (
-    "Prepare the next batch while the device works: in a thread or in processes (a queue, grain, a DataLoader with "
-    "workers), or prepare all batches once before the loop where they fit into memory."
-)
 _MORE_WORKERS: Final = (
     "What prepares the batches beside the loop is slower than the steps: give it more threads or processes, less to do "
     "for each batch, or batches that were prepared once and kept; a longer queue only moves the wait."
 )
+
+
+def _of_lines(
+    result: ProgramResult,
+    claims: Claims,
+    code: str,
+    what: str,
+    spots: Sequence[Spot],
+    saves: float,
+    within: str = "",
+    own_fix: str | None = None,
+) -> Finding:
+    """Claim the spots, and return the finding about their lines; `within` follows their cost in its sentence."""
+    took = claims.take(spots)
+    return Finding(
+        code,
+        f"{what}: {_calls_text(result, spots)}, {_cost_text(result, took)}{within}{_lines_text(result, spots)}",
+        _places(result, spots),
+        own_fix=own_fix,
+        seconds=took,
+        saves_seconds=saves,
+        estimate=True,
+    )
 
 
 def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
@@ -110,18 +125,8 @@ def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]
     saves = (1 - KEPT_SHARE) * took
     if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
         return
-    claims.take(spots)
-    yield Finding(
-        "callback_in_loop",
-        f"compiled functions of the loop call Python on the host, and wait for it: {_calls_text(result, spots)}, "
-        f"{_cost_text(result, took)}{_called_back(spots)}{_lines_text(result, spots)}",
-        "Call back every N iterations (jax.lax.cond around jax.debug.print or the callback), or return the values and "
-        "use them after the loop; what jax.numpy can compute need not leave the compiled function.",
-        _places(result, spots),
-        seconds=took,
-        saves_seconds=saves,
-        estimate=True,
-    )
+    what = "compiled functions of the loop call Python on the host, and wait for it"
+    yield _of_lines(result, claims, "callback_in_loop", what, spots, saves, _called_back(spots))
 
 
 def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
@@ -142,18 +147,8 @@ def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     if not spots or not _in_each_iteration(result, spots) or not claims.worth(saves, _samples(spots)):
         return
     size = max(spot.bytes or 0 for spot in spots)
-    claims.take(spots)
-    yield Finding(
-        "repeated_fetch",
-        f"each iteration of the loop copies arrays of up to {bytes_(size)} to the host: {_calls_text(result, spots)}, "
-        f"{_cost_text(result, took)}{_lines_text(result, spots)}",
-        "Fetch large arrays every N iterations, or after the loop; for checkpoints have a thread fetch and write them "
-        "(orbax's AsyncCheckpointer), so that the loop goes on.",
-        _places(result, spots),
-        seconds=took,
-        saves_seconds=saves,
-        estimate=True,
-    )
+    what = f"each iteration of the loop copies arrays of up to {bytes_(size)} to the host"
+    yield _of_lines(result, claims, "repeated_fetch", what, spots, saves)
 
 
 def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
@@ -184,19 +179,13 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     gains = saves >= LEAST_SAVED * loop.seconds and claims.worth(saves, _samples(spots))
     if not gains and not (waits and took >= claims.least):
         return
-    claims.take(spots)
     claims.waits = took if brief else None
+    finding = _of_lines(
+        result, claims, "host_sync", "the host waits for a value in each iteration of the loop", spots, saves,
+        own_fix=_DECIDE_SELDOM if _is_for_control_flow(result, spots) else None,
+    )  # fmt: skip
     busy = "" if saves > took / 2 else "; the device is busy meanwhile"
-    yield Finding(
-        "host_sync",
-        f"the host waits for a value in each iteration of the loop: {_calls_text(result, spots)}, "
-        f"{_cost_text(result, took)}{_lines_text(result, spots)}{busy}",
-        _DECIDE_SELDOM if _is_for_control_flow(result, spots) else _FETCH_SELDOM,
-        _places(result, spots),
-        seconds=took,
-        saves_seconds=saves,
-        estimate=True,
-    )
+    yield replace(finding, message=f"{finding.message}{busy}")
 
 
 def _is_for_control_flow(result: ProgramResult, spots: Sequence[Spot]) -> bool:
@@ -235,14 +224,13 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     took = claims.take(spots, rows)
     listed = ", ".join(kinds[:_LINES_NAMED]) + (", …" if len(kinds) > _LINES_NAMED else "")
     compiled = f"; compiling them {seconds(took - running, 2)}" if took > running else ""
-    first = _places(result, spots)
     yield Finding(
         "op_by_op_loop",
         f"{integer(len(kinds))} kinds of operations run one by one in the loop ({safe(listed)}): "
         f"{_cost_text(result, running)}{compiled}",
-        f"Put the operations {_span(result, spots)} into one function with jax.jit: XLA fuses them, and there is one "
-        "dispatch instead of one for each operation.",
-        first,
+        _places(result, spots),
+        own_fix=f"Put the operations {_span(result, spots)} into one function with jax.jit: XLA fuses them, and there "
+        "is one dispatch instead of one for each operation.",
         seconds=took,
         saves_seconds=took * (1 - 1 / len(kinds)),
         estimate=True,
@@ -282,17 +270,10 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     saves = max(min(took, loop.seconds - took), took / 2)
     if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
         return
-    claims.take(spots)
-    yield Finding(
-        "data_waits",
-        f"the loop waits for what it passes to the device: {_calls_text(result, spots)}, {_cost_text(result, took)}"
-        f"{_lines_text(result, spots)}",
-        _MORE_WORKERS if _WORKER_CALLS.search(spots[0].call) else _PREFETCH,
-        _places(result, spots),
-        seconds=took,
-        saves_seconds=saves,
-        estimate=True,
-    )
+    yield _of_lines(
+        result, claims, "data_waits", "the loop waits for what it passes to the device", spots, saves,
+        own_fix=_MORE_WORKERS if _WORKER_CALLS.search(spots[0].call) else None,
+    )  # fmt: skip
 
 
 def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
@@ -313,19 +294,9 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     saves = (1 - KEPT_SHARE) * took
     if not spots or not _is_large_part(result, spots) or not claims.worth(saves, _samples(spots)):
         return
-    claims.take(spots)
     waits = _seconds(spot for spot in spots if spot.state == "waiting") > took / 2
-    yield Finding(
-        "host_work",
-        f"the loop {'waits' if waits else 'works'} on the host, and no result of this goes to the device: "
-        f"{_calls_text(result, spots)}, {_cost_text(result, took)}{_lines_text(result, spots)}",
-        "Do it every N iterations, after the loop, or in a separate thread or process; computations on arrays can go "
-        "into the compiled function.",
-        _places(result, spots),
-        seconds=took,
-        saves_seconds=saves,
-        estimate=True,
-    )
+    what = f"the loop {'waits' if waits else 'works'} on the host, and no result of this goes to the device"
+    yield _of_lines(result, claims, "host_work", what, spots, saves)
 
 
 def _is_head(spot: Spot, loop: LoopKey | None) -> bool:
@@ -375,8 +346,8 @@ def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
     yield Finding(
         "dispatch_bound",
         f"the loop {does}:{each} {_calls_text(result, calls)}, {_cost_text(result, took)}{_lines_text(result, calls)}",
-        advice,
         _places(result, calls),
+        own_fix=advice,
         seconds=took,
         saves_seconds=saves,
         estimate=True,
