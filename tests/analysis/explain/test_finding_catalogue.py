@@ -13,7 +13,7 @@ import pytest
 from jaxprof.analysis.explain.catalogue import SOURCES, CatalogueEntry, entries, find_entry
 from jaxprof.analysis.programs.findings import CODES, REMARKS
 from jaxprof.errors import UsageError
-from jaxprof.hlo.analysis.findings.finding import ADVICE
+from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 def test_every_finding_is_an_entry_of_one_source() -> None:
     by_source = {source: {entry.code for entry in entries().values() if entry.source == source} for source in SOURCES}
     assert by_source["program"] == {*CODES, *REMARKS}
-    assert by_source["hlo"] == set(ADVICE)
+    assert by_source["hlo"] == set(HLO_FINDINGS)
     assert all(by_source.values())
     assert len({code.replace("_", "-") for code in entries()}) == len(entries())
 

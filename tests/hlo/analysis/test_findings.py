@@ -15,7 +15,8 @@ from hlo.analysis.attention_text import MIDDLE, apart
 from hlo.analysis.programs import bf16, compiled, f32, written
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.hlo.analysis.findings.catalogue import findings
-from jaxprof.hlo.analysis.findings.finding import ADVICE, HloFinding
+from jaxprof.hlo.analysis.findings.finding import HloFinding
+from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
 from jaxprof.hlo.model import Module
 
 _X = f32(1024, 1024)
@@ -284,8 +285,9 @@ def test_a_finding_is_in_one_text_and_not_in_the_other(code: str) -> None:
 
 
 def test_every_finding_has_a_pair_and_advice() -> None:
-    assert {entry.code for entry in entries().values() if entry.source == "hlo"} == {*_PAIRS, *_WRITTEN} == set(ADVICE)
-    assert all(len(advice) > 40 for advice in ADVICE.values())
+    listed = {entry.code for entry in entries().values() if entry.source == "hlo"}
+    assert listed == {*_PAIRS, *_WRITTEN} == set(HLO_FINDINGS)
+    assert all(len(kind.fix) > 40 for kind in HLO_FINDINGS.values())
 
 
 def _find(module: Module, code: str) -> HloFinding:
@@ -298,7 +300,7 @@ def test_a_finding_says_where_and_how_much() -> None:
     found = _find(module, "dtype-convert")
     assert found.bytes == 1024 * 1024 * (2 + 4)
     assert found.where == ("wrapped_convert",)
-    assert found.advice == ADVICE["dtype-convert"]
+    assert found.advice == HLO_FINDINGS["dtype-convert"].fix
     assert "6.00 MiB" in found.message
 
 

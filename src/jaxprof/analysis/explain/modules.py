@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
     from jaxprof.session import Run, Session
 
-_WHOLLY_SAVED: Final = frozenset(
-    {"layout-copy", "dtype-convert", "broadcast-materialised", "padding", "rematerialisation", "host-transfer"}
-)
-"""Findings whose kernels do nothing else, so that the fix saves all of their time."""
-_PARTLY_SAVED: Final = frozenset(
-    {
-        "float64-on-accelerator", "tiny-kernels", "small-loop-body", "attention-scores", "upcast-product",
-        "precise-product", "resharding",
-    }
-)  # fmt: skip
-"""Findings whose kernels also do necessary work. For all other findings, the time of the kernels says nothing."""
-_MEMORY: Final = frozenset({"lost-donation", "large-constant"})
-"""Findings whose bytes are memory, not traffic."""
 _WORTH: Final = 0.02
 """Share of the kernels' time below which a finding is left out, if that time is known."""
 _KERNELS_NAMED: Final = 5
@@ -117,8 +104,8 @@ def _cost(finding: HloFinding, weights: KernelWeights, by_name: Mapping[str, Ker
     """Return the cost; None if the kernels take next to no time."""
     timed_names = dict.fromkeys(name for kernel in finding.where for name in _timed_as(kernel, by_name))
     share = sum(weights.shares.get(name, 0.0) for name in timed_names)
-    if weights.seconds is None or share <= 0 or finding.code not in _WHOLLY_SAVED | _PARTLY_SAVED:
-        return FindingCost(scope="module", bytes=finding.bytes, held=finding.code in _MEMORY)
+    if weights.seconds is None or share <= 0 or not finding.kind.saves:
+        return FindingCost(scope="module", bytes=finding.bytes, held=finding.kind.holds)
     if share < _WORTH:
         return None
     seconds = share * weights.seconds
@@ -129,9 +116,9 @@ def _cost(finding: HloFinding, weights: KernelWeights, by_name: Mapping[str, Ker
         high=None if weights.high is None else share * weights.high,
         bytes=finding.bytes,
         share=min(1.0, seconds / (weights.scope_seconds or weights.seconds)),
-        saves_seconds=seconds if finding.code in _WHOLLY_SAVED else None,
+        saves_seconds=seconds if finding.kind.saves == "all" else None,
         estimate=weights.estimate,
-        at_most=finding.code not in _WHOLLY_SAVED,
+        at_most=finding.kind.saves == "part",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.findings.finding import ADVICE, HloFinding, gather
+from jaxprof.hlo.analysis.findings.finding import HloFinding, gather
 from jaxprof.hlo.analysis.kinds import fused
 from jaxprof.units import bytes_, counted, integer, percent, scaled
 
@@ -60,7 +60,6 @@ def tiny(scene: Scene) -> Iterator[HloFinding]:
         "tiny-kernels",
         f"{integer(launches)} of {integer(everything)} launches move less than {bytes_(TINY_BYTES)} and compute less "
         f"than {scaled(TINY_FLOPS, 'FLOP')}: launching them takes longer than running them",
-        ADVICE["tiny-kernels"],
         tuple(kernel.name for kernel in ordered),
     )  # fmt: skip
 
@@ -160,6 +159,5 @@ def loops(scene: Scene) -> Iterator[HloFinding]:
                 "small-loop-body",
                 f"{edge.caller.name} runs {turns} iterations of {body} {bytes_(moved)}: the "
                 "loop's overhead is larger than its work",
-                ADVICE["small-loop-body"],
                 (edge.caller.name,),
             )  # fmt: skip

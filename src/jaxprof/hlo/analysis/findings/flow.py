@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.attention import attention_before, is_any_product
 from jaxprof.hlo.analysis.dataflow import Value, resolved, same_elements, sources, upstream
-from jaxprof.hlo.analysis.findings.finding import ADVICE, LARGE_BYTES, HloFinding
+from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, HloFinding
 from jaxprof.hlo.analysis.flow import array_key
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
 from jaxprof.hlo.analysis.kinds import values_in
@@ -55,9 +55,7 @@ def attention_scores(scene: Scene) -> Iterator[HloFinding]:
         f"their size, {bytes_(moved)} written and read a run"
     )
     where = sorted(written.values(), key=lambda pair: -pair[0])
-    yield HloFinding(
-        "attention-scores", message, ADVICE["attention-scores"], tuple(dict.fromkeys(k.name for _, k in where)), moved
-    )
+    yield HloFinding("attention-scores", message, tuple(dict.fromkeys(k.name for _, k in where)), moved)
 
 
 def _attentions(scene: Scene) -> Iterator[Attention]:
@@ -119,9 +117,7 @@ def results(scene: Scene) -> Iterator[HloFinding]:
         holding = counted(len(needless), "result of the program holds", "results of the program hold")
         message = f"{holding} nothing new ({reasons})"
         names = tuple(dict.fromkeys(name for _, name, _ in needless))
-        yield HloFinding(
-            "needless-results", f"{message}: {bytes_(total)} a run", ADVICE["needless-results"], names, total
-        )
+        yield HloFinding("needless-results", f"{message}: {bytes_(total)} a run", names, total)
 
 
 def _aliases(module: Module) -> dict[tuple[int, ...], int]:
@@ -164,7 +160,6 @@ def lost_donation(scene: Scene) -> Iterator[HloFinding]:
         yield HloFinding(
             "lost-donation",
             f"{len(updated)} results are updates of arguments that are not donated: {bytes_(total)} more memory",
-            ADVICE["lost-donation"],
             tuple(name for _, name in updated),
             total,
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.attention import is_any_product
 from jaxprof.hlo.analysis.dataflow import Value, resolved, sources
-from jaxprof.hlo.analysis.findings.finding import ADVICE, HloFinding, gather
+from jaxprof.hlo.analysis.findings.finding import HloFinding, gather
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
 from jaxprof.hlo.analysis.kinds import fused, values_in
 from jaxprof.units import counted, integer
@@ -85,7 +85,6 @@ def narrow_sums(scene: Scene) -> Iterator[HloFinding]:
         "narrow-sum",
         f"{counted(len(found), 'sum rounds', 'sums round')} to 16 bits at each addition, according to the HLO, over up "
         f"to {integer(most)} numbers: a {dtype} sum of {integer(_TAKEN_UP[dtype])} equal numbers no longer changes",
-        ADVICE["narrow-sum"],
         tuple(ordered),
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.findings.finding import ADVICE, LARGE_BYTES, HloFinding, gather, total
+from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, HloFinding, gather, total
 from jaxprof.hlo.analysis.kinds import reorders
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.units import bytes_, counted
@@ -109,7 +109,7 @@ def constants(scene: Scene) -> Iterator[HloFinding]:
         sizes.sort(reverse=True)
         size = sum(size for size, _ in sizes)
         message = f"{counted(len(sizes), 'constant is', 'constants are')} baked into the program: {bytes_(size)}"
-        yield HloFinding("large-constant", message, ADVICE["large-constant"], tuple(name for _, name in sizes), size)
+        yield HloFinding("large-constant", message, tuple(name for _, name in sizes), size)
 
 
 _CONSTANT = re.compile(r"= (\w+\[[\d,]*+\])[^\s]*+\s++constant\(")
@@ -150,7 +150,7 @@ def unused(scene: Scene) -> Iterator[HloFinding]:
         message = (
             f"{counted(len(sizes), 'kernel writes', 'kernels write')} results that nothing reads: {bytes_(size)} a run"
         )
-        yield HloFinding("unused-output", message, ADVICE["unused-output"], tuple(name for _, name in sizes), size)
+        yield HloFinding("unused-output", message, tuple(name for _, name in sizes), size)
 
 
 _HOST_KINDS: Final = frozenset({"host callback", "transfer", "infeed", "outfeed"})
