@@ -15,8 +15,8 @@ from hlo.analysis.attention_text import MIDDLE, apart
 from hlo.analysis.programs import bf16, compiled, f32, written
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.hlo.analysis.findings.catalogue import findings
-from jaxprof.hlo.analysis.findings.finding import HloFinding
 from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
+from jaxprof.hlo.analysis.findings.finding import HloFinding
 from jaxprof.hlo.model import Module
 
 _X = f32(1024, 1024)
