@@ -7,7 +7,8 @@ from typing import Any
 
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.programs.derive import ProgramResult, program_result
+from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.session import Session
 
 RUN = "r1"

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.analysis.programs.derive import ProgramResult, program_result
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.pauses import SIGNAL, UNKNOWN
+from jaxprof.analysis.programs.result import ProgramResult
 from recorder.running import OUT, client, environment, run_recorded, session_in
 from terminal import Terminal
 

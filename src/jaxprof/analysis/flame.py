@@ -22,7 +22,7 @@ from jaxprof.events import PassTimes
 from jaxprof.units import bytes_, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.programs.verdict import Spot
     from jaxprof.analysis.ranking import Ranking
     from jaxprof.hlo.analysis.kernels import Kernel

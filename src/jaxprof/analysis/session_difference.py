@@ -27,7 +27,8 @@ from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, compare_
 
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
-    from jaxprof.analysis.programs.derive import FunctionCompiles, ProgramResult
+    from jaxprof.analysis.programs.functions import FunctionCompiles
+    from jaxprof.analysis.programs.result import ProgramResult
 
 _SAMPLED_ONCE = ("transfer_in", "transfer_out")
 """Phases that only the first launch samples."""

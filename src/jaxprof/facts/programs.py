@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jaxprof.analysis.programs.derive import ProgramResult, SourceLocation, program_result
+from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.programs.result import ProgramResult
+from jaxprof.events import SourceLocation
 from jaxprof.facts import RUN, SENTENCE, Fact, Relation, SessionFile, at, columns, within
 from jaxprof.facts.units import (
     BY_NAME,

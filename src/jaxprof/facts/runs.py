@@ -31,7 +31,7 @@ from jaxprof.session import Run, RunEnd, Session
 from jaxprof.text import json_text
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.analysis.programs.result import ProgramResult
 
 
 @dataclass(frozen=True, slots=True)

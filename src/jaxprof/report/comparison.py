@@ -27,7 +27,7 @@ from jaxprof.units import UNKNOWN, bytes_, growth, integer, ratio_interval, scal
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
     from jaxprof.analysis.memory import MemoryBuffer
-    from jaxprof.analysis.programs.derive import FunctionCompiles
+    from jaxprof.analysis.programs.functions import FunctionCompiles
     from jaxprof.hlo.analysis.findings.finding import HloFinding
 
 WIDTH: Final = 100

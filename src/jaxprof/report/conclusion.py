@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation, RankedFinding
     from jaxprof.analysis.gate import GateResult, GateRow
     from jaxprof.analysis.jobs.job import JobFigures
-    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.analysis.run_result import RunResult
     from jaxprof.analysis.session_difference import SessionDifference
     from jaxprof.session import Session

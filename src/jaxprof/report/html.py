@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from jaxprof.analysis.ab import ab_result
-from jaxprof.analysis.programs.derive import NOT_SEEN, ProgramResult, program_result
+from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult
 from jaxprof.facts.sessions import environment
 from jaxprof.report.recording.tables import TIME_LINE, functions_table, time_line_rows
 from jaxprof.report.recording.words import finding_text, title, verdict, words

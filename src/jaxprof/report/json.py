@@ -46,7 +46,8 @@ from jaxprof.session import Phase, Run, RunEnd, Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.memory import MemoryPicture
-    from jaxprof.analysis.programs.derive import AskedFunction, ProgramResult
+    from jaxprof.analysis.programs.derive import AskedFunction
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.stats import Summary
 
 _PHASES_OF = {

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import program_events as made
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.programs.derive import NOT_SEEN, program_result
+from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.programs.result import NOT_SEEN
 
 DURATIONS = st.floats(0, 1e4, allow_nan=False)
 STRETCHES = st.lists(st.dictionaries(st.sampled_from(e.PROGRAM_STATES), DURATIONS, max_size=9), max_size=12)

@@ -20,7 +20,7 @@ from jaxprof.session.log.state import with_urls
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Sentence
     from jaxprof.analysis.jobs.job import JobFigures
-    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Run, Session
     from jaxprof.stats import TimeComparison

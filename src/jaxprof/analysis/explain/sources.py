@@ -28,7 +28,7 @@ from jaxprof.units import bytes_, counted, integer, percent, ratio_interval, sec
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult, AbVersus
-    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import StepParts, StepTimes, TrustCheck
     from jaxprof.session import Run, Session
 

@@ -20,9 +20,10 @@ from typing import Any, Final, TypeAlias, overload
 
 import numpy as np
 
-from jaxprof.analysis.programs.derive import ProgramResult, program_result
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.pauses import Pause
+from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.verdict import (
     COMPILE,
     COPY,

@@ -7,38 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount
-from jaxprof.analysis.programs.result import (
-    NOT_SEEN,
-    ArrayFigures,
-    LineTime,
-    ProgramResult,
-    ProgramSums,
-    Share,
-    StepFigures,
-    Transfer,
-)
-from jaxprof.events import Note, SourceLocation
+from jaxprof.analysis.programs.result import ProgramResult, ProgramSums
 from jaxprof.light_dataclass import dataclass
 from jaxprof.session import RecordedProgram, Run, Session
 
 if TYPE_CHECKING:
     from jaxprof.analysis.finding import Finding
-
-__all__ = [
-    "NOT_SEEN",
-    "ArrayFigures",
-    "FunctionCompiles",
-    "LineTime",
-    "Note",
-    "ProgramResult",
-    "ReasonCount",
-    "Share",
-    "SourceLocation",
-    "StepFigures",
-    "Transfer",
-    "program_result",
-]
 
 _MOST_KEPT = 16
 

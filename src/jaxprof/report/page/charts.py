@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from jaxprof.analysis import RunResult
 from jaxprof.analysis.flame import PICOSECONDS, FlameGraph
 from jaxprof.analysis.memory import SCHEDULE, MemoryPicture
-from jaxprof.analysis.programs.derive import ProgramResult
+from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, break_even_curve, modes_text
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PassTimes, StepTimes

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jaxprof.analysis.programs.derive import NOT_SEEN, ProgramResult, program_result
+from jaxprof.analysis.programs.derive import program_result
+from jaxprof.analysis.programs.result import NOT_SEEN, ProgramResult
 from jaxprof.facts import RUN, Fact, at, column, pick
 from jaxprof.facts.programs import COMPILES, LINES, TRANSFERS, VIEWS, ProgramFact, ProgramRow, rows_of, share
 from jaxprof.report.recording.words import cache, ledger_title, words

@@ -11,12 +11,9 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Final
 
-from jaxprof.analysis.programs.derive import (
-    FunctionCompiles,
-    ProgramResult,
-    asked_function,
-    program_result,
-)
+from jaxprof.analysis.programs.derive import asked_function, program_result
+from jaxprof.analysis.programs.functions import FunctionCompiles
+from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.facts import Fact, column
 from jaxprof.facts.programs import rows_of
 from jaxprof.report.recording.tables import (

@@ -21,7 +21,7 @@ from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import StageRunning
     from jaxprof.session import Run, Session
     from jaxprof.session.run import RecordedProgram

@@ -30,7 +30,7 @@ from jaxprof.units import counted, integer, percent, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.session import Session
 
 

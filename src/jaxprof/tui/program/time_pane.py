@@ -28,7 +28,7 @@ from jaxprof.units import bytes_, counted, integer, percent, scaled, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.analysis.programs.result import ProgramResult
     from jaxprof.events import ArraysCounted, DeviceReading, ProgramSampled
 
 
