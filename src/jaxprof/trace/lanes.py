@@ -14,6 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.errors import HloError
+from jaxprof.hlo.read.wire import Message
 from jaxprof.trace.columns import follow_clock, integers, ops_of_events, ops_of_metadata, text_column, use_own_clock
 from jaxprof.trace.counters import COUNTER_LINE, allocated_bytes, sampled_counters
 from jaxprof.trace.events import Events
@@ -32,7 +34,7 @@ from jaxprof.trace.model import (
     ProgramText,
     Trace,
 )
-from jaxprof.trace.varints import VARINT, TruncatedError, fields, padded, varint
+from jaxprof.trace.varints import TruncatedError
 from jaxprof.trace.xspace import Plane, Space
 
 DERIVED: Final[dict[str, Kind]] = {
@@ -50,7 +52,7 @@ HOST: Final = "host"
 _OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id", "device_ordinal")
 _TRACERS: Final = {2: "host", 3: "device", 4: "python", 7: "hlo"}
 """Fields of `ProfileOptions` (tsl/profiler/protobuf/profiler_options.proto)."""
-_DAMAGE = (TruncatedError, IndexError, ValueError, OverflowError)
+_DAMAGE = (HloError, TruncatedError, IndexError, ValueError, OverflowError)
 """Exceptions that reading a damaged message raises."""
 
 
@@ -321,12 +323,8 @@ def _recording(plane: Plane, trace: Trace) -> None:
     trace.started_unix_ns = started if isinstance(started, int) and 0 < started < 1 << 62 else None
     options = plane.stats.get("profile_options")
     if isinstance(options, bytes):
-        levels = dict.fromkeys(_TRACERS.values(), 0)
-        data = padded(options)
-        for number, kind, content, _ in fields(data, 0, len(options)):
-            if kind == VARINT and number in _TRACERS:
-                levels[_TRACERS[number]] = varint(data, content)[0]
-        trace.tracers = levels
+        message = Message(options)
+        trace.tracers = {name: message.number(number) for number, name in _TRACERS.items()}
 
 
 def _programs(plane: Plane, trace: Trace) -> None:

@@ -8,25 +8,21 @@ written.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from jaxprof.errors import FileRefusedError
+from jaxprof.errors import FileRefusedError, HloError
+from jaxprof.hlo.read.wire import Message
 from jaxprof.limits import LINES, NAMES, PLANES, Limit
 from jaxprof.trace.varints import (
     DELIMITED,
-    FIXED64,
-    VARINT,
     Bytes,
     TruncatedError,
-    fields,
     fields_before_cut,
     padded,
-    signed,
-    varint,
 )
 
 Blob = bytes | bytearray
@@ -54,7 +50,7 @@ class EventMetadata:
 
 @dataclass
 class ProtoBytes:
-    """The bytes of an XSpace, and readers of its smaller messages."""
+    """The bytes of an XSpace, and what was counted and could not be read of them."""
 
     data: Bytes
     blob: Blob
@@ -73,63 +69,33 @@ class ProtoBytes:
         """Return the UTF-8 text between two positions."""
         return bytes(self.blob[begin:end]).decode("utf-8", "replace")
 
-    def map_entry(self, bounds: tuple[int, int]) -> tuple[int, tuple[int, int] | None]:
-        """Return key and value bounds of one entry of a map<int64, message>."""
-        key, value = 0, None
-        for number, kind, content, after in fields(self.data, *bounds):
-            if number == 1 and kind == VARINT:
-                key = signed(varint(self.data, content)[0])
-            elif number == 2 and kind == DELIMITED:
-                value = (content, after)
-        return key, value
+    def message(self, bounds: tuple[int, int]) -> Message:
+        """Return the message between two positions. Raises HloError if it is damaged."""
+        return Message(bytes(self.blob[slice(*bounds)]))
 
-    def name_of(self, bounds: tuple[int, int]) -> str:
-        """Return the name in an XStatMetadata."""
-        for number, kind, content, after in fields(self.data, *bounds):
-            if number == 2 and kind == DELIMITED:
-                return self.text(content, after)
-        return ""
 
-    def metadata(self, key: int, bounds: tuple[int, int], stat_names: Mapping[int, str]) -> EventMetadata:
-        """Return an XEventMetadata; a name that holds the bytes of a proto is ignored."""
-        name = display_name = ""
-        stats: list[tuple[int, int]] = []
-        for number, kind, content, after in fields(self.data, *bounds):
-            if kind != DELIMITED:
-                continue
-            if number == 2:
-                name = self.text(content, after)
-            elif number == 4:
-                display_name = self.text(content, after)
-            elif number == 5:
-                stats.append((content, after))
-        return EventMetadata(key, name, display_name, self.stats(stats, stat_names))
+def stats_of(messages: Iterable[Message], names: Mapping[int, str]) -> dict[str, Value]:
+    """Return XStats by name, with references resolved; those without a name or a value are left out."""
+    values: dict[str, Value] = {}
+    for stat in messages:
+        name, value = names.get(stat.number(STAT_ID), ""), _value(stat, names)
+        if name and value is not None:
+            values[name] = value
+    return values
 
-    def stats(self, bounds: list[tuple[int, int]], names: Mapping[int, str]) -> dict[str, Value]:
-        """Return XStats as a dict by name, with references resolved."""
-        values: dict[str, Value] = {}
-        for begin, end in bounds:
-            name = ""
-            value: Value | None = None
-            for number, kind, content, after in fields(self.data, begin, end):
-                if number == STAT_ID and kind == VARINT:
-                    name = names.get(signed(varint(self.data, content)[0]), "")
-                elif kind == FIXED64 and number == STAT_DOUBLE:
-                    value = float(np.frombuffer(bytes(self.blob[content:after]), "<f8")[0])
-                elif kind == VARINT:
-                    raw = varint(self.data, content)[0]
-                    value = (
-                        names.get(raw, "")
-                        if number == STAT_REFERENCE
-                        else raw
-                        if number == STAT_UINT64
-                        else signed(raw)
-                    )
-                elif kind == DELIMITED:
-                    value = bytes(self.blob[content:after]) if number == STAT_BYTES else self.text(content, after)
-            if name and value is not None:
-                values[name] = value
-        return values
+
+def _value(stat: Message, names: Mapping[int, str]) -> Value | None:
+    if STAT_DOUBLE in stat:
+        return next(iter(stat.floats(STAT_DOUBLE, "d")), None)
+    if STAT_UINT64 in stat:
+        return stat.number(STAT_UINT64) % (1 << 64)
+    if STAT_INT64 in stat:
+        return stat.number(STAT_INT64)
+    if STAT_STRING in stat:
+        return stat.text(STAT_STRING)
+    if STAT_BYTES in stat:
+        return stat.octets(STAT_BYTES)
+    return names.get(stat.number(STAT_REFERENCE), "") if STAT_REFERENCE in stat else None
 
 
 class Plane:
@@ -167,10 +133,9 @@ class Plane:
         self.stat_names: dict[int, str] = {}
         for bounds in stat_metadata:
             try:
-                key, value = space.map_entry(bounds)
-                if value:
-                    self.stat_names[key] = space.name_of(value)
-            except (TruncatedError, IndexError):
+                entry = space.message(bounds)
+                self.stat_names[entry.number(1)] = entry.message(2).text(2)
+            except HloError:
                 self.cut = self.cut or "the name of a statistic"
         self._stats = stats
 
@@ -193,8 +158,8 @@ class Plane:
     def stats(self) -> dict[str, Value]:
         """Statistics of the plane, e.g. `clock_rate`, `memory_bandwidth` of a GPU; empty if they are damaged."""
         try:
-            return self.space.stats(self._stats, self.stat_names)
-        except (TruncatedError, IndexError, ValueError) as error:
+            return stats_of(map(self.space.message, self._stats), self.stat_names)
+        except HloError as error:
             self.space.problems.append(f"{self.name}: its properties cannot be read: {error}")
             return {}
 
@@ -203,12 +168,13 @@ class Plane:
         """Event metadata by id, which in old GPU files is the program id. Damaged metadata is left out and named in
         `problems`."""
         by_id = {}
-        for begin, end in self._event_metadata:
+        for bounds in self._event_metadata:
             try:
-                key, value = self.space.map_entry((begin, end))
-                if value:
-                    by_id[key] = self.space.metadata(key, value, self.stat_names)
-            except (TruncatedError, IndexError) as error:
+                entry = self.space.message(bounds)
+                key, value = entry.number(1), entry.message(2)
+                stats = stats_of(value.messages(5), self.stat_names)
+                by_id[key] = EventMetadata(key, value.text(2), value.text(4), stats)
+            except HloError as error:
                 self.space.problems.append(f"{self.name}: the name of some events cannot be read: {error}")
         return by_id
 
