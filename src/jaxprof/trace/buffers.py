@@ -19,7 +19,6 @@ from jaxprof.hlo.frames import own_frame
 from jaxprof.hlo.model import Instruction, Module
 from jaxprof.hlo.read.parse import module as read_module
 from jaxprof.hlo.read.wire import Message
-from jaxprof.trace.varints import DELIMITED, TruncatedError, fields, padded
 
 MOST_BUFFERS: Final = 256
 """Most buffers that are reported, largest first."""
@@ -41,14 +40,12 @@ _PASSING_ON: Final = frozenset({"parameter", "tuple", "get-tuple-element", "whil
 
 def buffers_in(proto: bytes, hlo: str) -> BuffersReported | None:
     """Return the buffers of the program in an `HloProto`, whose text is `hlo`; None if the proto does not hold them."""
-    parts: dict[int, bytes] = {}
     try:
-        for number, kind, begin, end in fields(padded(proto), 0, len(proto)):
-            if kind == DELIMITED:
-                parts[number] = parts.get(number, b"") + proto[begin:end]  # a repeated field is one message
-    except (TruncatedError, IndexError):
+        message = Message(proto)
+    except HloError:
         return None
-    return buffers_of(parts.get(_ASSIGNMENT, b""), parts.get(_MODULE, b""), hlo)
+    assignment, module = (b"".join(message.all_octets(number)) for number in (_ASSIGNMENT, _MODULE))
+    return buffers_of(assignment, module, hlo)
 
 
 def buffers_of(assignment: bytes, module: bytes, hlo: str) -> BuffersReported | None:
