@@ -15,7 +15,7 @@ from jaxprof.analysis.kernel_pairing import KernelPair, kernel_pairs
 from jaxprof.analysis.measured import MeasuredKernel
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, settings_of
 from jaxprof.hlo.analysis.kernels import Kernel
-from jaxprof.hlo.analysis.kinds import fused
+from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.pairs import paired
 
@@ -253,9 +253,8 @@ def _operations(before: Kernel, after: Kernel) -> tuple[str, str]:
 
 
 def _opcodes(kernel: Kernel) -> Counter[str]:
-    instruction = kernel.instruction
-    held = fused(instruction) if instruction.opcode == "fusion" else [instruction]
-    return Counter(inner.opcode for inner in held if inner.opcode not in ("parameter", "tuple", "fusion"))
+    held = (inner.opcode for inner in held_in(kernel.instruction))
+    return Counter(opcode for opcode in held if opcode not in ("parameter", "tuple", "fusion"))
 
 
 def _counted(opcodes: Counter[str]) -> str:

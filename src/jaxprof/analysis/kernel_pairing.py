@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from jaxprof.hlo.analysis.fingerprint import NUMBERS, Fingerprints
 from jaxprof.hlo.analysis.flow import Passage, flow_of
 from jaxprof.hlo.analysis.kernels import Kernel, kernels
-from jaxprof.hlo.analysis.kinds import fused
+from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.pairs import paired
 
@@ -206,7 +206,6 @@ def op_name(kernel: Kernel) -> str:
 
 def operations(kernel: Kernel) -> Counter[str]:
     """Return the program's operations that a kernel does, by name: a fusion has one for each instruction."""
-    instruction = kernel.instruction
-    held = fused(instruction) if instruction.opcode == "fusion" else [instruction]
-    names = (_PROGRAM.sub("", each.metadata.op_name) for each in held if each.opcode not in _NO_WORK)
+    held = [each for each in held_in(kernel.instruction) if each.opcode not in _NO_WORK]
+    names = (_PROGRAM.sub("", each.metadata.op_name) for each in held)
     return Counter(name for name in names if name)

@@ -7,6 +7,7 @@ of instructions or files. Parts of a layout beyond the fields below are kept as 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -136,6 +137,15 @@ class Shape:
         if not self.tuple_shapes:
             return () if self.is_tuple else (self,)
         return tuple(leaf for shape in self.tuple_shapes for leaf in shape.leaves())
+
+    def member(self, indices: Iterable[int]) -> Shape:
+        """Return the member of nested tuples at these indices, outermost first, as far as there are such members."""
+        shape = self
+        for index in indices:
+            if index >= len(shape.tuple_shapes):
+                break
+            shape = shape.tuple_shapes[index]
+        return shape
 
     def without_layout(self) -> Shape:
         """Return the same type without any layout, which tells a copy between layouts from a change of type."""

@@ -140,15 +140,12 @@ def _buffer(value: Assigned, kind: str, shared_with: int, module: Module) -> Hel
     instruction = _instruction(value, module)
     if instruction is None:
         return HeldBuffer(bytes=value.bytes, kind=kind, instruction=value.instruction, shared_with=shared_with)
-    shape = instruction.shape
-    for number in value.index:
-        shape = shape.tuple_shapes[number] if number < len(shape.tuple_shapes) else shape
     place = own_frame(instruction.stack)
     return HeldBuffer(
         bytes=value.bytes,
         kind=kind,
         instruction=value.instruction,
-        shape=str(shape),
+        shape=str(instruction.shape.member(value.index)),
         op_name=instruction.metadata.op_name.partition(";")[0],
         file=place.file if place is not None else "",
         line=place.line if place is not None else None,

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from jaxprof.hlo.shape import Shape
 
 
+_NAMES: Final = RENAMING - {"bitcast"}
+"""Operations that give an array another name; a bitcast may also give it other dimensions."""
 _DEEPEST: Final = 128
 """Most operations between an array and the product; Python's stack holds ten times as many."""
 
@@ -196,7 +198,10 @@ class AxisTracker:
                 others.append(AxisPart(axis, low, size))
         return frozenset(others)
 
-    def _labels(self, value: Value, depth: int) -> _Labels | None:
+    def _labels(self, given: Value, depth: int) -> _Labels | None:
+        value = resolved(given, _NAMES)
+        if value is None:
+            return None
         if value.instruction is self._product.instruction:
             return tuple(
                 (_Factor(axis, 1, size),) if size > 1 else ()
@@ -214,30 +219,12 @@ class AxisTracker:
         return self._labels(Value(operand, (), value.fusions), depth) if operand is not None else None
 
     def _follow(self, value: Value, depth: int) -> _Labels | None:
-        instruction, member, fusions = value.instruction, value.member, value.fusions
-        opcode = instruction.opcode
-        if opcode == "get-tuple-element":
-            tuple_made = instruction.operand(0)
-            index = instruction.integers("index")[:1]
-            return self._labels(Value(tuple_made, (*index, *member), fusions), depth) if tuple_made else None
-        if opcode == "tuple" and member:
-            made = instruction.operand(member[0])
-            return self._labels(Value(made, member[1:], fusions), depth) if made else None
-        if opcode == "fusion":
-            root = instruction.called_root
-            return self._labels(Value(root, member, (*fusions, instruction)), depth) if root else None
-        if opcode == "parameter" and fusions and instruction.parameter_number is not None:
-            given = fusions[-1].operand(instruction.parameter_number)
-            return self._labels(Value(given, member, fusions[:-1]), depth) if given else None
+        instruction, opcode = value.instruction, value.opcode
         if opcode in ("bitcast", "reshape", "transpose", "reduce", "reduce-window"):
-            operand = instruction.operand(0)
-            labels = self._operand(value, 0, depth)
-            if operand is None or labels is None or len(labels) != operand.shape.rank or member:
+            operand, labels = instruction.operand(0), self._operand(value, 0, depth)
+            if operand is None or labels is None or len(labels) != operand.shape.rank or value.member:
                 return None
             return _labels_after(instruction, operand.shape, labels)
-        if opcode in RENAMING:
-            operand = instruction.operand(0)
-            return self._labels(Value(operand, member, fusions), depth) if operand is not None else None
         if opcode in ELEMENTWISE and opcode != "bitcast-convert":
             for number in range(len(instruction.operands)):
                 operand = instruction.operand(number)

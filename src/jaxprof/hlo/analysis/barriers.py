@@ -124,7 +124,7 @@ def _sorted_barriers(module: Module) -> tuple[Barrier, ...]:
 def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
     answers: dict[tuple[str, int, object], bool] = {}
     reasons: dict[tuple[object, ...], str] = {}
-    arrays: dict[tuple[int, tuple[int, ...]], Shape | None] = {}
+    arrays: dict[tuple[int, tuple[int, ...]], Shape] = {}
     sizes: dict[int, int] = {}
     """One object for equal sizes, because a large module has few different ones."""
     used: _KernelView | None = None
@@ -135,9 +135,9 @@ def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
             seen = set()
         made = (passage.producer.likeness, passage.value.member)
         if made not in arrays:
-            arrays[made] = _array(passage)
+            arrays[made] = passage.value.instruction.shape.member(passage.value.member)
         array = arrays[made]
-        if array is None or not array.rank or not passage.bytes_read:
+        if not array.rank or not passage.bytes_read:
             continue
         key = array_key(passage.value)
         if (id(passage.producer), key) in seen:
@@ -256,15 +256,6 @@ class _KernelView:
             parameter = users[0] if len(users) == 1 and users[0].opcode in ("bitcast", "reshape", "convert") else None
             seen += 1
         return False
-
-
-def _array(passage: Passage) -> Shape | None:
-    shape = passage.value.instruction.shape
-    for index in passage.value.member:
-        if index >= len(shape.tuple_shapes):
-            return shape if shape.is_array else None
-        shape = shape.tuple_shapes[index]
-    return shape
 
 
 def _reason(passage: Passage, made: _KernelView, used: _KernelView, flow: Flow) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, FINISHING, SAME_PLACE, TRANSCENDENTAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Set
 
     from jaxprof.hlo.model import Instruction
     from jaxprof.hlo.shape import Shape
@@ -46,12 +46,7 @@ class Value:
     @property
     def shape(self) -> Shape:
         """Shape of the value; for a tuple member the member's shape."""
-        shape = self.instruction.shape
-        for index in self.member:
-            if index >= len(shape.tuple_shapes):
-                break
-            shape = shape.tuple_shapes[index]
-        return shape
+        return self.instruction.shape.member(self.member)
 
     @property
     def elements(self) -> int:
@@ -62,8 +57,9 @@ class Value:
         return self.instruction.opcode
 
 
-def resolved(value: Value) -> Value | None:
-    """Return the operation that makes a value, under whatever names; None if the text does not lead there."""
+def resolved(value: Value, renaming: Set[str] = RENAMING) -> Value | None:
+    """Return the operation that makes a value, under whatever names; None if the text does not lead there. `renaming`
+    holds the operations that are passed through."""
     instruction, member, fusions = value.instruction, value.member, value.fusions
     for _ in range(_DEEPEST):
         opcode = instruction.opcode
@@ -73,7 +69,7 @@ def resolved(value: Value) -> Value | None:
             following = instruction.operand(0)
         elif opcode == "tuple" and member:
             following, member = instruction.operand(member[0]), member[1:]
-        elif opcode in RENAMING:
+        elif opcode in renaming:
             following = instruction.operand(0)
         elif opcode == "fusion":
             following = instruction.called_root

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
+from jaxprof.hlo.analysis.dataflow import RENAMING
 from jaxprof.hlo.analysis.kernels import analysis_of
-from jaxprof.hlo.analysis.opcodes import FINISHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.kernels import Kernel
     from jaxprof.hlo.model import Computation, Instruction, Module
 
-_THROUGH: Final = FINISHING | {"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
 _DEEPEST: Final = 64
 
 
@@ -152,7 +151,7 @@ class Flow:
                 instruction = instruction.operand(0)
             elif opcode == "tuple" and member:
                 instruction, member = instruction.operand(member[0]), member[1:]
-            elif opcode in _THROUGH or _only_marks(instruction, opcode):
+            elif opcode in RENAMING or _only_marks(instruction, opcode):
                 instruction = instruction.operand(0)
             elif opcode == "parameter":
                 caller = self._callers.get(instruction.computation.name)

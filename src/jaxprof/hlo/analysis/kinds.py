@@ -124,6 +124,11 @@ def fused(fusion: Instruction) -> list[Instruction]:
     return list(inside(called[0])) if called else []
 
 
+def held_in(kernel: Instruction) -> list[Instruction]:
+    """Return the instructions in a kernel: those in a fusion, without parameters, or the kernel itself."""
+    return fused(kernel) if kernel.opcode == "fusion" else [kernel]
+
+
 def _of_fusion(fusion: Instruction, held: Sequence[Instruction]) -> KernelKind:
     target = generator_of(fusion)
     working = [instruction for instruction in held if instruction.opcode not in FREE]
@@ -172,6 +177,11 @@ def values_in(fusions: tuple[Instruction, ...]) -> Iterator[Value]:
                 yield Value(instruction, (), fusions)
 
 
+def values_of(kernel: Instruction) -> Iterator[Value]:
+    """Yield the operations in a kernel: those in a fusion, or the kernel itself."""
+    return values_in((kernel,)) if kernel.opcode == "fusion" else iter([Value(kernel)])
+
+
 def _multiplying(fusion: Instruction, working: list[Instruction], opcodes: set[str]) -> str:
     """Return GEMM, convolution or attention if the fusion holds a dot or a convolution; else empty."""
     dots = sum(is_product(instruction) for instruction in working)
@@ -192,7 +202,7 @@ def _crosses_to_host(copy: Instruction) -> bool:
 def reorders(instruction: Instruction) -> bool:
     """Return whether a copy or transpose in the instruction changes the order in memory. A plain copy (of a buffer that
     is still needed) does not, nor does one that moves only dimensions of size 1."""
-    for inner in fused(instruction) if instruction.opcode == "fusion" else [instruction]:
+    for inner in held_in(instruction):
         if inner.opcode == "transpose":
             operand = inner.operand(0)
             order = _long(inner.integers("dimensions"), operand.shape.dimensions if operand is not None else ())

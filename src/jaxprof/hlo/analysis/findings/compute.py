@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.findings.finding import HloFinding, gather
-from jaxprof.hlo.analysis.kinds import fused
+from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.units import bytes_, counted, integer, percent, scaled
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ _GPU_MULTIPLE: Final = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, 
 
 def _gemm_sizes(instruction: Instruction) -> set[int]:
     """Return the last two sizes of the operands and of the result of the product, without sizes of 1."""
-    held = fused(instruction) if instruction.opcode == "fusion" else [instruction]
-    product = next((inner for inner in held if inner.opcode in ("dot", "convolution")), instruction)
+    product = next((inner for inner in held_in(instruction) if inner.opcode in ("dot", "convolution")), instruction)
     shapes = [leaf for operand in product.operand_instructions()[:2] for leaf in operand.shape.leaves()]
     shapes += product.shape.leaves()[:1]
     return {size for shape in shapes for size in shape.dimensions[-2:] if size > 1}

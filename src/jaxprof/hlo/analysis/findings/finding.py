@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS, HloFindingKind
 from jaxprof.hlo.analysis.flow import flow_of
 from jaxprof.hlo.analysis.kernels import analysis_of
-from jaxprof.hlo.analysis.kinds import fused
+from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.hlo.analysis.opcodes import FREE
 from jaxprof.units import bytes_, counted
 
@@ -65,8 +65,8 @@ class Scene:
         """Return the operations in a kernel, without those that cost nothing."""
         opcodes = self._working.get(kernel.likeness)
         if opcodes is None:
-            held = fused(instruction) if instruction.opcode == "fusion" else [instruction]
-            opcodes = self._working[kernel.likeness] = frozenset(inner.opcode for inner in held) - FREE
+            held = frozenset(inner.opcode for inner in held_in(instruction))
+            opcodes = self._working[kernel.likeness] = held - FREE
         return opcodes
 
     @property

@@ -12,7 +12,7 @@ from jaxprof.hlo.analysis.dataflow import Value, resolved, same_elements, source
 from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, HloFinding
 from jaxprof.hlo.analysis.flow import array_key
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
-from jaxprof.hlo.analysis.kinds import values_in
+from jaxprof.hlo.analysis.kinds import values_of
 from jaxprof.units import bytes_, counted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def attention_scores(scene: Scene) -> Iterator[HloFinding]:
         number = kernels.get(id(passage.producer.instruction))
         if number is None or not passage.bytes_read:  # not attention, or kept in a TPU's on-chip memory
             continue
-        shape = Value(passage.value.instruction, passage.value.member).shape
+        shape = passage.value.instruction.shape.member(passage.value.member)
         if shape.elements != attentions[number].scores.elements or shape.dtype == "pred":
             continue
         key = array_key(passage.value)
@@ -65,8 +65,7 @@ def _attentions(scene: Scene) -> Iterator[Attention]:
     for kernel, instruction in scene.pairs:
         if kernel.kind not in MATRIX_KINDS or kernel.kind == "attention":
             continue
-        values = values_in((instruction,)) if instruction.opcode == "fusion" else [Value(instruction)]
-        for value in values:
+        for value in values_of(instruction):
             attention = attention_before(value) if is_any_product(value.instruction) else None
             # If the scores are the smaller array, storing them is cheap.
             if attention is not None and attention.scores.elements > value.elements:

@@ -11,7 +11,7 @@ from jaxprof.hlo.analysis.attention import is_any_product
 from jaxprof.hlo.analysis.dataflow import Value, resolved, sources
 from jaxprof.hlo.analysis.findings.finding import HloFinding, gather
 from jaxprof.hlo.analysis.kernels import MATRIX_KINDS
-from jaxprof.hlo.analysis.kinds import fused, values_in
+from jaxprof.hlo.analysis.kinds import held_in, values_of
 from jaxprof.units import counted, integer
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def narrow_sums(scene: Scene) -> Iterator[HloFinding]:
     """
     found: dict[str, tuple[int, str]] = {}
     for kernel, instruction in scene.pairs:
-        for inner in fused(instruction) if instruction.opcode == "fusion" else [instruction]:
+        for inner in held_in(instruction):
             number, dtype = _reduced(inner)
             if dtype and number >= _TAKEN_UP[dtype] and number > found.get(kernel.name, (0, ""))[0]:
                 found[kernel.name] = number, dtype
@@ -141,8 +141,7 @@ def _products(scene: Scene) -> Iterator[tuple[Kernel, Instruction]]:
 
 
 def _in_kernel(instruction: Instruction) -> Iterator[Value]:
-    values = values_in((instruction,)) if instruction.opcode == "fusion" else iter((Value(instruction),))
-    return (value for value in values if is_any_product(value.instruction))
+    return (value for value in values_of(instruction) if is_any_product(value.instruction))
 
 
 def _is_upcast(product: Value) -> bool:
