@@ -11,6 +11,7 @@ from typing import Final
 
 from jaxprof.errors import unknown_name
 from jaxprof.hlo.analysis.findings.codes import HLO_FINDINGS
+from jaxprof.trace.checks import TRUST
 
 SOURCES: Final[dict[str, str]] = {
     "program": "recorded programs",
@@ -343,11 +344,6 @@ def _capture(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
     return CatalogueEntry(code, "capture", title, means, fix, "traces.md#steps")
 
 
-def _trust(code: str, title: str, fix: str) -> CatalogueEntry:
-    means = "The capture does not show what it seems to show; figures that rest on it may be off."
-    return CatalogueEntry(code, "trust", title, means, fix, "traces.md#trust")
-
-
 _OF_CAPTURES: Final = (
     _capture(
         "device-idle",
@@ -376,34 +372,17 @@ _OF_CAPTURES: Final = (
         "For part of each step the device only copied to or from the host.",
         "Place what stays the same on the device once, copy the next batch ahead, and fetch results less often.",
     ),
-    _trust("no_kernels", "no kernels were recorded", "Run a compiled program while the profiler is on."),
-    _trust(
-        "unmatched",
-        "kernels that name no HLO op",
-        "CUDA graphs hide the names: XLA_FLAGS=--xla_gpu_enable_command_buffer= turns them off.",
+    *(
+        CatalogueEntry(
+            code,
+            "trust",
+            title,
+            "The capture does not show what it seems to show; figures that rest on it may be off.",
+            fix,
+            "traces.md#trust",
+        )
+        for code, (title, fix) in TRUST.items()
     ),
-    _trust("lost_kernels", "launches without a kernel", "Wait for the last step before the profiler is stopped."),
-    _trust("guessed", "kernels whose op is a guess", "Capture with command buffers off for exact names."),
-    _trust("modules", "kernels without their HLO", "Record with enable_hlo_proto on, and open the .xplane.pb."),
-    _trust("dropped", "the profiler dropped events", "Capture fewer steps, or trace less of the host."),
-    _trust("profiler_error", "the profiler reported an error", "Fix what it names, and record again."),
-    _trust("profiler_warning", "the profiler reported a warning", "Record again if it concerns what you look at."),
-    _trust("file", "the file is incomplete", "Wait until the profiler has written all of it, and copy it again."),
-    _trust("python_tracer", "the Python tracer was on", "Turn it off: it slows the host down."),
-    _trust("tracers", "the tracing levels change the times", "Record with the default levels."),
-    _trust("clock", "clocks that do not agree", "Look at each device by itself."),
-    _trust("compile", "compiles inside the capture", "Run once before the profiler is started."),
-    _trust("slowdown", "calls were slower with the profiler on", "Take times from the timed runs."),
-    _trust("sum", "the kernels' times do not add up to the calls'", "Take times from the timed runs."),
-    _trust("steps", "steps that the capture cuts off", "Capture a few steps more."),
-    _trust("one_step", "only one whole step", "Record a few steps, after the first two."),
-    _trust("steps_kept", "more steps than are listed", "Capture fewer steps; the totals are of all."),
-    _trust("timeline", "intervals that are not in the timeline", "Capture fewer steps; the sums are of all."),
-    _trust("uneven_steps", "steps of different kinds", "Look at a short step and a long step separately."),
-    _trust("outside_steps", "work outside the steps", "Annotate what launches it, or read the steps without it."),
-    _trust("unlinked_steps", "annotations without a link to the device's work", "Record whole steps, host tracer on."),
-    _trust("unrecorded", "time without any recorded op", "Take times from the timed runs."),
-    _trust("attribution", "two captures that differ", "Take times from the capture with command buffers on."),
 )
 
 

@@ -28,14 +28,9 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
             guessed += int(lane.durations[lane.guessed].sum())
     share = missing / total if total else 0.0
     if share > CLEARLY:
-        yield row(
-            "unmatched",
-            "bad" if share > 0.2 else "doubt",
-            f"kernels with {percent(share)} of the device's time name no HLO op",
-            "CUDA graphs hide the names: XLA_FLAGS=--xla_gpu_enable_command_buffer= turns them off."
-            if kind != "attribution"
-            else "",
-        )
+        words = f"kernels with {percent(share)} of the device's time name no HLO op"
+        without_graphs = kind == "attribution"  # where CUDA graphs are off already
+        yield row("unmatched", "bad" if share > 0.2 else "doubt", words, "" if without_graphs else None)
     else:
         few = f"kernels with only {percent(share)} of the device's time name no HLO op"
         yield row("unmatched", "good", few if missing else "every kernel names its HLO op")
@@ -65,8 +60,6 @@ def _launches(trace: Trace) -> Iterator[TrustCheck]:
         "bad" if share > 0.2 else "doubt",
         f"{launched.lost} of {launches} left no kernel in the file: the device's work at that time is unknown and "
         "looks like idle time",
-        "The profiler lost them, or was stopped before they ran: wait for the last step before you stop it, and record "
-        "fewer steps.",
     )
 
 
@@ -124,18 +117,12 @@ def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:
         {module or str(program) for module, program in used if program not in identities and module not in names}
     )
     if not without:
-        yield row(
-            "modules",
-            "good",
-            "the HLO of "
-            + ("the one program" if len(used) == 1 else f"all {len(used)} programs")
-            + " that ran is in the file",
-        )
+        every = "the one program" if len(used) == 1 else f"all {len(used)} programs"
+        yield row("modules", "good", f"the HLO of {every} that ran is in the file")
         return
     shown = ", ".join(without[:5]) + (f" and {len(without) - 5} more" if len(without) > 5 else "")
     yield row(
         "modules",
         "doubt",
         f"the HLO of {shown} is not in the file, so there are times but no costs or source lines for the kernels",
-        "Record with enable_hlo_proto on (the default).",
     )

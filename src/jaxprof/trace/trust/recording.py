@@ -24,12 +24,11 @@ def file(trace: Trace) -> Iterator[TrustCheck]:
             "file",
             "bad",
             "a part of the file could not be read: " + "; ".join(trace.problems[:3]) + more,
-            "Figures do not include the missing part; record it again if that matters.",
         )
     else:
         yield row("file", "good", f"the whole file was read: {events} events")
     for text in trace.errors:
-        yield row("profiler_error", "bad", f"the profiler says: {text}", _advice_for(text))
+        yield row("profiler_error", "bad", f"the profiler says: {text}", _advice_for(text) or None)
     dropped = [text for text in trace.warnings if "drop" in text.lower()]
     for text in trace.warnings:
         yield row("dropped" if text in dropped else "profiler_warning", "doubt", f"the profiler says: {text}")
@@ -52,7 +51,6 @@ def tracers(trace: Trace) -> Iterator[TrustCheck]:
             "python_tracer",
             "doubt",
             "the Python tracer was on: it slows the host down, several times over in plain loops",
-            "Record with ProfileOptions.python_tracer_level = 0 where times matter.",
         )
     else:
         yield row("python_tracer", "good", "the Python tracer was off")
@@ -181,7 +179,7 @@ def compiles(trace: Trace, kind: str, compile_seconds: float | None) -> Iterator
             yield row(
                 "compile",
                 "unknown",
-                ("no compile was recorded: it came from a cache, or this backend does not report it"),
+                "no compile was recorded: it came from a cache, or this backend does not report it",
             )
         else:
             yield row("compile", "good", f"the compile took {seconds(compile_seconds)} of the profile")
@@ -192,7 +190,6 @@ def compiles(trace: Trace, kind: str, compile_seconds: float | None) -> Iterator
             "compile",
             "doubt" if share > 0.1 else "good",
             f"compiles took {percent(share)} of the profile" + (": it mainly shows a compile" * (share > 0.5)),
-            "Run once before the profiler is started." if share > 0.1 else "",
         )
 
 
@@ -200,12 +197,10 @@ def device_share(busy_share: float | None) -> Iterator[TrustCheck]:
     """Check whether the device's time fits the measured time of the calls."""
     if busy_share is None:
         return
-    good = 0.5 <= busy_share <= 1.05
     yield row(
         "sum",
-        "good" if good else "doubt",
+        "good" if 0.5 <= busy_share <= 1.05 else "doubt",
         f"the device was busy for {percent(busy_share)} of the time that the calls took with the profiler on",
-        "" if good else "The rest is dispatch, waiting, or work that the profiler does not see.",
     )
 
 
@@ -218,10 +213,4 @@ def slowdown(seconds_with: float | None, timed_seconds: float | None) -> Iterato
     if times <= _SLOWER:
         yield row("slowdown", "good", words)
         return
-    yield row(
-        "slowdown",
-        "bad" if times > _MUCH_SLOWER else "doubt",
-        f"{words}: {times:.1f} times as long",
-        "The kernels' shares are those of the slower call: the machine was busy, or the ops are too short to be "
-        "recorded one by one. Take times from the timed runs.",
-    )
+    yield row("slowdown", "bad" if times > _MUCH_SLOWER else "doubt", f"{words}: {times:.1f} times as long")

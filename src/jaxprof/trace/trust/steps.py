@@ -24,15 +24,10 @@ def steps(steps: Steps) -> Iterator[TrustCheck]:
     cut = [step for step in steps.rows if not step.complete]
     how = _how(steps)
     devices = f" on {len(steps.devices)} devices" if len(steps.devices) > 1 else ""
-    if cut:
-        yield row(
-            "steps",
-            "doubt",
-            f"{_steps_in_words(len(cut))} at the edges {'is' if len(cut) == 1 else 'are'} incomplete; "
-            f"{_steps_in_words(steps.total)}{devices} found {how}",
-        )
-    else:
-        yield row("steps", "good", f"{_steps_in_words(steps.total)}{devices} found {how}")
+    found = f"{counted(steps.total, 'step')}{devices} found {how}"
+    are = "is" if len(cut) == 1 else "are"
+    incomplete = f"{counted(len(cut), 'step')} at the edges {are} incomplete; " if cut else ""
+    yield row("steps", "doubt" if cut else "good", f"{incomplete}{found}")
     yield from _unlinked(steps)
     yield from _spread(steps)
     if steps.total > STEPS_KEPT:
@@ -60,8 +55,6 @@ def _unlinked(steps: Steps) -> Iterator[TrustCheck]:
         "doubt",
         f"{counted(count, 'step annotation')} of the program cannot be linked to the work of "
         f"{_some([*steps.unlinked])}: steps there are found in another way and are not the annotated ones",
-        "Links are the correlation ids of launches and the calls of jitted functions: record whole steps, with "
-        "ProfileOptions.host_tracer_level = 2 (the default).",
     )
 
 
@@ -94,12 +87,7 @@ def _spread(steps: Steps) -> Iterator[TrustCheck]:
             lengths.setdefault(step.device, []).append(step.seconds)
     several = {device: took for device, took in lengths.items() if len(took) > 1}
     if not several:
-        yield row(
-            "one_step",
-            "doubt",
-            "there is one whole step, so how much steps differ is unknown",
-            "Record a few steps, after the first two.",
-        )
+        yield row("one_step", "doubt", "there is one whole step, so how much steps differ is unknown")
         return
     middles = {device: median(took) for device, took in several.items()}
     ratios = {
@@ -113,15 +101,7 @@ def _spread(steps: Steps) -> Iterator[TrustCheck]:
         f"steps on {device} took from {seconds(min(took))} to {seconds(max(took))}, "
         f"{seconds(middles[device])} in the middle"
     )
-    if ratios.get(device, 1.0) > _UNEVEN:
-        yield row(
-            "uneven_steps",
-            "doubt",
-            words,
-            "A mean or a total represents none of them: look at a short step and a long step separately.",
-        )
-    else:
-        yield row("uneven_steps", "good", words)
+    yield row("uneven_steps", "doubt" if ratios.get(device, 1.0) > _UNEVEN else "good", words)
 
 
 def unrecorded(steps: Steps) -> Iterator[TrustCheck]:
@@ -139,17 +119,4 @@ def unrecorded(steps: Steps) -> Iterator[TrustCheck]:
         return
     share = shares[device]
     words = f"{percent(share)} of the time in which programs were executed on {device} has no op in the record"
-    if share > _UNRECORDED:
-        yield row(
-            "unrecorded",
-            "doubt",
-            words,
-            "The runtime may continue an op (a sort, say) on threads that it does not record: ops before such gaps "
-            "took longer than is shown here.",
-        )
-    else:
-        yield row("unrecorded", "good", words)
-
-
-def _steps_in_words(count: int) -> str:
-    return counted(count, "step")
+    yield row("unrecorded", "doubt" if share > _UNRECORDED else "good", words)
