@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.trace.executions import CALL, Executions
-from jaxprof.trace.intervals import Coverage
+from jaxprof.trace.intervals import Coverage, joined, outermost, places_of
 from jaxprof.trace.launch import correlations_of, launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, Ints, Trace
 
@@ -105,15 +105,6 @@ def annotations_on(trace: Trace, host: str) -> Annotations:
     return Annotations([step[2] for step in steps], starts, ends, threads)
 
 
-def outermost(starts: Ints, ends: Ints) -> Ints:
-    """Return the indices of the intervals that lie in no other one, in order of start."""
-    order = np.lexsort((-ends, starts))
-    reached = np.maximum.accumulate(ends[order])
-    first = np.ones(len(order), np.bool_)
-    first[1:] = ends[order][1:] > reached[:-1]
-    return order[first]
-
-
 def annotated_steps(
     trace: Trace, device: str, annotations: Annotations, executions: Sequence[Executions]
 ) -> Windows | None:
@@ -130,18 +121,13 @@ def annotated_steps(
 
 def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Work:
     """Assign the device's kernels and copies by their launches on the host."""
-    nothing = np.zeros(0, np.int64)
     lanes = [lane for lane in trace.on_device(device) if lane.kind == "stream"]
-    starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])
-    ends = np.concatenate([nothing, *(lane.ends for lane in lanes)])
-    ids = np.concatenate([nothing, *(correlations_of(lane) for lane in lanes)])
+    starts, ends = joined(lane.starts for lane in lanes), joined(lane.ends for lane in lanes)
     launched, moments, threads = launches_on(trace, device.rpartition("/")[0])
-    owner = np.full(len(ids), _UNKNOWN, np.int64)
-    if len(launched) and len(ids):
-        at = np.minimum(np.searchsorted(launched, ids), len(launched) - 1)
-        known = (ids != ABSENT) & (launched[at] == ids)
-        owner[known] = annotations.around(moments, threads)[at[known]]
-    of_ops = np.concatenate([np.zeros(0, np.bool_), *(lane.op_of != NO_OP for lane in lanes)])
+    at, known = places_of(joined(map(correlations_of, lanes)), launched)
+    owner = np.full(len(starts), _UNKNOWN, np.int64)
+    owner[known] = annotations.around(moments, threads)[at[known]]
+    of_ops = joined(lane.op_of for lane in lanes) != NO_OP
     if of_ops.any():  # a copy of the next batch may run long before its step
         starts, ends, owner = starts[of_ops], ends[of_ops], owner[of_ops]
     return _Work(starts, ends, owner)
@@ -155,7 +141,9 @@ def _by_order(trace: Trace, device: str, annotations: Annotations, executions: S
     by_name: dict[str, list[Executions]] = {}
     for program_executions in executions:
         by_name.setdefault(_as_module(program_executions.program[0]), []).append(program_executions)
-    starts, ends, owners = [nothing], [nothing], [nothing]
+    starts: list[Ints] = []
+    ends: list[Ints] = []
+    owners: list[Ints] = []
     for name, same in by_name.items():
         begin, end = (
             np.concatenate([getattr(program_executions, side) for program_executions in same])
@@ -169,7 +157,7 @@ def _by_order(trace: Trace, device: str, annotations: Annotations, executions: S
         starts.append(begin)
         ends.append(end)
         owners.append(annotations.around(moments, threads) if matched else np.full(len(begin), _UNKNOWN, np.int64))
-    return _Work(np.concatenate(starts), np.concatenate(ends), np.concatenate(owners))
+    return _Work(joined(starts), joined(ends), joined(owners))
 
 
 def _calls(trace: Trace, host: str) -> dict[str, tuple[Ints, Ints]]:
@@ -235,9 +223,7 @@ def _windows_of_work(annotations: Annotations, work: _Work) -> Windows:
 
 def _waited_for(annotations: Annotations, executions: Sequence[Executions]) -> Windows | None:
     """Return the annotations' own times if the program evidently waits within them; else None."""
-    nothing = np.zeros(0, np.int64)
-    starts = np.concatenate([nothing, *(each.starts for each in executions)])
-    ends = np.concatenate([nothing, *(each.ends for each in executions)])
+    starts, ends = joined(each.starts for each in executions), joined(each.ends for each in executions)
     anyone = np.zeros(len(starts), np.int64)
     owner = annotations.around(starts, anyone)
     inside: NDArray[np.bool_] = owner >= 0

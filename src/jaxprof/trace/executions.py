@@ -13,9 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from jaxprof.trace.intervals import distinct
+from jaxprof.trace.intervals import distinct, joined, outermost, places_of
 from jaxprof.trace.lanes import MODULE
-from jaxprof.trace.model import ABSENT, NO_OP, PROGRAM_MASK, Ints, Lane, Trace
+from jaxprof.trace.launch import correlations_of, launches_on
+from jaxprof.trace.model import NO_OP, PROGRAM_MASK, Ints, Lane, Trace
 
 Program = tuple[str, int | None]
 """Name and program id of a module."""
@@ -67,15 +68,12 @@ def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
         return []
     numbers: dict[Program, int] = {}
     of_op = np.array([numbers.setdefault((op.module, op.program), len(numbers)) for op in trace.ops], np.int64)
-    op = np.concatenate([lane.op_of for lane in lanes])
+    op = joined(lane.op_of for lane in lanes)
     there = op != NO_OP
     op = op[there]
     program = of_op[op]
-    start = np.concatenate([lane.starts for lane in lanes])[there]
-    end = np.concatenate([lane.ends for lane in lanes])[there]
-    runs = np.concatenate(
-        [lane.execution if lane.execution is not None else np.zeros(len(lane), np.int64) for lane in lanes]
-    )[there]
+    start, end = joined(lane.starts for lane in lanes)[there], joined(lane.ends for lane in lanes)[there]
+    runs = joined(np.zeros(len(lane), np.int64) if lane.execution is None else lane.execution for lane in lanes)[there]
     if runs.any():
         calls = runs
     elif any(lane.kind == "stream" for lane in lanes):
@@ -108,27 +106,12 @@ def _grouped(program: Program, group: Ints, start: Ints, end: Ints) -> Execution
 
 def _calls_of_kernels(trace: Trace, lanes: list[Lane]) -> Ints:
     """Return for each kernel of these lanes the number of the host call that launched it, `_NOWHERE` if unknown."""
-    nothing = np.zeros(0, np.int64)
     host = lanes[0].host
-    launches = [
-        (lane.correlation, lane.starts, np.full(len(lane), lane.thread, np.int64))
-        for lane in trace.launches
-        if lane.correlation is not None and lane.host == host
-    ]
-    columns = [np.concatenate([nothing, *part]) for part in zip(*launches, strict=True)] or [nothing] * 3
-    correlated = columns[0] != ABSENT
-    correlation, start, thread = (column[correlated] for column in columns)
-    count = sum(len(lane) for lane in lanes)
-    if not len(correlation):
-        return np.full(count, _NOWHERE, np.int64)
-    call = _calls_around(trace, host, start, thread)
-    order = np.argsort(correlation, kind="stable")
-    correlation, call = correlation[order], call[order]
-    wanted = np.concatenate(
-        [np.full(len(lane), ABSENT, np.int64) if lane.correlation is None else lane.correlation for lane in lanes]
-    )
-    at = np.minimum(np.searchsorted(correlation, wanted), len(correlation) - 1)
-    return np.where((wanted != ABSENT) & (correlation[at] == wanted), call[at], _NOWHERE)
+    ids, moments, threads = launches_on(trace, host)
+    at, known = places_of(joined(map(correlations_of, lanes)), ids)
+    calls = np.full(len(known), _NOWHERE, np.int64)
+    calls[known] = _calls_around(trace, host, moments, threads)[at[known]]
+    return calls
 
 
 def _calls_around(trace: Trace, host: str, moments: Ints, threads: Ints) -> Ints:
@@ -143,11 +126,9 @@ def _calls_around(trace: Trace, host: str, moments: Ints, threads: Ints) -> Ints
         calls = lane.matching(CALL.search)
         if not calls.any():
             continue
-        starts, ends = lane.starts[calls], lane.ends[calls]
-        order = np.lexsort((-ends, starts))
-        starts, ends = starts[order], ends[order]
-        outermost = np.concatenate([[True], starts[1:] >= np.maximum.accumulate(ends)[:-1]])
-        starts, ends = starts[outermost], ends[outermost]
+        rows = np.flatnonzero(calls)
+        rows = rows[outermost(lane.starts[rows], lane.ends[rows])]
+        starts, ends = lane.starts[rows], lane.ends[rows]
         at = np.maximum(np.searchsorted(starts, moments, side="right") - 1, 0)
         inside = (starts[at] <= moments) & (moments <= ends[at])
         own = inside & (threads == lane.thread) & (lane.thread != 0)

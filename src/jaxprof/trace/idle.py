@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from jaxprof.events import IdleCause
-from jaxprof.trace.intervals import Coverage
+from jaxprof.trace.intervals import Coverage, joined, places_of
 from jaxprof.trace.launch import clocks_disagree, correlations_of, launches_on
 from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
 
@@ -108,24 +108,18 @@ def _calling(trace: Trace, host: str) -> list[Lane]:
 def _launched(trace: Trace, device: str, active: Coverage) -> Coverage:
     """Return the time from the launch of each kernel that ends a pause to the kernel, if both are recorded."""
     ids, moments, _ = launches_on(trace, device.rpartition("/")[0])
-    starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for lane in trace.on_device(device) if len(ids) else ():
-        wanted = correlations_of(lane)
-        at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-        known = (wanted != ABSENT) & (ids[at] == wanted) & (lane.op_of != NO_OP)
-        first = known & np.isin(lane.starts, active.starts)
+    starts: list[Ints] = []
+    ends: list[Ints] = []
+    for lane in trace.on_device(device):
+        at, known = places_of(correlations_of(lane), ids)
+        first = known & (lane.op_of != NO_OP) & np.isin(lane.starts, active.starts)
         starts.append(moments[at[first]])
         ends.append(lane.starts[first])
-    return Coverage.of(np.concatenate(starts), np.concatenate(ends))
+    return Coverage.of(joined(starts), joined(ends))
 
 
 def _named(lanes: list[Lane], pattern: re.Pattern[str]) -> Coverage:
-    starts, ends = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for lane in lanes:
-        rows = lane.matching(pattern.match)
-        starts.append(lane.starts[rows])
-        ends.append(lane.ends[rows])
-    return Coverage.of(np.concatenate(starts), np.concatenate(ends))
+    return Coverage.over(lane.select(np.flatnonzero(lane.matching(pattern.match))) for lane in lanes)
 
 
 def _most_specific(lanes: list[Lane], work: Coverage) -> str:

@@ -4,7 +4,9 @@ how much a set of intervals covers of many windows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,40 @@ from jaxprof.trace.model import Ints
 
 MOST = 1 << 62
 """Limit for sums of times."""
+
+
+class Spans(Protocol):
+    """Intervals as two columns: a lane, or the executions of a program."""
+
+    @property
+    def starts(self) -> Ints:
+        """Begin of each interval."""
+
+    @property
+    def ends(self) -> Ints:
+        """End of each interval."""
+
+
+def joined(columns: Iterable[Ints]) -> Ints:
+    """Return these columns one after the other; empty without any."""
+    return np.concatenate([np.zeros(0, np.int64), *columns])
+
+
+def places_of(wanted: Ints, ascending: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return where each wanted value stands in an ascending column, and whether it is there."""
+    if not len(ascending):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    at = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
+    return at, ascending[at] == wanted
+
+
+def outermost(starts: Ints, ends: Ints) -> Ints:
+    """Return the indices of the intervals that lie in no other one, in order of start."""
+    order = np.lexsort((-ends, starts))
+    reached = np.maximum.accumulate(ends[order])
+    first = np.ones(len(order), np.bool_)
+    first[1:] = ends[order][1:] > reached[:-1]
+    return order[first]
 
 
 def self_times(starts: Ints, durations: Ints) -> Ints:
@@ -188,6 +224,12 @@ class Coverage:
         new = np.concatenate([[True], begin[1:] > end[:-1]])
         last = np.concatenate([np.flatnonzero(new)[1:] - 1, [len(begin) - 1]])
         return Coverage(begin[new], end[last])
+
+    @staticmethod
+    def over(parts: Iterable[Spans]) -> Coverage:
+        """Return the union of the intervals of all parts."""
+        each = list(parts)
+        return Coverage.of(joined(part.starts for part in each), joined(part.ends for part in each))
 
     def __or__(self, other: Coverage) -> Coverage:
         return Coverage.of(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))

@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from jaxprof.events import CopyTimes, KernelLaunch
+from jaxprof.trace.intervals import joined, places_of
 from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
 
 _PAIR = re.compile(r"(\w+):([\w,.+-]*)")
@@ -198,17 +199,14 @@ def match_kernels(trace: Trace) -> None:
         if lane.correlation is not None
         for rows in [np.flatnonzero((lane.correlation != ABSENT) & (lane.op_of != NO_OP))]
     ]
-    keys = np.concatenate([np.zeros(0, np.int64), *(key for key, _ in correlations)])
-    ops = np.concatenate([np.zeros(0, np.int64), *(op for _, op in correlations)])
+    keys, ops = joined(key for key, _ in correlations), joined(op for _, op in correlations)
     order = np.argsort(keys, kind="stable")
     keys, ops = keys[order], ops[order]
     for lane in trace.op_lanes():
         if lane.kind == "stream" and (lane.op_of == NO_OP).any():
-            if len(keys) and lane.correlation is not None:
-                missing = np.flatnonzero((lane.op_of == NO_OP) & (lane.correlation != ABSENT))
-                at = np.minimum(np.searchsorted(keys, lane.correlation[missing]), len(keys) - 1)
-                same = keys[at] == lane.correlation[missing]
-                lane.op_of[missing[same]] = ops[at[same]]
+            missing = np.flatnonzero(lane.op_of == NO_OP)
+            at, known = places_of(correlations_of(lane)[missing], keys)
+            lane.op_of[missing[known]] = ops[at[known]]
             _guess_from_neighbours(lane)
 
 
@@ -242,11 +240,10 @@ def correlations_of(lane: Lane) -> Ints:
 
 def launches_on(trace: Trace, host: str) -> tuple[Ints, Ints, Ints]:
     """Return id, start and thread of each launch of a host, ordered by correlation id."""
-    nothing = np.zeros(0, np.int64)
     lanes = [lane for lane in trace.launches if lane.host == host]
-    ids = np.concatenate([nothing, *(correlations_of(lane) for lane in lanes)])
-    starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])
-    threads = np.concatenate([nothing, *(np.full(len(lane), lane.thread, np.int64) for lane in lanes)])
+    ids = joined(map(correlations_of, lanes))
+    starts = joined(lane.starts for lane in lanes)
+    threads = joined(np.full(len(lane), lane.thread, np.int64) for lane in lanes)
     rows = np.flatnonzero(ids != ABSENT)
     rows = rows[np.lexsort((starts[rows], ids[rows]))]
     return ids[rows], starts[rows], threads[rows]
@@ -286,15 +283,13 @@ def launched_on(trace: Trace, host: str) -> LaunchOutcome:
     """Return what became of the launches of one host; all 0 if launches or kernels have no ids."""
     ids, moments, _ = launches_on(trace, host)
     lanes = [lane for lane in trace.op_lanes() if lane.kind == "stream" and lane.host == host]
-    nothing = np.zeros(0, np.int64)
-    kernels = np.concatenate([nothing, *(correlations_of(lane) for lane in lanes)])
-    starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])[kernels != ABSENT]
+    kernels = joined(map(correlations_of, lanes))
+    starts = joined(lane.starts for lane in lanes)[kernels != ABSENT]
     kernels = kernels[kernels != ABSENT]
     if not len(ids) or not len(kernels):
         return LaunchOutcome()
     of_kernels = _kernel_launches(trace, host)
-    at = np.minimum(np.searchsorted(ids, kernels), len(ids) - 1)
-    known = ids[at] == kernels
+    at, known = places_of(kernels, ids)
     early = moments[at[known]] - starts[known]
     return LaunchOutcome(
         launches=len(of_kernels),
@@ -308,13 +303,9 @@ def launched_on(trace: Trace, host: str) -> LaunchOutcome:
 def _kernel_launches(trace: Trace, host: str) -> Ints:
     """Return the ids of kernel launches. Other calls of the driver have ids as well, but leave nothing on the
     device."""
-    launch_ids = [np.zeros(0, np.int64)]
-    for lane in trace.launches:
-        if lane.host == host:
-            named = lane.matching(_KERNEL_LAUNCH.match)
-            ids = correlations_of(lane)
-            launch_ids.append(ids[(named | (lane.op_of != NO_OP)) & (ids != ABSENT)])
-    return np.concatenate(launch_ids)
+    lanes = [lane for lane in trace.launches if lane.host == host]
+    ids = joined(correlations_of(lane)[lane.matching(_KERNEL_LAUNCH.match) | (lane.op_of != NO_OP)] for lane in lanes)
+    return ids[ids != ABSENT]
 
 
 def spans_apart_ps(trace: Trace, host: str) -> int:

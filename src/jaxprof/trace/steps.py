@@ -75,15 +75,7 @@ def steps_of(trace: Trace) -> Steps:
         how, windows = _windows(trace, device, executing, annotations)
         if how != "annotation" and len(annotations.starts):
             unlinked[device] = len(annotations.starts)
-        activity = _activity(
-            trace,
-            device,
-            Coverage.of(
-                np.concatenate([np.zeros(0, np.int64), *(item.starts for item in executing)]),
-                np.concatenate([np.zeros(0, np.int64), *(item.ends for item in executing)]),
-            ),
-            is_collective,
-        )
+        activity = _activity(trace, device, Coverage.over(executing), is_collective)
         busy = activity.kernels | activity.collectives | activity.copies | activity.holders
         busy_ps = busy.total
         busy_all += busy_ps
@@ -161,15 +153,7 @@ def _activity(trace: Trace, device: str, executing: Coverage, is_collective: NDA
         parts["collectives"].append(lane.select(np.flatnonzero(collective & ~holder)))
         parts["copies"].append(lane.select(np.flatnonzero(copy & ~collective & ~holder)))
         parts["kernels"].append(lane.select(np.flatnonzero(~(collective | copy | holder))))
-    return _Activity(**{name: _covered(lanes) for name, lanes in parts.items()}, executing=executing)
-
-
-def _covered(lanes: list[Lane]) -> Coverage:
-    nothing = np.zeros(0, np.int64)
-    return Coverage.of(
-        np.concatenate([nothing, *(lane.starts for lane in lanes)]),
-        np.concatenate([nothing, *(lane.ends for lane in lanes)]),
-    )
+    return _Activity(**{name: Coverage.over(lanes) for name, lanes in parts.items()}, executing=executing)
 
 
 def _rows(device: str, windows: Windows, activity: _Activity, op_starts: Ints) -> list[StepTimes]:
