@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from jaxprof.devices.targets import Machine
+    from jaxprof.trace.intervals import Coverage
+    from jaxprof.trace.model import Ints
 
     Seconds = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -103,14 +105,12 @@ def collective_events(index: int, session: Session) -> dict[str, CollectiveEvent
                     spans_by_op.setdefault((names[label], lane.device), []).append((start, start + length))
         base = timeline.started_unix_ns
         events: dict[str, CollectiveEvents] = {}
-        others = {device: _Kernels(timeline, device, known) for _, device in spans_by_op}
+        others = {device: _other_kernels(timeline, device, known) for _, device in spans_by_op}
         for (name, device), spans in sorted(
             spans_by_op.items(), key=lambda item: len(item[1])
         ):  # the device with the most executions comes last, and is kept
             nanoseconds = np.array(sorted(spans)[:_MOST_INSTANCES], dtype=np.int64)
-            exposed = (nanoseconds[:, 1] - nanoseconds[:, 0]) - others[device].beside(
-                nanoseconds[:, 0], nanoseconds[:, 1]
-            )
+            exposed = nanoseconds[:, 1] - nanoseconds[:, 0] - others[device].within(*nanoseconds.T)
             starts, ends = ((nanoseconds + base) * 1e-9).T
             exchanged = known.get((modules[name], name))
             host = session.header.host
@@ -120,35 +120,25 @@ def collective_events(index: int, session: Session) -> dict[str, CollectiveEvent
     return {}
 
 
-class _Kernels:
-    """Intervals in which one device ran kernels other than collectives."""
+def _other_kernels(timeline: Timeline, device: str, known: Mapping[tuple[str, str], Exchanged]) -> Coverage:
+    """Return when one device ran kernels other than collectives."""
+    import numpy as np
 
-    def __init__(self, timeline: Timeline, device: str, known: Mapping[tuple[str, str], Exchanged]) -> None:
-        import numpy as np
+    from jaxprof.trace.intervals import Coverage, joined
 
-        from jaxprof.analysis.lanes.rows import united
-
-        spans = [np.empty((0, 2), np.int64)]
-        for lane in timeline.lanes:
-            if lane.device != device or lane.kind not in _DEVICE_LANES or not len(lane):
-                continue
-            is_kernel = [op is not None and not _is_collective(op, known) for op in _ops(timeline, lane)]
-            starts = np.asarray(lane.starts, np.int64)
-            ends = starts + np.asarray(lane.durations, np.int64)
-            holds = np.append(starts[1:] < ends[:-1], False) if lane.kind != "stream" else np.zeros(len(starts), bool)
-            chosen = np.asarray(is_kernel)[np.asarray(lane.label_of)] & ~holds  # a loop is no kernel of its own
-            spans.append(np.stack([starts[chosen], ends[chosen]], axis=1))
-        every = np.concatenate(spans)
-        self._starts, self._ends = every.T
-        if len(every):
-            order = np.argsort(self._starts, kind="stable")
-            self._starts, self._ends = united(self._starts[order], self._ends[order])
-
-    def beside(self, begins: np.ndarray[Any, Any], ends: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the nanoseconds of each range in which such a kernel ran."""
-        from jaxprof.analysis.lanes.rows import covered
-
-        return covered(self._starts, self._ends, begins, ends) if len(self._starts) else begins * 0
+    starts: list[Ints] = []
+    ends: list[Ints] = []
+    for lane in timeline.lanes:
+        if lane.device != device or lane.kind not in _DEVICE_LANES or not len(lane):
+            continue
+        is_kernel = [op is not None and not _is_collective(op, known) for op in _ops(timeline, lane)]
+        begun = np.asarray(lane.starts, np.int64)
+        over = begun + np.asarray(lane.durations, np.int64)
+        holds = np.append(begun[1:] < over[:-1], False) if lane.kind != "stream" else np.zeros(len(begun), bool)
+        chosen = np.asarray(is_kernel)[np.asarray(lane.label_of)] & ~holds  # a loop is no kernel of its own
+        starts.append(begun[chosen])
+        ends.append(over[chosen])
+    return Coverage.of(joined(starts), joined(ends))
 
 
 def _ops(timeline: Timeline, lane: TimelineLane) -> list[TimelineOp | None]:

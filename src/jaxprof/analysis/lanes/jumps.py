@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxprof.analysis.lanes.rows import Ints, LaneRow, united
+from jaxprof.analysis.lanes.rows import Ints, LaneRow
+from jaxprof.trace.intervals import Coverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,8 @@ class Stretch:
 
 def idle_stretches(row: LaneRow) -> tuple[Ints, Ints]:
     """Return the begins and ends of the idle times between the first and the last interval."""
-    starts, ends = united(row.starts, row.ends)
-    return ends[:-1], starts[1:]
+    ran = Coverage.of(row.starts, row.ends)
+    return ran.ends[:-1], ran.starts[1:]
 
 
 def idle_around(row: LaneRow, time: int) -> tuple[int | None, int | None]:

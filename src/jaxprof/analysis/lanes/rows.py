@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jaxprof.analysis.lanes.kinds import COUNTER, DEVICE_LANES, KINDS, kind_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, TimelineOp
 from jaxprof.errors import FileRefusedError
+from jaxprof.trace.intervals import Coverage
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -240,7 +241,8 @@ def _lane(
         label = np.asarray(member.label_of, np.int64) + offset
         order = np.lexsort((-ends, starts))
         joined = None if member.correlations is None else np.asarray(member.correlations, np.int64)[order]
-        active.append(united(starts[order], ends[order]) if member.active is None else _busy_parts(*member.active))
+        ran = Coverage.of(starts, ends)
+        active.append((ran.starts, ran.ends) if member.active is None else _busy_parts(*member.active))
         levels, deeper = _levels(member.name, starts[order], ends[order], label[order], kinds, joined)
         rows += levels
         hidden += deeper
@@ -270,19 +272,6 @@ def _times(values: list[int]) -> Ints:
     return times
 
 
-def united(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """Merge intervals that touch or overlap; they must be in order of their start."""
-    reach = np.maximum.accumulate(ends)
-    first = np.append(0, np.flatnonzero(starts[1:] > reach[:-1]) + 1)
-    return starts[first], reach[np.append(first[1:] - 1, len(starts) - 1)]
-
-
-def covered(starts: Ints, ends: Ints, begins: Ints, stops: Ints) -> Ints:
-    """Return the nanoseconds of each range (`begins`, `stops`) that lie in the intervals, which must not overlap."""
-    busy = Busy(starts, ends, _prefix(starts), _prefix(ends))
-    return busy.until(stops) - busy.until(begins)
-
-
 def _levels(
     name: str, starts: Ints, ends: Ints, label: Ints, kinds: Ints, correlation: Ints | None
 ) -> tuple[list[LaneRow], int]:
@@ -300,7 +289,7 @@ def _levels(
     for level, (begun, over, labels, joined) in enumerate(levels):
         own = over - begun
         if level + 1 < len(levels):
-            own = own - covered(*levels[level + 1][:2], begun, over)
+            own = own - Coverage(*levels[level + 1][:2]).within(begun, over)
         rows.append(_row(name, level, begun, over, labels, kinds, own, correlation=joined))
     return rows, len(starts)
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxprof.analysis.lanes.kinds import COUNTED_LANES
-from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes, covered, united
+from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
+from jaxprof.trace.intervals import Coverage, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +117,8 @@ def device_totals(lanes: Lanes, begin: int, end: int) -> tuple[DeviceTotals, ...
         own = [lane for lane in lanes.lanes if lane.device == device and lane.kind in COUNTED_LANES]
         rows = [row for lane in own for row in lane.rows if row.level == 0]
         parts = [(row.starts[part], row.ends[part]) for row in rows for part in [row.inside(begin, end)]]
-        starts, ends = (np.concatenate(column) for column in zip(*parts, strict=True))
-        busy = 0
-        if len(starts):
-            order = np.argsort(starts, kind="stable")
-            starts, ends = united(starts[order], ends[order])
-            busy = int((np.minimum(ends, end) - np.maximum(starts, begin)).sum())
+        ran = Coverage.of(joined(starts for starts, _ in parts), joined(ends for _, ends in parts))
+        busy = int(ran.within(*np.array([[begin], [end]], np.int64))[0])
         whole = all(lane.left_out == 0 for lane in own)
         found.append(DeviceTotals(device, end - begin, busy if whole else None))
     return tuple(found)
@@ -157,7 +154,7 @@ def _self_time_within(rows: Sequence[LaneRow], number: int, index: int, begin: i
         return stop - start
     part = below.inside(start, stop)
     edges = np.array([[start], [stop]], np.int64)
-    return stop - start - int(covered(below.starts[part], below.ends[part], *edges)[0])
+    return stop - start - int(Coverage(below.starts[part], below.ends[part]).within(*edges)[0])
 
 
 def _merged(totals: Iterable[NameTotal]) -> tuple[NameTotal, ...]:
