@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.analysis.measured import kernels_of, measured
 from jaxprof.events import PassTimes
+from jaxprof.grouping import totals
 from jaxprof.units import bytes_, seconds
 
 if TYPE_CHECKING:
@@ -143,9 +144,7 @@ def line_stacks(program: ProgramResult) -> list[WeightedStack]:
     stacks = [
         WeightedStack((*_called(spot), *_line(spot)), spot.seconds, 1) for spot in program.spots if spot.seconds > 0
     ]
-    at_lines: dict[str, float] = {}
-    for spot in program.spots:
-        at_lines[spot.state] = at_lines.get(spot.state, 0.0) + spot.seconds
+    at_lines = totals((spot.state, spot.seconds) for spot in program.spots)
     for share in program.timeline:
         left = share.seconds - at_lines.get(share.state, 0.0)
         if left > _LEAST_SECONDS:

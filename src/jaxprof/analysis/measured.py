@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import module_of
 from jaxprof.events import CopyTimes, KernelLaunch, KernelsMeasured, KernelTimes, PassTimes, SourceLocation
+from jaxprof.grouping import grouped, totals
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
@@ -91,9 +92,7 @@ class MeasuredKernels:
         is in ops that the HLO lacks (loops around their bodies, other programs), and in kernels without an op."""
         if any(kernel.in_hlo is None for kernel in self.kernels):
             return None
-        copies: dict[str, float] = {}
-        for row in self.transfers:
-            copies[row.device] = copies.get(row.device, 0.0) + row.total_seconds
+        copies = totals((row.device, row.total_seconds) for row in self.transfers)
         nameless = sum(max(0.0, took - copies.get(device, 0.0)) for device, took in self.unattributed_seconds.items())
         whole = sum(kernel.self_seconds for kernel in self.kernels) + nameless
         matched = sum(kernel.self_seconds for kernel in self.kernels if kernel.in_hlo)
@@ -144,9 +143,7 @@ def _capture_of(run: Run) -> KernelsMeasured | None:
 
 def _kernels(event: KernelsMeasured, static: Mapping[str, _Static] | None) -> tuple[MeasuredKernel, ...]:
     """Return the kernels of a capture, longest self time first."""
-    groups: dict[tuple[str, str | None, str], list[KernelTimes]] = {}
-    for row in event.rows:
-        groups.setdefault((row.module, row.program, row.name), []).append(row)
+    groups = grouped(((row.module, row.program, row.name), row) for row in event.rows)
     whole = sum(row.self_seconds for rows in groups.values() for row in rows)
     kernels = [_kernel(rows, event, whole, static) for rows in groups.values()]
     return tuple(sorted(kernels, key=lambda kernel: -kernel.self_seconds))

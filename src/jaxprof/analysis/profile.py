@@ -16,6 +16,7 @@ from jaxprof.analysis.measured import MeasuredKernel, measured
 from jaxprof.analysis.run_result import IMPORTED
 from jaxprof.errors import JaxprofError
 from jaxprof.events import IdleCause, StepParts, StepsDevice, StepsMeasured, StepTimes, TrustCheck
+from jaxprof.grouping import grouped, totals
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
 from jaxprof.units import percent
@@ -75,12 +76,8 @@ def device_steps(event: StepsMeasured | None) -> tuple[DeviceSteps, ...]:
     """Return the steps on each device, in the order of the profile; empty if there is no step."""
     if event is None:
         return ()
-    lengths: dict[str, list[float]] = {}
-    counts: dict[str, int] = {}
-    for row in event.steps:
-        counts[row.device] = counts.get(row.device, 0) + 1
-        if row.complete and row.to_next:
-            lengths.setdefault(row.device, []).append(row.seconds)
+    counts = totals((row.device, 1) for row in event.steps)
+    lengths = grouped((row.device, row.seconds) for row in event.steps if row.complete and row.to_next)
     by_device = {steps.device: steps for steps in event.devices}
     return tuple(
         _device_steps(by_device.get(device) or StepsDevice(device=device), event.found_by, counts.get(device, 0),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from jaxprof.analysis.run_result import RunResult, result
+from jaxprof.grouping import grouped
 from jaxprof.session import Session
 from jaxprof.stats import Verdict
 from jaxprof.units import integer
@@ -84,9 +85,7 @@ class SweepGroup:
 
 def sweep_groups(session: Session) -> list[SweepGroup]:
     """Return the sweeps of a session: workloads in which exactly one numeric parameter takes several values."""
-    by_workload: dict[str, list[RunResult]] = {}
-    for run in session.runs.values():
-        by_workload.setdefault(run.plan.workload, []).append(result(session, run.id))
+    by_workload = grouped((run.plan.workload, result(session, run.id)) for run in session.runs.values())
     groups = []
     for workload, members in by_workload.items():
         parameter = _swept(members)

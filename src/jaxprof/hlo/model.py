@@ -15,6 +15,7 @@ from functools import cached_property
 from sys import intern
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
+from jaxprof.grouping import grouped
 from jaxprof.hlo.collecting import not_collecting
 from jaxprof.hlo.frames import Frame, Tables
 from jaxprof.hlo.read import record
@@ -362,10 +363,11 @@ class Computation:
     def users(self, name: str) -> tuple[Instruction, ...]:
         """Return the distinct instructions that take the value `name`, in order. The first call reads all operands."""
         if self._users is None:
-            takers: dict[str, list[Instruction]] = {}
-            for instruction in self.instructions:
-                for operand in dict.fromkeys(instruction.operands):
-                    takers.setdefault(operand, []).append(instruction)
+            takers = grouped(
+                (operand, instruction)
+                for instruction in self.instructions
+                for operand in dict.fromkeys(instruction.operands)
+            )
             self._users = {operand: tuple(users) for operand, users in takers.items()}
         return self._users.get(name, ())
 
@@ -510,11 +512,12 @@ class Module:
     @cached_property
     def callers(self) -> Mapping[str, tuple[Instruction, ...]]:
         """Instructions that call each called computation. Reads the whole module once."""
-        callers: dict[str, list[Instruction]] = {}
-        for computation in self._computations.values():
-            for instruction in computation.instructions:
-                for name in instruction.called:
-                    callers.setdefault(name, []).append(instruction)
+        callers = grouped(
+            (name, instruction)
+            for computation in self._computations.values()
+            for instruction in computation.instructions
+            for name in instruction.called
+        )
         return {name: tuple(instructions) for name, instructions in callers.items()}
 
     def stack(self, instruction: Instruction) -> tuple[Frame, ...]:

@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.grouping import grouped
 from jaxprof.trace.executions import CALL, Executions
 from jaxprof.trace.intervals import Coverage, joined, outermost, places_of
 from jaxprof.trace.launch import correlations_of, launches_on
@@ -138,9 +139,7 @@ def _by_order(trace: Trace, device: str, annotations: Annotations, executions: S
     nothing = np.zeros(0, np.int64)
     host, on_tpu = device.rpartition("/")[0], "tpu:" in device
     calls = _calls(trace, host)
-    by_name: dict[str, list[Executions]] = {}
-    for program_executions in executions:
-        by_name.setdefault(_as_module(program_executions.program[0]), []).append(program_executions)
+    by_name = grouped((_as_module(of_program.program[0]), of_program) for of_program in executions)
     starts: list[Ints] = []
     ends: list[Ints] = []
     owners: list[Ints] = []

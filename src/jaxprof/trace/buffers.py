@@ -15,6 +15,7 @@ from typing import Final
 
 from jaxprof.errors import HloError, JaxprofError
 from jaxprof.events import BuffersReported, HeldBuffer
+from jaxprof.grouping import grouped, totals
 from jaxprof.hlo.frames import own_frame
 from jaxprof.hlo.model import Instruction, Module
 from jaxprof.hlo.read.parse import module as read_module
@@ -85,9 +86,7 @@ def buffers_in_dump(dump: str, module: Module) -> BuffersReported | None:
 
 
 def _report(assigned: Iterable[Allocation], rows: list[HeldBuffer]) -> BuffersReported:
-    parts: dict[str, int] = {}
-    for allocation in assigned:
-        parts[allocation.kind] = parts.get(allocation.kind, 0) + allocation.bytes
+    parts = totals((allocation.kind, allocation.bytes) for allocation in assigned)
     return BuffersReported(
         source="buffer assignment", peak_bytes=sum(parts.values()), parts=parts, buffers=rows[:MOST_BUFFERS]
     )
@@ -105,10 +104,7 @@ def _rows(assigned: Iterable[Allocation], module: Module) -> list[HeldBuffer]:
 def _by_place(allocation: Allocation) -> list[list[Assigned]]:
     """Return the values by place. Values in one place are one buffer: the same array under several names, or
     successors."""
-    places: dict[tuple[int, int], list[Assigned]] = {}
-    for value in allocation.values:
-        places.setdefault((value.offset, value.bytes), []).append(value)
-    return list(places.values())
+    return list(grouped(((value.offset, value.bytes), value) for value in allocation.values).values())
 
 
 def _others(value: Assigned, same: list[Assigned], allocation: Allocation) -> int:

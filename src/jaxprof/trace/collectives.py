@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.errors import HloError
+from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.opcodes import COLLECTIVES
 from jaxprof.hlo.read.proto import module_message
 from jaxprof.trace.model import ProgramText, Trace, program_text
@@ -65,9 +66,7 @@ def collective_names(held: ProgramText) -> frozenset[str] | None:
         instructions = list(_instructions(held.proto))
     except HloError:
         return None
-    within: dict[str, list[_Instruction]] = {}
-    for instruction in instructions:
-        within.setdefault(instruction.computation, []).append(instruction)
+    within = grouped((instruction.computation, instruction) for instruction in instructions)
     found: set[str] = set()
     for instruction in instructions:
         base = _HALF.sub("", instruction.opcode)

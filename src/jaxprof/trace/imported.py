@@ -29,6 +29,7 @@ from jaxprof.events import (
     TextRecorded,
     WarningRaised,
 )
+from jaxprof.grouping import grouped
 from jaxprof.hlo.read.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.executions import Program, executions_on
@@ -152,9 +153,7 @@ def _size(hosts: Sequence[HostFile]) -> int:
 
 
 def _programs(table: list[OpTime]) -> list[_Program]:
-    groups: dict[Program, list[OpTime]] = {}
-    for row in table:
-        groups.setdefault(program_of(row.op), []).append(row)
+    groups = grouped((program_of(row.op), row) for row in table)
     return sorted((_Program(name, rows) for name, rows in groups.items()), key=lambda program: -program.seconds)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.grouping import totals
 from jaxprof.trace.intervals import MOST, by_group, distinct, holds_others, medians_by_group, self_times, union_by_group
 from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Op, Trace
 
@@ -54,12 +55,11 @@ def op_times(trace: Trace) -> list[OpTime]:
 
 def unattributed_seconds(trace: Trace) -> dict[str, float]:
     """Return the time on device streams outside any HLO op (copies, library kernels without a name), by device."""
-    by_device: dict[str, float] = {}
-    for lane in trace.op_lanes():
-        if lane.kind == "stream":
-            seconds = float(lane.durations[lane.op_of == NO_OP].sum()) * PS
-            by_device[lane.device] = by_device.get(lane.device, 0.0) + seconds
-    return by_device
+    return totals(
+        (lane.device, float(lane.durations[lane.op_of == NO_OP].sum()) * PS)
+        for lane in trace.op_lanes()
+        if lane.kind == "stream"
+    )
 
 
 def _of_device(trace: Trace, device: str, lanes: list[Lane]) -> list[OpTime]:

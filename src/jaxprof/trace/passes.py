@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 
 from jaxprof.events import PassTimes
+from jaxprof.grouping import grouped
 from jaxprof.trace.intervals import Coverage, nesting_order, union
 from jaxprof.trace.model import PS, Lane, Trace
 
@@ -152,9 +153,7 @@ def _descendants(root: _Span) -> Iterator[_Span]:
 
 def _merged(spans: Sequence[_Span], around: str, depth: int) -> tuple[PassTimes, ...]:
     """Return nodes for these siblings: spans of one name form one node, and their children are siblings in turn."""
-    groups: dict[str, list[_Span]] = {}
-    for span in spans:
-        groups.setdefault(_MODULE_SUFFIX.sub("", span.name), []).append(span)
+    groups = grouped((_MODULE_SUFFIX.sub("", span.name), span) for span in spans)
     nodes = []
     for name, same in groups.items():
         stage = stage_of(name, around)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from jaxprof.grouping import grouped
 from jaxprof.trace.intervals import Coverage, nesting_order
 from jaxprof.trace.model import ABSENT, LONGEST_PS, NO_OP, Counter, Ints, Lane, Trace
 
@@ -111,9 +112,7 @@ def _left_out(lane: Lane, rows: Ints, span: tuple[int, int]) -> dict[str, Any]:
 
 def _joined(counters: list[Counter]) -> list[Counter]:
     """Merge counters of one name, because several threads may report the same allocator."""
-    groups: dict[tuple[str, str, str], list[Counter]] = {}
-    for counter in counters:
-        groups.setdefault((counter.device, counter.name, counter.unit), []).append(counter)
+    groups = grouped(((counter.device, counter.name, counter.unit), counter) for counter in counters)
     joined = []
     for (device, name, unit), same in groups.items():
         times = np.concatenate([counter.times for counter in same])

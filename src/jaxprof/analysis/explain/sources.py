@@ -24,12 +24,13 @@ from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import causes_text
 from jaxprof.analysis.programs.verdict import UNTIMED, interval
 from jaxprof.analysis.run_result import result
+from jaxprof.grouping import grouped
 from jaxprof.units import bytes_, counted, integer, percent, ratio_interval, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult, AbVersus
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import StepParts, StepTimes, TrustCheck
+    from jaxprof.events import StepParts, TrustCheck
     from jaxprof.session import Run, Session
 
 _FAULTS: Final = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
@@ -149,11 +150,9 @@ def _failure_finding(session: Session, run: Run, verify: str) -> RankedFinding:
 
 def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterator[Abstention]:
     """Yield what the measured runs leave unknown; runs with the same warning share one entry."""
-    doubted: dict[str, list[tuple[Run, str]]] = {}
-    for run in runs:
-        for warning in result(session, run.id).warnings:
-            if warning.code in _DOUBTS:
-                doubted.setdefault(warning.code, []).append((run, warning.message))
+    doubted = grouped(
+        (warning.code, (run, warning.message)) for run in runs for warning in result(session, run.id).warnings
+    )
     for code in _DOUBTS:
         if code in doubted:
             (run, message), *others = doubted[code]
@@ -287,10 +286,7 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         return
     if any(_may_fake_idle_time(row) for event in run.trust.values() for row in event.rows):
         return
-    by_device: dict[str, list[StepTimes]] = {}
-    for step in steps.steps:
-        if step.complete:
-            by_device.setdefault(step.device, []).append(step)
+    by_device = grouped((step.device, step) for step in steps.steps if step.complete)
     found_by = {device.device: device.found_by or steps.found_by for device in steps.devices}
     for part in _PARTS:
         if part.whole_program and not whole_program:

@@ -39,6 +39,7 @@ from jaxprof.analysis.programs.verdict import (
     recompilations,
 )
 from jaxprof.events import STAGES, Compiled, DeviceReading, SignatureLeaf, SourceLocation, StepsTaken
+from jaxprof.grouping import grouped, totals
 from jaxprof.last_words import raised_at
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
@@ -442,10 +443,11 @@ def _exception(result: ProgramResult, offset: float) -> tuple[float, str] | None
 
 
 def _recompiled(rows: Sequence[Compiled]) -> Iterator[CompiledAgain]:
-    by_function: dict[tuple[str, int | None], list[Compiled]] = {}
-    for row in rows:
-        if row.reason_code != "first" and not (row.op_by_op or row.library):
-            by_function.setdefault((row.function, row.defined_at.line), []).append(row)
+    by_function = grouped(
+        ((row.function, row.defined_at.line), row)
+        for row in rows
+        if row.reason_code != "first" and not (row.op_by_op or row.library)
+    )
     for (function, line), again in by_function.items():
         reason = next((row.reason for row in reversed(again) if row.reason), "")
         seconds = sum(map(row_seconds, again))
@@ -454,10 +456,11 @@ def _recompiled(rows: Sequence[Compiled]) -> Iterator[CompiledAgain]:
 
 
 def _own_arguments(rows: Sequence[Compiled]) -> tuple[OwnArguments, ...]:
-    by_function: dict[tuple[str, int | None], list[Compiled]] = {}
-    for row in rows:
-        if not (row.op_by_op or row.library or row.signature_more):
-            by_function.setdefault((row.function, row.defined_at.line), []).append(row)
+    by_function = grouped(
+        ((row.function, row.defined_at.line), row)
+        for row in rows
+        if not (row.op_by_op or row.library or row.signature_more)
+    )
     functions = []
     for (function, line), compiled in by_function.items():
         if len(compiled) == 1 and compiled[0].count == 1:
@@ -478,18 +481,17 @@ def _on_one_device(signature: Sequence[SignatureLeaf]) -> Iterator[tuple[str, st
 
 
 def _loop(hot: HotLoop) -> LoopFigures:
-    by_part: dict[str, dict[SourceLocation, float]] = {}
-    for spot in hot.spots:
-        if spot.place:
-            lines = by_part.setdefault(hot.part(spot), {})
-            lines[spot.place] = lines.get(spot.place, 0.0) + spot.seconds
-    slowest = {part: max(lines, key=lambda place: lines[place]) for part, lines in by_part.items()}
+    at = totals(((hot.part(spot), spot.place), spot.seconds) for spot in hot.spots if spot.place)
+    slowest: dict[str, LoopLine] = {}
+    for (part, place), took in at.items():
+        if part not in slowest or took > slowest[part].seconds:
+            slowest[part] = LoopLine(part, place, took)
     return LoopFigures(
         hot.where,
         hot.seconds,
         hot.samples,
         hot.parts,
-        tuple(LoopLine(part, place, by_part[part][place]) for part, place in slowest.items()),
+        tuple(slowest.values()),
     )
 
 

@@ -21,6 +21,7 @@ from jaxprof.analysis.jobs.figures import DeviceClock, OwnArguments, ProcessFigu
 from jaxprof.analysis.jobs.late import FALSE_ALARM_RATE, LEAST_DIFFERENCE, inflation_of, spread_of
 from jaxprof.analysis.programs.pauses import SIGNAL, SUSPENDED, UNKNOWN
 from jaxprof.analysis.programs.verdict import COMPILE, DEVICE
+from jaxprof.grouping import grouped
 from jaxprof.stats.student import t_quantile
 from jaxprof.units import bytes_, counted, percent, scaled, seconds
 
@@ -33,10 +34,7 @@ _NOTICED_SECONDS: Final = 1.0
 def clocks_apart(began: Iterable[tuple[str, float]]) -> float:
     """Return by how many seconds the clocks of the hosts differ; 0 if the difference is no more than starting takes.
     `began` holds the host and the Unix start time of each process. The processes of one job start together."""
-    by_host: dict[str, list[float]] = {}
-    for host, at in began:
-        by_host.setdefault(host, []).append(at)
-    middles = [median(times) for times in by_host.values()]
+    middles = [median(times) for times in grouped(began).values()]
     apart = max(middles, default=0.0) - min(middles, default=0.0)
     return apart if apart >= _STARTED_TOGETHER_SECONDS else 0.0
 
@@ -66,10 +64,7 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
             f"{processes_named(may_be_first)} may have failed before it)"
         )
     yield Finding("process-failed", message, own_fix=advice, index=first.index)
-    by_error: dict[str, list[ProcessFigures]] = {}
-    for process in failed[1:]:
-        by_error.setdefault(_failure_text(process), []).append(process)
-    for error, group in by_error.items():
+    for error, group in grouped((_failure_text(process), process) for process in failed[1:]).items():
         which = processes_named([process.index for process in group])
         after = "ended" if may_be_first else "ended after that"
         yield Finding("failed-after", f"{which} {after}: {error}", own_fix="", index=group[0].index)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jaxprof.analysis.lanes.kinds import COUNTER, DEVICE_LANES, KINDS, kind_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, TimelineOp
 from jaxprof.errors import FileRefusedError
+from jaxprof.grouping import grouped
 from jaxprof.trace.intervals import Coverage
 
 Ints = NDArray[np.int64]
@@ -168,10 +169,7 @@ def lanes_of(
 ) -> Lanes:
     """Return the arrays of a timeline; `kernels` maps kernel names to kinds in the HLO, `readings` are more counters.
     Raises FileRefusedError if a time or a value of the timeline is not a usable number."""
-    groups: dict[tuple[str, str, str], list[TimelineLane]] = {}
-    for lane in timeline.lanes:
-        if len(lane):
-            groups.setdefault(_group_key(lane), []).append(lane)
+    groups = grouped((_group_key(lane), lane) for lane in timeline.lanes if len(lane))
     try:
         lanes = [_lane(title, members, timeline.ops, kernels) for (_, _, title), members in groups.items()]
         end = max((int(row.ends.max()) for lane in lanes for row in lane.rows), default=0)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jaxprof.events import SourceLocation, StepsTaken
+from jaxprof.grouping import grouped
 from jaxprof.light_dataclass import dataclass
 
 
@@ -76,9 +77,7 @@ class PassSeries:
 def pass_series(taken: Sequence[StepsTaken], where: SourceLocation | None = None) -> PassSeries | None:
     """Return the iterations of the loop at `where`; if it has none, of the loop with the most timed seconds. None if no
     iteration was timed."""
-    by_loop: dict[SourceLocation, list[StepsTaken]] = {}
-    for event in taken:
-        by_loop.setdefault(event.where, []).append(event)
+    by_loop = grouped((event.where, event) for event in taken)
     if not by_loop:
         return None
     if where is None or where not in by_loop:

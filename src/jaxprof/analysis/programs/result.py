@@ -29,6 +29,7 @@ from jaxprof.events import (
     StepsTaken,
     TransfersSeen,
 )
+from jaxprof.grouping import grouped, totals
 from jaxprof.light_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -222,10 +223,7 @@ def loops(
 ) -> tuple[StepFigures, ...]:
     """Return the loops of a program, longest first; of equal loops, those that the program itself named come first.
     `taken` holds steps that were reported one by one. `sampled` is a second source for the time spent in the loops."""
-    grouped: dict[tuple[SourceLocation | None, str, str], list[StepsCounted]] = {}
-    for event in counted:
-        key = (event.where or None, event.name, event.found_by)
-        grouped.setdefault(key, []).append(event)
+    groups = grouped(((event.where or None, event.name, event.found_by), event) for event in counted)
     steps: dict[SourceLocation, tuple[int, float]] = {}
     for event_taken in taken:
         count, took = steps.get(event_taken.where, (0, 0.0))
@@ -235,7 +233,7 @@ def loops(
         _step_figures(where, name, by, events, steps.get(where), seen.get(where, 0.0))
         if where is not None
         else _step_figures(where, name, by, events, None)
-        for (where, name, by), events in grouped.items()
+        for (where, name, by), events in groups.items()
     ]
     return tuple(sorted(figures, key=lambda loop: (-loop.seconds, loop.found_by != "annotation")))
 
@@ -305,13 +303,7 @@ def array_figures(counted: Sequence[ArraysCounted], began_seconds: float) -> Arr
 def transfers(seen: Sequence[TransfersSeen]) -> tuple[Transfer, ...]:
     """Sum the copies by direction, source, place and type: copies that JAX counted first, then by bytes and count. The
     guard's counts without known bytes stay apart from those with known bytes."""
-    grouped: dict[tuple[str, str, SourceLocation | None, str, bool], list[CopiesSeen]] = {}
-    for event in seen:
-        for row in event.rows:
-            unknown = row.source == "guard" and row.bytes is None
-            where = SourceLocation(row.file, row.line, row.function) if row.file else None
-            key = (row.direction, row.source, where, row.type, unknown)
-            grouped.setdefault(key, []).append(row)
+    by_place = grouped((_copied_at(row), row) for event in seen for row in event.rows)
     copies = [
         Transfer(
             direction=direction,
@@ -322,9 +314,14 @@ def transfers(seen: Sequence[TransfersSeen]) -> tuple[Transfer, ...]:
             seconds=_sum_of_known(row.seconds for row in rows),
             type=kind,
         )
-        for (direction, source, where, kind, _), rows in grouped.items()
+        for (direction, source, where, kind, _), rows in by_place.items()
     ]
     return tuple(sorted(copies, key=_copy_order))
+
+
+def _copied_at(row: CopiesSeen) -> tuple[str, str, SourceLocation | None, str, bool]:
+    where = SourceLocation(row.file, row.line, row.function) if row.file else None
+    return row.direction, row.source, where, row.type, row.source == "guard" and row.bytes is None
 
 
 def _copy_order(copy: Transfer) -> tuple[bool, bool, int, int]:
@@ -351,9 +348,7 @@ def is_single(row: Compiled) -> bool:
 
 def seconds_by_place(lines: Iterable[LineTime]) -> dict[SourceLocation, float]:
     """Return the time at each line of the source, over all calls on the line, longest first."""
-    by_place: dict[SourceLocation, float] = {}
-    for line in lines:
-        by_place[line.place] = by_place.get(line.place, 0.0) + line.seconds
+    by_place = totals((line.place, line.seconds) for line in lines)
     return dict(sorted(by_place.items(), key=lambda item: -item[1]))
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Final
 
 from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.events import STAGES, Compiled, LoopSite, ProgramSampled, SourceLocation, StepsCounted
+from jaxprof.grouping import grouped, totals
 from jaxprof.hot_loop import hot_loop
 from jaxprof.light_dataclass import dataclass, field
 from jaxprof.units import counted, percent_or_less
@@ -60,8 +61,8 @@ class Spot:
     through: str = ""
     """Library or callback that the time goes through, as in `ProgramSampled.lines`."""
 
-    def site_in(self, loop: LoopKey) -> LoopSite | None:
-        """Return the site of this spot in a loop; None if the spot is outside the loop."""
+    def site_in(self, loop: LoopKey | None) -> LoopSite | None:
+        """Return the site of this spot in a loop; None if the spot is outside the loop, or there is no loop."""
         return next((site for site in self.sites if site.key == loop), None)
 
 
@@ -293,7 +294,7 @@ class HotLoop:
 
     def is_accounted_for(self, spot: Spot) -> bool:
         """Return whether iterations like the timed ones can make up what samples saw at the spot's line."""
-        site = spot.site_in(self.key) if self.key is not None else None
+        site = spot.site_in(self.key)
         return site is None or site.line not in self.unaccounted
 
     def part(self, spot: Spot) -> str:
@@ -345,7 +346,7 @@ def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, r
     if samples >= _SEEN_AT_ALL and _has_pure_lines(steady, key, times, working, eager):
         samples += times.iterations
     samples += sum(spot.samples for spot in staged) * again / compiling if compiling else 0.0
-    sites = [site for spot in inside if key is not None and (site := spot.site_in(key)) is not None]
+    sites = [site for spot in inside if (site := spot.site_in(key)) is not None]
     last = max((site.last_line for site in sites), default=None)
     library = any(site.library for site in sites)
     asleep = tuple(spot for spot in spots if _is_asleep(spot, key))
@@ -362,7 +363,7 @@ def _is_asleep(spot: Spot, key: LoopKey | None) -> bool:
         return True
     if spot.kind != "host" or spot.state != "waiting" or not _ASLEEP.search(spot.call):
         return False
-    loop_site = spot.site_in(key) if key is not None else None
+    loop_site = spot.site_in(key)
     return key is None or (loop_site is not None and loop_site.conditional)
 
 
@@ -439,15 +440,10 @@ def _has_pure_lines(
     eager: frozenset[int],
 ) -> bool:
     """Return whether the time of each line goes to one part; the timed iterations then count like samples."""
-    at: dict[int, dict[str, float]] = {}
-    for spot in spots:
-        site = spot.site_in(key) if key is not None else None
-        if site is not None:
-            parts = at.setdefault(site.line, {})
-            part = part_of(spot, key, working, eager)
-            parts[part] = parts.get(part, 0.0) + spot.seconds
-    whole = sum(sum(parts.values()) for parts in at.values())
-    return sum(max(parts.values()) for line, parts in at.items() if line in times.by_line) >= _PURE * whole > 0
+    at = totals(((line, part_of(spot, key, working, eager)), spot.seconds) for line, spot in _at_lines(spots, key))
+    by_line = grouped((line, took) for (line, _), took in at.items())
+    pure = sum(max(parts) for line, parts in by_line.items() if line in times.by_line)
+    return pure >= _PURE * sum(at.values()) > 0
 
 
 UNTIMED = "lines were not timed"
@@ -523,19 +519,22 @@ def interval(share: float, samples: float) -> tuple[float, float]:
 
 def working_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
     """Return the lines of a loop under which JAX was at work."""
-    sites = (spot.site_in(key) for spot in spots if key is not None and spot.kind in WORKS)
-    return frozenset(site.line for site in sites if site is not None)
+    return frozenset(line for line, spot in _at_lines(spots, key) if spot.kind in WORKS)
+
+
+def _at_lines(spots: Sequence[Spot], key: LoopKey | None) -> Iterator[tuple[int, Spot]]:
+    """Yield the spots inside a loop, each with the line of the loop that leads to it."""
+    for spot in spots:
+        site = spot.site_in(key)
+        if site is not None:
+            yield site.line, spot
 
 
 def eager_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
     """Return the lines of a loop at which operations outside any jit take more time than anything else on the host."""
-    seconds: dict[int, float] = {}
-    for spot in spots:
-        site = spot.site_in(key) if key is not None else None
-        if site is not None and spot.kind in ("dispatch", "host", "data"):
-            sign = 1 if spot.kind == "dispatch" else -1
-            seconds[site.line] = seconds.get(site.line, 0.0) + sign * spot.seconds
-    return frozenset(line for line, more in seconds.items() if more > 0)
+    signs = {"dispatch": 1, "host": -1, "data": -1}
+    more = totals((line, signs[spot.kind] * spot.seconds) for line, spot in _at_lines(spots, key) if spot.kind in signs)
+    return frozenset(line for line, seconds in more.items() if seconds > 0)
 
 
 def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes) -> frozenset[int]:
@@ -544,17 +543,13 @@ def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: LoopTim
     Calls that return at once only queue their work. The wait for it comes in iterations that were not timed, and
     consists of other calls.
     """
-    seconds: dict[int, float] = {}
-    for spot in spots:
-        site = spot.site_in(key) if key is not None else None
-        if site is not None:
-            seconds[site.line] = seconds.get(site.line, 0.0) + spot.seconds
+    seconds = totals((line, spot.seconds) for line, spot in _at_lines(spots, key))
     return frozenset(line for line, sampled in seconds.items() if not times.accounts_for(line, sampled))
 
 
 def part_of(spot: Spot, key: LoopKey | None, working: frozenset[int], eager: frozenset[int]) -> str:
     """Return what the time at a spot goes to."""
-    site = spot.site_in(key) if key is not None else None
+    site = spot.site_in(key)
     if site is not None and site.line in eager and spot.kind in ("host", "data"):
         return DISPATCH
     if spot.kind == "read":

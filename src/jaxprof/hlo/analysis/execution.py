@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.opcodes import CONTROL, FINISHING, FREE
 from jaxprof.text import whole_number
@@ -115,9 +116,7 @@ class Execution:
         return edges
 
     def _steps(self, computation: Computation) -> Iterator[Instruction | CallEdge]:
-        running: dict[str, list[CallEdge]] = {}
-        for edge in self.edges[computation.name]:
-            running.setdefault(edge.caller.name, []).append(edge)
+        running = grouped((edge.caller.name, edge) for edge in self.edges[computation.name])
         for instruction in computation.instructions:
             opcode = instruction.opcode
             if opcode in _NO_LAUNCH:

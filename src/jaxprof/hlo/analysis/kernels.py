@@ -14,6 +14,7 @@ from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.flops import Cost, CostModel
 from jaxprof.hlo.analysis.cost.traffic import TrafficModel
 from jaxprof.hlo.analysis.execution import Execution
@@ -419,9 +420,7 @@ class KernelAnalysis:
         """Return the cost of one run of the module."""
         execution = self.execution
         by_computation: dict[str, ModuleTotals] = {}
-        launching: dict[str, list[Kernel]] = {}
-        for kernel in self.kernels:
-            launching.setdefault(kernel.computation, []).append(kernel)
+        launching = grouped((kernel.computation, kernel) for kernel in self.kernels)
         for name in execution.post_order():
             total = _NO_TOTAL
             for kernel in launching.get(name, ()):

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.cost.traffic import updates_in_place
 from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, TRANSCENDENTAL
@@ -183,9 +184,7 @@ class Scope:
 
     def _take_over(self) -> None:
         """Let results take over the slots of operands that end there, so both share one slot."""
-        made: dict[str, list[BufferSlot]] = {}
-        for slot in self.slots:
-            made.setdefault(slot.maker.name, []).append(slot)
+        made = grouped((slot.maker.name, slot) for slot in self.slots)
         for position, instruction in enumerate(self.instructions):
             if not _may_take_over_slot(instruction):
                 continue

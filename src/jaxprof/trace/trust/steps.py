@@ -7,6 +7,7 @@ from statistics import median
 from typing import Final
 
 from jaxprof.events import TrustCheck
+from jaxprof.grouping import grouped, totals
 from jaxprof.trace.steps import STEPS_KEPT, Steps
 from jaxprof.trace.trust.row import CLEARLY, row
 from jaxprof.units import counted, percent, seconds
@@ -67,9 +68,7 @@ _HOW: Final = {
 
 def _how(steps: Steps) -> str:
     """Return how the steps were found, for each device if that differs."""
-    ways: dict[str, list[str]] = {}
-    for device in steps.devices:
-        ways.setdefault(device.found_by, []).append(device.device)
+    ways = grouped((device.found_by, device.device) for device in steps.devices)
     if len(ways) == 1:
         return _HOW[next(iter(ways))]
     return ", ".join(f"on {_some(devices)} {_HOW[way]}" for way, devices in ways.items())
@@ -81,10 +80,7 @@ def _some(devices: list[str]) -> str:
 
 def _spread(steps: Steps) -> Iterator[TrustCheck]:
     """Check whether one step can stand for the others, on the device on which they differ the most."""
-    lengths: dict[str, list[float]] = {}
-    for step in steps.rows:
-        if step.complete and step.to_next:
-            lengths.setdefault(step.device, []).append(step.seconds)
+    lengths = grouped((step.device, step.seconds) for step in steps.rows if step.complete and step.to_next)
     several = {device: took for device, took in lengths.items() if len(took) > 1}
     if not several:
         yield row("one_step", "doubt", "there is one whole step, so how much steps differ is unknown")
@@ -106,13 +102,11 @@ def _spread(steps: Steps) -> Iterator[TrustCheck]:
 
 def unrecorded(steps: Steps) -> Iterator[TrustCheck]:
     """Find time in which a CPU executed a program and no op was recorded; a CPU launches nothing between two ops."""
-    gaps: dict[str, float] = {}
-    executing: dict[str, float] = {}
-    for step in steps.rows:
-        parts = step.parts
-        gaps[step.device] = gaps.get(step.device, 0.0) + parts.launch_gaps
-        spent = parts.kernels + parts.transfers + parts.collectives_exposed + parts.launch_gaps
-        executing[step.device] = executing.get(step.device, 0.0) + spent
+    parts = [(step.device, step.parts) for step in steps.rows]
+    gaps = totals((device, part.launch_gaps) for device, part in parts)
+    executing = totals(
+        (device, part.kernels + part.transfers + part.collectives_exposed + part.launch_gaps) for device, part in parts
+    )
     shares = {device: gap / executing[device] for device, gap in gaps.items() if executing[device]}
     device = max(shares, key=lambda name: shares[name], default="")
     if not device:

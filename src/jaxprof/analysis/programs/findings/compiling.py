@@ -15,6 +15,7 @@ from jaxprof.analysis.programs.result import (
     is_single,
     seconds_by_place,
 )
+from jaxprof.grouping import totals
 from jaxprof.text import safe, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds
 
@@ -416,10 +417,7 @@ def slow_tracing(result: ProgramResult, claims: Claims) -> Iterator[Finding]:
 
 def _traced_library(result: ProgramResult) -> str:
     """Return the library whose Python most samples of tracing were in; empty if most were in none."""
-    by_library: dict[str, float] = {}
-    for spot in result.spots:
-        if spot.kind == "trace":
-            by_library[spot.through] = by_library.get(spot.through, 0.0) + spot.seconds
+    by_library = totals((spot.through, spot.seconds) for spot in result.spots if spot.kind == "trace")
     most = max(by_library, key=lambda name: by_library[name], default="")
     return safe(most) if 2 * by_library.get(most, 0.0) > sum(by_library.values()) else ""
 

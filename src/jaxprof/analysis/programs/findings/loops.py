@@ -17,6 +17,7 @@ from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.result import is_single
 from jaxprof.analysis.programs.verdict import COMPILE, DATA, DISPATCH, HOST, IDLE, LoopKey, interval, leaves_of
 from jaxprof.events import SourceLocation
+from jaxprof.grouping import totals
 from jaxprof.text import safe, shorten
 from jaxprof.units import bytes_, counted, integer, percent, seconds
 
@@ -242,8 +243,7 @@ def _belongs_to_operations(result: ProgramResult, spot: Spot) -> bool:
     """Return whether a spot is an operation outside any jit, or the Python code around such operations."""
     if spot.kind == "dispatch":
         return bool(spot.sites)
-    key = result.hot.key
-    site = spot.site_in(key) if key is not None else None
+    site = spot.site_in(result.hot.key)
     return site is not None and site.line in result.hot.eager and spot.kind in ("host", "data", "call")
 
 
@@ -308,7 +308,7 @@ def _is_head(spot: Spot, loop: LoopKey | None) -> bool:
 def _is_brief(result: ProgramResult, spot: Spot) -> bool:
     """Return whether the line takes too little time to contain work that could be left out, such as `step += 1`."""
     loop = result.hot
-    site = spot.site_in(loop.key) if loop.key is not None else None
+    site = spot.site_in(loop.key)
     line_seconds = loop.times.each(site.line) if site is not None else None
     return line_seconds is not None and line_seconds < BRIEF_SECONDS
 
@@ -364,9 +364,7 @@ def _only_function(result: ProgramResult, calls: Sequence[Spot]) -> str:
 
 def _most_through(spots: Sequence[Spot]) -> str:
     """Return the library or callback that takes most of the spots' time; empty if most time goes through none."""
-    took: dict[str, float] = {}
-    for spot in spots:
-        took[spot.through] = took.get(spot.through, 0.0) + spot.seconds
+    took = totals((spot.through, spot.seconds) for spot in spots)
     return max(took, key=lambda name: took[name], default="")
 
 
@@ -402,13 +400,9 @@ def _in_each_iteration(result: ProgramResult, spots: Sequence[Spot]) -> bool:
     loop = result.hot
     if loop.key is None:
         return False
-    by_line: dict[int, float] = {}
-    conditional: set[int] = set()
-    for spot in spots:
-        site = spot.site_in(loop.key)
-        if site is not None:
-            by_line[site.line] = by_line.get(site.line, 0.0) + spot.seconds
-            conditional |= {site.line} if site.conditional else set()
+    at = [(site, spot.seconds) for spot in spots if (site := spot.site_in(loop.key)) is not None]
+    by_line = totals((site.line, took) for site, took in at)
+    conditional = {site.line for site, _ in at if site.conditional}
     line = max(by_line, key=lambda number: by_line[number], default=None)
     if line is None or not loop.times.iterations:
         return line is not None and line not in conditional
@@ -425,17 +419,13 @@ def _cost_text(result: ProgramResult, took: float) -> str:
 
 def _seconds_by(spots: Sequence[Spot], key: Callable[[Spot], SourceLocation]) -> dict[SourceLocation, float]:
     """Return the seconds of the spots by a location of each, longest first."""
-    by_place: dict[SourceLocation, float] = {}
-    for spot in spots:
-        at = key(spot)
-        by_place[at] = by_place.get(at, 0.0) + spot.seconds
+    by_place = totals((key(spot), spot.seconds) for spot in spots)
     return dict(sorted(by_place.items(), key=lambda item: -item[1]))
 
 
 def _loop_line(result: ProgramResult, spot: Spot) -> SourceLocation:
     """Return the line of the loop itself that leads to a spot."""
-    key = result.hot.key
-    site = spot.site_in(key) if key is not None else None
+    site = spot.site_in(result.hot.key)
     return site.place if site is not None else spot.place
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.grouping import grouped
 from jaxprof.hlo.analysis.findings.finding import HloFinding, gather
 from jaxprof.hlo.analysis.kinds import held_in
 from jaxprof.units import bytes_, counted, integer, percent, scaled
@@ -137,9 +138,7 @@ def loops(scene: Scene) -> Iterator[HloFinding]:
     if scene.platform not in _TINY_IN_LOOP:
         return
     tiny_bytes, tiny_flops = _TINY_IN_LOOP[scene.platform]
-    bodies: dict[str, list[Kernel]] = {}
-    for kernel, _ in scene.pairs:
-        bodies.setdefault(kernel.computation, []).append(kernel)
+    bodies = grouped((kernel.computation, kernel) for kernel, _ in scene.pairs)
     for edges in scene.table.execution.edges.values():
         for edge in edges:
             if edge.caller.opcode != "while" or edge.callee != edge.caller.called[0]:
