@@ -362,7 +362,7 @@ def test_an_upcast_of_products_shows_where_the_compiled_program_hides_it() -> No
     flops = 4 * 2 * 32 * 64 * 64
     fact = found.fact("product_bytes")
     assert (fact.before, fact.after, fact.growth) == (2 * operands, 4 * operands, 1.0)
-    assert [(each.dtype, each.before_flops, each.after_flops) for each in found.products or ()] == [
+    assert [(each.code, each.before, each.after) for each in found.products or ()] == [
         ("f32", 0, flops),
         ("bf16", flops, 0),
     ]

@@ -114,7 +114,7 @@ def collective_events(index: int, session: Session) -> dict[str, CollectiveEvent
             starts, ends = ((nanoseconds + base) * 1e-9).T
             exchanged = known.get((modules[name], name))
             host = session.header.host
-            events[name] = CollectiveEvents(index, host, name, starts, ends, exposed * 1e-9, exchanged)
+            events[name] = CollectiveEvents(index, host, name, starts, ends, np.multiply(exposed, 1e-9), exchanged)
         if events:
             return events
     return {}

@@ -184,14 +184,14 @@ def wider_products(difference: RunDifference, *, limited: bool) -> str:
     from jaxprof.hlo.shape import DTYPE_BITS
 
     products = difference.products or ()
-    for width in sorted({DTYPE_BITS.get(each.dtype, 0) for each in products}):
-        wide = [each for each in products if DTYPE_BITS.get(each.dtype, 0) >= width]
-        narrow = [each for each in products if each not in wide]
-        more = sum(each.after_flops - each.before_flops for each in wide)
-        if more > 0 and sum(each.after_flops - each.before_flops for each in narrow) < 0:
-            moved = [each for each in products if each.after_flops != each.before_flops]
+    more = {each.code: (each.after or 0.0) - (each.before or 0.0) for each in products}
+    for width in sorted({DTYPE_BITS.get(dtype, 0) for dtype in more}):
+        wide = [dtype for dtype in more if DTYPE_BITS.get(dtype, 0) >= width]
+        if sum(more[dtype] for dtype in wide) > 0 and sum(more[dtype] for dtype in more if dtype not in wide) < 0:
             changes = "; ".join(
-                f"{each.dtype} {scaled(each.before_flops)} → {scaled(each.after_flops)} FLOPs" for each in moved
+                f"{each.code} {scaled(each.before or 0.0)} → {scaled(each.after or 0.0)} FLOPs"
+                for each in products
+                if each.differs
             )
             return f"products ask for a wider dtype: {changes}" + (
                 "" if limited else ". --fail-on product_bytes limits it"

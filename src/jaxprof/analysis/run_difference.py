@@ -54,16 +54,6 @@ class CollectiveDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class ProductDifference:
-    """Matrix products and convolutions of one dtype in one call, as the program requests them."""
-
-    dtype: str
-    """Widest dtype of the operands."""
-    before_flops: float
-    after_flops: float
-
-
-@dataclass(frozen=True, slots=True)
 class ModuleDifference:
     """Comparison of two HLO modules. If a side has no readable HLO, everything is None or empty."""
 
@@ -79,22 +69,17 @@ class ModuleDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class RunDifference:
-    """Comparison of two runs; None means unknown on a side."""
+class RunDifference(ModuleDifference):
+    """Comparison of two runs; None means unknown on a side. The kernels are those of the modules, or of two captures;
+    the facts are all of `FACTS` that at least one side knows."""
 
     before: Run
     after: Run
     unlike: tuple[str, ...]
     """Reasons why the runs do not measure the same thing: another size, device kind, dtype or precision."""
-    kernels: KernelDifferences | None
-    """Kernel differences; None if a side has no readable HLO and there are not two captures either."""
-    facts: tuple[FigureDifference, ...]
-    """Facts that at least one side knows, in the order of `FACTS`."""
-    collectives: tuple[CollectiveDifference, ...] | None
-    """Collective differences; None if a side has no readable HLO."""
-    products: tuple[ProductDifference, ...] | None
-    """Products, widest dtype first; None if a side lacks the module before optimisation, or a trip count in it."""
-    findings: tuple[Pair[HloFinding], ...] | None
+    products: tuple[FigureDifference, ...] | None
+    """FLOPs of matrix products and convolutions in one call as the program requests them, by the widest dtype of their
+    operands, widest first; None if a side lacks the module before optimisation, or a trip count in it."""
     passes: tuple[FigureDifference, ...] | None
     """Seconds of XLA's stages over all threads; None if the compilation of a side was not captured."""
     buffers: tuple[Pair[MemoryBuffer], ...] | None
@@ -273,13 +258,15 @@ def _product_facts(products: _RequestedProducts | None) -> _Facts:
 
 def _products(
     before: _RequestedProducts | None, after: _RequestedProducts | None
-) -> tuple[ProductDifference, ...] | None:
+) -> tuple[FigureDifference, ...] | None:
     if before is None or after is None:
         return None
     from jaxprof.hlo.shape import DTYPE_BITS
 
     dtypes = sorted({*before.flops, *after.flops}, key=lambda dtype: (-DTYPE_BITS.get(dtype, 0), dtype))
-    return tuple(ProductDifference(each, before.flops.get(each, 0.0), after.flops.get(each, 0.0)) for each in dtypes)
+    return tuple(
+        FigureDifference(each, before.flops.get(each, 0.0), after.flops.get(each, 0.0), "flop") for each in dtypes
+    )
 
 
 def _constant_bytes(module: Module) -> int:

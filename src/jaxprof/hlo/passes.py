@@ -158,7 +158,7 @@ def _changes(files: Iterable[_File]) -> Iterator[PassChange]:
             if before is not None
             else len(after.computations),
             differences=tuple(
-                Pair(each.status, each.before and each.before.name, each.after and each.after.name)
+                Pair(each.status, each.before.name if each.before else None, each.after.name if each.after else None)
                 for each in differences
                 if each.status != "same"
             ),

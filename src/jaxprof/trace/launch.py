@@ -304,7 +304,9 @@ def _kernel_launches(trace: Trace, host: str) -> Ints:
     """Return the ids of kernel launches. Other calls of the driver have ids as well, but leave nothing on the
     device."""
     lanes = [lane for lane in trace.launches if lane.host == host]
-    ids = joined(correlations_of(lane)[lane.matching(_KERNEL_LAUNCH.match) | (lane.op_of != NO_OP)] for lane in lanes)
+    ids: Ints = joined(
+        correlations_of(lane)[lane.matching(_KERNEL_LAUNCH.match) | (lane.op_of != NO_OP)] for lane in lanes
+    )
     return ids[ids != ABSENT]
 
 
