@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from jaxprof.errors import JaxprofError
 from jaxprof.files import private_folder, taking_place
@@ -282,17 +282,17 @@ class Utilisation:
         return "measured on this machine" in self.peak_source
 
 
-@dataclass(frozen=True, slots=True)
-class _Products:
-    """Matrix products of one run of a module, on one device."""
+class _Product(NamedTuple):
+    """A kernel whose FLOPs count, or cannot be counted, in some executions of its module."""
 
-    flops: float
-    recomputed_flops: float
+    dtype: str
+    """Dtype of a matrix product; empty for another kernel."""
+    flops: float | None
+    """FLOPs on one device; None if unknown."""
     peak_seconds: float | None
-    """Seconds of all products at their peaks; None if a peak is unknown."""
-    recomputed_peak_seconds: float
-    dtypes: tuple[str, ...]
-    at_least: bool
+    """Seconds at the device's peak; None if the FLOPs or the peak are unknown."""
+    recomputed: bool
+    """Whether it computes a second time what another kernel has computed."""
 
 
 def utilisations(session: Session) -> tuple[Utilisation, ...]:
@@ -358,22 +358,23 @@ def _utilisation(
 ) -> Utilisation:
     """Compute the utilisation of the `programs` that ran in that time, each with its number of executions."""
     device = ceilings_for(session, run)
-    all_products = [(_products(module, device), times) for module, times in programs]
-    flops = sum(products.flops * times for products, times in all_products)
-    recomputed_flops = sum(products.recomputed_flops * times for products, times in all_products)
-    known = [products.peak_seconds * times for products, times in all_products if products.peak_seconds is not None]
-    peak_seconds = sum(known) if device is not None and len(known) == len(all_products) else None
-    recomputed_seconds = sum(products.recomputed_peak_seconds * times for products, times in all_products)
-    at_least = any(products.at_least or (not times and products.flops) for products, times in all_products)
-    dtypes = tuple(dict.fromkeys(dtype for products, _ in all_products for dtype in products.dtypes))
+    products = [product for module, times in programs for product in _products(module, device, times)]
+    counted = [product for product in products if product.dtype and product.flops is not None]
+    at_least = any(product.flops is None for product in products)
+    flops = sum(product.flops or 0.0 for product in counted if not product.recomputed)
+    recomputed_flops = sum(product.flops or 0.0 for product in counted if product.recomputed)
+    has_peaks = device is not None and all(product.peak_seconds is not None for product in counted)
+    peak_seconds = sum(product.peak_seconds or 0.0 for product in counted if not product.recomputed)
+    recomputed_seconds = sum(product.peak_seconds or 0.0 for product in counted if product.recomputed)
+    dtypes = tuple(dict.fromkeys(product.dtype for product in counted))
     reason = ""
     if device is None:
         reason = _no_peak_reason(run)
-    elif peak_seconds is None:
+    elif not has_peaks:
         reason = f"{device.title} has no known peak for products of {', '.join(dtypes)}"
     elif not flops and not recomputed_flops:
         reason = "its products' FLOPs are unknown" if at_least else "it has no matrix products"
-    mfu = None if reason or peak_seconds is None else peak_seconds / seconds
+    mfu = None if reason else peak_seconds / seconds
     return Utilisation(
         run=run.id,
         of=of,
@@ -382,7 +383,7 @@ def _utilisation(
         recomputed_flops=recomputed_flops,
         mfu=mfu,
         hfu=None if mfu is None else mfu + recomputed_seconds / seconds,
-        peak_flops_per_second=flops / peak_seconds if peak_seconds else None,
+        peak_flops_per_second=flops / peak_seconds if has_peaks and peak_seconds else None,
         dtypes=dtypes,
         peak_source=device.source if device is not None else "",
         at_least=at_least,
@@ -399,33 +400,22 @@ def _no_peak_reason(run: Run) -> str:
     return f"no peak is known for {kind}{measure}"
 
 
-def _products(module: Module, device: DevicePeaks | None) -> _Products:
+def _products(module: Module, device: DevicePeaks | None, times: int) -> Iterator[_Product]:
+    """Yield the matrix products of so many executions of a module, and other kernels whose FLOPs are unknown."""
     from jaxprof.hlo.analysis.findings.compute import recomputed
     from jaxprof.hlo.analysis.findings.finding import Scene
     from jaxprof.hlo.analysis.kernels import kernels
     from jaxprof.hlo.analysis.platform import platform_of
 
-    recomputed_kernels = {id(kernel) for kernel in recomputed(Scene(module, platform_of(module)))}
-    sums = [0.0, 0.0]
-    peaks = [0.0, 0.0]
-    known, at_least = True, False
-    dtypes: dict[str, None] = {}
+    again = {id(kernel) for kernel in recomputed(Scene(module, platform_of(module)))}
     for kernel in kernels(module):
-        if kernel.flops is None:
-            at_least = True
-        if not kernel.uses_matrix_units:
-            continue
-        flops = kernel.total_flops
-        if flops is None or kernel.conditional:
-            at_least = True
-            continue
-        dtypes[kernel.dtype] = None
-        is_recomputed = id(kernel) in recomputed_kernels
-        sums[is_recomputed] += flops
-        peak = device.peak(kernel.dtype, matrix=True, precision=kernel.precision or "default") if device else None
-        known = known and peak is not None
-        peaks[is_recomputed] += flops / peak if peak else 0.0
-    return _Products(sums[0], sums[1], peaks[0] if known else None, peaks[1], tuple(dtypes), at_least)
+        flops = None if kernel.conditional or not times else kernel.total_flops
+        if kernel.uses_matrix_units and flops is not None:
+            peak = device.peak(kernel.dtype, matrix=True, precision=kernel.precision or "default") if device else None
+            took = flops / peak * times if peak else None
+            yield _Product(kernel.dtype, flops * times, took, id(kernel) in again)
+        elif kernel.uses_matrix_units or kernel.flops is None:
+            yield _Product("", None, None, recomputed=False)
 
 
 def _roofline(
