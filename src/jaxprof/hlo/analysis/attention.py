@@ -7,23 +7,21 @@ of operations are ignored.
 
 Routing in a mixture of experts has the same operations. The axes show the difference: in attention the softmax is over
 the keys, the second product sums over exactly these, and each query has the keys of its own batch. Scores that are also
-normalised over their queries, for another product, belong to a soft mixture (dispatch and combine). If the text does
-not show the axes, the operations decide. The dimensions of a later array are traced back to those of the product
-through reshapes, bitcasts, transposes, reductions and elementwise operations.
+normalised over their queries, for another product, belong to a soft mixture (dispatch and combine). Axes are known by
+their sizes, because reshapes and transposes join and move them between the products. If the text does not show the
+axes, the operations decide.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.cost import library
 from jaxprof.hlo.analysis.cost.linear import is_product, is_spread_reduction, windows
 from jaxprof.hlo.analysis.dataflow import (
     ELEMENTWISE,
-    MOST_STEPS,
-    RENAMING,
     Value,
     downstream,
     resolved,
@@ -34,55 +32,9 @@ from jaxprof.hlo.analysis.dataflow import (
 from jaxprof.hlo.analysis.opcodes import SAME_PLACE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from jaxprof.hlo.model import Instruction
-    from jaxprof.hlo.shape import Shape
-
-
-_NAMES: Final = RENAMING - {"bitcast"}
-"""Operations that give an array another name; a bitcast may also give it other dimensions."""
-_DEEPEST: Final = 128
-"""Most operations between an array and the product; Python's stack holds ten times as many."""
-
-
-class _Factor(NamedTuple):
-    """Part of a dimension of the product: `size` of its indices, one every `stride`."""
-
-    axis: int
-    stride: int
-    size: int
-
-
-class AxisPart(NamedTuple):
-    """Part of a dimension of the product: the digits of its index from value `low` to below value `high`. Two
-    dimensions that were joined before the product are two parts of one of its dimensions."""
-
-    axis: int
-    low: int
-    high: int
-
-
-AxisParts: TypeAlias = frozenset[AxisPart]
-"""Parts that neither overlap nor adjoin."""
-
-_Labels: TypeAlias = tuple[tuple[_Factor, ...], ...]
-"""For each dimension of an array, outermost first, the parts of the product's dimensions that it consists of."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProductAxes:
-    """Dimension numbers of a product's result: those shared by both operands (batch), and those of one operand."""
-
-    batch: frozenset[int]
-    left: frozenset[int]
-    right: frozenset[int]
-
-    def side(self, parts: AxisParts) -> frozenset[int]:
-        """Return the result dimensions of the operand that these parts come from; empty if they come from neither or
-        both."""
-        axes = {part.axis for part in parts}
-        return next((side for side in (self.left, self.right) if axes and axes <= side), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,31 +64,6 @@ def operand_axes(product: Instruction, number: int) -> OperandAxes | None:
     return OperandAxes(product.integers(f"{side}_contracting_dims"), product.integers(f"{side}_batch_dims"))
 
 
-def product_axes(product: Value) -> ProductAxes | None:
-    """Return which operand each dimension of the result comes from; None if the text does not show it."""
-    instruction = product.instruction
-    if instruction.opcode == "convolution":
-        labels = _convolution_labels(instruction)
-        if labels is None:
-            return None
-        result = labels[2]
-        batch = frozenset(at for at, label in enumerate(result) if label.isdecimal())
-        return ProductAxes(batch, frozenset({result.index("b")}), frozenset({result.index("f")}))
-    left, right = operand_axes(instruction, 0), instruction.operand(0)
-    if left is None or right is None:
-        return None
-    batch_count = len(left.batch)
-    left_count = right.shape.rank - batch_count - len(left.contracting)
-    rank = product.shape.rank
-    if left_count < 0 or batch_count + left_count > rank:
-        return None
-    return ProductAxes(
-        frozenset(range(batch_count)),
-        frozenset(range(batch_count, batch_count + left_count)),
-        frozenset(range(batch_count + left_count, rank)),
-    )
-
-
 def _convolution_labels(convolution: Instruction) -> tuple[str, str, str] | None:
     """Return the dimension labels of a product written as a convolution whose window is a batch; None for any other."""
     operands, arrow, result = convolution.attributes.get("dim_labels", "").partition("->")
@@ -162,164 +89,6 @@ def _convolution_labels(convolution: Instruction) -> tuple[str, str, str] | None
 
 def _integers(written: object) -> tuple[int, ...]:
     return tuple(int(number) for number in written) if isinstance(written, list) else ()
-
-
-class AxisTracker:
-    """Tracer of arrays back to one product."""
-
-    def __init__(self, product: Value) -> None:
-        self._product = product
-        self._known: dict[tuple[int, tuple[int, ...], int], _Labels | None] = {}
-
-    def reduced(self, reduction: Value) -> AxisParts | None:
-        """Return the dimensions that a reduction, or a row's reduction broadcast over the row, combines."""
-        if is_spread_reduction(reduction.instruction):
-            labels = self._operand(reduction, 0, 0)
-            sliding = windows(reduction.instruction)
-            return _merged_parts(labels, [at for at, window in enumerate(sliding) if window.size > 1])
-        labels = self._labels(reduction, 0)
-        left = _merged_parts(labels, range(len(labels or ())))
-        return None if left is None else self._others(left)
-
-    def within(self, value: Value, dimensions: Sequence[int]) -> AxisParts | None:
-        """Return the product's dimensions that these dimensions of an array correspond to."""
-        return _merged_parts(self._labels(value, 0), dimensions)
-
-    def _others(self, parts: AxisParts) -> AxisParts:
-        """All of the product's dimensions except these."""
-        others = []
-        for axis, size in enumerate(self._product.shape.dimensions):
-            low = 1
-            for part in sorted(other for other in parts if other.axis == axis):
-                if part.low > low:
-                    others.append(AxisPart(axis, low, part.low))
-                low = part.high
-            if low < size:
-                others.append(AxisPart(axis, low, size))
-        return frozenset(others)
-
-    def _labels(self, given: Value, depth: int) -> _Labels | None:
-        value = resolved(given, _NAMES)
-        if value is None:
-            return None
-        if value.instruction is self._product.instruction:
-            return tuple(
-                (_Factor(axis, 1, size),) if size > 1 else ()
-                for axis, size in enumerate(self._product.shape.dimensions)
-            )
-        if depth > _DEEPEST or len(self._known) > MOST_STEPS:
-            return None
-        if value.key not in self._known:
-            self._known[value.key] = None  # a cycle in malformed text leads nowhere
-            self._known[value.key] = self._follow(value, depth + 1)
-        return self._known[value.key]
-
-    def _operand(self, value: Value, number: int, depth: int) -> _Labels | None:
-        operand = value.instruction.operand(number)
-        return self._labels(Value(operand, (), value.fusions), depth) if operand is not None else None
-
-    def _follow(self, value: Value, depth: int) -> _Labels | None:
-        instruction, opcode = value.instruction, value.opcode
-        if opcode in ("bitcast", "reshape", "transpose", "reduce", "reduce-window"):
-            operand, labels = instruction.operand(0), self._operand(value, 0, depth)
-            if operand is None or labels is None or len(labels) != operand.shape.rank or value.member:
-                return None
-            return _labels_after(instruction, operand.shape, labels)
-        if opcode in ELEMENTWISE and opcode != "bitcast-convert":
-            for number in range(len(instruction.operands)):
-                operand = instruction.operand(number)
-                if operand is not None and operand.shape.elements == value.elements:
-                    labels = self._operand(value, number, depth)
-                    if labels is not None:
-                        return labels
-        return None
-
-
-def _merged_parts(labels: _Labels | None, dimensions: Iterable[int]) -> AxisParts | None:
-    """Return the parts in these dimensions, adjoining ones merged; None if one of them was partly reduced."""
-    if labels is None:
-        return None
-    joined: list[AxisPart] = []
-    for axis, stride, size in sorted(part for at in dimensions if at < len(labels) for part in labels[at]):
-        if not stride:
-            return None
-        touching = bool(joined) and joined[-1].axis == axis and joined[-1].high == stride
-        joined.append(AxisPart(axis, joined.pop().low if touching else stride, stride * size))
-    return frozenset(joined)
-
-
-def _labels_after(instruction: Instruction, before: Shape, labels: _Labels) -> _Labels | None:
-    """Return the labels after an operation that gives the elements, or their reductions, other indices."""
-    if instruction.opcode == "reduce":
-        gone = instruction.integers("dimensions")
-        return tuple(parts for at, parts in enumerate(labels) if at not in gone)
-    after = instruction.shape
-    if instruction.opcode == "reduce-window":
-        return _labels_after_windows(instruction, labels)
-    if instruction.opcode == "transpose":
-        order = instruction.integers("dimensions")
-        return tuple(labels[at] for at in order) if sorted(order) == list(range(len(labels))) else None
-    # A bitcast keeps the position of each element in memory; a reshape keeps its position in index order.
-    kept = instruction.opcode == "bitcast"
-    from_order = _order(before) if kept else range(before.rank)
-    to_order = list(_order(after) if kept else range(after.rank))
-    flat = [part for at in from_order for part in labels[at]]
-    parts = _regrouped(flat, [after.dimensions[at] for at in to_order])
-    if parts is None:
-        return None
-    placed: Mapping[int, tuple[_Factor, ...]] = dict(zip(to_order, parts, strict=True))
-    return tuple(placed[at] for at in range(after.rank))
-
-
-def _labels_after_windows(window: Instruction, labels: _Labels) -> _Labels | None:
-    """Return the labels after a stepwise reduction, as XLA for CPUs writes it: a partly reduced dimension has stride
-    0."""
-    sliding, after = windows(window), window.shape.dimensions
-    if len(sliding) != len(labels) or len(after) != len(labels):
-        return None
-    windowed: list[tuple[_Factor, ...]] = []
-    for along, parts, size in zip(sliding, labels, after, strict=True):
-        if along.size == 1:
-            windowed.append(parts)
-        elif along.stride != along.size or len(parts) > 1:
-            return None
-        else:
-            windowed.append(tuple(_Factor(part.axis, 0, size) for part in parts if size > 1))
-    return tuple(windowed)
-
-
-def _order(shape: Shape) -> Sequence[int]:
-    """Return the dimensions from the slowest varying to the fastest."""
-    layout = shape.layout
-    if layout is None or len(layout.minor_to_major) != shape.rank:
-        return range(shape.rank)
-    return tuple(reversed(layout.minor_to_major))
-
-
-def _regrouped(flat: list[_Factor], sizes: Sequence[int]) -> list[tuple[_Factor, ...]] | None:
-    """Return the same parts, in the same order, in dimensions of other sizes; None if a size splits one unevenly."""
-    if prod(part.size for part in flat) != prod(sizes):
-        return None
-    waiting = flat[::-1]
-    groups: list[tuple[_Factor, ...]] = []
-    for size in sizes:
-        taken: list[_Factor] = []
-        while size > 1:
-            axis, stride, whole = waiting.pop()
-            if whole <= size:
-                if size % whole:
-                    return None
-                taken.append(_Factor(axis, stride, whole))
-                size //= whole
-            else:
-                if whole % size:
-                    return None
-                inner = whole // size
-                taken.append(_Factor(axis, stride * inner, size))
-                waiting.append(_Factor(axis, stride, inner))
-                size = 1
-        groups.append(tuple(taken))
-    return groups
 
 
 MOST_USERS: Final = 64
@@ -362,28 +131,39 @@ def attention_before(second: Value) -> Attention | None:
 def _is_over_keys(scores: _Scores, second: Value, number: int) -> bool:
     """Return whether the second product sums over the keys, which the softmax is over, and routes nothing. True if the
     text does not show the axes."""
-    axes, taken = product_axes(scores.product), operand_axes(second.instruction, number)
-    tracker = AxisTracker(scores.product)
-    keys = tracker.reduced(scores.maximum)
-    given = second.instruction.operand(number)
-    if axes is None or taken is None or not keys or given is None:
+    taken, probabilities = operand_axes(second.instruction, number), second.instruction.operand(number)
+    sizes = product_sizes(scores.product.instruction)
+    if taken is None or probabilities is None or sizes is None:
         return True
-    probabilities = Value(given, (), second.fusions)
-    summed, batch = (tracker.within(probabilities, dimensions) for dimensions in (taken.contracting, taken.batch))
-    if summed is None or batch is None:
-        return True
-    side = axes.side(keys)
-    own_batch = all(part.axis in axes.batch | side for part in batch)
-    return bool(side) and summed == keys and own_batch and not _is_routing(scores, keys, tracker)
+    keys, dimensions, (batch, *sides) = scores.softmax.keys, probabilities.shape.dimensions, sizes
+    batches = {batch * other for side in sides if side % keys == 0 for other in (1, side // keys)}
+    sums_over_keys = _size(dimensions, taken.contracting) == keys
+    return sums_over_keys and _size(dimensions, taken.batch) in batches and not _is_routing(scores)
 
 
-def _is_routing(scores: _Scores, keys: AxisParts, tracker: AxisTracker) -> bool:
+def product_sizes(product: Instruction) -> tuple[int, int, int] | None:
+    """Return the sizes of a product's axes: those of both operands, and those of each; None if the text does not show
+    them."""
+    axes, operands = [operand_axes(product, number) for number in (0, 1)], product.operand_instructions()[:2]
+    if len(operands) < 2 or axes[0] is None or axes[1] is None:
+        return None
+    left, right = operands[0].shape, operands[1].shape
+    batch = _size(left.dimensions, axes[0].batch)
+    shared = batch * _size(left.dimensions, axes[0].contracting)
+    return (batch, left.elements // shared, right.elements // shared) if shared else None
+
+
+def _size(dimensions: Sequence[int], axes: Iterable[int]) -> int:
+    return prod(dimensions[axis] for axis in axes if axis < len(dimensions))
+
+
+def _is_routing(scores: _Scores) -> bool:
     """Return whether the same scores also have a softmax over other axes."""
     for value in _elementwise_users(scores.product):
         other = _scores(value) if value.opcode == "exponential" else None
         if other is not None and other.product.instruction is scores.product.instruction:
-            axes = tracker.reduced(other.maximum)
-            if axes is not None and axes != keys:
+            ours, theirs = scores.softmax, other.softmax
+            if ours.keys != theirs.keys or (ours.dimensions == theirs.dimensions and ours.over != theirs.over):
                 return True
     return False
 
@@ -413,6 +193,31 @@ class _Scores:
     product: Value
     maximum: Value
     """Reduction that computes the maximum."""
+
+    @property
+    def softmax(self) -> _Softmax:
+        """What the maximum is taken over."""
+        reduction = self.maximum.instruction
+        reduced = reduction.operand(0)
+        dimensions = reduced.shape.dimensions if reduced is not None else ()
+        if is_spread_reduction(reduction):
+            sliding = windows(reduction)
+            over = tuple(axis for axis, window in enumerate(sliding) if window.size > 1)
+            return _Softmax(_size(dimensions, over), dimensions, over)
+        keys = self.product.elements // max(1, self.maximum.elements)
+        return _Softmax(max(1, keys), dimensions, reduction.integers("dimensions"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Softmax:
+    """The scores that one softmax is over."""
+
+    keys: int
+    """Number of scores in a row."""
+    dimensions: tuple[int, ...]
+    """Dimensions of the array whose rows they are."""
+    over: tuple[int, ...]
+    """Those of its dimensions that the rows extend over."""
 
 
 def _scores(exponential: Value) -> _Scores | None:
